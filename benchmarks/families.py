@@ -17,9 +17,10 @@ and the mirrored detector of improvements. The exit code is 1 if a goal is misse
 each quiet family except bursts without a user, 0.85 of the shifts of 0.05 at 1,000 a day within 7 days, the delays for
 shifts of 0.10, at most 2.2 notifications per drop, and the same alerts on a database as in memory.
 
-A full run takes about 25 minutes on two cores. --quick simulates one year and five services of each kind. --json stores
-the results, and --sections runs only some tables and keeps the others of that file. The tables of docs/detector.md are
-generated from benchmarks/families.json (--tables).
+A full run takes about 40 minutes on two cores. --quick simulates one year and five services of each kind. --json stores
+the results. --sections runs only some tables and --families only some of their rows; both keep the rest of that file.
+--sections equal simulates how many shifts of 0.05 can be found at all. The tables of docs/detector.md are generated
+from benchmarks/families.json (--tables).
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from streams.attribution import ATTRIBUTED, AttributionRow, attribute
 from streams.database import REPLAYED, replay
-from streams.families import DROP_DAYS, DROPS, QUIET, STEADY
+from streams.families import DROP_DAYS, DROPS, QUIET, STEADY, Family
 from streams.oracle import compare
 from streams.production import WEEK, Improved, Watched, improve, watch
-from streams.recipe import BASELINE_DAYS
+from streams.recipe import BASELINE_DAYS, ONSET_DAY
 from streams.results import (
     GERMANE,
     RULES,
@@ -57,24 +58,33 @@ from streams.rivals import RIVALS, alerts, tuned
 
 YEAR = BASELINE_DAYS + 365
 Mapped = Callable[..., Iterable[Any]]
+Row = TypeVar("Row", QuietRow, DropRow)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the tables; return 1 if a goal is missed."""
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.families and (not given.json or not given.json.exists()):
+        parser.error("--families needs --json with the results of a complete run")
     if given.tables:
         print("\n\n".join(pages(read(given.tables.read_text())).values()))
         return 0
     years, services = (1, 5) if given.quick else (given.years, given.services)
-    kept = read(given.json.read_text()) if given.json and given.json.exists() and given.sections else Results()
+    sections = given.sections or (["quiet", "drops"] if given.families else SECTIONS)
+    is_partial = given.sections or given.families
+    kept = read(given.json.read_text()) if given.json and given.json.exists() and is_partial else Results()
     with ProcessPoolExecutor(given.processes) as pool:
         run = partial(pool.map, chunksize=1)
-        for section in given.sections or SECTIONS:
+        for section in sections:
             started_at = time.perf_counter()
             if section == "quiet":
-                kept.quiet, kept.thresholds = quiet(given.seed, years, run)
+                some = _chosen(QUIET, given.families)
+                found, kept.thresholds = quiet(given.seed, years, some, kept.thresholds, run)
+                kept.quiet = _merged(QUIET, kept.quiet, found)
             elif section == "drops":
-                kept.drops = drops(given.seed, services, kept.thresholds, run)
+                some = _chosen(DROPS, given.families)
+                kept.drops = _merged(DROPS, kept.drops, drops(given.seed, services, some, kept.thresholds, run))
             elif section == "improvements":
                 kept.improvements = improvements(given.seed, services, kept.thresholds, run)
             elif section == "attribution":
@@ -96,11 +106,24 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if missed else 0
 
 
-def quiet(seed: int, years: int, run: Mapped) -> tuple[list[QuietRow], dict[str, dict[str, float]]]:
-    """Return the false alerts, and the rivals' thresholds by scores per day."""
-    thresholds: dict[str, dict[str, float]] = {}
+def _chosen(families: Sequence[Family], names: Sequence[str]) -> list[Family]:
+    """Return the families whose title contains one of the names, or all if there are none."""
+    return [family for family in families if not names or any(name in family.title for name in names)]
+
+
+def _merged(families: Sequence[Family], kept: Sequence[Row], found: Sequence[Row]) -> list[Row]:
+    """Return the found rows and the other kept ones, in the order of the families."""
+    rows = {row.family: row for row in (*kept, *found)}
+    return [rows[family.title] for family in families if family.title in rows]
+
+
+def quiet(
+    seed: int, years: int, families: Iterable[Family], thresholds: dict[str, dict[str, float]], run: Mapped
+) -> tuple[list[QuietRow], dict[str, dict[str, float]]]:
+    """Return the false alerts, and the rivals' thresholds by scores per day, which the steady families set."""
+    thresholds = dict(thresholds)
     rows = []
-    for family in QUIET:
+    for family in families:
         found: list[Watched] = list(run(partial(watch, seed, family, YEAR), range(years)))
         if family in STEADY:
             thresholds[str(family.per_day)] = {
@@ -122,11 +145,14 @@ def quiet(seed: int, years: int, run: Mapped) -> tuple[list[QuietRow], dict[str,
     return rows, thresholds
 
 
-def drops(seed: int, services: int, thresholds: dict[str, dict[str, float]], run: Mapped) -> list[DropRow]:
+def drops(
+    seed: int, services: int, families: Iterable[Family], thresholds: dict[str, dict[str, float]], run: Mapped
+) -> list[DropRow]:
     """Return the delays until drops are found, and the notifications."""
     rows = []
-    for family in DROPS:
-        found: list[Watched] = list(run(partial(watch, seed, family, DROP_DAYS), range(services)))
+    for family in families:
+        days = DROP_DAYS + family.onset_day - ONSET_DAY
+        found: list[Watched] = list(run(partial(watch, seed, family, days), range(services)))
         limits = _limits(thresholds, family.per_day)
         delays = {GERMANE: [_first(each.fired, each.onset) for each in found]} | {
             name: [_first(alerts(each.statistics[name], limits[name]), each.onset) for each in found] for name in RIVALS
@@ -185,6 +211,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=20261125)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--sections", nargs="*", choices=SECTIONS, default=[], help="run only these tables")
+    parser.add_argument(
+        "--families", nargs="*", default=[], metavar="NAME", help="run only the families whose title contains a NAME"
+    )
     parser.add_argument(
         "--database", metavar="URL", help="empty database for the replay; default: temporary SQLite files"
     )

@@ -32,7 +32,7 @@ or the terminal does not support UTF-8.
 | 2 | incorrect usage |
 | 3 | a threshold is violated: `report --fail-under`, `report --fail-on-drop`, `alerts --check`, `score --fail-under` |
 | 4 | `doctor` or `db check` found an error |
-| 5 | not enough data |
+| 5 | not enough data, or no database yet |
 | 130 | interrupted |
 
 Times are durations before now, such as `30m`, `24h` or `7d`, or ISO 8601 times. Times without a zone are local.

@@ -19,7 +19,16 @@ extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["README.md"]
 nitpicky = True
 html_theme = "furo"
-html_title = "germane"
+html_title = f"germane {release}"
+# The repository's address is known once the package's metadata names it, under [project.urls].
+repositories = [
+    address
+    for name, _, address in (line.partition(", ") for line in metadata.metadata("germane").get_all("Project-URL") or [])
+    if name == "Repository"
+]
+html_theme_options = (
+    {"source_repository": repositories[0], "source_branch": "main", "source_directory": "docs/"} if repositories else {}
+)
 html_copy_source = html_show_sphinx = False
 html_static_path = ["site.css"]
 html_css_files = ["site.css"]

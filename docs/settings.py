@@ -40,7 +40,7 @@ separate the names in a list by commas, and write `rules`, `maintenance`, `chann
 """
 DEFAULTS = {
     "name": "its type",
-    "service": "`OTEL_SERVICE_NAME`, or else the program's name",
+    "service": "`OTEL_SERVICE_NAME`, or else the project's name",
     "judge": "`OPENAI_MODEL`, or else `gpt-4o-mini`",
     "api_key": "`OPENAI_API_KEY`",
     "base_url": "`OPENAI_BASE_URL`",

@@ -51,6 +51,10 @@ class Family:
     change: Change | None = None
     lasts: float = np.inf
     """Duration of the change in days."""
+    onset_day: int = ONSET_DAY
+    """Day on which the change begins."""
+    relearns: bool = False
+    """Whether the baseline is learned again after two weeks of other traffic, as in production."""
     routes: tuple[Route, ...] = ROUTES
 
     @property
@@ -66,6 +70,8 @@ QUIET = (
     *(Family("quiet, wander 0.01", n, 0.01) for n in (100, 300, 1000)),
     *(Family(f"traffic times {growth}", 100, 0.01, growth=growth) for growth in (3, 10, 50)),
     Family("traffic times 10, wander 0.02", 100, 0.02, growth=10),
+    Family("traffic times 10, learned again", 100, 0.01, growth=10, relearns=True),
+    Family("traffic times 10, learned again, wander 0.02", 100, 0.02, growth=10, relearns=True),
     *(Family(f"bursts, user sd {sd}", n, 0.01, user_deviation=sd) for sd in (0.05, 0.1) for n in (100, 1000)),
     *(
         Family(f"bursts without user, sd {sd}", n, 0.01, user_deviation=sd, anonymous=True)
@@ -92,8 +98,22 @@ DROPS = (
         for n in (100, 1000)
     ),
     *(Family("two hours 0.40", n, 0.02, change=Change(shift=0.4), lasts=2 / 24) for n in (100, 1000)),
+    *(
+        Family(
+            f"shift 0.10, traffic times 10, {when} learned again",
+            100,
+            0.02,
+            growth=10,
+            relearns=True,
+            change=Change(shift=0.10),
+            lasts=14,
+            onset_day=day,
+        )
+        for when, day in (("before it is", ONSET_DAY), ("after it was", 2 * BASELINE_DAYS + 2))
+    ),
 )
 DROP_DAYS = ONSET_DAY + 1 + 14 + 21
+"""Days that are simulated for a drop on the usual day; a later drop needs as many more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +138,7 @@ def service(random: np.random.Generator, family: Family, days: int) -> Service:
         change=family.change,
         lasts=family.lasts,
         routes=family.routes,
+        onset_day=family.onset_day,
     )
     if family.growth > 1:
         late = found.hours >= 24 * BASELINE_DAYS

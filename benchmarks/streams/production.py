@@ -10,7 +10,9 @@ from zlib import crc32
 import numpy as np
 
 from germane.alerting.detector import Detector, StreamLimiter, UserLimit, learn_baseline
+from germane.alerting.drop.baselines import LEARNING_PERIOD, TRAFFIC_FACTOR, is_same_level
 from germane.alerting.drop.improvement import mirrored_baseline, mirrored_scores
+from germane.alerting.drop.scope import add_routes
 from germane.baseline import Baseline
 from streams.families import Family, Service, part, service
 from streams.recipe import BASELINE_DAYS, START, Change, Floats, Stream
@@ -54,8 +56,11 @@ class Improved:
 def watch(seed: int, family: Family, days: int, number: int) -> Watched:
     """Simulate one service, and return germane's alerts and the rivals' statistics."""
     random, made = simulated(seed, family, days, number)
-    baseline, selected = limited(random, made)
-    fired, resolved = detected(Detector(baseline), selected, days)
+    if family.relearns:
+        fired, resolved = detected_relearning(random, made, days)
+    else:
+        baseline, selected = limited(random, made)
+        fired, resolved = detected(Detector(baseline), selected, days)
     hourly = Hourly(made.stream)
     falls = hourly.mean - hourly.window(WEEK)[1]
     return Watched(
@@ -82,17 +87,22 @@ def limited(random: np.random.Generator, made: Service) -> tuple[Baseline, Strea
         kept = np.array([limit.admits(str(user), 3600 * at) for user, at in zip(users, stream.hours, strict=True)])
         stream = part(stream, kept)
     learned = learn(stream, 0, BEGINS)
-    after = np.flatnonzero(stream.hours >= BEGINS)
+    return learned, sampled(random, stream, learned, BEGINS)
+
+
+def sampled(random: np.random.Generator, stream: Stream, baseline: Baseline, since: float) -> Stream:
+    """Return the scores from an hour on that a detector with this baseline processes."""
+    after = np.flatnonzero(stream.hours >= since)
     names = np.array(stream.names, dtype=object)[stream.routes[after]].tolist()
-    draws = random.random(len(after)) / learned.sampling_rate
+    draws = random.random(len(after)) / baseline.sampling_rate
     is_sampled = draws < 1
-    selected = StreamLimiter(learned).select(
+    selected = StreamLimiter(baseline).select(
         np.array(names, dtype=object)[is_sampled].tolist(),
         [None] * int(is_sampled.sum()),
         draws[is_sampled],
         START + 3600 * stream.hours[after][is_sampled],
     )
-    return learned, part(stream, after[is_sampled][selected])
+    return part(stream, after[is_sampled][selected])
 
 
 def learn(stream: Stream, since: float, until: float) -> Baseline:
@@ -121,6 +131,47 @@ def detected(detector: Detector, stream: Stream, days: int) -> tuple[list[float]
         for transition in detector.process(score_batch(stream, hour, min(hour + WEEK, DAY * days))):
             (fired if transition.state == "firing" else resolved).append((transition.at - START) / 3600)
     return fired, resolved
+
+
+def detected_relearning(random: np.random.Generator, made: Service, days: int) -> tuple[list[float], list[float]]:
+    """Return the hours at which the detector fires and resolves, if the baseline is learned again as in production.
+
+    Once a day, unless a drop or an improvement is firing, the last two weeks replace the first baseline if each of them
+    had other traffic at the same level.
+    """
+    stream = made.stream
+    baseline = learn(stream, 0, BEGINS)
+    selected = sampled(random, stream, baseline, BEGINS)
+    detector = Detector(baseline)
+    improvement: Detector | None = Detector(mirrored_baseline(baseline))
+    fired: list[float] = []
+    resolved: list[float] = []
+    for hour in range(BEGINS, DAY * days, DAY):
+        if improvement is not None and not detector.firing and not improvement.firing:
+            relearned = relearn(stream, baseline, hour)
+            if relearned is not None:
+                selected = sampled(random, stream, relearned, hour)
+                detector, improvement = Detector(relearned), None  # the traffic does not change again
+        batch = score_batch(selected, hour, hour + DAY)
+        for transition in detector.process(batch):
+            (fired if transition.state == "firing" else resolved).append((transition.at - START) / 3600)
+        if improvement is not None:
+            improvement.process(mirrored_scores(batch))
+    return fired, resolved
+
+
+def relearn(stream: Stream, active: Baseline, hour: int) -> Baseline | None:
+    """Return the baseline of the two weeks before an hour if production would replace the active one by it."""
+    since = hour - round(LEARNING_PERIOD.total_seconds() / 3600)
+    if since < BEGINS:
+        return None
+    edges = np.searchsorted(stream.hours, [since, (since + hour) / 2, hour])
+    per_day = np.diff(edges) / ((hour - since) / 2 / DAY)
+    factors = per_day / (active.scores_per_day / active.sampling_rate)
+    if factors.min() < TRAFFIC_FACTOR and factors.max() > 1 / TRAFFIC_FACTOR:
+        return None
+    found = learn(stream, since, hour)
+    return add_routes(found, active) if is_same_level(active, found) else None
 
 
 def improve(seed: int, per_day: int, number: int) -> Improved:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
+
+if sys.version_info < (3, 11):  # noqa: UP036 - a source tree or a copied package has no installer that checks this
+    raise ImportError(
+        f"germane needs Python 3.11 or newer, and this is Python {sys.version_info[0]}.{sys.version_info[1]} "
+        f"({sys.executable})"
+    )
 
 from germane.errors import GermaneError, SettingsError
 from germane.exchange import Context, Exchange, Message

@@ -4,11 +4,13 @@
 
     GermaneError
     ├── SettingsError        a setting is invalid or unknown                              (also ValueError)
+    │   └── UnknownScorer          no scorer has this name
     ├── UsageError           a decorator or function was called in an unsupported way     (also TypeError)
     ├── ModelError           the weights of a local model are missing or invalid
     ├── StorageError
     │   ├── DatabaseUnreachable    the connection failed or was lost
     │   └── DatabaseNotMigrated    the schema is older or newer than this version expects
+    │       └── DatabaseAbsent     the SQLite file does not exist yet
     └── ScoringError         a scorer, judge or embedder returned no value; has a reason
 """
 
@@ -30,6 +32,10 @@ class SettingsError(GermaneError, ValueError):
     """A setting is invalid or unknown. The message names the setting, its value and the fix."""
 
 
+class UnknownScorer(SettingsError):
+    """No scorer has this name. The message suggests a similar one, or lists all of them."""
+
+
 class UsageError(GermaneError, TypeError):
     """A decorator or function was called in an unsupported way."""
 
@@ -48,6 +54,10 @@ class DatabaseUnreachable(StorageError):
 
 class DatabaseNotMigrated(StorageError):
     """The database schema is older or newer than this version expects."""
+
+
+class DatabaseAbsent(DatabaseNotMigrated):
+    """The SQLite file does not exist yet."""
 
 
 class ScoringError(GermaneError):

@@ -31,14 +31,24 @@ UNCALIBRATED = "uncalibrated"
 """Placeholder for a missing label, used if the scale of the embedder's cosines is unknown."""
 GRADES = (*(label for _, label in BANDS), UNCALIBRATED)
 """Labels that determine whether a score is low. For a score with any other label, its value determines this."""
+_UNCALIBRATED_MEANING = "No label, because the embedder is not calibrated; run germane calibrate --save"
 MEANINGS = {
     "relevant": "The answer addresses the question",
     "mostly_relevant": "The answer mostly addresses the question",
     "partly_relevant": "The answer only partly addresses the question",
     "irrelevant": "The answer does not address the question",
-    UNCALIBRATED: "No label, because the embedder is not calibrated; run germane calibrate --save",
+    UNCALIBRATED: _UNCALIBRATED_MEANING,
 }
-"""A sentence that describes each label in :data:`GRADES`."""
+"""A sentence that describes each label in :data:`GRADES`, if a judge rated the answer or its questions."""
+UNRATED_MEANINGS = {
+    "relevant": "The answer is very close to the question in meaning, but no judge has rated it",
+    "mostly_relevant": "The answer is close to the question in meaning, but no judge has rated it",
+    "partly_relevant": "The answer is on the topic of the question, but no judge has rated whether it addresses it",
+    "irrelevant": "The answer is no closer to the question than answers to other questions; no judge has rated it",
+    UNCALIBRATED: _UNCALIBRATED_MEANING,
+}
+"""A sentence for each label that is based on similarities alone. They show whether an answer is about the question, but
+not whether it answers it."""
 
 
 class UnscoredReason(StrEnum):

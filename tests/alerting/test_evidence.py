@@ -86,6 +86,36 @@ def test_evidence_names_route_attribute_scorer_and_worst_answers(store: Tracking
     assert found.cause == "answers_drifting"
 
 
+def test_evidence_of_drifting_answers_is_taken_from_the_routes_that_fell(store: TrackingStore, give: Give) -> None:
+    """Refusals and low scores of other routes are no evidence, although their scores are lower."""
+    for route in ("support", "faq"):
+        give(-24, [0.8] * 20, route=route, label="relevant")
+        give(-24, [0.0] * 3, route=route, label="noncommittal")
+        give(1, [0.0] * 3, route=route, label="noncommittal")
+    give(1, [0.05, 0.06, *[0.8] * 18], route="faq", label="relevant")
+    low = give(1, [0.31, 0.32, 0.33, 0.34, 0.35, *[0.4] * 15], route="support", label="irrelevant")
+
+    found = EvidenceCollector(store, ["route"]).add_to(an_alert())
+
+    assert found.cause == "answers_drifting"
+    assert found.exchange_ids == tuple(low[:5])
+
+
+def test_evidence_of_more_refusals_is_refusals(store: TrackingStore, give: Give) -> None:
+    """Of the route that fell; other low answers fill up the list."""
+    for route in ("support", "faq"):
+        give(-24, [0.8] * 40, route=route, label="relevant")
+    give(1, [0.8] * 40, route="faq", label="relevant")
+    refused = give(1, [0.0] * 30, route="support", label="noncommittal")
+    give(1, [0.0, 0.1, *[0.8] * 8], route="support", label="irrelevant")
+
+    found = EvidenceCollector(store, ["route"]).add_to(an_alert())
+
+    assert found.cause == "refusals_rising"
+    assert set(found.exchange_ids) <= set(refused)
+    assert len(found.exchange_ids) == 5
+
+
 @pytest.mark.parametrize(
     "scope", [RuleScope(routes=("sup*",)), RuleScope(attributes={"tenant": "ac*"})], ids=["routes", "attributes"]
 )
@@ -192,7 +222,7 @@ def test_drop_message_states_size_time_route_and_certainty(store: TrackingStore,
     )
     over = replace(alert, state="resolved", resolve_reason="judge_changed")
     assert alert_message(over) == (
-        "Resolved (the judge changed; a new baseline is being learned): answer_relevancy for service shop had dropped "
+        "Resolved (the judge changed): answer_relevancy for service shop had dropped "
         "from 0.82 to 0.71 (mean of 212 answers, 95 % confidence 0.68 to 0.74) since about Tue 2026-03-03 12:00 UTC, "
         "and had not recovered when the judge changed."
     )

@@ -14,6 +14,8 @@ from germane.alert import Alert, ResolveReason, ScoreLevel
 from germane.alerting.intervals import is_higher
 from germane.alerting.messages import alert_message
 from germane.alerting.titles import alert_title, headline
+from germane.alerting.wording import MEASURES
+from germane.registry import BUILTIN_SCORER_NAMES
 
 SERVICE = {"service": "shop", "scorer": "answer_relevancy"}
 
@@ -95,7 +97,7 @@ def test_titles_say_what_happened_where_and_how_large_it_is(alert: Alert, expect
     assert alert_title(alert) == expected
 
 
-def test_a_subject_names_up_to_three_routes_with_sizes() -> None:
+def test_a_subject_names_up_to_three_routes_with_their_changes() -> None:
     """Alerts of different types are named by their problem. Names that do not fit are counted."""
     support = a_drop(labels={**LABELS, "route": "support"}, baseline=level(0.74), current=level(0.48))
     failing = a_rule("scorer_error", labels=SERVICE, details=FAILING)
@@ -221,8 +223,16 @@ def test_an_improvement_can_be_accepted_or_declined() -> None:
 @pytest.mark.parametrize(
     ("scorer", "type_", "expected"),
     [
-        ("answer_relevancy", "drop", "answer_relevancy: at most 1, higher is better"),
-        ("faithfulness", "mean_threshold", "faithfulness: 0 to 1, higher is better"),
+        (
+            "answer_relevancy",
+            "drop",
+            "answer_relevancy: how well answers match their questions; at most 1, higher is better",
+        ),
+        (
+            "faithfulness",
+            "mean_threshold",
+            "faithfulness: how many of the answers' claims the retrieved contexts support; 0 to 1, higher is better",
+        ),
         ("faithfulness", "low_score_rate", None),
         ("mine", "drop", None),
     ],
@@ -240,3 +250,8 @@ def test_shares_are_percentages_everywhere() -> None:
     assert facts(alert)["Now"] == "18 % (of 120 answers, 95 % confidence 12 % to 26 %)"
     assert facts(alert)["Before"] == "5 % (of 900 answers)"
     assert f"is above 10 %: {facts(alert)['Now']}; before that, it was {facts(alert)['Before']}." in alert.message
+
+
+def test_every_built_in_scorer_is_explained() -> None:
+    """A person on call need not know its name."""
+    assert sorted(MEASURES) == list(BUILTIN_SCORER_NAMES)

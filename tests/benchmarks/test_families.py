@@ -14,8 +14,8 @@ from streams.attribution import attribute
 from streams.database import DatabaseRow, replay
 from streams.families import DROP_DAYS, Family
 from streams.oracle import SHIFT, log_shiryaev_roberts
-from streams.production import watch
-from streams.recipe import KEPT, Change
+from streams.production import BEGINS, learn, relearn, simulated, watch
+from streams.recipe import BASELINE_DAYS, KEPT, Change
 from streams.results import DropRow, QuietRow, pages, poisson_interval, quartiles, read, written
 from streams.rivals import RIVALS
 
@@ -63,6 +63,39 @@ def test_the_command_runs_single_tables_and_keeps_the_others(
     assert written(kept) == path.read_text()
     assert main(["--tables", str(path)]) == 0
     assert "|shift 0.20, 100 a day|1.00 (0.34 to 1.00)|" in capsys.readouterr().out
+
+
+def test_the_command_runs_single_families_and_keeps_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows keep the order of the families. Without results to keep, the command fails."""
+    kept = read((FOLDER / "benchmarks" / "families.json").read_text())
+    path = tmp_path / "families.json"
+    settings = ["--processes", "1", "--years", "1", "--services", "2", "--json", str(path), "--families", "times 3"]
+    with pytest.raises(SystemExit):
+        main(settings)
+    assert "--families needs --json" in capsys.readouterr().err
+    path.write_text(written(kept))
+    main(settings)
+
+    found = read(path.read_text())
+    assert [row.family for row in found.quiet] == [row.family for row in kept.quiet]
+    assert [row.family for row in found.quiet if row.years == 1] == ["traffic times 3, 100 a day"]
+    assert (found.drops, found.thresholds) == (kept.drops, kept.thresholds)
+
+
+def test_a_baseline_is_learned_again_only_at_the_same_level() -> None:
+    """After two weeks of ten times the traffic, unless the level has fallen with the growth."""
+    same = Family("growth", 100, 0.0, growth=10)
+    worse = replace(same, change=SHIFT_OF_TWENTY, onset_day=BASELINE_DAYS)
+    streams = [simulated(3, family, 30, 0)[1].stream for family in (same, worse)]
+    first = [learn(stream, 0, BEGINS) for stream in streams]
+
+    found = [relearn(stream, active, 2 * BEGINS) for stream, active in zip(streams, first, strict=True)]
+    assert relearn(streams[0], first[0], 2 * BEGINS - 24) is None
+    assert found[0] is not None
+    assert found[0].scores_per_day > 8 * first[0].scores_per_day
+    assert found[1] is None
 
 
 def test_a_drop_is_found_and_named() -> None:

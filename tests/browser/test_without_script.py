@@ -35,7 +35,7 @@ def test_links_and_filters_work(visit: Visits, site: Site) -> None:
     """From the verdict to the route, to an answer, and through the list by its form."""
     page = visit(site).look(site.url())
     page.locator("#worst").get_by_role("link").first.click()
-    expect(page).to_have_url(re.compile("/a/[0-9a-f]+$"))
+    expect(page).to_have_url(re.compile("/a/[0-9a-f]+\\?window=24h$"))
     expect(page.get_by_role("heading", name="Question")).to_be_visible()
     route = page.locator(".score-head").get_by_role("link")
     name = route.inner_text()

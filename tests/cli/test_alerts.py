@@ -74,7 +74,7 @@ def test_alert_is_found_by_the_beginning_of_its_id(call: Call, store: TrackingSt
     an_alert(store)
     ended = call("alerts", "show", "aaaa")
     assert ended.code == 0
-    for expected in ("likely cause answers drifting", "faithfulness 0.900 -> 0.600", "exchange     x1", "UTC  fired"):
+    for expected in ("likely cause answers drift away", "faithfulness 0.900 -> 0.600", "exchange     x1", "UTC  fired"):
         assert expected in ended.out
     content = call("alerts", "show", "aaaa", "--json").content
     assert [event["type"] for event in content["events"]] == ["fired"]

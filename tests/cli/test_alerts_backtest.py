@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,7 +33,11 @@ def test_unconfigured_rule_type_can_be_replayed(call: Call, history: TrackingSto
     ended = call(*FLOOR, "--since", "4d")
 
     assert ended.code == 0
-    head, _, summary, when, message, *notes = ended.out.splitlines()
+    assert all(len(line) <= 80 for line in ended.out.splitlines())
+    unwrapped = re.sub(r"\n +(?!- |\d)(?=\S)", " ", ended.out).replace(
+        " answer_relevancy for", "\n    answer_relevancy for"
+    )
+    head, _, summary, when, message, *notes = unwrapped.splitlines()
     assert head.endswith("UTC over 180 scores.")
     assert summary == "mean_threshold: fired once, resolved never; 2 notifications (1 firing, 1 repeated)"
     assert "warning, for " in when
@@ -65,7 +70,7 @@ def test_all_active_rules_are_replayed_by_default(call: Call, history: TrackingS
     ended = call(*PREVIEW, "--since", "6h")
 
     assert "180 scores" not in ended.out
-    assert "60 scores, each rule separately" in ended.out
+    assert "60 scores, each rule separately" in " ".join(ended.out.split())
     for name in (
         "drop: fired never",
         "no_data: fired once",
@@ -92,7 +97,8 @@ def test_without_scores_backtest_exits_with_5(call: Call, store: TrackingStore) 
     ended = call(*FLOOR)
 
     assert ended.code == 5
-    assert "mean_threshold: cannot be replayed: no score of answer_relevancy is stored for this period." in ended.out
+    shown = " ".join(ended.out.split())
+    assert "mean_threshold: cannot be replayed: no score of answer_relevancy is stored for this period." in shown
 
 
 @pytest.mark.parametrize(

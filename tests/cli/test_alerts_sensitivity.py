@@ -98,4 +98,4 @@ def test_a_disabled_drop_rule_is_a_usage_error(call: Call, store: TrackingStore,
     ended = call(*QUICK)
 
     assert ended.code == 2
-    assert "no active rule is of type drop" in ended.err
+    assert "no drop rule is active" in ended.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,9 +12,11 @@ from typing import Any
 
 import pytest
 
+import germane
 from germane.annotation import Feedback
 from germane.exchange import Exchange, new_exchange_id
-from germane.storage import TrackingStore
+from germane.score import UNRATED_MEANINGS
+from germane.storage import AnswerFilter, TrackingStore
 from germane.testing import FakeJudge
 
 Call = Callable[..., Any]
@@ -70,18 +73,80 @@ def test_saved_floors_are_means_of_unrelated_pairs(
     assert expected in call("report").out
 
 
+def stored_labels(store: TrackingStore) -> Counter[str | None]:
+    """Count the labels of all stored scores."""
+    page = store.answers.search(AnswerFilter(scorer="answer_relevancy"), limit=1000)
+    return Counter(answer.score.label for answer in page.answers if answer.score is not None)
+
+
 def test_changed_labels_are_shown_with_examples(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
-    """An uncalibrated cosine of 0.7 is "mostly relevant", but here it is lower than that of unrelated questions."""
+    """An uncalibrated cosine of 0.7 is "mostly relevant", but here it is lower than that of unrelated questions.
+
+    Without --save, the stored labels do not change.
+    """
     fill(store, scored, TOPICS, lambda number: 0.7)
 
-    ended = call("calibrate", "--save")
+    ended = call("calibrate")
 
     assert "With these floors, 60 of the 60 newest labels would change." in ended.out
     examples = [line for line in ended.out.splitlines() if "mostly_relevant" in line]
     assert len(examples) == 10
     assert all("0.70" in line and "irrelevant" in line and "where is the" in line for line in examples)
+    assert stored_labels(store) == {"mostly_relevant": 60}
+
+
+def test_saved_floors_change_stored_labels(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+    """The label, its explanation and the share of low scores follow; the value does not change.
+
+    Rolled up shares follow, too, and a second run finds nothing to change.
+    """
+    exchanges = fill(store, scored, TOPICS, lambda number: 0.7)
+    store.rollups.update()
+
+    ended = call("calibrate", "--save")
+
+    assert "60 of the 60 newest labels changed. Older scores keep their labels." in ended.out
+    assert stored_labels(store) == {"irrelevant": 60}
+    assert store.rollups.count_dirty_hours() > 0
+    [score] = store.answers.get_scores([exchanges[0].id])[exchanges[0].id]
+    assert (score.value, score.details["calibrated"]) == (0.7, 0.0)
+    assert score.explanation == f"{UNRATED_MEANINGS['irrelevant']}."
+    assert "0 of the 60 newest labels changed." in call("calibrate", "--save").out
+
+
+def test_labels_of_an_embedder_without_shipped_floors_appear_after_calibration(
+    call: Call, monkeypatch: pytest.MonkeyPatch, database: str
+) -> None:
+    """Scores with such an embedder are uncalibrated at first; --save labels them, and later scores get labels."""
+    with FakeJudge(embedding_model="text-embedding-large") as judge:
+        for name, value in judge.settings().items():
+            monkeypatch.setenv(f"GERMANE_{name.upper()}", str(value))
+        monkeypatch.setenv("GERMANE_SCORERS", "question_answer_similarity")
+
+        @germane.observe
+        def ask(question: str) -> str:
+            return f"the {question.split()[3]} lies in drawer {len(question)}"
+
+        def answer(topics: list[str]) -> None:
+            germane.start(poll_interval=0.05)
+            for topic in topics:
+                ask(f"where is the {topic} now")
+            assert germane.stop(drain_timeout=60)
+
+        answer(TOPICS)
+        ended = call("calibrate", "--save")
+        answer(["scarf"])
+
+    assert "60 of the 60 newest labels changed." in ended.out
+    assert sum("uncalibrated" in line for line in ended.out.splitlines()) == 10
+    opened = TrackingStore(database)
+    page = opened.answers.search(AnswerFilter(scorer="question_answer_similarity"), limit=1000)
+    labels = [found.score.label for found in page.answers if found.score is not None]
+    opened.close()
+    assert len(labels) == 61
+    assert "uncalibrated" not in labels
 
 
 def test_scores_of_another_embedder_are_not_compared(

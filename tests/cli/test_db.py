@@ -24,14 +24,50 @@ def test_upgrade_is_idempotent(call: Call, database_url: str) -> None:
     assert call("db", "upgrade", "--database", database_url, "--json").content["up_to_date"] is True
 
 
-@pytest.mark.parametrize("verb", ["report", "worst", "doctor"])
-def test_reading_does_not_create_a_database(call: Call, bare: Path, verb: str) -> None:
-    """A wrong path is an error that names the command, and leaves no empty file."""
-    ended = call(verb, "--database", f"sqlite:///{bare}/germane.db")
+READING = [
+    ["alerts"], ["baseline", "show"], ["mark", "v2"], ["report"], ["trend"], ["worst"], ["doctor", "--offline"],
+]  # fmt: skip
 
-    assert ended.code == (4 if verb == "doctor" else 1)
-    assert "germane db upgrade" in ended.out + ended.err
-    assert list(bare.iterdir()) == []
+
+@pytest.mark.parametrize("arguments", READING, ids=lambda arguments: arguments[0])
+def test_fresh_project_is_told_how_its_database_is_created(
+    call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    """Nothing has failed, so the exit code is not 1, and no empty file is left."""
+    (bare / "project" / "app").mkdir(parents=True)
+    monkeypatch.chdir(bare / "project" / "app")
+
+    ended = call(*arguments)
+
+    if arguments[0] != "doctor":  # which also reports handlers that other tests have left in this process
+        assert ended.code == 5
+    assert "no germane.db here yet" in ended.out + ended.err
+    assert "germane.start() creates the database" in ended.out + ended.err
+    assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", READING, ids=lambda arguments: arguments[0])
+@pytest.mark.parametrize(
+    ("place", "shown"), [("../app", "../app"), ("service", "service"), ("..", ".."), ("../..", "../..")]
+)
+def test_wrong_directory_is_recognized(
+    call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], place: str, shown: str
+) -> None:
+    """The message names the nearby directory that has a database."""
+    here = bare / "project" / "here"
+    here.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    Path(place).mkdir(exist_ok=True)
+    store = TrackingStore(f"sqlite:///{Path(place).resolve() / 'germane.db'}")
+    store.migrate()
+    store.close()
+
+    ended = call(*arguments)
+
+    if arguments[0] != "doctor":  # which also reports handlers that other tests have left in this process
+        assert ended.code == 5
+    assert f"no germane.db here; one is in {shown}\n" in (ended.out + ended.err).replace(": run this", "\n")
+    assert not (here / "germane.db").exists()
 
 
 def test_reading_through_a_store_does_not_create_a_database(bare: Path) -> None:

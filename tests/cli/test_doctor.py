@@ -19,7 +19,7 @@ from tests.cli.conftest import an_exchange
 import germane
 from germane.annotation import RecordedScore
 from germane.score import UnscoredReason
-from germane.storage import RateLimit, SamplingDecision, TrackingStore
+from germane.storage import RateLimit, SamplingDecision, TrackingStore, WorkerHeartbeat
 from germane.testing import FakeJudge, Fault, OTLPReceiver
 
 Call = Callable[..., Any]
@@ -189,9 +189,37 @@ def test_unreachable_database_is_reported_without_its_password(call: Call) -> No
 
 def test_database_without_tables_is_an_error(call: Call, database_url: str) -> None:
     """The fix names the command that creates them, on either database."""
+    if database_url.startswith("sqlite"):
+        Path(database_url.removeprefix("sqlite:///")).touch()
     finding = about(call("doctor", "--json", "--offline", "--database", database_url), "database")
 
     assert (finding["level"], finding["fix"]) == ("error", "germane db upgrade")
+
+
+def test_answers_that_nothing_scores_are_reported_at_once(call: Call, store: TrackingStore) -> None:
+    """A process that only captures needs a worker. The first minute is when its absence is noticed."""
+    store.exchanges.add([an_exchange() for _ in range(3)])
+
+    finding = about(call("doctor", "--json", "--offline"), "workers")
+
+    assert finding["level"] == "warning"
+    assert finding["message"] == "3 items to sample or score, but no process scores on this database"
+    assert "germane worker" in finding["fix"]
+
+
+def test_handler_that_was_never_called_is_reported_without_a_database(
+    call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first call creates the database, so until then there is none."""
+    (bare / "uncalled.py").write_text(
+        "import germane\n@germane.observe\ndef doctored_before_any_call(question: str) -> str: ...\n"
+    )
+    monkeypatch.delitem(sys.modules, "uncalled", raising=False)
+
+    ended = call("doctor", "--offline", "--json", "--import", "uncalled")
+
+    assert about(ended, "handler doctored_before_any_call")["level"] == "error"
+    assert about(ended, "database")["level"] == "warning"
 
 
 def test_handler_without_exchanges_is_an_error(
@@ -305,8 +333,8 @@ def test_stalled_backlog_is_an_error(call: Call, store: TrackingStore, scored: S
 
 
 def add_backlog(store: TrackingStore, scored: Scored, *, waiting: int, since: timedelta) -> None:
-    """Store 30 scores of the last ten minutes, and tasks that have waited since a time."""
-    (scored_one, *_) = scored(store, [0.5] * 30)
+    """Store 30 scores of the last ten minutes, and tasks of the same scorer that have waited since a time."""
+    (scored_one, *_) = scored(store, [0.5] * 30, scorer="relevancy", fingerprint="f")
     exchanges = [germane.Exchange(**_values(scored_one, number + 1)) for number in range(waiting)]
     store.exchanges.add(exchanges)
     decisions = [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in exchanges]
@@ -328,7 +356,7 @@ def test_backlog_severity_depends_on_the_drain_time(
     ended = call("doctor", "--offline", "--json")
 
     finding = about(ended, "scoring")
-    assert finding["message"] == f"scoring cannot keep up: 6 h behind{growing} (1000 pending scores)"
+    assert finding["message"] == f"scoring cannot keep up: relevancy is 6 h behind{growing} (1000 pending scores)"
     assert (finding["level"], ended.code) == ("error", 4)
     assert "add workers" in finding["fix"]
 
@@ -338,6 +366,78 @@ def test_backlog_that_drains_within_an_hour_is_not_an_error(call: Call, store: T
     add_backlog(store, scored, waiting=100, since=timedelta(minutes=20))
 
     assert about(call("doctor", "--offline", "--json"), "scoring")["level"] == "ok"
+
+
+@pytest.mark.parametrize("slow", [30, 0])
+@pytest.mark.parametrize("other", ["free", "answer_relevancy with an old fingerprint", "external"])
+def test_fast_scorer_does_not_hide_a_slow_one(
+    call: Call, store: TrackingStore, scored: Scored, slow: int, other: str
+) -> None:
+    """Each scorer's backlog is judged by its own rate. Other scorers, fingerprints and external scores do not count."""
+    if slow:
+        scored(store, [0.5] * slow)
+    if other == "external":
+        exchanges = [an_exchange() for _ in range(300)]
+        store.exchanges.add(exchanges)
+        at = datetime.now(UTC)
+        store.exchanges.record_scores(
+            [
+                RecordedScore(exchange_id=each.id, name="answer_relevancy", value=0.5, recorded_at=at)
+                for each in exchanges
+            ]
+        )
+    elif other == "free":
+        scored(store, [0.5] * 300, scorer="noncommittal", fingerprint="n")
+    else:
+        scored(store, [0.5] * 300, fingerprint="old")
+    waiting = [an_exchange() for _ in range(1000)]
+    store.exchanges.add(waiting)
+    decisions = [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in waiting]
+    store.sampling.assign_tasks(decisions, {"answer_relevancy": "f1"})
+    with store._database.write() as connection:
+        connection.exec_driver_sql(
+            "UPDATE scoring_task SET first_pending_at = ? WHERE state = 'pending'",
+            ((store.now() - timedelta(hours=9)).isoformat(" ", "microseconds")[:26],),
+        )
+        connection.exec_driver_sql(  # exchanges with external scores would otherwise be unsampled
+            "UPDATE exchange SET sampling_reason = 'sampled' WHERE sampling_reason IS NULL"
+        )
+
+    finding = about(call("doctor", "--offline", "--json"), "scoring")
+
+    assert finding["level"] == "error"
+    if slow:
+        assert finding["message"] == "scoring cannot keep up: answer_relevancy is 6 h behind (1000 pending scores)"
+    else:
+        assert finding["message"] == "answer_relevancy: 1000 pending scores, but no process is scoring"
+
+
+def test_each_slow_scorer_is_named(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """One finding per scorer; tasks with a fingerprint that no running process uses are reported as such."""
+    waiting = [an_exchange() for _ in range(500)]
+    for scorer in ("faithfulness", "answer_relevancy"):
+        scored(store, [0.5] * 10, scorer=scorer)
+    scored(store, [0.5] * 10, scorer="faithfulness", fingerprint="old")
+    store.exchanges.add(waiting)
+    decisions = [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in waiting]
+    store.sampling.assign_tasks(decisions, {"answer_relevancy": "f1", "faithfulness": "f1"})
+    others = [an_exchange() for _ in range(500)]
+    store.exchanges.add(others)
+    decisions = [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in others]
+    store.sampling.assign_tasks(decisions, {"faithfulness": "old"})
+    scorers = {"answer_relevancy": "f1", "faithfulness": "f1"}
+    store.workers.heartbeat(
+        WorkerHeartbeat(id="me", host="here", pid=1, service="shop", version="1", scorers=scorers),
+        [],
+        lease=timedelta(minutes=1),
+    )
+
+    findings = call("doctor", "--offline", "--json").content["findings"]
+
+    assert [finding["message"] for finding in findings if finding["subject"] == "scoring"] == [
+        f"scoring cannot keep up: {scorer} is 8 h behind and growing (500 pending scores)"
+        for scorer in ("answer_relevancy", "faithfulness")
+    ]
 
 
 def test_rate_limits_are_shown_with_their_delay(
@@ -606,3 +706,28 @@ def test_files_that_other_users_can_change_are_reported(
     found = [finding for finding in findings if finding["subject"].startswith("database ")]
     assert [finding["subject"] for finding in found] == ([subject] if subject else [])
     assert all(fix in finding["fix"] and finding["level"] == "warning" for finding in found)
+
+
+@pytest.mark.parametrize("routes", [3, 40])
+def test_healthy_routes_and_scorers_share_a_line(call: Call, store: TrackingStore, scored: Scored, routes: int) -> None:
+    """The text does not grow with the number of routes and scorers, and --json still lists each of them."""
+    for number in range(routes):
+        scored(store, [0.9], route=f"route-{number}")
+
+    shown, content = call("doctor", "--offline").out, call("doctor", "--offline", "--json").content
+
+    listed = [line for line in shown.splitlines() if "route-" in line]
+    assert len(listed) == 2
+    assert all(f"{routes} (" in line and len(line) < 400 for line in listed)
+    assert sum(finding["subject"].startswith("coverage of route-") for finding in content["findings"]) == routes
+
+
+def test_routes_with_the_same_problem_share_a_line(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """The problem and its fix are printed once."""
+    for number in range(30):
+        scored(store, [UnscoredReason.JUDGE_REJECTED], route=f"route-{number}")
+
+    shown = call("doctor", "--offline").out
+
+    assert shown.count("most scores for route") == 1
+    assert "and 24 more" in shown

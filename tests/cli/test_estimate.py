@@ -239,8 +239,8 @@ def test_unknown_scorer_is_an_error(call: Call) -> None:
     """A misspelled name is not a custom scorer."""
     ended = call("estimate", "--per-day", "10", "--scorer", "faithfullness")
 
-    assert (ended.code, ended.out) == (1, "")
-    assert "unknown scorer 'faithfullness'; known scorers: " in ended.err
+    assert (ended.code, ended.out) == (2, "")
+    assert "unknown scorer 'faithfullness'; did you mean 'faithfulness'? Known scorers: " in ended.err
 
 
 def test_custom_scorers_are_not_estimated(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
 import shutil
@@ -16,7 +17,8 @@ import click
 import pytest
 from tests.dashboard.seeding import seed
 
-from germane.cli.app import SECTIONS, group
+from germane.cli.app import SECTIONS, SUMMARIES, group
+from germane.cli.core.names import MAY_BE_NEW
 from germane.storage import TrackingStore
 
 Call = Callable[..., Any]
@@ -68,6 +70,12 @@ def alert(week: tuple[Path, str], bare: Path, monkeypatch: pytest.MonkeyPatch) -
     """Configure a copy of the sample week, and return the id of its open alert."""
     monkeypatch.setenv("GERMANE_DATABASE", f"sqlite:///{shutil.copy(week[0], bare / 'week.db')}")
     return week[1]
+
+
+def test_summaries_are_those_of_the_commands() -> None:
+    """`germane --help` lists commands without importing them, and says what each of them says of itself."""
+    assert {name: ALL[name].get_short_help_str(1000) for name in SUMMARIES} == SUMMARIES
+    assert sorted(SUMMARIES) == sorted(name for name in ALL if " " not in name)
 
 
 def test_every_command_has_a_help_heading() -> None:
@@ -151,7 +159,7 @@ def test_piped_text_is_plain(call: Call, alert: str, verb: str) -> None:
         (("trends",), "trend"),
         (("db", "chek"), "check"),
         (("alerts", "bactest"), "backtest"),
-        (("config", "shwo"), "show"),
+        (("config", "shoow"), "show"),
         (("baseline", "imprt"), "import"),
         (("report", "--fail-undr", "1"), "--fail-under"),
     ],
@@ -171,3 +179,50 @@ def test_unknown_names_without_a_match_get_no_suggestion(call: Call) -> None:
     assert ended.code == 2
     assert "No such command 'xyzzy'." in ended.err
     assert "Did you mean" not in ended.err
+
+
+NAMED = [
+    (verb, parameter)
+    for verb, command in ALL.items()
+    for parameter in command.params
+    if parameter.name in {"service", "route", "scorer", "scorers"} and verb not in {"score", "estimate", "calibrate"}
+]
+"""Commands and parameters that name something in the database."""
+REQUIRED = {"mark": ["v2"], "alerts silence": ["--for", "2h"], "baseline import": ["--since", "7d"]}
+
+
+def test_names_are_taken_by_the_commands_that_are_checked() -> None:
+    """The list is complete: it does not depend on what somebody remembered."""
+    assert len(NAMED) >= 18
+    assert {verb for verb, _ in NAMED} >= {"report", "trend", "worst", "export", "rescore", "mark", "baseline show"}
+
+
+@pytest.mark.parametrize(("verb", "parameter"), NAMED, ids=lambda value: getattr(value, "name", value))
+def test_misspelled_name_is_a_usage_error(call: Call, alert: str, verb: str, parameter: click.Parameter) -> None:
+    """No report of missing data hides a typo: the exit code is 2, and the message names the right one.
+
+    Commands that may name a new service only warn, because shop-eu next to shop-us is no typo.
+    """
+    kind = str(parameter.name)
+    with closing(TrackingStore(str(os.environ["GERMANE_DATABASE"]))) as store:
+        names = {getattr(coverage, kind.removesuffix("s")) for coverage in store.trends.coverage()}
+    right = max(names, key=len)
+    wrong = right[:-2] + right[-1] + right[-2] if right[-1] != right[-2] else right + "x"
+    given = [wrong] if isinstance(parameter, click.Argument) else [f"--{kind.removesuffix('s')}", wrong]
+
+    ended = call(*verb.split(), *REQUIRED.get(verb, []), *given)
+
+    assert (ended.code != 2) is (verb in MAY_BE_NEW), ended.err
+    assert f"did you mean {right!r}?" in " ".join(ended.err.split())
+
+
+@pytest.mark.parametrize("verb", ["score", "estimate", "calibrate"])
+def test_misspelled_scorer_to_run_is_a_usage_error(call: Call, bare: Path, verb: str) -> None:
+    """The message names the right scorer before anything is scored."""
+    (bare / "rows.jsonl").write_text('{"question": "How?", "answer": "By card.", "label": 1}\n')
+    file = {"score": ["rows.jsonl"], "estimate": ["--per-day", "10"], "calibrate": ["--file", "rows.jsonl"]}[verb]
+
+    ended = call(verb, *file, "--scorer", "noncomittal")
+
+    assert ended.code == 2, ended.err
+    assert "did you mean 'noncommittal'?" in ended.err

@@ -253,7 +253,7 @@ def test_invalid_line_is_reported_with_its_number(
         ),
     ],
 )
-def test_unsupported_content_is_rejected(change: dict[str, Any], why: str, store: TrackingStore) -> None:
+def test_invalid_content_is_rejected(change: dict[str, Any], why: str, store: TrackingStore) -> None:
     """Lines are checked before anything is written."""
     write(store, [0.5])
     line = json.loads(dump_line(store.transfer.load_records(ExportSelection())[0]))
@@ -478,7 +478,7 @@ def test_data_set_is_imported_for_scoring(call: Call, database: str, store: Trac
     flat = call("import", str(tmp_path / "flat.csv"))
 
     assert (ended.code, ended.out) == (0, f"Read 2 exchanges from {rows}. New exchanges will be sampled and scored.\n")
-    assert again.code == 0
+    assert (again.code, again.out.split(".csv. ")[1].split(". ")[0]) == (0, "2 were imported before")
     assert listed.keys() == {"r1", "r2"}
     assert [context.text for context in listed["r1"].contexts] == ["one", "two"]
     assert {one.route for one in listed.values()} == {"faq"}
@@ -628,13 +628,13 @@ def test_score_columns_can_be_ignored(call: Call, database: str, store: Tracking
         ({"answer_relevancy": 7}, "has the score answer_relevancy = 7, which is not a number from -1 to 1"),
         ({"faithfulness": "good"}, "has the score faithfulness = 'good', which is not a number"),
         ({"scores": [1]}, "has a scores cell that is not a JSON object mapping scorer names to numbers"),
-        ({"scores": "{"}, "has a scores cell that is not a JSON object"),
+        ({"scores": "{"}, "has a scores cell that is not a JSON object mapping scorer names to numbers"),
     ],
 )
 def test_an_invalid_score_column_is_reported(
     call: Call, database: str, store: TrackingStore, tmp_path: Path, row: dict[str, Any], problem: str
 ) -> None:
-    """The message names the row. Nothing of the page is imported."""
+    """The message names the row, the problem and the fix. Nothing is imported."""
     file = tmp_path / "rated.jsonl"
     file.write_text(json.dumps({"question": "How?", "answer": "So.", **row}) + "\n")
 
@@ -642,7 +642,90 @@ def test_an_invalid_score_column_is_reported(
 
     assert (ended.code, ended.out) == (1, "")
     assert f"{file}, line 1 {problem}" in ended.err
+    assert "--ignore-scores. Nothing was imported" in ended.err
     assert store.answers.list_exchanges() == []
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+@pytest.mark.parametrize("bad", [3, 700])
+def test_file_with_an_invalid_row_imports_nothing(
+    call: Call, database: str, store: TrackingStore, tmp_path: Path, bad: int, suffix: str
+) -> None:
+    """The corrected file, and a repeated import, then add each row once."""
+    rows = [
+        {"question": f"{number % 5}?", "answer": "So.", "faithfulness": "7" if number == bad else "0.5"}
+        for number in range(1, 1001)
+    ]
+    file = tmp_path / f"rated.{suffix}"
+
+    def save() -> None:
+        if suffix == "jsonl":
+            file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            return
+        with file.open("w", newline="") as lines:
+            writer = csv.DictWriter(lines, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+
+    save()
+    refused = call("import", str(file))
+    left = store.answers.counts()
+    rows[bad - 1]["faithfulness"] = "0.5"
+    save()
+    first, again = call("import", str(file)), call("import", str(file))
+
+    assert (refused.code, refused.out, left.captured, left.scores) == (1, "", 0, 0)
+    assert f"{file}, line {bad + (suffix == 'csv')} has the score faithfulness = '7', which is not" in refused.err
+    assert refused.err.endswith("import without scores: --ignore-scores. Nothing was imported\n")
+    assert first.out.startswith(f"Read 1000 exchanges with 1000 scores from {file}. New")
+    assert "1000 were imported before" in again.out
+    assert (store.answers.counts().captured, store.answers.counts().scores) == (1000, 1000)
+
+
+def test_interrupted_import_can_be_repeated(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
+    """Rows that were already written are not added again. A file that is written again adds new exchanges."""
+    file = tmp_path / "faq.jsonl"
+    line = json.dumps({"question": "How?", "answer": "So.", "faithfulness": 0.5}) + "\n"
+    file.write_text(line * 700)
+    with store._database.write() as connection:  # the disk is full after the first page
+        connection.exec_driver_sql(
+            "CREATE TRIGGER full BEFORE INSERT ON exchange WHEN (SELECT count(*) FROM exchange) >= 500 "
+            "BEGIN SELECT RAISE(ABORT, 'full'); END"
+        )
+    interrupted = call("import", str(file))
+    assert (interrupted.code, store.answers.counts().captured) == (1, 500)
+    with store._database.write() as connection:
+        connection.exec_driver_sql("DROP TRIGGER full")
+
+    assert "500 were imported before" in call("import", str(file)).out
+    assert (store.answers.counts().captured, store.answers.counts().scores) == (700, 700)
+    os.utime(file, (1, 1))
+    assert "before" not in call("import", str(file)).out
+    assert store.answers.counts().captured == 1400
+
+
+@pytest.mark.parametrize("cell", ["", " ", "nan", "NaN", "null", "None", "NA", "<NA>", "N/A", None, float("nan")])
+@pytest.mark.parametrize("column", ["faithfulness", "scores", "nested"])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_missing_values_are_no_scores(
+    call: Call, database: str, store: TrackingStore, tmp_path: Path, cell: Any, column: str, suffix: str
+) -> None:
+    """Data frames write missing scores as NaN, null or empty cells. The row is imported without that score."""
+    row: dict[str, Any] = {"question": "How?", "answer": "So.", "answer_relevancy": 0.5}
+    row |= {"scores": {"tone": cell}} if column == "nested" else {column: cell}
+    file = tmp_path / f"rated.{suffix}"
+    if suffix == "csv":
+        cells = [json.dumps(value) if isinstance(value, dict) else value for value in row.values()]
+        with file.open("w", newline="") as lines:
+            csv.writer(lines).writerows([list(row), cells])
+    else:
+        file.write_text(json.dumps(row) + "\n")
+
+    ended = call("import", str(file))
+
+    assert (ended.code, ended.out.split(" from ")[0]) == (0, "Read 1 exchange with 1 score"), ended.err
+    (exchange,) = store.answers.list_exchanges()
+    assert [score.scorer for score in store.answers.get_scores([exchange.id])[exchange.id]] == ["answer_relevancy"]
 
 
 SOON, LATER = "2026-03-01T12:00:00.250000+00:00", "2026-03-01T13:00:00+00:00"

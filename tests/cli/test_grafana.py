@@ -42,7 +42,7 @@ def test_files_are_written_or_printed(call: Call, bare: Path) -> None:
     """The directory contains what --print shows, and one line per file says where it belongs."""
     ended = call("grafana", "new/out")
     assert ended.code == 0
-    assert len(ended.out.splitlines()) == 3
+    assert len(ended.out.splitlines()) == 4
     for part, name in FILE_NAMES.items():
         assert call("grafana", "--print", part).out == (bare / "new" / "out" / name).read_text("utf-8")
 
@@ -128,7 +128,8 @@ def test_every_queried_metric_is_exposed(written: dict[str, str], page: str) -> 
     """Each name in panels, variables and rules is declared on /metrics."""
     declared = set(re.findall(r"^# TYPE (\S+) ", page, re.MULTILINE))
     variables = [variable.get("definition", "") for variable in json.loads(written["dashboard"])["templating"]["list"]]
-    rules = "\n".join(line for line in written["rules"].splitlines() if not line.lstrip().startswith(("#", "summary")))
+    lines = (written["rules"] + written["examples"]).splitlines()
+    rules = "\n".join(line for line in lines if not line.lstrip().startswith(("#", "summary")))
     used = {name for text in (*expressions(written), *variables, rules) for name in METRIC.findall(text)}
 
     assert len(used) > 15
@@ -154,7 +155,8 @@ def test_promtool_accepts_rules_and_queries(written: dict[str, str], promtool: A
     rules = [{"record": f"panel:{number}", "expr": query} for number, query in enumerate(queries)]
     (bare / "panels.yaml").write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
 
-    assert "SUCCESS: 15 rules found" in promtool("check", "rules", "out/rules.yaml")
+    assert "SUCCESS: 7 rules found" in promtool("check", "rules", "out/rules.yaml")
+    assert "SUCCESS: 8 rules found" in promtool("check", "rules", "out/rules-examples.yaml")
     assert f"SUCCESS: {len(queries)} rules found" in promtool("check", "rules", "panels.yaml")
 
 
@@ -191,6 +193,7 @@ SERIES = {
     'germane_exchanges{service="shop",route="ask",scorer="t",outcome="pending",reason="",window="1h"}': "25x100",
     'germane_exchanges{service="shop",route="ask",scorer="t",outcome="scored",reason="",window="1h"}': "0x100",
 }
+RULE_FILES = ["out/rules.yaml", "out/rules-examples.yaml"]
 PLACE = {"service": "shop", "route": "ask", "scorer": "s"}
 FIRING: dict[str, dict[str, str] | None] = {
     "GermaneAlertOpen": {**PLACE, "rule": "drop", "severity": "critical"},
@@ -221,11 +224,22 @@ def test_rules_fire_only_on_their_condition(written: dict[str, str], promtool: A
     series = [{"series": name, "values": values} for name, values in SERIES.items()]
     test = {"interval": "1m", "input_series": series, "alert_rule_test": alerts}
     (bare / "tests.yaml").write_text(
-        json.dumps({"rule_files": ["out/rules.yaml"], "evaluation_interval": "1m", "tests": [test]})
+        json.dumps({"rule_files": RULE_FILES, "evaluation_interval": "1m", "tests": [test]})
     )
 
-    assert set(re.findall(r"- alert: (\w+)", written["rules"])) == set(FIRING)
+    assert set(re.findall(r"- alert: (\w+)", written["rules"] + written["examples"])) == set(FIRING)
     assert "SUCCESS" in promtool("test", "rules", "tests.yaml")
+
+
+def test_active_rules_compare_no_score_with_a_number(written: dict[str, str]) -> None:
+    """A fixed threshold fires on healthy data of some scorer: such rules are examples, in a file of their own."""
+    active = set(re.findall(r"- alert: (\w+)", written["rules"]))
+
+    assert not re.search(r"germane_(score|low|noncommittal|baseline)\w*|germane:score", written["rules"])
+    assert active == {
+        "GermaneAlertOpen", "GermaneDatabaseUnreachable", "GermaneNoScores", "GermaneNoWorker", "GermaneNotScraped",
+        "GermaneScorerErrors",
+    }  # fmt: skip
 
 
 def test_missing_metrics_fire_one_alert(written: dict[str, str], promtool: Any, bare: Path) -> None:
@@ -235,7 +249,7 @@ def test_missing_metrics_fire_one_alert(written: dict[str, str], promtool: Any, 
     ]
     test = {"interval": "1m", "input_series": [], "alert_rule_test": alerts}
     (bare / "tests.yaml").write_text(
-        json.dumps({"rule_files": ["out/rules.yaml"], "evaluation_interval": "1m", "tests": [test]})
+        json.dumps({"rule_files": RULE_FILES, "evaluation_interval": "1m", "tests": [test]})
     )
 
     assert "SUCCESS" in promtool("test", "rules", "tests.yaml")

@@ -110,6 +110,26 @@ def test_file_is_adapted_to_the_environment(bare: Path, monkeypatch: pytest.Monk
     assert (found.key_variable, found.judge_url) == (None, None)
 
 
+@pytest.mark.parametrize("variable", [None, "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES", "GERMANE_SERVICE"])
+@pytest.mark.parametrize("project", [None, '[project]\nname = "web-shop"\n'])
+def test_init_does_not_rename_the_service(
+    call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None, project: str | None
+) -> None:
+    """The application's scores and markers continue under the name that they had before."""
+    if project:
+        (bare / "pyproject.toml").write_text(project)
+    if variable:
+        monkeypatch.setenv(variable, "service.name=orders" if "RESOURCE" in variable else "orders")
+    before = load_settings().service
+
+    call("init")
+
+    assert load_settings().service == before
+    if variable in {"OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"}:
+        monkeypatch.setenv(variable, "service.name=later" if "RESOURCE" in variable else "later")
+        assert load_settings().service == "later"
+
+
 @pytest.mark.parametrize("name", ['a"b\\c', "\x1b[31mred", "\u202eabc", "x" * 300, "", "\u5e97 \U0001f600"])
 def test_any_project_name_yields_a_valid_file(call: Call, bare: Path, name: str) -> None:
     """The name may be hostile text."""

@@ -39,7 +39,7 @@ def deployed(store: TrackingStore, scored: Scored) -> Callable[..., None]:
 def rows(text: str) -> dict[str, list[str]]:
     """Return the cells of the comparison's lines, by their first cell."""
     table = text.partition("Before: ")[2].partition("\n\n")[2].partition("\n\n")[0]
-    cells = [re.split(r"\s{2,}", line) for line in table.splitlines()[1:]]
+    cells = [re.split(r"\s{2,}", line) for line in table.splitlines()[2:]]
     return {one[0]: one[1:] for one in cells}
 
 
@@ -98,13 +98,13 @@ def test_significant_drop_since_the_marker_exits_with_3(call: Call, deployed: Ca
 
     found = rows(ended.out)
     assert ended.code == 3
-    assert found["ask"][:4] == ["answer_relevancy", "0.850 (n=30)", "0.250 (n=30)", "-0.600"]
+    assert found["ask"][:3] == ["0.850 (30)", "0.250 (30)", "-0.600"]
     assert found["ask"][-1] == "dropped"
-    assert found["search"][3] == "+0.000"
+    assert found["search"][2] == "+0.000"
     assert found["search"][-1] != "dropped"
-    assert found["all routes, weighted by earlier traffic"][3] == "-0.300"
+    assert found["all routes"][2] == "-0.300"
     assert "after: " in ended.out
-    assert "(marker 'index v42')" in ended.out
+    assert "(marker 'index v42')" in " ".join(ended.out.split())
     assert "Significant drop: ask, answer_relevancy fell by 0.600 (" in ended.out
     assert "a large effect" in ended.out
 
@@ -137,7 +137,7 @@ def test_drop_below_min_drop_passes(call: Call, deployed: Callable[..., None]) -
     assert call("report", "--since", "mark", "--fail-on-drop").code == 3
     ended = call("report", "--since", "mark", "--fail-on-drop", "--min-drop", "0.1")
     assert ended.code == 0
-    assert rows(ended.out)["ask"][-1] == "lower, not significant beyond 0.1"
+    assert rows(ended.out)["ask"][-1] == "lower"
     assert "No significant drop of more than 0.1." in ended.out
 
 
@@ -148,10 +148,8 @@ def test_comparison_needs_enough_scores_in_both_windows(call: Call, deployed: Ca
     ended = call("report", "--since", "mark", "--fail-on-drop")
 
     assert ended.code == 5
-    assert rows(ended.out)["ask"][1:] == [
-        "0.850 (n=30)", "- (n=19)", "-", "-", "-", "not enough data (need 20 in each window)",
-    ]  # fmt: skip
-    assert "Not enough data: no route has at least 20 scores" in ended.out
+    assert rows(ended.out)["ask"] == ["0.850 (30)", "- (19)", "-", "-", "not enough data"]
+    assert "Not enough data: no route has at least 20 scores" in " ".join(ended.out.split())
 
 
 def test_different_fingerprints_are_not_compared(call: Call, deployed: Callable[..., None]) -> None:
@@ -161,7 +159,7 @@ def test_different_fingerprints_are_not_compared(call: Call, deployed: Callable[
     ended = call("report", "--since", "mark", "--fail-on-drop")
 
     assert ended.code == 5
-    assert ended.out.count("judge changed: not comparable") == 2
+    assert ended.out.count("judge changed") == 2
     assert "answer_relevancy f1" in ended.out
     assert "answer_relevancy f2" in ended.out
 
@@ -174,11 +172,7 @@ def test_traffic_shift_is_not_a_drop(call: Call, deployed: Callable[..., None]) 
     ended = call("report", "--since", "mark", "--fail-on-drop")
 
     assert ended.code == 0
-    assert rows(ended.out)["all routes, weighted by earlier traffic"][1:4] == [
-        "0.750 (n=180)",
-        "0.750 (n=180)",
-        "+0.000",
-    ]
+    assert rows(ended.out)["all routes"][:3] == ["0.750 (180)", "0.750 (180)", "+0.000"]
 
 
 def test_json_contains_the_comparison(call: Call, deployed: Callable[..., None]) -> None:

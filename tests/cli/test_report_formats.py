@@ -188,7 +188,7 @@ def test_report_fits_the_terminal(week: TrackingStore) -> None:
     write(week, GOOD, route="\u5e97\u8217" * 4, scorer="a_scorer_with_quite_a_long_name")
 
     report = load_report(week, datetime.now(UTC) - timedelta(hours=2), service=None, route=None)
-    text = format_text(report, Terminal(is_interactive=True))
+    text = format_text(report, "Relevancy is steady.", Terminal(is_interactive=True))
 
     lines = text.splitlines()
     assert all(fit(line, 80).rstrip() == line for line in lines)
@@ -196,6 +196,48 @@ def test_report_fits_the_terminal(week: TrackingStore) -> None:
     wide = next(line for line in lines if line.startswith("\u5e97"))
     heading = lines[lines.index(wide) - 1]
     assert cell_len(wide) == cell_len(heading)
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("r.html", "<!doctype html>"),
+        ("r.HTM", "<!doctype html>"),
+        ("r.md", "# germane report"),
+        ("r.markdown", "# germane report"),
+        ("r.json", '{"schema_version": 1'),
+        ("r.txt", "Relevancy "),
+        ("report", "Relevancy "),
+        ("r.log", "Relevancy "),
+    ],
+)
+@pytest.mark.parametrize("format_", [None, "markdown"])
+def test_output_follows_the_ending_of_the_file(
+    call: Call, week: TrackingStore, bare: Path, name: str, start: str, format_: str | None
+) -> None:
+    """The ending decides, unless --format says otherwise."""
+    ended = call("report", "-o", name, *(["--format", format_] if format_ else []))
+
+    assert ended.code == 0
+    assert (bare / name).read_text(encoding="utf-8").startswith("# germane report" if format_ else start)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--since", "12h"], ["--compare"]])
+def test_text_begins_with_the_verdict_of_the_overview(call: Call, week: TrackingStore, arguments: list[str]) -> None:
+    """The first line answers the question, and the HTML report and the text agree."""
+    text, html = call("report", *arguments), call("report", "--format", "html", *arguments)
+
+    verdict = " ".join(text.out.partition("\n\n")[0].split())
+    assert verdict.startswith("Relevancy ")
+    assert verdict.rstrip(".") in " ".join(re.sub(r"<[^>]+>", "", html.out).split())
+
+
+def test_comparison_fits_80_columns(call: Call, week: TrackingStore) -> None:
+    """Piped or not, nothing has to be scrolled sideways."""
+    ended = call("report", "--compare")
+
+    assert ended.out.count("before (n)") >= 1
+    assert [line for line in ended.out.splitlines() if cell_len(line) > 80] == []
 
 
 def test_identical_worst_answers_are_listed_once(call: Call, store: TrackingStore) -> None:

@@ -210,11 +210,11 @@ def test_missing_file_exits_with_2(call: Call, judge: FakeJudge) -> None:
         (["--limit", "1", "--cache", "rows.jsonl"], "the cache rows.jsonl is not a score cache"),
     ],
 )
-def test_unscorable_file_exits_with_1(call: Call, judge: FakeJudge, options: list[str], message: str) -> None:
+def test_unscorable_file_or_option_is_an_error(call: Call, judge: FakeJudge, options: list[str], message: str) -> None:
     """One line names location and fix. No request is sent."""
     ended = call("score", written([*rows(1), {"answer": "x"}, *rows(50)]), *options)
 
-    assert (ended.code, ended.out, judge.requests) == (1, "", [])
+    assert (ended.code, ended.out, judge.requests) == (2 if "--scorer" in options else 1, "", [])
     assert ended.err.startswith("germane: ")
     assert message in ended.err
 

@@ -245,8 +245,10 @@ def test_shutdown_timeout_releases_tasks(
     assert worker.wait(60) == 1
     assert worker.stderr is not None
     assert worker.stderr.read().splitlines()[1:] == [
-        "WARNING germane.monitor: stopped before the judge replied for 2 scores; "
-        "the next start or another worker computes them",
+        (
+            "WARNING germane.monitor: stopped before the judge replied for 2 scores; "
+            "the next start or another worker computes them"
+        ),
         "shutdown timed out after 3 s; other workers claim tasks that were not released within 60 s",
     ]
     assert states(store) == (0, 2, 0)

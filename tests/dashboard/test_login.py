@@ -150,25 +150,37 @@ def test_sign_in_redirects_only_within_the_dashboard(store: TrackingStore, onwar
 
 
 def test_wrong_tokens_are_limited_per_address(store: TrackingStore) -> None:
-    """After ten a minute, by form or header, even the correct token is rejected for a while."""
+    """After ten a minute, by form or header, further wrong tokens get status 429 for a while."""
     clock = Clock(NOW)
     app = create_dashboard(store, token=TOKEN, now=clock)
     page, other = client_for(app), client_for(app, "10.0.0.1", "10.0.0.7")
-    inside = sign_in(client_for(app))
     wrong = [submit_form(page, "/login", "/login", token="wrong").status_code for _ in range(5)]
     wrong += [page.get("/written", headers={"Authorization": "Bearer wrong"}).status_code for _ in range(5)]
     late = [
-        submit_form(page, "/login", "/login", token=TOKEN),
-        page.get("/", headers={"Authorization": f"Bearer {TOKEN}"}),
+        submit_form(page, "/login", "/login", token="wrong"),
+        page.get("/", headers={"Authorization": "Bearer wrong"}),
     ]
 
     assert wrong == [401] * MAX_FAILURES_PER_ADDRESS
     assert [one.status_code for one in late] == [429, 429]
     assert late[0].headers["retry-after"] == "60"
-    assert inside.get("/written").status_code == 200
-    assert sign_in(other).get("/written").status_code == 200
+    assert submit_form(other, "/login", "/login", token="wrong").status_code == 401
     clock.advance(seconds=60)
-    assert sign_in(page).get("/written").status_code == 200
+    assert submit_form(page, "/login", "/login", token="wrong").status_code == 401
+
+
+def test_guesses_never_lock_out_the_right_token(store: TrackingStore) -> None:
+    """Whether from the same address, as behind a proxy, or from so many that all addresses are over the limit."""
+    app = create_dashboard(store, token=TOKEN, now=Clock(NOW))
+    here = client_for(app)
+    for number in range(MAX_FAILURES + 10):
+        stranger = here if number % 2 else client_for(app, "10.0.0.1", f"10.0.{number}.7")
+        assert stranger.get("/", headers={"Authorization": f"Bearer guess-{number}"}).status_code in {401, 429}
+    assert here.get("/", headers={"Authorization": "Bearer wrong"}).status_code == 429
+
+    assert here.get("/written", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+    assert here.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+    assert sign_in(here).get("/written").status_code == 200
 
 
 def test_failed_logins_are_limited_across_addresses() -> None:

@@ -93,7 +93,7 @@ def test_service_mean_is_weighted_by_inclusion_probability(week: Week) -> None:
 def test_tiles_show_the_loaded_values(page: TestClient, seeded: TrackingStore) -> None:
     """Means with interval and n, shares as percentages, counts as counts."""
     found = load_shown(seeded)
-    current, second, change = found.last_day.current, found.last_day.second, found.change
+    current, second, change = found.last_day.current, found.last_day.second, found.situation.change
     text = words(page.get("/").text)
 
     assert current is not None
@@ -133,10 +133,10 @@ def test_change_is_measured_from_the_stored_baseline(week: Week) -> None:
     assert kept is not None
     assert found.last_day.reference is not None
     assert (found.last_day.reference.mean, found.last_day.reference.n) == (kept.mean, kept.n)
-    assert found.change is not None
-    assert found.change.finding == expected.services[0].finding
-    assert found.change.before is not None
-    assert found.change.before.mean == pytest.approx(kept.mean, abs=1e-9)
+    assert found.situation.change is not None
+    assert found.situation.change.finding == expected.services[0].finding
+    assert found.situation.change.before is not None
+    assert found.situation.change.before.mean == pytest.approx(kept.mean, abs=1e-9)
     for one, other in zip(sorted(_lines(found), key=lambda one: one.route or ""), expected.routes, strict=True):
         assert (one.route, one.finding, one.after) == (other.route, other.finding, other.after)
         level = kept.routes[one.route or ""]
@@ -163,7 +163,7 @@ def test_overview_lists_the_worst_answers(page: TestClient, week: Week) -> None:
     """Refusals first, then the lowest scores with their generated question; each links to its answer."""
     text = page.get("/").text
     table = text[text.index('id="worst"') :]
-    shown = re.findall(r'href="/a/([0-9a-f]{32})" data-drawer', table)
+    shown = re.findall(r'href="/a/([0-9a-f]{32})\?window=24h" data-drawer', table)
     by_id = {
         exchange.id: score
         for exchange, score in week.seeded.scores
@@ -231,11 +231,60 @@ def test_busiest_service_is_shown_and_others_are_linked(open_pages: Open, seeded
     assert "Also open" not in words(first)
 
 
-def test_unknown_scorer_or_service_falls_back_to_the_default(page: TestClient) -> None:
-    """The URL parameter is ignored."""
-    for query in ("scorer=nope", "service=nope"):
-        assert "Relevancy fell on docs-search" in words(page.get(f"/?{query}").text), query
-    assert "vs. baseline" in words(page.get("/r/docs-search?scorer=nope").text)
+def test_the_route_that_fell_is_drawn_in_the_main_chart(page: TestClient) -> None:
+    """As a line of its own color, with its name in the legend; each row of the table links to its answers."""
+    text = page.get("/").text
+    chart = text.split('id="trend-panel"')[1].split("</section>")[0]
+
+    assert chart.count('<g class="failing">') == 3
+    assert re.search(r'class="failing"[^/]*/[^/]*/g></svg>docs-search</span>', chart)
+    links = [html.unescape(link) for link in re.findall(r'<th scope="row"><a href="([^"]+)"', chart)]
+    counts = re.findall(r"</th><td[^>]*>[^<]*</td><td[^>]*>[^<]*</td><td[^>]*>(\d+)", chart)
+    assert len(links) == len(counts) > 20
+    for link, count in list(zip(links, counts, strict=True))[:3]:
+        path, _, query = link.partition("?")
+        found = page.get(f"{path}.json?{query}&refusals=show").json()
+        assert len(found["answers"]) == int(count)
+
+
+@pytest.mark.parametrize("zone", ["", "Asia/Tokyo"])
+def test_range_form_selects_local_times(page: TestClient, zone: str) -> None:
+    """It returns to the page with absolute times, and keeps the rest of the query."""
+    headers = {"cookie": f"germane_zone={zone}"} if zone else {}
+    query = {"since": "2026-11-19T09:00", "until": "2026-11-20T09:00", "bucket": "3h"}
+    back = "/r/docs-search?window=30d&scorer=faithfulness"
+    response = page.get("/range", params=query | {"back": back}, headers=headers)
+    shown = page.get(response.headers["location"], headers=headers)
+
+    assert response.status_code == 303
+    assert response.headers["location"].startswith("/r/docs-search?scorer=faithfulness&since=")
+    assert 'name="since" value="2026-11-19T09:00"' in shown.text
+    assert 'name="until" value="2026-11-20T09:00"' in shown.text
+    assert "n scored per 3 h" in shown.text
+    assert page.get("/range", params={"since": "soon"}).status_code == 400
+    assert page.get("/range", params={"back": "//evil.example"}).headers["location"] == "/"
+
+
+def test_too_many_buckets_are_rejected(page: TestClient) -> None:
+    """A year of hours would be a page of megabytes."""
+    response = page.get("/?since=2025-11-20&bucket=1h")
+
+    assert response.status_code == 400
+    assert "more than 400 buckets" in response.text
+
+
+def test_a_dragged_range_survives_every_link(page: TestClient) -> None:
+    """Except where a link names another range, such as the last 24 hours."""
+    selected = "since=2026-11-16T00%3A00%3A00%2B00%3A00&until=2026-11-19T12%3A00%3A00%2B00%3A00"
+    for path in ("/", "/r/docs-search", "/answers", "/alerts", "/worker", "/alerts/backtest"):
+        text = page.get(f"{path}?{selected}").text
+        links = [html.unescape(link) for link in re.findall(r'<a [^>]*?href="(/[^"#]*)', text)]
+        lost = [
+            link
+            for link in links
+            if "since=" not in link and "window=" not in link and link not in {"/", "/worker"} and ".json" not in link
+        ]
+        assert not lost, (path, lost)
 
 
 def test_without_a_baseline_earlier_scores_are_compared(seeded: TrackingStore) -> None:

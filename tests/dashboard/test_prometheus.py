@@ -49,7 +49,7 @@ def scraping(week: Week, tmp_path: Path) -> Iterator[str]:
     )
     target = {"job_name": "germane", "static_configs": [{"targets": [server.address.removeprefix("http://")]}]}
     times = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-    config = {"global": times, "scrape_configs": [target], "rule_files": [str(tmp_path / "out" / "rules.yaml")]}
+    config = {"global": times, "scrape_configs": [target], "rule_files": [str(tmp_path / "out" / "rules*.yaml")]}
     (tmp_path / "prometheus.yaml").write_text(json.dumps(config))
     log = tmp_path / "log"
     arguments = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
@@ -61,9 +62,10 @@ def test_every_color_is_a_variable_with_two_values() -> None:
 
 
 def test_style_and_script_are_small() -> None:
-    """The style sheet is under 20 kB and the script under 16 kB."""
+    """The style sheet is under 20 kB and the script under 22 kB; as sent, compressed, both together under 13 kB."""
     assert len(STYLE.encode()) < 20_000
-    assert len(SCRIPT.encode()) < 16_000
+    assert len(SCRIPT.encode()) < 22_000
+    assert sum(len(gzip.compress(text.encode(), 5)) for text in (STYLE, SCRIPT)) < 13_000
 
 
 def test_pages_load_no_external_resources() -> None:

@@ -41,8 +41,10 @@ def test_theme_redirects_only_within_the_dashboard(page: TestClient, back: str) 
 
 
 def test_invalid_theme_falls_back_to_the_system_theme(page: TestClient) -> None:
-    """For every value in the URL or the cookie."""
-    assert page.get('/theme?to="><script>').cookies["germane_theme"] == "auto"
+    """For every value in the cookie; one in the URL is an error."""
+    cookie = {"cookie": 'germane_theme="><script>'}
+    assert "data-theme=" not in page.get("/", headers=cookie).text.split("<head>")[0]
+    assert page.get('/theme?to="><script>').status_code == 400
 
 
 def test_every_page_shows_scoring_health_and_open_alerts(page: TestClient) -> None:

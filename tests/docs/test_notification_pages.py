@@ -130,7 +130,7 @@ class MailServer(Controller):
 
 
 @pytest.mark.slow
-def test_a_mail_server_receives_the_printed_messages(simulation: Simulation) -> None:
+def test_emails_match_the_documented_messages(simulation: Simulation) -> None:
     """Subject and text of every notification of the five scenarios, through SMTP."""
     mailbox = Mailbox()
     server = MailServer(mailbox, hostname="127.0.0.1", port=0)

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,14 @@ def test_the_site_loads_nothing_from_other_hosts(site: Path) -> None:
     for style in site.rglob("*.css"):
         text = style.read_text(encoding="utf-8")
         assert re.findall(r"""url\(\s*["']?(?:https?:)?//|@import""", text) == [], style.name
+
+
+def test_site_shows_its_version_and_the_call_of_selectors(site: Path) -> None:
+    """A reader sees which release a page describes, and what a selector function receives."""
+    assert f"germane {version('germane')}" in (site / "index.html").read_text(encoding="utf-8")
+    reference = (site / "python.html").read_text(encoding="utf-8")
+    for name in ("Call", "Call.arguments"):
+        assert f'id="germane.tracer.{name}"' in reference
 
 
 def test_search_finds_pages(site: Path) -> None:

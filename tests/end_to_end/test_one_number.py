@@ -230,14 +230,14 @@ def _compare_route(
         _same(_gauged(gauges, "germane_", labels), found)
         interval = format_interval(tuple(found["interval"]))
         shown = f"{format_number(found['mean'])} 95 % interval {interval}, n={counted(found['n'])}"
-        assert tiles["Answer relevancy"] == shown
-        assert tiles["Low scores"].startswith(format_percent(found["low_share"]))
+        assert tiles["Answer relevancy, 24 h"] == shown
+        assert tiles["Low scores, 24 h"].startswith(format_percent(found["low_share"]))
         assert card.startswith(f"{route} {shown.split()[0]}")
         assert shown.split(" ", 1)[1] in card
     else:
         assert not gauges.all("germane_score_mean", **labels)
-        assert tiles["Answer relevancy"] == f"\u2013 not enough data (n={found['n']}, need 20)"
-    assert tiles["Scored"].startswith(f"{counted(len(scored))} of {counted(len(mine))}")
+        assert tiles["Answer relevancy, 24 h"] == f"\u2013 not enough data (n={found['n']}, need 20)"
+    assert tiles["Scored, 24 h"].startswith(f"{counted(len(scored))} of {counted(len(mine))}")
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
@@ -314,7 +314,7 @@ def _compare_corrected(views: Views) -> None:
     for prefix in ("germane_", "germane_service_"):
         _same(_gauged(gauges, prefix, {"window": "24h", "newest": "true"}), found)
     correction = f"corrected (r={found['correlation']:.2f})"
-    for address, tile in (("/", "Relevancy, 24 h"), ("/r/ask?window=24h", "Answer relevancy")):
+    for address, tile in (("/", "Relevancy, 24 h"), ("/r/ask?window=24h", "Answer relevancy, 24 h")):
         shown = views.tiles(address)[tile]
         assert shown.startswith(
             f"{format_number(found['mean'])} 95 % interval {format_interval(tuple(found['interval']))}, n={n}"

@@ -6,16 +6,20 @@ import asyncio
 import csv
 import io
 import logging
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import germane
 from germane.errors import ScoringError, SettingsError, UsageError
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
-from germane.scorers import Faithfulness
+from germane.scorers import AnswerRelevancy, Faithfulness, Noncommittal
 from germane.storage.stats.estimate import WeightedSums, estimate_mean
 from germane.testing import FakeJudge, Fault
 
@@ -93,6 +97,120 @@ def test_classes_of_scorers_are_accepted(judge: FakeJudge) -> None:
 
     assert {score.scorer: score.judge for score in evaluation.scores} == {"faithfulness": None, "length": None}
     assert evaluation.rows[0].scores["faithfulness"].reason == "missing_input"
+
+
+CELLS = ["0.5", "So.", "By card."]
+CONTAINERS: list[Callable[[list[Any]], Any]] = [
+    list,
+    tuple,
+    deque,
+    np.array,
+    lambda cells: np.array(cells, dtype=object),
+    lambda cells: pd.Series(cells, index=[7, 8, 9]),
+    lambda cells: pd.Series(cells, dtype="category"),
+    iter,
+]
+
+
+@pytest.mark.parametrize("questions", CONTAINERS)
+@pytest.mark.parametrize("answers", CONTAINERS)
+def test_columns_may_be_in_any_container(
+    questions: Callable[[list[Any]], Any], answers: Callable[[list[Any]], Any]
+) -> None:
+    """Lists, tuples, arrays, series and other iterables with an order can be mixed; cells become Python values."""
+    contexts = [["a", "b"], [], ["c"]]
+    columns = {"query": questions(CELLS), "answer": answers(CELLS), "contexts": contexts, "n": np.arange(3)}
+
+    exchanges = [row.exchange for row in germane.evaluate(columns, [Length()]).rows]
+
+    assert [(each.question, each.answer) for each in exchanges] == [(cell, cell) for cell in CELLS]
+    assert [[context.text for context in each.contexts] for each in exchanges] == contexts
+    assert [each.attributes for each in exchanges] == [{"n": 0}, {"n": 1}, {"n": 2}]
+    assert {type(value) for each in exchanges for value in (each.question, each.attributes["n"])} == {str, int}
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ({"a", "b"}, "the column 'answer' of rows is a set: pass its cells as a list"),
+        ({"a": 1}, "the column 'answer' of rows is a dict: pass its cells as a list"),
+        (pd.DataFrame({"a": [1]}), "the column 'answer' of rows is a DataFrame: pass its cells as a list"),
+        ("So.", r"rows is a single mapping: .* \(its column 'answer' is a str\)"),
+        (np.array("So."), "rows is a single mapping: .*'answer' is a ndarray"),
+        (None, "rows is a single mapping: .*'answer' is a NoneType"),
+        (
+            ["So.", "Yes."],
+            "the columns of rows have different lengths: 'question' has 3, 'answer' has 2. Pass one cell per row",
+        ),
+    ],
+)
+def test_invalid_columns_are_named(column: Any, message: str) -> None:
+    """The error says which column is wrong and how to fix it."""
+    with pytest.raises(UsageError, match=message):
+        germane.evaluate({"question": np.array(CELLS), "answer": column}, [Length()])
+
+
+class Short(Faithfulness):
+    """A user's subclass with the inherited name and constructor."""
+
+
+class Named(AnswerRelevancy):
+    """A user's subclass with its own name."""
+
+    name = "named"
+
+
+class Fixed(Noncommittal):
+    """A user's subclass that needs no arguments."""
+
+    name = "fixed"
+
+    def __init__(self) -> None:
+        super().__init__(remove_question_echo=False)
+
+
+class Other(Named):
+    """A user's subclass that needs its own arguments."""
+
+    def __init__(self, threshold: float) -> None:
+        self.threshold = threshold
+
+
+@pytest.mark.parametrize("argument", ["metrics", "scorers"])
+@pytest.mark.parametrize(
+    "container", [list, tuple, set, frozenset, iter, lambda classes: (one for one in classes), deque]
+)
+def test_scorers_may_be_in_any_iterable(judge: FakeJudge, container: Callable[[Any], Any], argument: str) -> None:
+    """Names, built-in classes, their subclasses and other classes; a set is sorted by name."""
+    given: Any = {argument: container(["direct_relevancy", Short, Named, Fixed, Length])}
+
+    evaluation = germane.evaluate([{**ROW, "contexts": ["By card."]}], **given, **judge.settings())
+
+    names = [summary.scorer for summary in evaluation.summary()]
+    expected = ["direct_relevancy", "faithfulness", "named", "fixed", "length"]
+    assert names == (sorted(expected) if container in {set, frozenset} else expected)
+    assert [score.state for score in evaluation.scores] == ["scored"] * 5
+    assert evaluation.usage.requests == len(judge.requests) > 0
+
+
+@pytest.mark.parametrize("argument", ["metrics", "scorers"])
+def test_invalid_collections_of_scorers_are_rejected(argument: str) -> None:
+    """The error names the argument and the fix."""
+    given: dict[str, Any] = {argument: {"faithfulness": 0.5}}
+    with pytest.raises(UsageError, match=rf"{argument} is a dict: pass a list, such as {argument}=\['faithfulness'\]"):
+        germane.evaluate([ROW], **given)
+    with pytest.raises(UsageError, match=r"Other cannot be built like AnswerRelevancy \(.*\); pass an instance of it"):
+        germane.evaluate([ROW], **{argument: Other}, base_url="http://127.0.0.1:9")
+
+
+def test_subclass_has_its_own_fingerprint(judge: FakeJudge, tmp_path: Path) -> None:
+    """It may compute other values, so its scores are neither cached nor averaged with those of the built-in scorer."""
+    row, cache = {**ROW, "contexts": ["By card."]}, tmp_path / "scores.jsonl"
+    (builtin,) = germane.evaluate([row], Faithfulness, cache=cache, **judge.settings()).scores
+    (other,) = germane.evaluate([row], Short, cache=cache, **judge.settings()).scores
+
+    assert builtin.scorer == other.scorer == "faithfulness"
+    assert builtin.fingerprint != other.fingerprint
 
 
 def test_rows_from_csv_dictreader_are_accepted(judge: FakeJudge) -> None:
@@ -241,7 +359,7 @@ def test_user_defined_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) ->
         ({"rows": [ROW], "columns": {"quesion": "q"}}, "unknown columns quesion"),
         ({"rows": ["How?"]}, "row 0 is a str, not a mapping"),
         ({"rows": {"question": "How?"}}, "rows is a single mapping: pass a list of mappings"),
-        ({"rows": {"question": ["How?"], "answer": []}}, "different lengths: question 1, answer 0"),
+        ({"rows": {"question": ["How?"], "answer": []}}, "different lengths: 'question' has 1, 'answer' has 0"),
         ({"rows": [ROW], "scorers": "noncommittal", "metrics": "noncommittal"}, "pass only one of them"),
         ({"rows": 7}, "rows is a int: pass mappings"),
         ({"rows": [ROW], "scorers": [Length(), Length()]}, "each scorer needs a unique name: length, length"),
@@ -256,7 +374,10 @@ def test_invalid_arguments_are_rejected(arguments: dict[str, Any], message: str)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"scorers": ["relevance"]}, "^setting scorers: unknown scorer 'relevance'; known scorers: "),
+        (
+            {"scorers": ["relevance"]},
+            "^setting scorers: unknown scorer 'relevance'; did you mean 'context_relevance'[?]",
+        ),
         ({"scorers": []}, "no scorers selected"),
         ({"judje": "x"}, "did you mean 'judge'"),
     ],

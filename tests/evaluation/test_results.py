@@ -21,6 +21,7 @@ from germane import sanitize
 from germane.errors import UsageError
 from germane.evaluation import Evaluation, RowScores
 from germane.exchange import Exchange
+from germane.installation import install_command
 from germane.score import Score
 from germane.testing import FakeJudge
 
@@ -130,7 +131,7 @@ def test_data_frame_error_without_pandas_names_the_extra(evaluated: Evaluated, m
     evaluation = evaluated(["0.5"])
     monkeypatch.setitem(sys.modules, "pandas", None)
 
-    with pytest.raises(UsageError, match=r"pip install 'germane\[pandas\]'"):
+    with pytest.raises(UsageError, match=re.escape(install_command("pandas"))):
         evaluation.to_pandas()
 
 

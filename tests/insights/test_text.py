@@ -58,7 +58,7 @@ def test_small_shares_are_not_rounded_to_zero() -> None:
     ]
 
 
-def test_ages_are_short() -> None:
+def test_ages_are_formatted_as_short_relative_times() -> None:
     """Ages are relative times, even in the future."""
     passed = [timedelta(seconds=40), timedelta(minutes=3), timedelta(hours=47), timedelta(days=12), timedelta(hours=-2)]
     assert [format_age(NOW - one, NOW) for one in passed] == ["40 s ago", "3 min ago", "47 h ago", "12 d ago", "in 2 h"]

@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from germane.exchange import Exchange, new_exchange_id
+from germane.installation import install_command
 from germane.monitor.sampling.proxy_scores import CpuBudget, ProxyScorer, build_proxy_scorer, proxy_uniform
 from germane.scorers import LocalSimilarity, QuestionAnswerSimilarity, build_scorers
 from germane.scorers.local.similarity import _block_at_exit
@@ -71,7 +72,7 @@ def bench(share: float, *, tick: float = 2.0, similarity: Counted | None = None)
     return ProxyScorer(similarity, cpu_budget, cpu_clock=lambda: similarity.seconds), similarity, time
 
 
-def test_low_traffic_is_scored_completely(new_exchange: Make) -> None:
+def test_at_low_traffic_every_exchange_gets_a_proxy_score(new_exchange: Make) -> None:
     """Every exchange gets a proxy score, with probability 1."""
     proxy, similarity, time = bench(0.05)
     for _ in range(100):
@@ -338,7 +339,7 @@ class TestAvailability:
             assert build_proxy_scorer(wanted, scorer_set.scorers, installed=lambda: False) is None
             asyncio.run(scorer_set.aclose())
         [message] = [one.getMessage() for one in caplog.records if one.name == "germane.monitor"]
-        assert "pip install 'germane[local]'" in message
+        assert install_command("local") in message
 
 
 def _renamed(exchange: Exchange) -> Exchange:

@@ -162,7 +162,7 @@ def has_text_of_all(store: TrackingStore) -> list[bool]:
     return [one.question is not None for one in store.answers.list_exchanges(limit=1000)]
 
 
-def test_a_stopping_job_does_not_start(store: TrackingStore, old: Make, clock: Clock) -> None:
+def test_a_stopping_job_starts_no_round(store: TrackingStore, old: Make, clock: Clock) -> None:
     """It creates no thread."""
     store.exchanges.add([old(31)])
     job = make_job(store, "me", clock)

@@ -87,3 +87,13 @@ def test_make_targets_in_documents_exist(root: Path, page: str) -> None:
     named = set(re.findall(r"(?m)(?:`|^\s*|\$ )make ([a-z]+)", (root / page).read_text(encoding="utf-8")))
 
     assert named <= targets
+
+
+def test_metadata_names_authors_and_supported_pythons(root: Path) -> None:
+    """The package's page shows who made it, and for which Pythons, which match requires-python."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    listed = [int(found[1]) for line in project["classifiers"] if (found := re.search(r":: 3\.(\d+)$", line))]
+
+    assert project["authors"]
+    assert project["requires-python"] == f">=3.{min(listed)}"
+    assert listed == list(range(min(listed), max(listed) + 1))

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import germane
+from germane.installation import install_command
 from germane.process import current_runtime
 from germane.storage import TrackingStore
 from germane.testing import FakeJudge, Fault
@@ -58,7 +59,7 @@ def test_exchanges_are_captured_without_a_judge(
     assert query("SELECT count(*) FROM exchange") == [5]
     (warning,) = warnings()
     assert "OPENAI_API_KEY" in warning
-    assert "germane[local]" in warning
+    assert install_command("local") in warning
 
 
 def test_the_next_start_with_a_judge_scores_earlier_exchanges(judge: FakeJudge, database: str, query: Query) -> None:

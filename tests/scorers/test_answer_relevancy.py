@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from germane.exchange import Exchange
-from germane.score import Score, UnscoredReason
+from germane.score import MEANINGS, UNRATED_MEANINGS, Score, UnscoredReason
 from germane.scorers import (
     AnswerRelevancy,
     EmbeddingBatcher,
@@ -142,17 +142,44 @@ def test_the_label_can_be_taken_from_the_questions_alone(bench: Any) -> None:
 
 
 def test_an_answer_on_the_topic_of_the_question_is_not_relevant(bench: Any, exchange: Make) -> None:
-    """The question asks for a time, and the answer contains none: label, sentence and low score say the same."""
+    """The question asks for a time, and none is recognized: label and sentence say the same, whatever the cosine is."""
     asked = "When was the tower completed?"
     bench.fake.questions = lambda answer: [asked] * 3
 
     (score,) = bench.score(exchange(asked, "The tower stands in Paris and has three floors."))
 
     assert score.value == pytest.approx(1)
-    assert (score.label, score.is_low, score.details["missing_kind"]) == ("irrelevant", True, "a time")
+    assert (score.label, score.is_low, score.details["missing_kind"]) == ("partly_relevant", False, "a time")
     assert score.explanation.startswith(
-        "The answer does not address the question. The question asks for a time, but the answer contains none."
+        f"{UNRATED_MEANINGS['partly_relevant']}. The question asks for a time, but none was recognized in the answer."
     )
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("When does the museum's garden open?", "It starts at dusk and the gate is open."),
+        ("When did the dinosaurs die out?", "They died out at the end of the Cretaceous."),
+        ("When was the policy introduced?", "The policy was introduced under Queen Victoria."),
+        ("When is the temple lit?", "The lamps are lit on Diwali."),
+        ("When will my order ship?", "The order ships upon receipt of payment."),
+        ("How many guests may join the tour?", "A handful of guests may join the tour."),
+        ("How many kings had the name Louis?", "The king who was beheaded was Louis XVI."),
+    ],
+)
+def test_an_unusual_time_or_quantity_does_not_make_an_answer_irrelevant(
+    bench: Any, exchange: Make, question: str, answer: str
+) -> None:
+    """No list of words is complete, so the check limits the label of a well rated answer, but does not decide it."""
+    bench.options["label_from"] = "guarded"
+    bench.fake.questions = lambda answer: [question] * 3
+    bench.fake.first_token = {"5": 1.0}
+
+    (score,) = bench.score(exchange(question, answer))
+
+    assert score.details["missing_kind"] in ("a time", "a quantity")
+    assert score.label == "partly_relevant"
+    assert score.explanation.startswith(f"{MEANINGS['partly_relevant']}. The question asks for ")
 
 
 def test_a_rating_can_decide_the_label(bench: Any) -> None:

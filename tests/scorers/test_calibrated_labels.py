@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from germane.calibration import Calibration
 from germane.exchange import Exchange
-from germane.score import LOW_SCORE, Score, UnscoredReason, band_of
+from germane.score import GRADES, LOW_SCORE, MEANINGS, UNCALIBRATED, UNRATED_MEANINGS, Score, UnscoredReason, band_of
 from germane.scorers import QuestionAnswerSimilarity, apply_calibration, run_scorer
 from germane.scorers.calibration import CalibratedScorer, measurement_fingerprint, with_calibrated_labels
 from germane.testing import FakeEmbedder
@@ -52,10 +52,26 @@ def test_label_comes_from_the_calibrated_value() -> None:
         RAW,
         value=0.605,
         label="partly_relevant",
-        explanation="The answer only partly addresses the question.",
+        explanation=f"{UNRATED_MEANINGS['partly_relevant']}.",
         details={"kept": 1, "calibrated": calibrated, "low_below": HALF.cosine_of(LOW_SCORE)},
     )
     assert apply_calibration(found, FLOORS) == found
+
+
+@given(st.floats(0, 1), st.floats(-1, 1), st.booleans())
+def test_the_sentence_claims_relevance_only_if_a_judge_rated_the_answer(
+    rating: float, similarity: float, is_rated: bool
+) -> None:
+    """Similarities show closeness. The sentence replaces that of an earlier label, and agrees with the current one."""
+    details = {"answer_similarity": similarity, **({"direct": rating} if is_rated else {})}
+    floors = {**FLOORS, ("mini", "answer_relevancy"): calibration(scorer="answer_relevancy")}
+    score = replace(RAW, scorer="answer_relevancy", value=similarity, details=details)
+    for sentence in {*MEANINGS.values(), *UNRATED_MEANINGS.values()}:
+        found = apply_calibration(replace(score, explanation=f"{sentence}. More."), floors)
+
+        assert found.label in set(GRADES) - {UNCALIBRATED}
+        assert found.explanation == f"{(MEANINGS if is_rated else UNRATED_MEANINGS)[found.label]}. More."
+        assert is_rated or "addresses the question" not in found.explanation
 
 
 @pytest.mark.parametrize(
@@ -83,11 +99,16 @@ def test_embedded_embedder_is_calibrated_by_default() -> None:
     assert apply_calibration(score, {(own.embedder, NAME): own}).label == "irrelevant"
 
 
-def test_an_answer_without_the_expected_kind_of_information_is_irrelevant() -> None:
-    """This holds regardless of its similarity to the question."""
-    found = apply_calibration(replace(RAW, value=0.99, details={"missing_kind": "a time"}), FLOORS)
+@given(st.floats(-1, 1), st.none() | st.floats(0, 1))
+def test_a_missing_kind_of_information_limits_the_label(similarity: float, rating: float | None) -> None:
+    """It is never better than partly relevant, and never irrelevant because of the check alone."""
+    details = {} if rating is None else {"answer_similarity": similarity, "direct": rating}
+    score = replace(RAW, value=similarity, details=details)
+    unchecked = apply_calibration(score, FLOORS)
 
-    assert (found.label, found.details["calibrated"]) == ("irrelevant", 0.45)
+    found = apply_calibration(replace(score, details={**details, "missing_kind": "a time"}), FLOORS)
+
+    assert found.label == ("irrelevant" if unchecked.label == "irrelevant" else "partly_relevant")
 
 
 def test_similarity_of_the_answer_raises_the_label_of_answer_relevancy() -> None:
@@ -111,7 +132,7 @@ def test_similarity_of_the_answer_raises_the_label_of_answer_relevancy() -> None
         (0.0, "irrelevant"),
     ],
 )
-def test_a_rating_decides_the_label_of_an_answer_on_the_topic(rating: float, label: str) -> None:
+def test_the_rating_determines_the_label_of_an_on_topic_answer(rating: float, label: str) -> None:
     """Ratings of 5, 4, 3 and less have a band each. The similarity of the questions has no influence."""
     details = {"answer_similarity": 0.6, "direct": rating}
     score = replace(RAW, scorer="answer_relevancy", value=0.2, details=details)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 
 from germane.errors import ModelError, ScoringError
 from germane.exchange import Exchange, Message
+from germane.installation import install_command
 from germane.score import UnscoredReason
 from germane.scorers import AnswerRelevancy, run_scorer
 from germane.scorers.local import llm
@@ -156,7 +158,7 @@ def test_a_missing_engine_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says what to install."""
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
 
-    with pytest.raises(ModelError, match=r"needs xllamacpp: pip install 'germane\[local-llm\]'"):
+    with pytest.raises(ModelError, match=re.escape(f"needs xllamacpp: {install_command('local-llm')}")):
         LocalJudge()
 
 

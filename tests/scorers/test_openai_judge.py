@@ -10,6 +10,7 @@ import logging
 import socket
 import tracemalloc
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +29,7 @@ from germane.scorers.judge.client import NoModelReply, _parse_reply
 from germane.scorers.judge.embedders import OpenAIEmbedder, decode_vector
 from germane.scorers.judge.http_client import parse_retry_after
 from germane.scorers.judge.openai_protocol import parse_reply
+from germane.settings import load_settings
 from germane.testing import FakeJudge, Fault
 
 TURNS = [Message("system", "You write questions."), Message("user", "The ferry leaves from pier four.")]
@@ -602,3 +604,16 @@ def test_an_unreachable_embedder_can_be_retried(
 
     assert (caught.value.reason, caught.value.retry_after) == (UnscoredReason.EMBEDDER_ERROR, pause)
     assert caught.value.rejected == (request.node.callspec.id in ("wrong key", "no model", "no quota"))
+    assert ("OPENAI_API_KEY" in (caught.value.fix or "")) == (request.node.callspec.id == "wrong key")
+    if fault.kind == "hang":
+        assert fake.base_url.removesuffix("/v1") in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["", " ", None])
+def test_empty_base_url_counts_as_unset(bare: Path, monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
+    """A deployment may set the variable without a value, which the client would take for the address."""
+    if value is not None:
+        monkeypatch.setenv("OPENAI_BASE_URL", value)
+
+    assert load_settings().base_url is None
+    assert str(ModelServer(api_key="test").connect().base_url) == "https://api.openai.com/v1/"

@@ -149,7 +149,9 @@ def test_the_error_for_an_unknown_scorer_lists_plugins(installed: Path) -> None:
     before, (error,) = score(installed, "kindnes")
 
     known = ", ".join(sorted(BUILTIN_SCORER_NAMES))
-    assert error.startswith(f"setting scorers: unknown scorer 'kindnes'; known scorers: {known}")
+    assert error.startswith(
+        f"setting scorers: unknown scorer 'kindnes'; did you mean 'kindness'? Known scorers: {known}"
+    )
     assert "away, declared, fails, gone, kindness, length, misnamed, nothing, two. To use your own, list" in error
     assert before == []
 

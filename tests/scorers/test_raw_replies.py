@@ -156,7 +156,7 @@ def test_status_in_a_body_decides(serve: Any, reply: Any, reason: UnscoredReason
 
 
 @pytest.mark.parametrize("status", [500, 503, 404])
-def test_error_status_decides_before_its_body(serve: Any, status: int) -> None:
+def test_error_status_determines_the_reason_without_reading_the_whole_body(serve: Any, status: int) -> None:
     """Only the beginning of the body is read, however long it is."""
     server = serve(endless(status))
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from germane.errors import SettingsError
+from germane.installation import install_command
 from germane.scorers import BUILTIN_SCORER_NAMES, ScorerSet, build_scorers
 from germane.settings import Settings, load_settings
 from germane.testing import FakeJudge
@@ -95,7 +96,7 @@ def test_capture_only_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: py
 
     assert scorer_set.scorers == ()
     assert scorer_set.unavailable_reason is not None
-    assert "pip install 'germane[local]'" in scorer_set.unavailable_reason
+    assert install_command("local") in scorer_set.unavailable_reason
     assert [(record.name, record.getMessage()) for record in caplog.records] == [
         ("germane.scorers", scorer_set.unavailable_reason)
     ]
@@ -104,7 +105,7 @@ def test_capture_only_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: py
 def test_unknown_scorer_error_lists_known_scorers() -> None:
     """It is a settings error."""
     known = ", ".join(sorted(BUILTIN_SCORER_NAMES))
-    with pytest.raises(SettingsError, match=f"unknown scorer 'relevance'; known scorers: {known}"):
+    with pytest.raises(SettingsError, match=f"did you mean 'context_relevance'[?] Known scorers: {known}"):
         build_scorers(settings(scorers=("relevance",)))
 
 

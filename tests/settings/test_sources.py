@@ -11,6 +11,7 @@ from pydantic import ByteSize
 from germane.errors import SettingsError
 from germane.settings import Budget, MeanThreshold, Retention, load_settings
 from germane.settings.channels import SlackSettings
+from germane.settings.service_name import default_service_name, project_name
 from germane.settings.types import resolve_secret
 
 pytestmark = pytest.mark.usefixtures("bare")
@@ -181,36 +182,71 @@ def test_a_sqlite_url_is_dumped_unchanged() -> None:
         ({"OTEL_RESOURCE_ATTRIBUTES": "a=b, service.name=shop%20two,c=d"}, "shop two"),
         ({"OTEL_SERVICE_NAME": "shop", "OTEL_RESOURCE_ATTRIBUTES": "service.name=other"}, "shop"),
         ({"OTEL_SERVICE_NAME": "shop", "GERMANE_SERVICE": "ours"}, "ours"),
-        ({"OTEL_RESOURCE_ATTRIBUTES": "nonsense,,="}, "program"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "nonsense,,="}, "project"),
     ],
 )
 def test_the_service_name_follows_opentelemetry(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str
 ) -> None:
     """A service has the same name in traces and in scores."""
-    monkeypatch.setattr(sys, "argv", ["/srv/program.py"])
+    Path("pyproject.toml").write_text('[project]\nname = "project"\n')
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 
     assert load_settings().service == expected
 
 
+PROGRAMS = [
+    ["/usr/bin/gunicorn", "shop.main:app"], ["/lib/uvicorn/__main__.py", "main:app", "--reload"], ["/usr/bin/germane"],
+    ["/usr/bin/celery", "-A", "shop"], ["/usr/bin/flask", "run"], ["/usr/bin/django-admin"], ["manage.py", "runserver"],
+    ["/srv/app.py"], ["-c"], ["-"], [""],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", PROGRAMS, ids=" ".join)
 @pytest.mark.parametrize(
-    ("program", "expected"),
+    ("project", "expected"),
     [
-        ("/srv/shop.py", "shop"),
-        ("/usr/bin/gunicorn", "gunicorn"),
-        ("/lib/uvicorn/__main__.py", "uvicorn"),
-        ("-c", "python"),
-        ("-", "python"),
-        ("", "python"),
+        ('[project]\nname = "web-shop"\n', "web-shop"),
+        ('[tool.poetry]\nname = "web-shop"\n', "web-shop"),
+        ("[project]\nname = 3\n", "shop-directory"),
+        ("not [ TOML", "shop-directory"),
+        (None, "shop-directory"),
     ],
 )
-def test_the_service_name_defaults_to_the_program(monkeypatch: pytest.MonkeyPatch, program: str, expected: str) -> None:
-    """The program's name is also found for `python -m` and `python -c`."""
-    monkeypatch.setattr(sys, "argv", [program])
+def test_every_program_of_an_application_has_the_same_service_name(
+    bare: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], project: str | None, expected: str
+) -> None:
+    """It is the name of the project, not of the server, task queue or script that runs it."""
+    (bare / "shop-directory").mkdir()
+    monkeypatch.chdir(bare / "shop-directory")
+    monkeypatch.setattr(sys, "argv", arguments)
+    if project is not None:
+        Path("pyproject.toml").write_text(project)
+        if not project.startswith("not"):
+            assert load_settings().service == expected
+    assert default_service_name() == expected
 
-    assert load_settings().service == expected
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["/usr/bin/gunicorn", "-w", "4", "shop.main:app"], "shop"),
+        (["/lib/uvicorn/__main__.py", "--factory", "shop.main:create_app"], "shop"),
+        (["/usr/bin/gunicorn", "shop:create_app('production')"], "shop"),
+        (["/srv/shop.py"], "shop"),
+        (["/usr/bin/gunicorn"], "app"),
+        (["/lib/uvicorn/__main__.py", "--host", "127.0.0.1"], "app"),
+        (["-c"], "app"),
+    ],
+)
+def test_application_module_names_the_service_in_the_root_directory(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], expected: str
+) -> None:
+    """A process manager may start programs in /, which has no name."""
+    monkeypatch.setattr(sys, "argv", arguments)
+
+    assert project_name(Path("/")) == expected
 
 
 def test_route_in_breakdowns_is_redundant() -> None:
@@ -222,3 +258,19 @@ def test_settings_are_immutable() -> None:
     """Settings are read once and do not change afterwards."""
     with pytest.raises(ValueError, match="frozen"):
         load_settings().sample_rate = 0.5
+
+
+def test_each_invalid_setting_has_its_own_line(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All problems are shown at once, whether in a variable's name, a variable's value or a file."""
+    monkeypatch.setenv("GERMANE_QUEU", "3")
+    monkeypatch.setenv("GERMANE_JUDG", "x")
+    monkeypatch.setenv("GERMANE_SAMPLE_RATE", "2")
+    (bare / "germane.toml").write_text("concurrency = 0\n")
+
+    with pytest.raises(SettingsError) as error:
+        load_settings()
+
+    lines = str(error.value).splitlines()
+    assert len(lines) == 4
+    for named in ("GERMANE_QUEU;", "GERMANE_JUDG;", "sample_rate = '2'", "concurrency = 0"):
+        assert sum(named in line for line in lines) == 1

@@ -49,7 +49,7 @@ def test_next_affordable_time_is_the_first_hour_with_budget_left() -> None:
     assert next_affordable_at(Budget(tokens_per_hour=10), RequestUsage(1, 15), RequestUsage(1, 14), at(0)) == at(2)
 
 
-def test_requests_are_granted_until_the_hour_is_used_up(store: TrackingStore, clock: Any) -> None:
+def test_requests_are_granted_until_the_hourly_budget_is_exhausted(store: TrackingStore, clock: Any) -> None:
     """The next hour allows more, up to the limit of the day."""
     clock.now = at(3, 10)
     first = store.quota.reserve_budget(CARRYING, [CALL] * 45)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from germane.calibration import Calibration
+from germane.exchange import Exchange
+from germane.score import Score
 from germane.storage import TrackingStore
 
 FIRST = Calibration(
@@ -65,3 +68,30 @@ def test_a_calibration_describes_its_source() -> None:
     """Its description contains both floors, and the number of exchanges and the date, or that germane ships it."""
     assert str(FIRST) == "calibrated (floor 0.07, same topic 0.21, n 400, 2026-11-20)"
     assert str(replace(FIRST, is_default=True)) == "calibrated (floor 0.07, same topic 0.21, by default)"
+
+
+def test_labels_are_updated_only_for_current_scores_with_text(
+    store: TrackingStore, sampled: Callable[..., list[Exchange]], make: Callable[..., Exchange]
+) -> None:
+    """Erased exchanges and replaced scores keep their labels. The hours of the others are rolled up again."""
+    erased, replaced, current = sampled(make(-2 * 24 * 60), make(0), make(1), scorers={"similarity": "f1"})
+    score = Score(scorer="similarity", fingerprint="f1", value=0.7, label="uncalibrated", explanation="No label.")
+    claims = store.queue.claim_tasks("w", {"similarity": "f1"}, limit=3, lease=timedelta(minutes=1))
+    store.queue.complete_tasks("w", [(task, score) for claim in claims for task in claim.tasks])
+    store.retention.prune(texts_before=current.started_at - timedelta(days=1))
+    store.rollups.update()
+    new = replace(score, label="irrelevant", explanation="Not close.", details={"calibrated": 0.4})
+
+    updated = store.labels.update_labels(
+        [(erased.id, new), (replaced.id, replace(new, value=0.8)), (current.id, new), ("0" * 32, new)]
+    )
+
+    scores = store.answers.get_scores([erased.id, replaced.id, current.id])
+    found = {exchange_id: (each.label, each.explanation, each.details) for exchange_id, [each] in scores.items()}
+    assert updated == 1
+    assert found == {
+        erased.id: ("uncalibrated", None, {}),
+        replaced.id: ("uncalibrated", "No label.", {}),
+        current.id: ("irrelevant", "Not close.", {"calibrated": 0.4}),
+    }
+    assert store.rollups.count_dirty_hours() == 1

@@ -86,7 +86,7 @@ def test_a_rolled_back_transaction_reports_no_events(
     assert not events
 
 
-def test_a_reopened_task_is_reported_again(
+def test_reopening_a_task_does_not_change_event_counts(
     reporting_store: TrackingStore, make: Make, events: Counter[CommitEvent]
 ) -> None:
     """Event counts only grow: a skipped task that is scored later is counted as ended twice."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import subprocess
 import sys
@@ -55,9 +56,15 @@ def test_missing_tables_raise_an_error_that_names_the_command(
             work()
 
 
+def run_migrations(store: TrackingStore) -> None:
+    """Run all migrations, also on SQLite, where a new database is created without them."""
+    with store._database.write(migrating=True) as connection:
+        migrating._upgrade(connection)
+
+
 def test_migrated_tables_match_the_models(empty: TrackingStore) -> None:
     """Alembic finds no difference between the classes and a migrated database."""
-    empty.migrate()
+    run_migrations(empty)
     with empty._database.read() as connection:
         options = {"version_table": migrating.VERSION_TABLE, "compare_type": True, "compare_server_default": True}
         context = MigrationContext.configure(connection, opts=options)
@@ -67,7 +74,7 @@ def test_migrated_tables_match_the_models(empty: TrackingStore) -> None:
 
 def test_partial_indexes_match_the_models(database_url: str, empty: TrackingStore, tmp_path: Path) -> None:
     """Alembic does not compare their conditions."""
-    empty.migrate()
+    run_migrations(empty)
     with empty._database.read() as connection:
         migrated = _partial_indexes(connection)
     with empty._database.write() as connection:
@@ -79,6 +86,47 @@ def test_partial_indexes_match_the_models(database_url: str, empty: TrackingStor
 
     assert migrated == created
     assert len(migrated) == 11
+
+
+def test_new_sqlite_database_equals_a_migrated_one(tmp_path: Path) -> None:
+    """The same tables, columns, keys, indexes and views, without the memory that the migrations take."""
+    stores = [TrackingStore(f"sqlite:///{tmp_path / name}") for name in ("migrated.db", "created.db")]
+    run_migrations(stores[0])
+    stores[1].migrate()
+    migrated, created = map(_describe, stores)
+
+    assert migrated == created
+    assert len(migrated) > len(metadata.tables) + 30
+    program = f"import sys; from germane.storage import TrackingStore as s; s('sqlite:///{tmp_path}/new.db').migrate()"
+    check = "; assert not {'alembic', 'mako'} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", program + check], check=True)
+
+
+def test_tables_of_an_application_do_not_prevent_a_migration(tmp_path: Path) -> None:
+    """It may use the same SQLite file."""
+    store = TrackingStore(f"sqlite:///{tmp_path / 'shared.db'}")
+    with store._database.write(migrating=True) as connection:
+        connection.exec_driver_sql("CREATE TABLE mine (n INTEGER)")
+    store.migrate()
+
+    assert store.revision() == migrating.REVISIONS[-1]
+
+
+def _describe(store: TrackingStore) -> dict[str, Any]:
+    """Return the definition of everything in an SQLite database, by name, independent of the order of columns."""
+    found: dict[str, Any] = {}
+    with store._database.read() as connection:
+        for kind, name, table, sql in connection.exec_driver_sql("SELECT type, name, tbl_name, sql FROM sqlite_master"):
+            if name.startswith("sqlite_"):  # the sequence, and the indexes of keys, which follow from the constraints
+                continue
+            words = sorted(re.findall(r"[\w.']+", sql)) if kind == "table" else " ".join(sql.split())
+            found[name] = (kind, table, words)
+        inspector = inspect(connection)
+        for name in (*metadata.tables, migrating.VERSION_TABLE):
+            columns = connection.exec_driver_sql(f"PRAGMA table_info({name})")
+            keys = (inspector.get_pk_constraint(name)["constrained_columns"], inspector.get_unique_constraints(name))
+            found[f"columns of {name}"] = (sorted(tuple(column)[1:] for column in columns), keys)
+    return found
 
 
 def _partial_indexes(connection: Any) -> dict[str, str]:

@@ -650,7 +650,7 @@ def test_lazy_query_is_evaluated_by_the_caller_only(traced: Any, use: str) -> No
 
 
 @pytest.mark.parametrize("name", ["all", "count", "later", "create", "of", "index", "select"])
-def test_methods_of_a_lazy_query_keep_their_kind(traced: Any, name: str) -> None:
+def test_methods_of_a_wrapped_lazy_query_look_unchanged_to_inspect(traced: Any, name: str) -> None:
     """Frameworks inspect callables before they call them."""
     rows = Query([])
     for some in (rows, search := germane.retrieval(lambda question: rows)("Why?")):

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from germane.alerting.notifier import was_notified
     from germane.alerting.rules import warn_about_missing_scorers
     from germane.alerting.sensitivity import DropSensitivity, list_sensitivities
+    from germane.alerting.wording import CAUSES, RESOLVE_REASONS
 
 _MODULES = {
     "actions": (
@@ -63,12 +64,15 @@ _MODULES = {
     "notifier": ("was_notified",),
     "rules": ("warn_about_missing_scorers",),
     "sensitivity": ("DropSensitivity", "list_sensitivities"),
+    "wording": ("CAUSES", "RESOLVE_REASONS"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "CAUSES",
     "LEARNING_PERIOD",
     "MIN_BASELINE_SPAN",
+    "RESOLVE_REASONS",
     "AlertEpisode",
     "AlertEvaluator",
     "BacktestReport",

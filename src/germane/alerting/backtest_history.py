@@ -212,20 +212,7 @@ class BaselineHistory:
         versions = [version for version in self._versions.values() if version.key == key]
         if any(version.status == "learning" for version in versions):
             return None
-        started = BaselineVersion(
-            id=-1 - len(self.learned_ids),
-            key=key,
-            number=1 + max((version.number for version in versions), default=0),
-            status="learning",
-            reason=reason,
-            since=since,
-            until=until,
-            baseline=None,
-            model=None,
-            prompt_version=None,
-            created_at=self._clock(),
-        )
-        self.learned_ids.add(started.id)
+        started = self._new_version(key, reason, since=since, until=until)
         self._versions[started.id] = started
         return started
 
@@ -256,6 +243,41 @@ class BaselineHistory:
         """Finish learning and replace the active version."""
         self._put(_completed(self._versions[version_id], found, release))
         return True
+
+    def replace_baseline(
+        self,
+        key: BaselineKey,
+        reason: BaselineReason,
+        found: Baseline,
+        release: tuple[str | None, str | None],
+        *,
+        replaces: int | None = None,  # noqa: ARG002 - one process
+    ) -> BaselineVersion | None:
+        """Store and activate a baseline."""
+        started = self._new_version(key, reason, since=found.since, until=found.until)
+        self._put(_completed(started, found, release))
+        return self._versions[started.id]
+
+    def _new_version(
+        self, key: BaselineKey, reason: BaselineReason, *, since: datetime, until: datetime
+    ) -> BaselineVersion:
+        """Return a version with the next number that is being learned."""
+        numbers = [version.number for version in self._versions.values() if version.key == key]
+        version = BaselineVersion(
+            id=-1 - len(self.learned_ids),
+            key=key,
+            number=1 + max(numbers, default=0),
+            status="learning",
+            reason=reason,
+            since=since,
+            until=until,
+            baseline=None,
+            model=None,
+            prompt_version=None,
+            created_at=self._clock(),
+        )
+        self.learned_ids.add(version.id)
+        return version
 
     def _put(self, newest: BaselineVersion) -> None:
         """Store a version that supersedes all others with the same key."""

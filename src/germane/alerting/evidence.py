@@ -21,6 +21,8 @@ from germane.storage import DetectorScoreQuery, RouteMean, TrackingStore
 
 MAX_EXCHANGES: Final = 5
 """Number of worst exchanges in an alert."""
+MAX_EXTRA_REFUSALS: Final = 2
+"""Number of refusals among the worst exchanges if refusals became more frequent but are not the main cause."""
 MAX_CANDIDATES: Final = 500
 """Maximum number of the lowest scores among which the exchanges of a restricted rule are searched."""
 MAX_SHIFTS: Final = 3
@@ -116,23 +118,18 @@ class EvidenceCollector:
             shift for name in self._breakdowns for shift in self._attribute_shifts(name, alert, since, scope)
         ]
         refusals = _rise_of_refusals(own)
-        lowest = self._store.answers.worst(
-            scorer=alert.scorer,
-            since=since,
-            until=self._as_of(),
-            service=alert.service,
-            route=alert.route,
-            fingerprint=alert.fingerprint,
-            limit=MAX_EXCHANGES if scope == UNRESTRICTED else MAX_CANDIDATES,
-        )
-        exchange_ids = [scored.exchange.id for scored in lowest if scope.matches(scored.exchange)]
+        cause = _likely_cause(alert, own, scorer_shifts, refusals)
+        # Routes whose fall is small next to the largest one do not carry the drop.
+        carriers = [shift for shift in route_shifts[:MAX_SHIFTS] if _fall(shift) >= _fall(route_shifts[0]) / 2]
+        routes = [shift.name for shift in carriers]
+        exchange_ids = self._worst_exchanges(alert, since, scope, routes, cause, has_more_refusals=refusals is not None)
         return replace(
             alert,
             # What a new route scored before the estimated onset is no level to compare with.
             baseline=alert.baseline or (None if alert.details.get("new_route") else _level_before(alert, own)),
-            exchange_ids=tuple(exchange_ids[:MAX_EXCHANGES]),
+            exchange_ids=tuple(exchange_ids),
             shifts=(*route_shifts[:MAX_SHIFTS], *attribute_shifts[:MAX_SHIFTS], *scorer_shifts[:MAX_SHIFTS]),
-            cause=_likely_cause(alert, own, scorer_shifts, refusals),
+            cause=cause,
             details={
                 **{name: value for name, value in alert.details.items() if name != REFUSALS},
                 **({REFUSALS: list(refusals)} if refusals else {}),
@@ -140,6 +137,47 @@ class EvidenceCollector:
                 **({GOOD_EXCHANGE: good} if (good := self._good_exchange(alert, since, scope)) else {}),
             },
         )
+
+    def _worst_exchanges(
+        self,
+        alert: Alert,
+        since: datetime,
+        scope: RuleScope,
+        routes: Sequence[str],
+        cause: Cause | None,
+        *,
+        has_more_refusals: bool,
+    ) -> list[str]:
+        """Return the ids of answers that show what changed: on the routes that fell, of the kind that became frequent.
+
+        Refusals all score 0. As the lowest scores, they would hide the answers that drift, so they are listed first
+        only if they are the cause, and last if there are too few other answers.
+        """
+
+        def load_lowest(*, refusals: bool) -> list[str]:
+            lowest = [
+                scored
+                for route in (routes if alert.route is None and routes else [alert.route])
+                for scored in self._store.answers.worst(
+                    scorer=alert.scorer,
+                    since=since,
+                    until=self._as_of(),
+                    service=alert.service,
+                    route=route,
+                    fingerprint=alert.fingerprint,
+                    refusals=refusals,
+                    limit=MAX_EXCHANGES if scope == UNRESTRICTED else MAX_CANDIDATES,
+                )
+                if scope.matches(scored.exchange)
+            ]
+            lowest.sort(key=lambda scored: scored.score.value or 0.0)
+            return [scored.exchange.id for scored in lowest[:MAX_EXCHANGES]]
+
+        is_about_refusals = cause == "refusals_rising" or alert.type == "noncommittal_rate"
+        first, second = load_lowest(refusals=is_about_refusals), load_lowest(refusals=not is_about_refusals)
+        if has_more_refusals and not is_about_refusals:
+            first = first[: max(MAX_EXCHANGES - MAX_EXTRA_REFUSALS, MAX_EXCHANGES - len(second))]
+        return [*first, *second][:MAX_EXCHANGES]
 
     def _markers_around(self, alert: Alert, since: datetime) -> list[dict[str, str]]:
         """Return the markers around the onset of a problem, the nearest first."""

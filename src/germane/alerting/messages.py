@@ -9,20 +9,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from germane import sanitize
-from germane.alert import IMPROVEMENT, Alert, ResolveReason, ScoreLevel
+from germane.alert import IMPROVEMENT, Alert, ScoreLevel
 from germane.alerting.evidence import MARKERS
 from germane.alerting.formatting import format_level, format_percent, format_score
 from germane.alerting.intervals import is_higher
+from germane.alerting.wording import RESOLVE_REASONS
 
 MomentFormat = Callable[[datetime], str]
-RESOLVE_REASONS: Final[Mapping[ResolveReason, str]] = {
-    "recovered": "recovered",
-    "passed": "the condition cleared before the alert fired",
-    "judge_changed": "the judge changed; a new baseline is being learned",
-    "by_hand": "resolved manually",
-    "new_baseline": "accepted as the new baseline",
-    "rule_removed": "its rule was removed",
-}
 FAILURES: Final[Mapping[str, str]] = {
     "judge_timeout": "the judge times out",
     "judge_rate_limited": "the judge is rate limited",

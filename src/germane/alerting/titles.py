@@ -9,6 +9,7 @@ from germane import sanitize
 from germane.alert import IMPROVEMENT, Alert, Notification
 from germane.alerting.formatting import format_change, format_percent, format_score
 from germane.alerting.messages import is_back, is_new_route, rise_of_refusals
+from germane.alerting.wording import RESOLVE_REASONS
 from germane.settings import SHARE_RULES
 
 MAX_TITLE_LENGTH: Final = 140
@@ -35,13 +36,6 @@ _FAILING: Final[Mapping[str, str]] = {
     "scorer_error": "scorer failing",
 }
 """What fails, by the most common reason; otherwise it is the judge."""
-_ENDS: Final[Mapping[str, str]] = {
-    "judge_changed": "the judge changed",
-    "by_hand": "by hand",
-    "new_baseline": "accepted as the new baseline",
-    "rule_removed": "its rule was removed",
-}
-"""Why an alert was resolved without a recovery."""
 
 
 def headline(notification: Notification) -> str:
@@ -80,9 +74,10 @@ def alert_title(alert: Alert) -> str:
         problem, route = f"{problem} {route}", None
     place = ", ".join(filter(None, (service, route)))
     title = f"{problem} in {place}" if place else problem
-    note = _size(alert) if alert.is_open else _ENDS.get(alert.resolve_reason or "")
-    if alert.resolve_reason == "judge_changed" and not is_back(alert):
-        note = "not recovered, but the judge changed"
+    reason = alert.resolve_reason
+    note = _size(alert) if reason is None else None if reason == "recovered" else RESOLVE_REASONS[reason]
+    if reason == "judge_changed" and not is_back(alert):
+        note = f"not recovered, but {note}"
     if note is not None:
         title += f" ({note})"
     if alert.rule not in {problem, alert.type} and not (alert.type == IMPROVEMENT and alert.rule == "drop"):

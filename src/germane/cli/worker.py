@@ -15,11 +15,11 @@ from germane import sanitize
 from germane.cli.core.params import ListenAddress
 from germane.cli.core.signals import ShutdownSignal
 from germane.dashboard import (
-    MISSING_EXTRA,
     DashboardServer,
     create_metrics_app,
     is_loopback,
     is_prometheus_installed,
+    missing_extra,
 )
 from germane.errors import GermaneError, SettingsError, StorageError
 from germane.process import Runtime, install_runtime, prepare_database, stop_runtime
@@ -45,7 +45,7 @@ def serve_metrics(settings: Settings, address: ListenAddress, log: Callable[[str
         UsageError: The address is reachable from other machines but no token is set, or an extra is not installed.
     """
     if not is_prometheus_installed():
-        raise click.UsageError(MISSING_EXTRA)
+        raise click.UsageError(missing_extra())
     if settings.dashboard_token is None and not is_loopback(address.host):
         raise click.UsageError(
             f"metrics on {address.host} are readable from other machines; set GERMANE_DASHBOARD_TOKEN to a token of at "

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from germane.dashboard.app import create_app, create_metrics_app
     from germane.dashboard.auth.hosts import ANY_HOST, is_loopback, parse_host
-    from germane.dashboard.metrics import MISSING_EXTRA, is_prometheus_installed
+    from germane.dashboard.metrics import is_prometheus_installed, missing_extra
     from germane.dashboard.metrics.exposition import DatabaseCollector, metrics_exposition
     from germane.dashboard.server import DashboardServer
 
 __all__ = [
     "ANY_HOST",
-    "MISSING_EXTRA",
     "DashboardServer",
     "DatabaseCollector",
     "create_app",
@@ -22,13 +21,14 @@ __all__ = [
     "is_loopback",
     "is_prometheus_installed",
     "metrics_exposition",
+    "missing_extra",
     "parse_host",
 ]
 
 _MODULES: Final = {
     "app": ("create_app", "create_metrics_app"),
     "auth.hosts": ("ANY_HOST", "is_loopback", "parse_host"),
-    "metrics": ("MISSING_EXTRA", "is_prometheus_installed"),
+    "metrics": ("missing_extra", "is_prometheus_installed"),
     "metrics.exposition": ("DatabaseCollector", "metrics_exposition"),
     "server": ("DashboardServer",),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import gc
 import logging
@@ -13,14 +14,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from germane.errors import GermaneError
 
 SHUTDOWN_TIMEOUT: Final = 3
 """Seconds for which the server waits for in-flight requests when it stops."""
 _LOGGER: Final = logging.getLogger("uvicorn.error")
+
+
+REQUEST_TIMEOUT: Final = 10.0
+"""Seconds within which a client must send a whole request. Otherwise, idle connections could use up all files."""
 
 
 class ListenError(GermaneError):
@@ -44,7 +51,7 @@ class DashboardServer:
         config = uvicorn.Config(
             app,
             loop="asyncio",
-            http="h11",
+            http=_TimeLimitedProtocol,
             ws="none",
             log_config=None,
             log_level=logging.WARNING,
@@ -86,6 +93,40 @@ class DashboardServer:
             self._thread.join(SHUTDOWN_TIMEOUT + 2.0)
             self._socket.close()
             _LOGGER.removeFilter(_REDACT_EXCEPTIONS)
+
+
+class _TimeLimitedProtocol(H11Protocol):
+    """An HTTP connection that is closed if a request, including its body, does not arrive in time."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        """Start the deadline if a request is incomplete, and cancel it if not."""
+        if self.conn.their_state not in {h11.IDLE, h11.SEND_BODY}:
+            self._cancel()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(REQUEST_TIMEOUT, self._close)
+
+    def _cancel(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _close(self) -> None:
+        self._deadline = None
+        self.transport.close()
 
 
 class _SignalingServer(uvicorn.Server):

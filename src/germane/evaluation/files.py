@@ -8,14 +8,15 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from germane.errors import UsageError
+from germane.installation import install_command
 
-INSTALL_PANDAS = "install it with: pip install 'germane[pandas]'"
+PANDAS = "pandas"
 _BOM = b"\xef\xbb\xbf"
 _csv_limit_lock = threading.Lock()
 """Guards the field size limit of the csv module, which is global to the process."""
@@ -53,15 +54,33 @@ def iterate_records(rows: Any) -> Iterator[Record]:
 
 
 def _iterate_columns(columns: Mapping[Any, Any]) -> Iterator[Record]:
-    """Yield the location and content of each row in a mapping of column names to lists of cells."""
-    if not all(isinstance(cells, Sequence) and not isinstance(cells, str | bytes) for cells in columns.values()):
-        raise UsageError("rows is a single mapping: pass a list of mappings, one for each row, or map columns to lists")
-    lengths = {str(name): len(cells) for name, cells in columns.items()}
-    if len(set(lengths.values())) > 1:
-        counts = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise UsageError(f"the columns of rows have different lengths: {counts}")
-    for number, cells in enumerate(zip(*columns.values(), strict=True)):
-        yield f"row {number}", dict(zip(columns, cells, strict=True))
+    """Yield the location and content of each row in a mapping of column names to lists, arrays or series of cells."""
+    lists = {name: _to_cells(name, cells) for name, cells in columns.items()}
+    if len({len(cells) for cells in lists.values()}) > 1:
+        counts = ", ".join(f"{str(name)!r} has {len(cells)}" for name, cells in lists.items())
+        raise UsageError(f"the columns of rows have different lengths: {counts}. Pass one cell per row in each column")
+    for number, cells in enumerate(zip(*lists.values(), strict=True)):
+        yield f"row {number}", dict(zip(lists, cells, strict=True))
+
+
+def _to_cells(name: Any, cells: Any) -> list[Any]:
+    """Return a column's cells in a list.
+
+    Raises:
+        UsageError: the cells are a single value, or have no order.
+    """
+    if isinstance(cells, (set, frozenset, Mapping)) or hasattr(cells, "columns"):
+        raise UsageError(
+            f"the column {str(name)!r} of rows is a {type(cells).__name__}: pass its cells as a list, one for each row"
+        )
+    is_single = isinstance(cells, (str, bytes)) or getattr(cells, "shape", (1,)) == ()
+    if is_single or not isinstance(cells, Iterable):
+        raise UsageError(
+            "rows is a single mapping: pass a list of mappings, one for each row, or map columns to lists (its column "
+            f"{str(name)!r} is a {type(cells).__name__})"
+        )
+    to_pylist = getattr(cells, "to_pylist", None)  # Arrow's own cells are not Python values
+    return list(cells if to_pylist is None else to_pylist())
 
 
 def read_file_records(path: Path) -> Iterator[Record]:
@@ -140,7 +159,9 @@ def _read_parquet(path: Path) -> Iterator[Record]:
         with path.open("rb") as file:
             frame = pandas.read_parquet(file)
     except ImportError:
-        raise UsageError(f"{path}: Parquet needs pandas and pyarrow; {INSTALL_PANDAS}") from None
+        raise UsageError(
+            f"{path}: Parquet needs pandas and pyarrow; install it with: {install_command(PANDAS)}"
+        ) from None
     except ValueError as error:  # the base class of pyarrow's errors
         raise UsageError(f"{path} is not a Parquet file: {error}") from None
     yield from ((f"{path}, row {number}", record) for number, record in enumerate(frame.to_dict("records"), 1))

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import UsageError
-from germane.evaluation.files import INSTALL_PANDAS
+from germane.evaluation.files import PANDAS
 from germane.evaluation.progress import RunUsage
 from germane.evaluation.summary import (
     AnswerProblem,
@@ -19,6 +19,7 @@ from germane.evaluation.summary import (
     find_problem_answers,
     summarize,
 )
+from germane.installation import install_command
 from germane.score import Score
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def to_frame(rows: Sequence[RowScores]) -> Any:
     try:
         pandas = import_module("pandas")
     except ImportError:
-        raise UsageError(f"to_pandas() needs pandas; {INSTALL_PANDAS}") from None
+        raise UsageError(f"to_pandas() needs pandas; install it with: {install_command(PANDAS)}") from None
     records = []
     for row in rows:
         exchange = row.exchange

@@ -40,6 +40,8 @@ class Row:
     exchange: Exchange
     other_columns: Mapping[str, Any]
     """Unprocessed cells of the columns that are not in :data:`COLUMN_NAMES`."""
+    has_id: bool
+    """Whether the exchange's id is from the row, rather than a new one."""
 
 
 class ColumnMap:
@@ -110,7 +112,9 @@ def read_rows(rows: Any, columns: Mapping[str, str] | None = None) -> Iterator[R
                 raise UsageError(  # noqa: TRY301 - the location is added below
                     f"is a {type(record).__name__}, not a mapping of columns to values"
                 )
-            yield Row(location, _to_exchange(row, column_map), column_map.other_columns(row))
+            exchange = _to_exchange(row, column_map)
+            has_id = parse_attribute(column_map.get_cell(row, "id")) not in {None, ""}
+            yield Row(location, exchange, column_map.other_columns(row), has_id)
         except UsageError as error:
             raise UsageError(f"{location} {error}") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
@@ -16,11 +16,11 @@ from germane.evaluation.cache import ScoreCache
 from germane.evaluation.progress import show_progress
 from germane.evaluation.result import Evaluation
 from germane.evaluation.rows import read_rows
-from germane.evaluation.scoring import DatasetScorer, is_builtin
+from germane.evaluation.scoring import DatasetScorer
 from germane.evaluation.summary import RowScores
 from germane.logging_filters import suppressed_loggers
 from germane.monitor import local_rate_limiter
-from germane.scorers import apply_calibration, build_scorers, exchange_concurrency
+from germane.scorers import apply_calibration, build_scorers, builtin_base, exchange_concurrency
 from germane.settings import EvaluationSettingsArguments, load_settings, signature_with_settings
 from germane.tracer import suppress_tracing
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from germane.scorers import Scorer
 
     OneScorer = str | ScoringFunction | Scorer | type[Scorer]
-    Scorers = OneScorer | Sequence[OneScorer]
+    Scorers = OneScorer | Iterable[OneScorer]
 
 MAX_JUDGE_WAIT = 60.0
 """Maximum seconds to retry an unavailable judge. The limit is short, because someone may be waiting for the result."""
@@ -87,13 +87,14 @@ async def aevaluate(
     """Score a data set.
 
     Args:
-        rows: A list of mappings, a mapping of column names to lists, a pandas data frame, a Hugging Face data set, or
-            a file name (JSONL, JSON, CSV, TSV, Parquet). The columns are ``question`` or ``query``, ``answer`` and
-            ``contexts``, or the Ragas column names. Contexts are a list, or a JSON list in a string. The columns
-            ``id``, ``history``, ``route`` and ``model`` are optional. Other columns with scalar values become
-            attributes of the exchange.
-        scorers: One scorer or a list of scorers: names, scoring functions, scorer objects, or scorer classes, which
-            are instantiated from the settings. Defaults to the ``scorers`` setting.
+        rows: A list of mappings, a mapping of column names to lists, arrays or series, a pandas data frame, a Hugging
+            Face data set, or a file name (JSONL, JSON, CSV, TSV, Parquet). The columns are ``question`` or ``query``,
+            ``answer`` and ``contexts``, or the Ragas column names. Contexts are a list, or a JSON list in a string.
+            The columns ``id``, ``history``, ``route`` and ``model`` are optional. Other columns with scalar values
+            become attributes of the exchange.
+        scorers: One scorer, or several in a list or another iterable: names, scoring functions, scorer objects, or
+            scorer classes. Built-in classes and their subclasses are instantiated from the settings, others without
+            arguments. Defaults to the ``scorers`` setting.
         metrics: An alias for ``scorers``.
         columns: A mapping of germane's column names to the data set's, such as ``{"question": "q"}``.
         cache: A file that stores each score as soon as it is computed. Later runs compute only the missing scores.
@@ -116,14 +117,10 @@ async def aevaluate(
     """
     if scorers is not None and metrics is not None:
         raise UsageError("metrics is an alias for scorers: pass only one of them")
-    scorers = metrics if scorers is None else scorers
+    given = _list_scorers("scorers", scorers) if metrics is None else _list_scorers("metrics", metrics)
     loaded = load_settings(**settings)
     retry_timeout = loaded.retry_timeout if "retry_timeout" in settings else min(MAX_JUDGE_WAIT, loaded.retry_timeout)
     dataset_rows = list(islice(read_rows(rows, columns), limit))
-    given: Sequence[object] | None = None
-    if scorers is not None:
-        given = scorers if isinstance(scorers, Sequence) and not isinstance(scorers, str) else [scorers]
-
     with suppress_tracing(), suppressed_loggers(), nullcontext() if cache is None else ScoreCache(cache) as score_cache:
         scorer_set = build_scorers(loaded, given, rate_limiter=local_rate_limiter(loaded))
         try:
@@ -134,7 +131,11 @@ async def aevaluate(
                 raise UsageError(f"each scorer needs a unique name: {', '.join(names)}")
             # Scorer objects passed by the caller have their own judge and embedder.
             own = {id(scorer) for scorer in given or ()}
-            metered = [scorer for scorer in scorer_set.scorers if is_builtin(scorer) and id(scorer) not in own]
+            metered = [
+                scorer
+                for scorer in scorer_set.scorers
+                if builtin_base(type(scorer)) is not None and id(scorer) not in own
+            ]
             dataset_scorer = DatasetScorer(
                 scorer_set.scorers,
                 meter=scorer_set.meter,
@@ -164,6 +165,25 @@ async def aevaluate(
         for row, row_scores in zip(dataset_rows, calibrated, strict=True)
     )
     return Evaluation(tuple(evaluated), usage)
+
+
+def _list_scorers(argument: str, scorers: Any) -> list[object] | None:
+    """Return the scorers in an argument, which is a single scorer or an iterable of scorers; None if it is None."""
+    if scorers is None:
+        return None
+    if isinstance(scorers, Mapping):
+        raise UsageError(
+            f"{argument} is a {type(scorers).__name__}: pass a list, such as {argument}={list(scorers)!r:.100}, and "
+            "options as scorer_options={'<name>': {...}}"
+        )
+    if isinstance(scorers, str) or callable(scorers) or hasattr(scorers, "score") or not isinstance(scorers, Iterable):
+        return [scorers]
+    # The order of a set of names differs between processes, and reports would list the scorers in that order.
+    return sorted(scorers, key=_scorer_name) if isinstance(scorers, (set, frozenset)) else list(scorers)
+
+
+def _scorer_name(scorer: object) -> str:
+    return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", scorer))
 
 
 # Type checkers read Unpack[EvaluationSettingsArguments]; inspect and the tools that use it read __signature__.

@@ -27,7 +27,7 @@ def parse_text(cell: Any, column: str) -> str | None:
         UsageError: the cell contains a list or an object.
     """
     if isinstance(cell, str):
-        return _SURROGATES.sub("\ufffd", cell)
+        return _SURROGATES.sub("\ufffd", str(cell))  # NumPy has its own class of strings
     number = parse_attribute(cell)
     if isinstance(number, (int, float)) and not isinstance(number, bool):
         return str(number)
@@ -91,7 +91,7 @@ def parse_attribute(cell: Any) -> AttributeValue | None:
     """Return a cell as text, a number or a Boolean, or None for other types and for numbers that are not finite."""
     cell = cell.item() if hasattr(cell, "item") and hasattr(cell, "dtype") and not getattr(cell, "shape", ()) else cell
     if isinstance(cell, (bool, str)):
-        return cell if isinstance(cell, bool) else _SURROGATES.sub("\ufffd", cell)
+        return cell if isinstance(cell, bool) else _SURROGATES.sub("\ufffd", str(cell))
     if isinstance(cell, Integral):
         return int(cell)
     return float(cell) if isinstance(cell, Real) and math.isfinite(cell) else None

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from germane.insights.charts import ChartMarker, TrendChart, chart_points, sparkline_svg, trend_figure
     from germane.insights.context import (
+        BUCKETS,
         DEFAULT_WINDOW,
         WINDOWS,
         InsightContext,
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "BUCKETS",
     "DEFAULT_WINDOW",
     "FILTERS",
     "LOADED_PER_ANSWER",
@@ -217,6 +219,7 @@ _MODULES: Final = {
         "trend_figure",
     ),
     "context": (
+        "BUCKETS",
         "DEFAULT_WINDOW",
         "WINDOWS",
         "InsightContext",

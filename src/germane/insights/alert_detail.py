@@ -10,6 +10,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from germane.alert import IMPROVEMENT, Alert, AlertEvent, ScoreLevel
+from germane.alerting import CAUSES, RESOLVE_REASONS
 from germane.baseline import POOLED_ROUTE
 from germane.exchange import Exchange
 from germane.insights.alerts import (
@@ -46,22 +47,6 @@ _EVENTS: Final[Mapping[str, str]] = {
     "resolved": "resolved",
     "repeated": "sent again",
     "acknowledged": "acknowledged",
-}
-_RESOLVE_REASONS: Final[Mapping[str, str]] = {
-    "recovered": "it recovered",
-    "passed": "the condition cleared before the alert fired",
-    "judge_changed": "the judge changed",
-    "by_hand": "someone resolved it",
-    "new_baseline": "this level was accepted as the new baseline",
-    "rule_removed": "the rule was removed",
-}
-_CAUSES: Final[Mapping[str, str]] = {
-    "answers_drifting": "answers drift away from the questions",
-    "refusals_rising": "more answers are refusals",
-    "retrieval_worse": "retrieval finds fewer relevant contexts",
-    "judge_broken": "the judge is failing; the quality of the answers is unknown",
-    "no_data": "no scores are arriving",
-    "budget": "the budget is exhausted",
 }
 
 
@@ -124,13 +109,12 @@ class AlertDetail:
     @property
     def cause(self) -> str | None:
         """The likely cause, in words."""
-        return None if self.alert.cause is None else _CAUSES.get(self.alert.cause, self.alert.cause)
+        return self.alert.cause and CAUSES[self.alert.cause]
 
     @property
     def resolve_reason(self) -> str | None:
         """Why the alert was resolved, in words."""
-        reason = self.alert.resolve_reason
-        return None if reason is None else _RESOLVE_REASONS.get(reason, reason)
+        return self.alert.resolve_reason and RESOLVE_REASONS[self.alert.resolve_reason]
 
     @property
     def release_changes(self) -> Sequence[tuple[str, str, str]]:
@@ -203,7 +187,7 @@ def _timeline_entry(event: AlertEvent, alert: Alert) -> TimelineEntry:
     if detail.get("by"):
         words.append(f"by {detail['by']}")
     if detail.get("reason"):
-        words.append(_RESOLVE_REASONS.get(str(detail["reason"]), str(detail["reason"])))
+        words.append(RESOLVE_REASONS[detail["reason"]])
     if isinstance(detail.get("value"), (int, float)):
         words.append(f"at {format_rule_value(alert.type, detail['value'])}")
     if event.type in {"fired", "escalated"} and detail.get("severity"):

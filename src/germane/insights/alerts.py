@@ -17,6 +17,7 @@ from germane.insights.formatting import (
     format_percent,
     format_seconds,
 )
+from germane.insights.situation import NOTIFIED_STATES
 from germane.settings import SHARE_RULES, AnyRule
 from germane.storage import BaselineVersion, NotificationRecord, TrackingStore
 
@@ -267,6 +268,8 @@ def load_alert_list(context: InsightContext, wanted: AlertFilter) -> AlertList:
     open_alerts, resolved = list[Alert](), list[Alert]()
     if wanted.state != "resolved":
         open_alerts = [alert for alert in store.alerts.list_open() if wanted.matches(alert)]
+        # Pending alerts may end without a notification: they are listed below all others.
+        open_alerts.sort(key=lambda alert: alert.state in NOTIFIED_STATES)
     if wanted.state != "open":
         resolved = store.alerts.search(
             state="resolved",

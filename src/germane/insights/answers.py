@@ -60,6 +60,9 @@ class AnswerSearch:
     sort: AnswerSort
     after: AnswerCursor | None = None
 
+    hides_refusals: bool = False
+    """Whether the filter excludes refusals although the visitor did not ask for it."""
+
     def with_scorer(self, scorer: str | None) -> AnswerSearch:
         """Return this search restricted to one scorer."""
         return replace(self, filter=replace(self.filter, scorer=scorer))
@@ -81,15 +84,26 @@ class AnswerList:
     scorers: Sequence[str]
     routes: Sequence[str]
     services: Sequence[str]
+    hidden_refusals: MatchCount | None = None
+    """Number of matching refusals that are not listed, or None if refusals are not hidden."""
 
     @property
     def total_text(self) -> str:
         """Number of matching answers, or a lower bound, in words."""
-        if not self.total.count and not self.total.is_capped:
-            return "no"
-        if self.total.is_capped:
-            return f"more than {self.total.count:,}" if self.total.count else "uncounted"
-        return f"{self.total.count:,}"
+        return _count_text(self.total)
+
+    @property
+    def hidden_refusals_text(self) -> str:
+        """Number of matching refusals that are not listed, in words."""
+        return "no" if self.hidden_refusals is None else _count_text(self.hidden_refusals)
+
+
+def _count_text(matches: MatchCount) -> str:
+    if not matches.count and not matches.is_capped:
+        return "no"
+    if matches.is_capped:
+        return f"more than {matches.count:,}" if matches.count else "uncounted"
+    return f"{matches.count:,}"
 
 
 def load_answer_list(context: InsightContext, search: AnswerSearch, *, limit: int = PAGE_SIZE) -> AnswerList:
@@ -99,7 +113,8 @@ def load_answer_list(context: InsightContext, search: AnswerSearch, *, limit: in
     search = search.with_scorer(scorer)
     page = context.store.answers.search(search.filter, sort=search.sort, after=search.after, limit=limit)
     mean = None
-    if scorer is not None and not search.filter.selects_by_result:
+    described = replace(search.filter, refusals=None) if search.hides_refusals else search.filter
+    if scorer is not None and not described.selects_by_result:
         estimates = _matching_estimates(context, search, overall, scorer)
         mean = estimates[0] if len(estimates) == 1 else None
     return AnswerList(
@@ -112,6 +127,9 @@ def load_answer_list(context: InsightContext, search: AnswerSearch, *, limit: in
         scorers=sorted({counts.scorer for counts in overall.coverage if counts.scorer}),
         routes=sorted({counts.route for counts in overall.coverage if counts.route}),
         services=sorted({counts.service for counts in overall.coverage if counts.service}),
+        hidden_refusals=context.store.answers.count_matches(replace(search.filter, refusals=True))
+        if search.hides_refusals
+        else None,
     )
 
 
@@ -120,6 +138,8 @@ def _matching_estimates(
 ) -> Sequence[Estimate]:
     """Return the estimates that cover exactly the answers selected by the filter."""
     wanted = search.filter
+    if wanted.user or wanted.session or wanted.attributes:
+        return []
     dimensions = {name: value for name in ("model", "prompt_version") if (value := getattr(wanted, name))}
     if len(dimensions) > 1:
         return []

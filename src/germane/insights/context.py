@@ -25,8 +25,20 @@ WINDOWS: Final[Mapping[str, timedelta]] = {
 """Windows that can be selected on pages, by their name in the URL."""
 DEFAULT_WINDOW: Final = "7d"
 MAX_CHART_POINTS: Final = 40
-BUCKETS: Final = tuple(timedelta(hours=hours) for hours in (1, 6, 24, 72, 168))
-"""Bucket lengths for charts: whole hours, days and weeks, because these can use rollups."""
+MIN_CHART_POINTS: Final = 4
+"""Number of points that a chart has at least, however few scores they have."""
+SCORES_PER_POINT: Final = 30
+"""Mean number of scores per point to aim at, so that most points have the minimum of 20 although traffic varies."""
+BUCKETS: Final[Mapping[str, timedelta]] = {
+    "1h": timedelta(hours=1),
+    "3h": timedelta(hours=3),
+    "6h": timedelta(hours=6),
+    "12h": timedelta(hours=12),
+    "1d": timedelta(days=1),
+    "3d": timedelta(days=3),
+    "7d": timedelta(days=7),
+}
+"""Bucket lengths for charts, by their name in the URL: whole hours and days, because these can use rollups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +68,29 @@ class ViewParams:
     """The visitor's time zone, or the one in the settings. None stands for the time zone of this machine."""
     query: Mapping[str, str] = field(default_factory=dict)
     """The URL's query parameters."""
+    chosen_bucket: timedelta | None = None
+    """The length of a bucket that the visitor has chosen."""
 
     @property
     def bucket(self) -> timedelta:
-        """Length of the bucket that each point of a chart covers."""
-        length = self.until - self.since
-        return next((width for width in BUCKETS if length <= width * MAX_CHART_POINTS), BUCKETS[-1])
+        """Length of the bucket that each point of a chart covers, unless there are few scores."""
+        if self.chosen_bucket is not None:
+            return self.chosen_bucket
+        length, widths = self.until - self.since, list(BUCKETS.values())
+        return next((width for width in widths if length <= width * MAX_CHART_POINTS), widths[-1])
+
+    def bucket_for(self, n: int, period: timedelta) -> timedelta:
+        """Return a length with which most points have enough scores for a mean.
+
+        Args:
+            n: Number of scores in a period. 0 if it is unknown.
+            period: The length of that period.
+        """
+        if self.chosen_bucket is not None or not n:
+            return self.bucket
+        longest = max(self.bucket, (self.until - self.since) / MIN_CHART_POINTS)
+        widths = [width for width in BUCKETS.values() if self.bucket <= width <= longest]
+        return next((width for width in widths if n * (width / period) >= SCORES_PER_POINT), widths[-1])
 
     def link(self, path: str, **changes: str | None) -> str:
         """Return the URL of ``path`` with this selection and the given changes. None removes a parameter."""

@@ -17,6 +17,8 @@ from germane.insights.context import RELEVANCY, SIMILARITY, ViewParams
 
 MINUS: Final = "\u2212"
 DASH: Final = "\u2013"
+MAX_FIXED: Final = 1e6
+"""Larger numbers are shown with an exponent."""
 _AGE_UNITS: Final = (("s", 1, 60), ("min", 60, 3600), ("h", 3600, 172_800), ("d", 86_400, float("inf")))
 _REDACTION: Final = re.compile(
     r"(?i:\[(?:redacted|removed|masked|hidden|erased)[^\]\n]{0,40}\])|\[[A-Z][A-Z0-9_ ]{2,30}\]|<[A-Z][A-Z_]{2,30}>"
@@ -31,7 +33,8 @@ def format_number(value: float | None, digits: int = 2) -> str:
     """Format a number, such as "0.69". Returns a dash for None, and never "-0.00"."""
     if value is None:
         return DASH
-    text = f"{abs(value):.{digits}f}"
+    # A retriever's score may be any number. The largest has 309 digits.
+    text = f"{abs(value):.{digits}f}" if abs(value) < MAX_FIXED else f"{abs(value):.{digits + 1}g}"
     return f"{MINUS}{text}" if value < 0 and float(text) else text
 
 
@@ -84,6 +87,11 @@ def format_date_time(moment: datetime, view: ViewParams | None = None) -> str:
 def format_timestamp(moment: datetime, view: ViewParams | None = None) -> str:
     """Format a time in the visitor's time zone, such as "2026-11-20 14:05:09 CET"."""
     return f"{moment.astimezone(None if view is None else view.zone):%Y-%m-%d %H:%M:%S %Z}"
+
+
+def format_local_input(moment: datetime, view: ViewParams) -> str:
+    """Format a time in the visitor's time zone as browsers do in a form, such as "2026-11-20T14:05"."""
+    return f"{moment.astimezone(view.zone):%Y-%m-%dT%H:%M}"
 
 
 def format_duration(passed: timedelta) -> str:
@@ -195,6 +203,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "ago": format_age,
     "clock": format_date_time,
     "exact": format_timestamp,
+    "local_input": format_local_input,
     "humanize": humanize,
     "shorten": shorten,
     "visible": visible,

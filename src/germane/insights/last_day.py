@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
+from germane.alert import Alert
 from germane.baseline import Baseline, RouteBaseline
 from germane.insights.context import (
     InsightContext,
@@ -16,10 +17,19 @@ from germane.insights.context import (
     choose_service,
     existing_or_none,
 )
-from germane.insights.situation import DAY, ComparisonPeriod
+from germane.insights.health import HealthSummary
+from germane.insights.situation import (
+    DAY,
+    DEFAULT_MIN_DROP,
+    NOTIFIED_STATES,
+    ComparisonPeriod,
+    Situation,
+    estimate_onset,
+)
 from germane.settings import Drop, Settings
 from germane.storage import (
     BaselineVersion,
+    Bucket,
     Comparisons,
     Coverage,
     RouteSummary,
@@ -111,6 +121,10 @@ class LastDay:
         """Outcomes of the service's exchanges, by route and scorer."""
         return [counts for counts in self.summary.coverage if counts.service == self.service]
 
+    def bucket(self, view: ViewParams) -> timedelta:
+        """Return the length of the buckets that charts of the service and the start of a drop are computed from."""
+        return view.bucket_for(0 if self.current is None else self.current.n, DAY)
+
     @property
     def _key(self) -> tuple[str | None, str | None]:
         return self.service, self.scorer
@@ -132,6 +146,56 @@ def load_last_day(context: InsightContext, view: ViewParams, now: datetime) -> L
         return day
     period, reference = _load_reference(context, view, day.current, now)
     return replace(day, reference_period=period, reference_summary=reference)
+
+
+def load_situation(
+    context: InsightContext,
+    view: ViewParams,
+    last_day: LastDay,
+    alerts: Sequence[Alert],
+    by_route: Mapping[str, Sequence[Bucket]],
+    health: HealthSummary,
+) -> Situation:
+    """Return the data for the verdict.
+
+    Args:
+        context: The database and settings.
+        view: The selected window, whose buckets date the start of a drop.
+        last_day: The last 24 hours and their reference period.
+        alerts: All open alerts about which channels were notified.
+        by_route: Buckets of the view's window, by route.
+        health: The state of scoring.
+    """
+    settings, current = context.settings, last_day.current
+    rule = find_drop_rule(settings, last_day.scorer)
+    key = (last_day.service, last_day.scorer)
+    window_groups = [group for group in last_day.widest.services if (group.service, group.scorer) == key]
+    retries = [] if current is not None else context.store.queue.list_retries()
+    onsets: dict[str, datetime] = {}
+    if current is not None and last_day.comparisons is not None:
+        for line in last_day.comparisons.routes:
+            if line.fingerprint == current.fingerprint and line.before is not None and line.route is not None:
+                onset = estimate_onset(by_route.get(line.route, ()), current.fingerprint, line.before.mean)
+                onsets |= {} if onset is None else {line.route: onset}
+    return Situation(
+        scorer=last_day.scorer,
+        now=last_day.summary.until,
+        zone=view.zone,
+        current=current,
+        reference=last_day.reference,
+        reference_period=last_day.reference_period,
+        comparisons=last_day.comparisons,
+        min_drop=DEFAULT_MIN_DROP if rule is None else rule.min_drop,
+        onsets=onsets,
+        onset_step=last_day.bucket(view),
+        alerts=[alert for alert in alerts if alert.service in {"", last_day.service}],
+        coverage=last_day.coverage,
+        answered_at=health.scoring.last_captured_at,
+        scored_at=max((group.latest for group in (*last_day.fingerprints, *window_groups)), default=None),
+        retry_reason=next((retry.reason.value for retry in retries), None),
+        has_judge=settings.has_server or bool(settings.scorers) or settings.judge == "local",
+        has_worker=bool(health.running),
+    )
 
 
 def _load_reference(
@@ -169,6 +233,55 @@ def _next_hour(moment: datetime) -> datetime:
     """Return a time rounded up to a whole hour."""
     floor = moment.replace(minute=0, second=0, microsecond=0)
     return floor if floor == moment else floor + HOUR
+
+
+def load_route_situation(
+    context: InsightContext,
+    view: ViewParams,
+    route: str,
+    *,
+    service: str,
+    scorer: str,
+    buckets: Mapping[timedelta, Sequence[Bucket]],
+    health: HealthSummary,
+) -> tuple[LastDay, Situation]:
+    """Return the last day, and the data for the verdict about one route, with the findings of the service's verdict.
+
+    Args:
+        context: The database and settings.
+        view: The selected window.
+        route: The route's name.
+        service: The service that the route belongs to.
+        scorer: The scorer to judge by.
+        buckets: The route's buckets in the view's window, by length. Other lengths are queried.
+        health: The state of scoring.
+    """
+    last_day = load_last_day(context, replace(view, service=service, scorer=scorer), context.now())
+    if (last_day.service, last_day.scorer) != (service, scorer):  # nothing in the last day
+        last_day = replace(last_day, service=service, scorer=scorer, reference_period=None, reference_summary=None)
+    alerts = [alert for alert in context.store.alerts.list_open() if alert.state in NOTIFIED_STATES]
+    # The start of the drop depends on the buckets: use those of the overview, which must say the same.
+    length = last_day.bucket(view)
+    shown = buckets.get(length)
+    if shown is None:
+        shown = context.store.trends.over_time(
+            scorer=scorer,
+            bucket=length,
+            since=view.since,
+            until=view.until,
+            route=route,
+            service=service,
+            histograms=False,
+            timezone=view.zone or UTC,
+        )
+    situation = load_situation(context, view, last_day, alerts, {route: shown}, health)
+    current = next((group for group in last_day.routes if group.route == route and group.newest), None)
+    reference = None
+    if last_day.reference_summary is not None and current is not None:
+        key = (route, current.fingerprint)
+        groups = last_day.reference_summary.routes
+        reference = next((group for group in groups if (group.route, group.fingerprint) == key), None)
+    return last_day, situation.for_route(route, current, reference)
 
 
 def find_drop_rule(settings: Settings, scorer: str | None) -> Drop | None:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from germane.alert import Alert
 from germane.insights.charts import ChartMarker
 from germane.insights.context import InsightContext, ViewParams
 from germane.insights.health import StatusBar, load_health
-from germane.insights.last_day import LastDay, find_drop_rule, load_last_day
+from germane.insights.last_day import LastDay, load_last_day, load_situation
 from germane.insights.situation import (
     DAY,
-    DEFAULT_MIN_DROP,
     NOTIFIED_STATES,
     Situation,
     alert_began_at,
     chart_markers,
-    estimate_onset,
 )
 from germane.insights.verdict import Verdict, build_verdict
 from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_worst_answers
@@ -67,6 +65,8 @@ class Overview:
     verdict: Verdict
     alerts_elsewhere: Sequence[Alert]
     """Open alerts of other services."""
+    bucket: timedelta
+    """Length of the buckets."""
     buckets: Sequence[Bucket]
     """Buckets for the whole service in the view's window."""
     cards: Sequence[RouteCard]
@@ -100,27 +100,6 @@ class Overview:
         period = self.last_day.reference_period
         return "baseline" if period is not None and period.baseline is not None else "before"
 
-    @property
-    def change(self) -> Comparison | None:
-        """The change in the mean of the whole service, with routes weighted as in the reference period."""
-        whole = self.situation.whole
-        return None if whole is None or not whole.is_comparable else whole
-
-    @property
-    def change_tone(self) -> str:
-        """``bad`` or ``good`` for a significant change of at least the verdict's minimum, otherwise empty."""
-        change = self.change
-        if change is None or abs(change.difference or 0.0) < self.situation.min_drop:
-            return ""
-        return {"dropped": "bad", "higher": "good"}.get(change.finding, "")
-
-    @property
-    def change_note(self) -> str:
-        """Why the change has no tone, or an empty string if it has one."""
-        if self.change is None or self.change_tone:
-            return ""
-        return "too small to matter" if self.change.finding in {"dropped", "higher"} else "not significant"
-
 
 def load_overview(context: InsightContext, view: ViewParams) -> Overview:
     """Load the overview in a few snapshots.
@@ -136,14 +115,14 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
     query: dict[str, Any] = {
         "scorer": last_day.scorer or "",
         "service": last_day.service,
-        "bucket": view.bucket,
+        "bucket": last_day.bucket(view),
         "timezone": view.zone or UTC,
     }
     buckets, route_buckets = store.trends.overall_and_by_route(**query, since=view.since, until=view.until)
     by_route: dict[str, list[Bucket]] = {}
     for bucket in route_buckets:
         by_route.setdefault(bucket.group or "", []).append(bucket)
-    situation = _situation(context, view, last_day, status, alerts, by_route)
+    situation = load_situation(context, view, last_day, alerts, by_route, status.health)
     verdict = build_verdict(situation)
     cards = _cards(last_day, situation, verdict, by_route)
     # Mark deploys, and alerts about answers that began in the view's window.
@@ -162,53 +141,14 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
         situation=situation,
         verdict=verdict,
         alerts_elsewhere=[alert for alert in alerts if alert.service not in {"", last_day.service}],
+        bucket=query["bucket"],
         buckets=buckets,
         cards=cards[:MAX_CARDS],
         routes_without_card=[card.route for card in cards[MAX_CARDS:]],
-        markers=chart_markers(marked_alerts, markers),
+        markers=chart_markers(marked_alerts, markers, view=view),
         worst=[] if current is None else load_worst_answers(store, current, now - DAY, now),
         disagreement=None if current is None else load_disagreement(store, current, view.since, view.until),
         status=status,
-    )
-
-
-def _situation(
-    context: InsightContext,
-    view: ViewParams,
-    last_day: LastDay,
-    status: StatusBar,
-    alerts: Sequence[Alert],
-    by_route: Mapping[str, Sequence[Bucket]],
-) -> Situation:
-    settings, current = context.settings, last_day.current
-    rule = find_drop_rule(settings, last_day.scorer)
-    key = (last_day.service, last_day.scorer)
-    window_groups = [group for group in last_day.widest.services if (group.service, group.scorer) == key]
-    retries = [] if current is not None else context.store.queue.list_retries()
-    onsets: dict[str, datetime] = {}
-    if current is not None and last_day.comparisons is not None:
-        for line in last_day.comparisons.routes:
-            if line.fingerprint == current.fingerprint and line.before is not None and line.route is not None:
-                onset = estimate_onset(by_route.get(line.route, ()), current.fingerprint, line.before.mean)
-                onsets |= {} if onset is None else {line.route: onset}
-    return Situation(
-        scorer=last_day.scorer,
-        now=last_day.summary.until,
-        zone=view.zone,
-        current=current,
-        reference=last_day.reference,
-        reference_period=last_day.reference_period,
-        comparisons=last_day.comparisons,
-        min_drop=DEFAULT_MIN_DROP if rule is None else rule.min_drop,
-        onsets=onsets,
-        onset_step=view.bucket,
-        alerts=[alert for alert in alerts if alert.service in {"", last_day.service}],
-        coverage=last_day.coverage,
-        answered_at=status.health.scoring.last_captured_at,
-        scored_at=max((group.latest for group in (*last_day.fingerprints, *window_groups)), default=None),
-        retry_reason=next((retry.reason.value for retry in retries), None),
-        has_judge=settings.has_server or bool(settings.scorers) or settings.judge == "local",
-        has_worker=bool(status.health.running),
     )
 
 

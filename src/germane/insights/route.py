@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from markupsafe import Markup
@@ -14,17 +14,20 @@ from germane.annotation import Marker
 from germane.insights.charts import ChartMarker, TrendChart, chart_points, histogram_figure, trend_figure
 from germane.insights.context import InsightContext, ViewParams, choose_scorer, choose_service, existing_or_none
 from germane.insights.formatting import humanize
-from germane.insights.last_day import baseline_level, find_active_baseline
+from germane.insights.health import StatusBar, load_status_bar
+from germane.insights.last_day import baseline_level, find_active_baseline, load_route_situation
 from germane.insights.situation import (
     ComparisonPeriod,
+    Situation,
     alert_began_at,
     alert_concerns_route,
     chart_markers,
     describe_period,
 )
+from germane.insights.verdict import Verdict, build_verdict
 from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_worst_answers
 from germane.score import COSINE_SCORERS, LOW_SCORE
-from germane.storage import BaselineVersion, Coverage, Disagreement, RouteMean, RouteSummary
+from germane.storage import BaselineVersion, Bucket, Coverage, Disagreement, RouteMean, RouteSummary
 
 MAX_CHARTS: Final = 12
 """Maximum number of scorers with a chart."""
@@ -58,6 +61,9 @@ class RouteScorer:
     earlier: Sequence[RouteSummary] = ()
     """Summaries of the scores with other fingerprints in this window. They are never averaged with the newest."""
     baseline: RouteBaselineLevel | None = None
+    bucket: timedelta = timedelta(hours=1)
+    """Length of the buckets."""
+    buckets: Sequence[Bucket] = ()
     chart: Markup = _NO_CHART
 
     @property
@@ -100,6 +106,18 @@ class RouteInsight:
     """Disagreement between human labels and the judge in this window, or None if no answer has a label."""
     alerts: Sequence[Alert] = ()
     markers: Sequence[Marker] = ()
+    situation: Situation | None = None
+    """The last 24 hours on this route, which the verdict is about, or None if the window has no scores."""
+    verdict: Verdict | None = None
+    period_name: str = ""
+    """The period that the last 24 hours are compared with, in words."""
+    status: StatusBar | None = None
+
+    @property
+    def coverage_of_day(self) -> Coverage | None:
+        """Outcomes of the last day's exchanges on this route for the selected scorer."""
+        counts = () if self.situation is None else self.situation.coverage
+        return next((one for one in counts if one.scorer == self.scorer), None)
 
     @property
     def first(self) -> RouteScorer | None:
@@ -131,7 +149,7 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
     scorer = choose_scorer(of_service, existing_or_none(view.scorer, (group.scorer for group in of_service)))
     alerts = _load_alerts(context, view, service, route)
     markers = context.store.trends.list_markers(since=view.since, until=view.until, service=service)
-    lines = _load_lines(context, view, of_service, scorer, chart_markers(alerts, markers, route=route), root)
+    lines = _load_lines(context, view, of_service, scorer, chart_markers(alerts, markers, route=route, view=view), root)
     # Show the counts for the service, starting with the selected scorer. Counts with an empty scorer are for exchanges
     # that were dropped before a scorer was assigned.
     counted = [counts for counts in coverage if service in {None, counts.service} and counts.seen]
@@ -149,9 +167,23 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
     )
     if insight.first is None:
         return insight
-    summary = insight.first.summary
+    summary, status = insight.first.summary, load_status_bar(context)
+    last_day, situation = load_route_situation(
+        context,
+        view,
+        route,
+        service=summary.service,
+        scorer=summary.scorer,
+        buckets={insight.first.bucket: insight.first.buckets},
+        health=status.health,
+    )
+    period = last_day.reference_period
     return replace(
         insight,
+        situation=situation,
+        verdict=build_verdict(situation),
+        period_name="" if period is None else describe_period(period, view),
+        status=status,
         histogram=_load_histogram(context, view, insight.first),
         breakdowns=list(_load_breakdowns(context, view, summary)),
         worst=load_worst_answers(context.store, summary, view.since, view.until),
@@ -190,9 +222,10 @@ def _load_lines(
         baseline = find_route_baseline(versions, summary, view)
         key = (summary.service, summary.scorer)
         earlier = [group for group in summaries if not group.newest and (group.service, group.scorer) == key]
+        bucket = view.bucket_for(summary.n, view.until - view.since)
         buckets = context.store.trends.over_time(
             scorer=summary.scorer,
-            bucket=view.bucket,
+            bucket=bucket,
             since=view.since,
             until=view.until,
             route=summary.route,
@@ -205,7 +238,7 @@ def _load_lines(
                 points=chart_points(buckets),
                 since=view.since,
                 until=view.until,
-                bucket=view.bucket,
+                bucket=bucket,
                 title=f"{humanize(summary.scorer)} on {summary.route}, mean over time",
                 name=f"trend-{index}",
                 zone=view.zone,
@@ -213,10 +246,28 @@ def _load_lines(
                 baseline_name="" if baseline is None else baseline.name,
                 markers=flags,
                 root=root,
+                answers=view.link(
+                    "/answers",
+                    route=summary.route,
+                    scorer=summary.scorer,
+                    service=summary.service,
+                    window=None,
+                    since=None,
+                    until=None,
+                    bucket=None,
+                ),
             )
         )
         lines.append(
-            RouteScorer(scorer=summary.scorer, summary=summary, earlier=earlier, baseline=baseline, chart=chart)
+            RouteScorer(
+                scorer=summary.scorer,
+                summary=summary,
+                earlier=earlier,
+                baseline=baseline,
+                bucket=bucket,
+                buckets=buckets,
+                chart=chart,
+            )
         )
     return lines
 

@@ -27,6 +27,7 @@ from germane.storage import (
     Comparisons,
     Coverage,
     Estimate,
+    RouteSummary,
     ServiceSummary,
     mark_significant_drops,
 )
@@ -52,14 +53,16 @@ class ComparisonPeriod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """The data that a verdict is based on: the last 24 hours for one service and scorer."""
+    """The data that a verdict is based on: the last 24 hours for one service and scorer, or for one of its routes."""
 
     scorer: str | None
     """The selected scorer, or None if nothing has been scored yet."""
     now: datetime
+    route: str | None = None
+    """The route that the verdict is about, or None for the whole service."""
     zone: tzinfo | None = None
     """Time zone for dates in the verdict."""
-    current: ServiceSummary | None = None
+    current: ServiceSummary | RouteSummary | None = None
     """Summary of the scores with the newest fingerprint, or None if there are no scores."""
     reference: Estimate | None = None
     """Summary of the same service and fingerprint in the reference period."""
@@ -104,6 +107,49 @@ class Situation:
         newest = [line for line in self.comparisons.services if line.fingerprint == self.current.fingerprint]
         compared = [line for line in self.routes if line.is_comparable]
         return newest[0] if newest else compared[0] if len(compared) == 1 else None
+
+    @property
+    def change(self) -> Comparison | None:
+        """The change in the mean, or None if there is nothing to compare with."""
+        whole = self.whole
+        return None if whole is None or not whole.is_comparable else whole
+
+    @property
+    def change_tone(self) -> str:
+        """``bad`` or ``good`` for a significant change of at least ``min_drop``, otherwise empty."""
+        change = self.change
+        if change is None or abs(change.difference or 0.0) < self.min_drop:
+            return ""
+        return {"dropped": "bad", "higher": "good"}.get(change.finding, "")
+
+    @property
+    def change_note(self) -> str:
+        """Why the change has no tone, or an empty string if it has one."""
+        if self.change is None or self.change_tone:
+            return ""
+        return "too small to matter" if self.change.finding in {"dropped", "higher"} else "not significant"
+
+    def for_route(self, route: str, current: RouteSummary | None, reference: Estimate | None) -> Situation:
+        """Return this situation restricted to one route. Findings stay as they were tested among all routes.
+
+        Args:
+            route: The route's name.
+            current: Summary of the route's scores in the last 24 hours.
+            reference: Summary of the same route and fingerprint in the reference period.
+        """
+        comparisons = self.comparisons
+        if comparisons is not None:
+            lines = [line for line in comparisons.routes if line.route == route]
+            comparisons = replace(comparisons, routes=lines, services=())
+        return replace(
+            self,
+            route=route,
+            current=current,
+            reference=reference,
+            comparisons=comparisons,
+            alerts=[alert for alert in self.alerts if route in affected_routes(alert) or not affected_routes(alert)],
+            coverage=[counts for counts in self.coverage if counts.route == route],
+        )
 
 
 def find_rises(comparisons: Comparisons) -> list[Comparison]:
@@ -173,14 +219,18 @@ def alert_concerns_route(alert: Alert, service: str | None, route: str) -> bool:
 
 
 def chart_markers(
-    alerts: Iterable[Alert], markers: Iterable[Marker], *, route: str | None = None
+    alerts: Iterable[Alert], markers: Iterable[Marker], *, route: str | None = None, view: ViewParams | None = None
 ) -> tuple[ChartMarker, ...]:
-    """Return the markers for a chart, oldest first. Labels omit the name of the chart's own ``route``."""
+    """Return the markers for a chart, oldest first.
+
+    Labels omit the name of the chart's own ``route``, and links keep the ``view``.
+    """
     flags = []
     for alert in alerts:
         names = [shorten(name, 60) for name in affected_routes(alert)[:1] if name != route]
         label = " on ".join([f"alert: {shorten(humanize(alert.rule), 60).lower()}", *names])
-        flags.append(ChartMarker(alert_began_at(alert), label, "alert", f"/alerts/{quote_segment(alert.id)}"))
+        path = f"/alerts/{quote_segment(alert.id)}"
+        flags.append(ChartMarker(alert_began_at(alert), label, "alert", path if view is None else view.link(path)))
     flags += [ChartMarker(marker.at, shorten(marker.name, 60), "deploy") for marker in markers]
     return tuple(sorted(flags, key=lambda flag: flag.at))
 

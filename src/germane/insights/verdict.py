@@ -150,7 +150,9 @@ def build_verdict(situation: Situation) -> Verdict:
             f" No answer has arrived since {since}. Check that the application runs and writes to this database: "
             "run germane doctor. "
         )
-        return _plain("stale", situation, age, Piece(text), link("See the worker", "/worker"))
+        return _plain("stale", situation, age, Piece(text), link("Open the worker page", "/worker"))
+    if situation.current is None and situation.route is not None and not any(one.seen for one in situation.coverage):
+        return _plain("empty", situation, strong("No answer arrived on this route in the last 24 h."))
     if situation.current is None:
         return _plain("unscored", situation, *_unscored(situation))
     if situation.comparisons is None or not any(line.is_comparable for line in situation.routes):
@@ -173,7 +175,10 @@ def _find_declines(situation: Situation) -> list[_Decline]:
         declines[whole.route] = _Decline(route=whole.route, comparison=whole)
     for alert in situation.alerts:
         if alert.type in SCORE_RULES and alert.scorer in {None, situation.scorer}:
-            route = next(iter(affected_routes(alert)), None)
+            affected = affected_routes(alert)
+            route = situation.route if situation.route in affected else next(iter(affected), None)
+            if situation.route is not None and route is None:
+                continue  # it is about the service as a whole, and listed below the sentence
             line = next((line for line in situation.routes if line.route == route), None)
             declines[route] = _Decline(route=route, comparison=whole if route is None else line, alert=alert)
     return sorted(declines.values(), key=lambda decline: (-decline.drop, decline.route or ""))
@@ -266,7 +271,8 @@ def _unchanged(situation: Situation, current: Estimate) -> Verdict:
     few = sum(not line.is_comparable and line.after is not None for line in situation.routes)
     if few:
         unknown = f"; {few} of {len(situation.routes)} routes had too few answers to compare"
-    text = f" on any route in the last 24 h: {describe_mean(current)}{reference}{unknown}."
+    place = "any route" if situation.route is None else "this route"
+    text = f" on {place} in the last 24 h: {describe_mean(current)}{reference}{unknown}."
     return _plain("unchanged", situation, strong("No clear change"), Piece(text))
 
 
@@ -325,7 +331,7 @@ def _unscored(situation: Situation) -> Iterator[Piece]:
         yield Piece(
             f"{largest.pending:,} are waiting to be scored. " if largest.pending else "they have not been sampled yet. "
         )
-    yield link("See the worker", "/worker")
+    yield link("Open the worker page", "/worker")
 
 
 def _plain(state: VerdictState, situation: Situation, *pieces: Piece) -> Verdict:

@@ -24,10 +24,10 @@ from germane.scorers.calibration import (
     measure_cosine_pairs,
 )
 from germane.scorers.factory.dry_run import EXTRA_OUTPUT_TOKENS, OUTPUT_TOKEN_FACTOR, build_dry_run_scorer
-from germane.scorers.factory.scorer_set import ScorerSet, build_scorers, default_scorer_names
+from germane.scorers.factory.scorer_set import ScorerSet, build_scorers, builtin_base, default_scorer_names
 from germane.scorers.judge.client import ModelServer
 from germane.scorers.judge.coalescing import CoalescingJudge, uses_coalescing_judge
-from germane.scorers.judge.embedders import EmbeddingBatcher, OpenAIEmbedder
+from germane.scorers.judge.embedders import FIX_EMBEDDER_KEY, EmbeddingBatcher, OpenAIEmbedder
 from germane.scorers.judge.openai_judge import OpenAIJudge, exchange_concurrency
 from germane.scorers.judge.prices import PriceList, UsageMeter, price_list_date
 from germane.scorers.judge.rate_limit import BYTES_PER_TOKEN, RateLimiter, RequestReservation
@@ -54,6 +54,7 @@ __all__ = [
     "BYTES_PER_TOKEN",
     "CALIBRATED_SCORERS",
     "EXTRA_OUTPUT_TOKENS",
+    "FIX_EMBEDDER_KEY",
     "MIN_CALIBRATION_EXCHANGES",
     "OUTPUT_TOKEN_FACTOR",
     "AnswerQuality",
@@ -92,6 +93,7 @@ __all__ = [
     "apply_calibration",
     "build_dry_run_scorer",
     "build_scorers",
+    "builtin_base",
     "calibration_of",
     "default_scorer_names",
     "distinct_exchanges",

@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 
 from germane.calibration import TOPIC_LEVEL, Calibration
 from germane.exchange import Exchange
-from germane.score import COSINE_SCORERS, GRADES, LOW_SCORE, MEANINGS, UNCALIBRATED, Score, band_of
+from germane.score import (
+    COSINE_SCORERS,
+    GRADES,
+    LOW_SCORE,
+    MEANINGS,
+    UNCALIBRATED,
+    UNRATED_MEANINGS,
+    Score,
+    band_of,
+)
 from germane.scorers.base.fingerprint import fingerprint
 from germane.scorers.base.protocols import Embedder, Scorer, Vectors
 from germane.scorers.base.text import (
@@ -42,6 +51,9 @@ _TEXTS_PER_REQUEST = 100
 RATING_EXPONENT: Final = 0.515
 """Maps a rating of 5 to ``relevant``, 4 to ``mostly_relevant``, 3 to ``partly_relevant``, and less to ``irrelevant``:
 0.5 becomes just under 0.7. The expected ratings of small judges cluster in the middle; this spreads them."""
+MISSING_KIND_LIMIT: Final = 0.6
+"""Maximum calibrated value of an answer without the expected kind of information: the middle of ``partly_relevant``.
+The check knows only common words, so it must not give a good answer the lowest label."""
 CALIBRATED_SCORERS: Final = (*COSINE_SCORERS, "guarded_relevancy")
 """Scorers whose labels depend on a cosine. The value of ``guarded_relevancy`` is a rating times a cosine."""
 _PAIRS: Final = {
@@ -208,8 +220,7 @@ class CalibratedScorer:
     """A scorer whose labels are based on the calibrated value, which is stored in ``details["calibrated"]``.
 
     The value and the fingerprint do not change. Calibrations for other embedders are ignored. Labels that are not
-    bands,
-    such as ``noncommittal``, are kept.
+    bands, such as ``noncommittal``, are kept.
     """
 
     def __init__(self, scorer: Scorer, calibrations: Calibrations) -> None:
@@ -285,7 +296,7 @@ def apply_calibration(score: Score, calibrations: Calibrations) -> Score:
     label = UNCALIBRATED if calibrated is None else band_of(calibrated)
     explanation = score.explanation
     if score.scorer != "context_similarity" and not _is_only_question_echo(score):
-        explanation = _with_meaning(label, explanation)
+        explanation = _with_meaning(label, explanation, is_rated=isinstance(score.details.get("direct"), float))
     return replace(score, label=label, explanation=explanation, details=details)
 
 
@@ -308,20 +319,23 @@ def _calibrated_value(score: Score, calibrations: Calibrations) -> float | None:
             # Small judges also generate unrelated questions from good answers, so use the higher of the two
             # similarities.
             calibrated = max(calibrated, of_answers.rescale(similarity))
-    return min(calibrated, TOPIC_LEVEL) if "missing_kind" in score.details else calibrated
+    return min(calibrated, MISSING_KIND_LIMIT) if "missing_kind" in score.details else calibrated
 
 
 def _is_only_question_echo(score: Score) -> bool:
     return score.value == 0 and score.explanation == ONLY_QUESTION_ECHO
 
 
-def _with_meaning(label: str, explanation: str | None) -> str:
-    """Return the explanation, starting with the sentence for the label, which replaces that for an earlier label."""
+def _with_meaning(label: str, explanation: str | None, *, is_rated: bool) -> str:
+    """Return the explanation, starting with the sentence for the label, which replaces that for an earlier label.
+
+    Without a judge's rating, the sentence says only what the similarities show.
+    """
     rest = explanation or ""
-    for meaning in MEANINGS.values():
+    for meaning in (*MEANINGS.values(), *UNRATED_MEANINGS.values()):
         if rest.startswith(f"{meaning}."):
             rest = rest.removeprefix(f"{meaning}.").lstrip()
-    return f"{MEANINGS[label]}. {rest}".rstrip()
+    return f"{(MEANINGS if is_rated else UNRATED_MEANINGS)[label]}. {rest}".rstrip()
 
 
 def with_calibrated_labels(scorer: Scorer, calibrations: Calibrations | None) -> Scorer:

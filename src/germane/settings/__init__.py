@@ -37,6 +37,7 @@ from germane.settings.rules import (
     ScorerError,
     WindowRule,
 )
+from germane.settings.service_name import opentelemetry_service_name, project_name
 from germane.settings.settings import (
     DEFAULT_EMBEDDER,
     DEFAULT_JUDGE,
@@ -107,8 +108,10 @@ __all__ = [
     "WebhookSettings",
     "WindowRule",
     "load_settings",
+    "opentelemetry_service_name",
     "parse_timezone",
     "parse_token",
+    "project_name",
     "resolve_secret",
     "resolve_url",
     "setting_values",

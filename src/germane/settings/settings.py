@@ -6,12 +6,10 @@ import difflib
 import inspect
 import os
 import re
-import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_type_hints
-from urllib.parse import unquote
 
 from pydantic import BaseModel, Field, SecretStr, ValidationError, field_serializer
 from pydantic_settings import (
@@ -28,6 +26,7 @@ from germane.settings.channels import CHANNEL_TYPES, Channels, ChannelSettings, 
 from germane.settings.maintenance import MaintenanceWindow
 from germane.settings.retired import RETIRED_RULE_TYPES, current_name
 from germane.settings.rules import RULE_TYPES, AnyRule, Rule, Rules, active_rules
+from germane.settings.service_name import default_service_name
 from germane.settings.types import (
     DAY,
     AllowedHosts,
@@ -73,8 +72,9 @@ class Settings(BaseSettings):
 
     database: DatabaseURL = Field(default="sqlite:///germane.db", repr=False)
     """SQLAlchemy URL of the tracking database: SQLite or PostgreSQL."""
-    service: str = Field(default_factory=lambda: _default_service_name(), min_length=1)
-    """Name of the application. Defaults to `OTEL_SERVICE_NAME`, or else to the program's name."""
+    service: str = Field(default_factory=default_service_name, min_length=1)
+    """Name of the application. Defaults to `OTEL_SERVICE_NAME`, or else to the project's name in `pyproject.toml` or
+    the name of the working directory."""
     role: Literal["all", "capture"] = "all"
     """With `capture`, this process only captures exchanges and does not score them."""
 
@@ -281,32 +281,38 @@ def load_settings(**arguments: Any) -> Settings:
     ``[tool.germane]`` in ``pyproject.toml``.
 
     Raises:
-        SettingsError: A setting is invalid or unknown. The message names the setting, its value and the fix.
+        SettingsError: Settings are invalid or unknown. The message has a line for each, with its value and the fix.
     """
-    for variable in os.environ:
-        if not variable.startswith(ENV_PREFIX) or _KUBERNETES_VARIABLE.search(variable):
-            continue
-        name, nested, field = variable.removeprefix(ENV_PREFIX).lower().partition("__")
-        renamed = current_name([name, field] if nested else [name])
-        if renamed:
-            current = ENV_PREFIX + (f"{name}__{renamed}" if nested else renamed).upper()
-            raise SettingsError(f"unknown environment variable {variable}: it was renamed to {current}")
-        if name not in Settings.model_fields or (nested and name not in _NESTED):
-            written = variable.removeprefix(ENV_PREFIX).lower()  # without the prefix, which all names share
-            close = _closest(written, [*Settings.model_fields, *_FIELD_VARIABLES])
-            hint = f"did you mean {ENV_PREFIX}{close.upper()}? Correct or " if close else ""
-            raise SettingsError(f"unknown environment variable {variable}; {hint}unset it")
+    problems = [problem for variable in os.environ if (problem := _explain_variable(variable))]
     try:
-        return Settings(**arguments)
+        settings = Settings(**arguments)
     except ValidationError as error:
-        raise SettingsError("\n".join(map(_explain, error.errors()))) from None
+        problems += map(_explain, error.errors())
     except InvalidVariable as error:  # its text names the setting in double quotes
         name = str(error).split('"')[1]
-        raise SettingsError(
-            f"setting {name}: {ENV_PREFIX}{name.upper()} is not valid JSON; correct or unset it"
-        ) from None
+        problems.append(f"setting {name}: {ENV_PREFIX}{name.upper()} is not valid JSON; correct or unset it")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"germane.toml or pyproject.toml cannot be read: {error}") from None
+        problems.append(f"germane.toml or pyproject.toml cannot be read: {error}")
+    if problems:
+        raise SettingsError("\n".join(problems))
+    return settings
+
+
+def _explain_variable(variable: str) -> str | None:
+    """Describe an unknown environment variable. Return None for a known one, and for one of another program."""
+    if not variable.startswith(ENV_PREFIX) or _KUBERNETES_VARIABLE.search(variable):
+        return None
+    name, nested, field = variable.removeprefix(ENV_PREFIX).lower().partition("__")
+    renamed = current_name([name, field] if nested else [name])
+    if renamed:
+        current = ENV_PREFIX + (f"{name}__{renamed}" if nested else renamed).upper()
+        return f"unknown environment variable {variable}: it was renamed to {current}"
+    if name in Settings.model_fields and (not nested or name in _NESTED):
+        return None
+    written = variable.removeprefix(ENV_PREFIX).lower()  # without the prefix, which all names share
+    close = _closest(written, [*Settings.model_fields, *_FIELD_VARIABLES])
+    hint = f"did you mean {ENV_PREFIX}{close.upper()}? Correct or " if close else ""
+    return f"unknown environment variable {variable}; {hint}unset it"
 
 
 _NESTED: dict[str, type[BaseModel]] = {
@@ -365,19 +371,6 @@ def _explain(detail: Any) -> str:
 def _closest(name: str, known: Sequence[str]) -> str | None:
     close = difflib.get_close_matches(name, known, n=1)
     return close[0] if close else next((other for other in known if name and other.startswith(name)), None)
-
-
-def _default_service_name() -> str:
-    name = os.environ.get("OTEL_SERVICE_NAME")
-    for pair in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
-        key, _, value = pair.partition("=")
-        if key.strip() == "service.name":
-            name = name or unquote(value.strip())
-    if name:
-        return name
-    path = Path(sys.argv[0])
-    program = path.parent.name if path.stem == "__main__" else path.stem  # for python -m package, the package's name
-    return "python" if program in {"", "-", "-c"} else program
 
 
 def _secret_from_environment(variable: str) -> SecretStr | None:

@@ -103,6 +103,11 @@ class TrackingStore:
         return self._database.is_absent
 
     @property
+    def path(self) -> Path | None:
+        """The SQLite file, which may not exist. None for other databases and for databases in memory."""
+        return self._database.path
+
+    @property
     def files(self) -> tuple[Path, ...]:
         """Existing files: the SQLite file, its write-ahead log and the log's index. Empty for other databases."""
         return self._database.files

@@ -99,7 +99,7 @@ class Handler:
         }
 
     def privacy(self, connection: Connection) -> Privacy:
-        """Return the handler's privacy settings, which are the same for all calls during a connection."""
+        """Return the handler's privacy settings. They are cached until the tracer is connected again."""
         privacy = self._privacy
         if privacy is None or privacy.connection is not connection:
             privacy = self._privacy = Privacy(connection, self.redact, self.capture)

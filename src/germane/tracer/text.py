@@ -75,5 +75,5 @@ def items_of(value: Any) -> Iterable[Any]:
     if is_collection(kind):
         return value  # type: ignore[no-any-return]  # a collection
     if is_lazy_sequence(kind) or is_lazy_mapping(kind) or pretends(kind):
-        raise UsageError(f"{kind.__name__} is lazy, and not read before the handler does")
+        raise UsageError(f"{kind.__name__} is lazy: germane does not read it before the handler does; pass a list")
     return (value,)

@@ -97,7 +97,7 @@ def test_long_names_are_truncated() -> None:
     check(slack_payload(a_message(alert)), SLACK)
 
 
-def test_truncation_keeps_characters_and_link_intact() -> None:
+def test_truncation_does_not_split_escape_sequences_or_links() -> None:
     """A link that is too long is omitted."""
     alert = an_alert(labels={"service": "&" * 200, "route": "docs"}, rule="&<>" * 60, message="<&>" * 300)
     body = slack_payload(a_message(alert, alert_url_template="https://germane.example.com/{id}"))

@@ -109,3 +109,17 @@ def test_release_change_is_reported_and_baseline_stays(sqlite_simulation: Any) -
     assert [(one.number, one.status) for one in sqlite_simulation.store.baselines.list_versions(superseded=True)] == [
         (1, "active")
     ]
+
+
+def test_a_reverted_release_is_still_named(sqlite_simulation: Any) -> None:
+    """The message about the recovery does not deny what the first one said."""
+    watcher = sqlite_simulation.new_watcher()
+    sqlite_simulation.learn_baseline(watcher, prompt_version="7")
+    sqlite_simulation.pass_days(3, mean=0.5, prompt_version="8")
+    sqlite_simulation.evaluate(watcher)
+    for _ in range(14):
+        sqlite_simulation.pass_days(1, prompt_version="7")
+        sqlite_simulation.evaluate(watcher)
+
+    (alert,) = sqlite_simulation.store.alerts.search()
+    assert (alert.state, alert.details["release"]) == ("resolved", {"prompt_version": ["7", "8"]})

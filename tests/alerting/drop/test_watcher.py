@@ -11,6 +11,7 @@ from tests.alerting.drop.conftest import limited_batch, step_of
 
 from germane.alert import AlertChange, AlertEvent
 from germane.alerting.detector import Detector, is_sampled
+from germane.alerting.drop.baselines import accept_baseline
 from germane.alerting.drop.scope import load_sampled_scores, to_batch
 from germane.settings.rules import Drop
 from germane.storage import AlertTransaction, TrackingStore
@@ -411,3 +412,15 @@ def test_only_one_of_two_concurrent_evaluations_is_committed(simulation: Any) ->
     assert simulation.store.alerts.commit(step_of(one))
     assert not simulation.store.alerts.commit(step_of(other))
     assert (second.evaluate().detector_states, second.evaluate().processed_score_ids) == ([], [])
+
+
+def test_of_two_processes_that_replace_a_baseline_the_first_one_wins(simulation: Any) -> None:
+    """The second one finds that another version is active, and writes nothing."""
+    simulation.learn_baseline(simulation.new_watcher())
+    (version,) = simulation.store.baselines.list_versions()
+    simulation.pass_days(4)
+
+    accepted = [accept_baseline(simulation.store, version, version.until, simulation.now) for _ in range(2)]
+
+    assert [one.number if one else None for one in accepted] == [version.number + 1, None]
+    assert [one.number for one in simulation.store.baselines.list_versions()] == [version.number + 1]

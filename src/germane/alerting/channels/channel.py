@@ -15,15 +15,14 @@ from germane.alerting.drop.baselines import LEARNING_PERIOD
 from germane.alerting.evidence import GOOD_EXCHANGE, REFUSALS
 from germane.alerting.formatting import format_level, format_percent, format_score
 from germane.alerting.messages import (
-    RESOLVE_REASONS,
     alert_message,
     describe_changes,
     is_new_route,
     rise_of_refusals,
 )
 from germane.alerting.titles import alert_title
+from germane.alerting.wording import CAUSES, MEASURES, RESOLVE_REASONS
 from germane.errors import GermaneError, SettingsError
-from germane.registry import BUILTIN_SCORER_NAMES
 from germane.score import COSINE_SCORERS
 from germane.settings import MEAN_RULES, SHARE_RULES, Rule
 
@@ -37,14 +36,6 @@ MAX_QUOTE_LENGTH: Final = 500
 """Maximum number of characters that are shown from a question or an answer."""
 MAX_LINK_LENGTH: Final = 1000
 """Maximum length of a link in characters. Longer links are omitted, because a truncated link is broken."""
-_CAUSES: Final[Mapping[str, str]] = {
-    "answers_drifting": "answers drift away from the questions",
-    "refusals_rising": "more refusals",
-    "retrieval_worse": "retrieval returns less relevant contexts",
-    "judge_broken": "the judge, the model that scores answers, fails",
-    "no_data": "answers are not scored",
-    "budget": "the budget is exhausted",
-}
 _SHARES: Final = {*SHARE_RULES, "scorer_error"}
 """Types of rules whose threshold is a share."""
 
@@ -237,7 +228,7 @@ def began_at(alert: Alert) -> datetime | None:
 
 
 def _likely_cause(alert: Alert) -> str | None:
-    cause, shares = _CAUSES.get(alert.cause or ""), alert.details.get(REFUSALS)
+    cause, shares = alert.cause and CAUSES[alert.cause], alert.details.get(REFUSALS)
     if alert.cause != "refusals_rising" or not shares or rise_of_refusals(alert) is not None:
         return cause
     return f"{cause}: {format_percent(shares[1])} of the answers, {format_percent(shares[0])} before"
@@ -280,16 +271,19 @@ def _levels(alert: Alert) -> dict[str, str]:
 
 
 def _scale(alert: Alert) -> str | None:
-    """Return the range of a built-in scorer's scores, for an alert about their mean."""
-    if alert.type not in {*MEAN_RULES, IMPROVEMENT} or alert.scorer not in BUILTIN_SCORER_NAMES:
+    """Return what a built-in scorer measures and the range of its scores, for an alert about their mean."""
+    scorer = alert.scorer or ""
+    if alert.type not in {*MEAN_RULES, IMPROVEMENT} or scorer not in MEASURES:
         return None
-    return f"{alert.scorer}: {'at most 1' if alert.scorer in COSINE_SCORERS else '0 to 1'}, higher is better"
+    return f"{scorer}: {MEASURES[scorer]}; {'at most 1' if scorer in COSINE_SCORERS else '0 to 1'}, higher is better"
 
 
 def _threshold(alert: Alert) -> str | None:
     if alert.threshold is None or alert.type == "no_data":
         return None
-    return format_percent(alert.threshold) if alert.type in _SHARES else f"{alert.threshold:g}"
+    if alert.type not in _SHARES:
+        return f"{alert.threshold:g}"
+    return format_percent(alert.threshold) + (" of the answers unscored" if alert.type == "scorer_error" else "")
 
 
 class DeliveryError(GermaneError):

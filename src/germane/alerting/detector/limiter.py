@@ -1,4 +1,4 @@
-"""Limits on the stream that a detector processes: the baseline's rate of scores, and a few scores per user and hour.
+"""Limits on the stream that a detector processes: the baseline's rate of scores, and a few scores per user per hour.
 
 A detector's evidence grows with the number of scores, and one day's scores share that day's level. Both effects are
 calibrated for the baseline's traffic. If traffic grows, scores are downsampled to the baseline's rate. If one user asks
@@ -18,7 +18,7 @@ from germane.alerting.detector.score_batch import BoolArray, FloatArray
 from germane.baseline import POOLED_ROUTE, Baseline
 
 MAX_SCORES_PER_USER: Final = 3
-"""Maximum number of scores per user and hour that are processed. benchmarks/families.py simulates bursts with it."""
+"""Maximum number of scores per user per hour that are processed. benchmarks/families.py simulates bursts with it."""
 MAX_GROWTH: Final = 1.3
 """Maximum traffic on a route, relative to the baseline's daily average, before its scores are downsampled. This factor
 is above 1 because weekdays have more traffic than the average day."""

@@ -103,6 +103,17 @@ class BaselineVersions(Protocol):
     def activate_baseline(self, version_id: int, found: Baseline, release: tuple[str | None, str | None]) -> bool:
         """Finish learning and replace the active version. Return False if learning has already ended."""
 
+    def replace_baseline(
+        self,
+        key: BaselineKey,
+        reason: BaselineReason,
+        found: Baseline,
+        release: tuple[str | None, str | None],
+        *,
+        replaces: int | None = None,
+    ) -> BaselineVersion | None:
+        """Store and activate a baseline. Return None if ``replaces`` is not the active version anymore."""
+
 
 class BaselineLearner:
     """Starts, extends and completes the learning of baselines.
@@ -151,10 +162,12 @@ class BaselineLearner:
         improved_ids = {
             progress.baseline_id for progress in states if (progress.state.get("improvement") or {}).get("firing")
         }
+        learning = {version.key for version in versions if version.status == "learning"}
         has_changed = False
         for version in active.values():
-            if version.id not in firing_ids | improved_ids and self._has_traffic_changed(version, now):
-                has_changed |= self._learn_again(version, now)
+            # A new route that is being learned joins first.
+            if version.id not in firing_ids | improved_ids and version.key not in learning:
+                has_changed |= self._relearn_if_traffic_changed(version, now)
         for version in versions:
             if version.status != "learning":
                 continue
@@ -163,9 +176,7 @@ class BaselineLearner:
                 has_changed |= current is None and self._start_provisional(version, now)
                 continue
             has_changed = True
-            if version.reason == "traffic_changed":  # a process that was learning it has ended
-                self._versions.cancel_learning(version.id, holder=self._holder)
-            elif current is not None and current.baseline is not None and not current.is_provisional:
+            if current is not None and current.baseline is not None and not current.is_provisional:
                 # A bad level must not become a route's normal level unless a person accepts it.
                 names = (version.key.service, version.key.scorer)
                 watching = [progress for progress in states if (progress.service, progress.scorer) == names]
@@ -204,40 +215,41 @@ class BaselineLearner:
                 return True
         return False
 
-    def _has_traffic_changed(self, version: BaselineVersion, now: datetime) -> bool:
-        """Return whether both of the last two weeks had a different amount of traffic than the baseline."""
-        baseline, period = version.baseline, self._learning_period
-        if baseline is None or version.is_provisional or now - baseline.until < period:
-            return False
-        if now - self._counted.get(version.id, baseline.until) < _TRAFFIC_CHECKS:
-            return False
-        self._counted[version.id] = now
-        learned = baseline.scores_per_day / baseline.sampling_rate * (period / 2 / DAY)
-        middle = now - period / 2
-        queries = [score_query(version.key, now - period, middle), score_query(version.key, middle, now)]
-        factors = [self._store.detectors.count_past_scores(query) / learned for query in queries]
-        return min(factors) >= TRAFFIC_FACTOR or max(factors) <= 1 / TRAFFIC_FACTOR
-
-    def _learn_again(self, version: BaselineVersion, now: datetime) -> bool:
-        """Replace a baseline by one from the last two weeks if the level is the same; return whether it was replaced.
+    def _relearn_if_traffic_changed(self, version: BaselineVersion, now: datetime) -> bool:
+        """Replace a baseline if both of the last two weeks had a different amount of traffic at the same level.
 
         Traffic beyond the baseline's is not used. A baseline with more scores has a smaller error, so that smaller
         drops are detected, and faster. Routes with too few scores in the two weeks keep their values.
+
+        Returns:
+            Whether the baseline has been replaced, by this process or by another one at the same time.
         """
-        active, since = version.baseline, now - self._learning_period
-        assert active is not None  # noqa: S101 - the traffic is compared with it
-        baseline = learn_from_store(self._store, version.key, since, now)
+        active, period = version.baseline, self._learning_period
+        if active is None or version.is_provisional:
+            return False
+        # The weeks end a whole number of days after the baseline. The result is therefore the same if another process
+        # repeats the check after this one has been killed.
+        until = active.until + (now - active.until) // _TRAFFIC_CHECKS * _TRAFFIC_CHECKS
+        if until - active.until < period or self._counted.get(version.id) == until:
+            return False
+        self._counted[version.id] = until
+        since, middle = until - period, until - period / 2
+        expected = active.scores_per_day / active.sampling_rate * (period / 2 / DAY)
+        queries = [score_query(version.key, since, middle), score_query(version.key, middle, until)]
+        factors = [self._store.detectors.count_past_scores(query) / expected for query in queries]
+        if min(factors) < TRAFFIC_FACTOR and max(factors) > 1 / TRAFFIC_FACTOR:
+            return False
+        baseline = learn_from_store(self._store, version.key, since, until)
         per_day = [each.scores_per_day / each.sampling_rate for each in (active, baseline)]
-        # Few questions per user and hour count, so that a burst of one user is not traffic.
+        # Few questions per user per hour count, so that a burst of one user is not traffic.
         is_different = max(per_day) >= TRAFFIC_FACTOR * min(per_day)
-        if not baseline.routes or not is_different or not _is_same_level(active, baseline):
+        if not baseline.routes or not is_different or not is_same_level(active, baseline):
             return False
-        learning = self._versions.begin_learning(
-            version.key, "traffic_changed", since=since, until=now, holder=self._holder
-        )
-        if learning is None:  # a new route is being learned; it joins first
-            return False
-        self._activate(learning, add_routes(baseline, active))
+        release = self._store.detectors.most_common_release(score_query(version.key, since, until))
+        # Written at once and without the leader lease, for the reasons that `_activate` has: a process that is killed
+        # leaves nothing behind, and of two processes the first one wins.
+        found = add_routes(baseline, active)
+        self._versions.replace_baseline(version.key, "traffic_changed", found, release, replaces=version.id)
         return True
 
     def start(self, key: BaselineKey, reason: BaselineReason, since: datetime) -> None:
@@ -293,7 +305,7 @@ class BaselineLearner:
         self._versions.activate_baseline(version.id, baseline, release)
 
 
-def _is_same_level(before: Baseline, now: Baseline) -> bool:
+def is_same_level(before: Baseline, now: Baseline) -> bool:
     """Return whether neither a service nor one of its routes has fallen between two baselines."""
     routes = [(before.routes[name], now.routes[name]) for name in before.routes.keys() & now.routes.keys()]
     n = sum(old.n for old, _ in routes)
@@ -354,9 +366,13 @@ def accept_baseline(
         baseline = learn_from_store(store, version.key, since, now)
         if baseline.routes:
             release = store.detectors.most_common_release(score_query(version.key, since, now))
-            return store.baselines.replace_baseline(version.key, "accepted", baseline, release, by=by)
+            return store.baselines.replace_baseline(
+                version.key, "accepted", baseline, release, replaces=version.id, by=by
+            )
     until = max(since + LEARNING_PERIOD, now + DAY)
-    return store.baselines.restart_learning(version.key, "accepted", since=since, until=until, by=by)
+    return store.baselines.restart_learning(
+        version.key, "accepted", since=since, until=until, replaces=version.id, by=by
+    )
 
 
 def accept_new_route(
@@ -388,7 +404,9 @@ def accept_new_route(
         )
     newcomer = learn_from_batch(version.key, to_batch(scores), since, now, active.sampling_rate)
     release = (version.model, version.prompt_version)
-    return store.baselines.replace_baseline(version.key, "accepted", add_routes(active, newcomer), release, by=by)
+    return store.baselines.replace_baseline(
+        version.key, "accepted", add_routes(active, newcomer), release, replaces=version.id, by=by
+    )
 
 
 def import_baseline_from_history(

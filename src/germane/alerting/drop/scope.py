@@ -101,7 +101,7 @@ def load_sampled_scores(
 ) -> list[DetectorScore]:
     """Return the scores in a window that a detector with this sampling rate would process, in order of arrival.
 
-    As in the detector, only a few scores per user and hour are included.
+    As in the detector, only a few scores per user per hour are included.
     """
     query = score_query(key, since, until)
     arrivals = store.detectors.list_past_scores(

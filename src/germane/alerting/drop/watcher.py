@@ -163,7 +163,10 @@ class DropWatcher:
     def _accept_improvements(
         self, versions: Sequence[BaselineVersion], open_alerts: AlertsByKey, now: datetime
     ) -> bool:
-        """Accept open improvements if their rule has ``accept_improvements``. Return whether any were accepted."""
+        """Accept open improvements if their rule has ``accept_improvements``.
+
+        Return whether there are any. Their baselines have been replaced, by this process or by another one.
+        """
         rules = {rule.name for rule in self._rules if rule.accept_improvements}
         improved = [alert for alert in open_alerts.values() if alert.type == IMPROVEMENT and alert.rule in rules]
         active = {version.id: version for version in versions if version.status == "active"}
@@ -173,7 +176,8 @@ class DropWatcher:
             for state in self._states:
                 version = active.get(state.baseline_id)
                 if version is not None and (state.rule, state.service, state.scorer) == names:
-                    accepted |= accept_baseline(self._store, version, alert.onset or alert.starts_at, now) is not None
+                    accept_baseline(self._store, version, alert.onset or alert.starts_at, now)
+                    accepted = True
         return accepted
 
     def _start_learning(self, arrivals: Sequence[DetectorScore], versions: Sequence[BaselineVersion]) -> bool:
@@ -340,11 +344,11 @@ class DropWatcher:
         """Return the result for a drop on one route or in the whole service.
 
         Args:
-            session: The session.
+            session: The detector session, with its rule and baseline.
             firing: The drop.
             route: The route; None for the whole service.
             scores: Scores since the onset.
-            good: The result to which the values of the drop are added.
+            good: The rule's result without a drop, which is copied and completed.
             now: Current time in UTC.
         """
         rule, baseline = session.rule, session.baseline
@@ -373,7 +377,7 @@ class DropWatcher:
                 "contributors": [change.as_dict() for change in changes if change],
                 "tolerance": {"committed": committed, "zero": zero},
                 **self._baseline_details(session),
-                "release": self._changed_release(session, firing.onset, now),
+                **self._changed_release(session, firing.onset, now),
             },
         )
 
@@ -427,7 +431,8 @@ class DropWatcher:
     def _changed_release(self, session: DetectorSession, onset: datetime, now: datetime) -> dict[str, Any]:
         """Return the application's model and prompt version if they have changed since the baseline was learned.
 
-        The result maps each changed name to ``[before, now]``.
+        The result is a detail of the alert, ``release``, which maps each changed name to ``[before, now]``. It is empty
+        if nothing has changed, so that an alert still names the change after it has been reverted.
         """
         version = session.version
         if version is None:
@@ -436,7 +441,8 @@ class DropWatcher:
         current = self._store.detectors.most_common_release(query)
         names = ("model", "prompt_version")
         pairs = zip(names, (version.model, version.prompt_version), current, strict=True)
-        return {name: [before, after] for name, before, after in pairs if before != after and after is not None}
+        changed = {name: [before, after] for name, before, after in pairs if before != after and after is not None}
+        return {"release": changed} if changed else {}
 
     def _scores_since(self, session: DetectorSession, since: datetime, now: datetime) -> list[DetectorScore]:
         baseline = session.baseline

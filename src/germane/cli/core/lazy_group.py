@@ -34,12 +34,21 @@ class LazyGroup(SuggestingGroup):
     Args:
         paths: Import path of each command.
         sections: Headings in order, with their commands. Commands without a heading come last, under "Commands".
+        summaries: Short help of commands, which are then not imported to list them.
     """
 
-    def __init__(self, *args: Any, paths: CommandPaths, sections: HelpSections, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        paths: CommandPaths,
+        sections: HelpSections,
+        summaries: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._paths = paths
         self._sections = sections
+        self._summaries = summaries or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the base class defines the signature
         return list(self._paths)
@@ -49,12 +58,17 @@ class LazyGroup(SuggestingGroup):
         command: Any = getattr(import_module(module), attribute or "command") if module else None
         return command  # type: ignore[no-any-return]  # every path resolves to a command
 
+    def _listed_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name in self._summaries:
+            return click.Command(name, help=self._summaries[name])
+        return self.get_command(ctx, name)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         listed = {name for names in self._sections.values() for name in names}
         others = [name for name in self._paths if name not in listed]
         width = max(map(len, self._paths))
         for heading, names in {**self._sections, "Commands": others}.items():
-            commands = [(name, self.get_command(ctx, name)) for name in names]
+            commands = [(name, self._listed_command(ctx, name)) for name in names]
             rows = [
                 (name.ljust(width), command.get_short_help_str(formatter.width - 6 - width))
                 for name, command in commands

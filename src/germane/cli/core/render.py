@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -189,7 +190,7 @@ def comparison_rows(comparisons: Comparisons) -> list[tuple[str, ...]]:
             "dropped": "dropped",
             "lower": f"lower, not significant{margin}",
             "higher": "higher",
-            "unclear": "no significant change",
+            "unclear": "no clear change",
             "not_enough_data": f"not enough data (need {MIN_SAMPLES} in each window)",
             "judge_changed": "judge changed: not comparable",
         }[comparison.finding]
@@ -209,6 +210,27 @@ def comparison_rows(comparisons: Comparisons) -> list[tuple[str, ...]]:
         low, high = map(_format_signed, comparison.interval)
         rows.append((*names, _format_signed(comparison.difference), f"{low} to {high}", effect, result))
     return rows
+
+
+def comparison_tables(comparisons: Comparisons) -> Iterator[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
+    """Yield each scorer with the headings and rows of a table that fits 80 columns, unless a route's name is long.
+
+    The effect size is in the sentences of :func:`describe_result` and in the other formats.
+    """
+    rows = comparison_rows(comparisons)
+    for scorer in dict.fromkeys(row[1] for row in rows):
+        shown = [
+            (
+                row[0].replace(", weighted by earlier traffic", ""),
+                row[2].replace("n=", ""),
+                row[3].replace("n=", ""),
+                *row[4:6],
+                re.split(r" \(|[:,]", row[7])[0],
+            )
+            for row in rows
+            if row[1] == scorer
+        ]
+        yield scorer, ("route", "before (n)", "after (n)", "change", "95 % interval", "result"), shown
 
 
 def describe_result(comparisons: Comparisons) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Limits on concurrent page requests and on login attempts with a wrong token.
+"""Limits on concurrent page requests and on attempts with a wrong token.
 
 Page requests are limited because they query the database that applications use.
 """
@@ -91,9 +91,10 @@ class _Slot:
 
 
 class LoginThrottle:
-    """Counts the wrong tokens of the last minute. Clients over the limit are rejected even with the correct token.
+    """Counts the wrong tokens of the last minute. Clients over the limit get status 429 for further wrong tokens.
 
-    Signed-in clients are not affected.
+    The right token is always accepted: its length of at least 16 characters protects it, and a limit that also applied
+    to it would let anyone lock out everybody. The limit tells scripts with an old token to wait.
 
     Args:
         now: A function that returns the current time with a time zone.

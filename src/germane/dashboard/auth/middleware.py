@@ -158,9 +158,10 @@ class AccessMiddleware:
             return False
         scheme, _, presented = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            address = client_address(request)
-            check_throttle(self._throttle, address)
+            # The right token is never throttled. Otherwise, anyone could lock out everybody by guessing.
             if not self._signer.is_token(presented.strip()):
+                address = client_address(request)
+                check_throttle(self._throttle, address)
                 self._throttle.record_failure(address)
                 step = "Use the value of the dashboard_token setting of the process that serves the dashboard."
                 raise http_error(401, "The token is invalid.", step, headers=_BEARER)

@@ -5,6 +5,6 @@ The Prometheus client is an optional dependency and is imported on first use.
 
 from __future__ import annotations
 
-from germane.dashboard.metrics.page import MISSING_EXTRA, ROUTES, is_prometheus_installed
+from germane.dashboard.metrics.page import ROUTES, is_prometheus_installed, missing_extra
 
-__all__ = ["MISSING_EXTRA", "ROUTES", "is_prometheus_installed"]
+__all__ = ["ROUTES", "is_prometheus_installed", "missing_extra"]

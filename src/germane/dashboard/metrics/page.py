@@ -10,8 +10,12 @@ from starlette.responses import PlainTextResponse, Response
 
 from germane.dashboard.web.routing import page_route
 from germane.insights import InsightContext
+from germane.installation import install_command
 
-MISSING_EXTRA: Final = "Prometheus metrics require an extra: pip install 'germane[prometheus]'"
+
+def missing_extra() -> str:
+    """Return the message that the ``prometheus`` extra is missing, with the command that installs it."""
+    return f"Prometheus metrics require an extra: {install_command('prometheus')}"
 
 
 def is_prometheus_installed() -> bool:
@@ -26,7 +30,7 @@ def is_prometheus_installed() -> bool:
 def metrics(request: Request, context: InsightContext) -> Response:  # noqa: ARG001 - a page handler
     """Return all metrics. An unreachable database is reported by a gauge, not by an error status."""
     if not is_prometheus_installed():
-        return PlainTextResponse(f"{MISSING_EXTRA}\n", 501)
+        return PlainTextResponse(f"{missing_extra()}\n", 501)
     from germane.dashboard.metrics.exposition import metrics_exposition
 
     accept, accept_encoding = request.headers.get("accept", ""), request.headers.get("accept-encoding", "")

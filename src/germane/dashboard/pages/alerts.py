@@ -8,9 +8,10 @@ from typing import Any, Final, Literal, cast
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from germane.alert import IMPROVEMENT, SEVERITIES, Alert
+from germane.alert import IMPROVEMENT, SEVERITIES, Alert, Severity
 from germane.dashboard.pages import alert_actions
-from germane.dashboard.web.preferences import parse_view_params, stored_name
+from germane.dashboard.web.parameters import Parameter, one_of, unknown_name_error
+from germane.dashboard.web.preferences import VIEW_PARAMETERS, check_names, parse_view_params, stored_name
 from germane.dashboard.web.routing import http_error, page_route, root_of
 from germane.dashboard.web.templates import render
 from germane.insights import (
@@ -34,23 +35,26 @@ SCHEMA_VERSION: Final = 1
 
 
 def parse_alert_filter(request: Request, view: ViewParams) -> AlertFilter:
-    """Parse the alert filter in the URL. Invalid parameters are ignored."""
+    """Parse the alert filter in the URL."""
     parameters = request.query_params
     state, severity = parameters.get("state"), parameters.get("severity")
-    moment, _, alert_id = parameters.get("after", "").partition("~")
-    after = None
+    return AlertFilter(
+        state=cast("Literal['open', 'resolved']", state) if state else None,
+        rule=parameters.get("rule") or None,
+        severity=cast("Severity", severity) if severity else None,
+        service=view.service,
+        after=_parse_position(parameters.get("after", "")),
+    )
+
+
+def _parse_position(text: str) -> tuple[datetime, str] | None:
+    """Parse the position at which a page of alerts ended. Returns None if it is malformed."""
+    moment, _, alert_id = text.partition("~")
     try:
         at = datetime.fromisoformat(moment)
-        after = (at if at.tzinfo else at.replace(tzinfo=UTC)), alert_id
     except ValueError:
-        pass
-    return AlertFilter(
-        state=cast("Literal['open', 'resolved']", state) if state in {"open", "resolved"} else None,
-        rule=parameters.get("rule") or None,
-        severity=severity if severity in SEVERITIES else None,
-        service=view.service,
-        after=after,
-    )
+        return None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)), alert_id
 
 
 def alerts(request: Request, context: InsightContext) -> Response:
@@ -171,11 +175,14 @@ def backtest_page(request: Request, context: InsightContext) -> Response:
     """Show the diagnosis of all rules and, if requested, a backtest of one rule."""
     view = parse_view_params(request, context)
     route = request.query_params.get("route") or None
+    check_names(request, context, {"route": route} if route else {})
     scope = DiagnosisScope(since=view.since, until=view.until, service=view.service, route=route, view=view)
     facts, diagnoses = diagnose_rules(context, scope)
     name = request.query_params.get("replay")
     rule = next((diagnosis.rule for diagnosis in diagnoses if diagnosis.rule.name == name), None)
     report = None
+    if name and rule is None:
+        raise unknown_name_error("rule", name, [diagnosis.rule.name for diagnosis in diagnoses])
     if rule is not None:
         try:
             report = run_rule_backtest(context, rule, scope)
@@ -195,11 +202,20 @@ def backtest_page(request: Request, context: InsightContext) -> Response:
     return render(request, context, view, "backtest.html", **content)
 
 
+_LIST_PARAMETERS: Final = (
+    *VIEW_PARAMETERS,
+    one_of("state", ("open", "resolved")),
+    Parameter("rule"),
+    one_of("severity", SEVERITIES),
+    Parameter("after", "the position in a link to the next page", lambda text: _parse_position(text) is not None),
+)
 ROUTES: Final = (
-    page_route("/alerts", alerts),
-    page_route("/alerts.json", alerts_json),
-    page_route("/alerts/backtest", backtest_page),
+    page_route("/alerts", alerts, parameters=_LIST_PARAMETERS),
+    page_route("/alerts.json", alerts_json, parameters=_LIST_PARAMETERS),
+    page_route(
+        "/alerts/backtest", backtest_page, parameters=(*VIEW_PARAMETERS, Parameter("route"), Parameter("replay"))
+    ),
     *alert_actions.ROUTES,
-    page_route("/alerts/{alert_id}/accept", confirm_accept),
-    page_route("/alerts/{alert_id}", alert),
+    page_route("/alerts/{alert_id}/accept", confirm_accept, parameters=VIEW_PARAMETERS),
+    page_route("/alerts/{alert_id}", alert, parameters=(*VIEW_PARAMETERS, one_of("done", alert_actions.MESSAGES))),
 )

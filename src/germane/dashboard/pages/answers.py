@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +20,8 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from germane import sanitize
 from germane.annotation import Feedback
 from germane.dashboard.web.forms import form
-from germane.dashboard.web.preferences import parse_view_params
+from germane.dashboard.web.parameters import MAX_VALUE_LENGTH, Parameter, one_of
+from germane.dashboard.web.preferences import VIEW_PARAMETERS, check_names, parse_view_params
 from germane.dashboard.web.routing import http_error, is_local_path, page_route, root_of
 from germane.dashboard.web.templates import render
 from germane.exchange import Exchange
@@ -58,6 +60,7 @@ STATES: Final[Mapping[AnswerState, str]] = {
     "any": "any",
 }
 LABELED: Final[Mapping[str, str]] = {"yes": "labeled", "no": "not labeled"}
+REFUSALS: Final[Mapping[str, str]] = {"hide": "hidden", "only": "only refusals", "show": "shown"}
 MAX_TEXT_LENGTH: Final = 200
 """Maximum length of a search text in characters."""
 MAX_COMMENT_LENGTH: Final = 2_000
@@ -84,13 +87,17 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "unknown": "No worker runs this scorer, so the answer cannot be scored again.",
 }
 """Messages shown after a form is submitted, by the value of the URL parameter ``result``."""
-_TEXT_PARAMETERS: Final = ("route", "fingerprint", "label", "model", "prompt_version")
+_TEXT_PARAMETERS: Final = ("route", "fingerprint", "label", "model", "prompt_version", "user", "session")
+ATTRIBUTE_PREFIX: Final = "attributes."
+_ATTRIBUTE_NAME: Final = re.compile(r"attributes\.[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 _PARAMETERS: Final = (
-    *_TEXT_PARAMETERS, "text", "below", "at_least", "low", "labeled", "state", "reason", "sort",
+    *_TEXT_PARAMETERS, "text", "below", "at_least", "low", "refusals", "labeled", "state", "reason", "sort",
 )  # fmt: skip
-_SCORE_PARAMETERS: Final = frozenset({"fingerprint", "label", "below", "at_least", "low", "sort"})
+_SCORE_PARAMETERS: Final = frozenset({"fingerprint", "label", "below", "at_least", "low", "refusals", "sort"})
 """Parameters that apply only to scored answers."""
-_ADVANCED_PARAMETERS: Final = frozenset({"label", "labeled", "model", "prompt_version", "fingerprint", "reason", "low"})
+_ADVANCED_PARAMETERS: Final = frozenset(
+    {"label", "labeled", "model", "prompt_version", "user", "session", "fingerprint", "reason", "low"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +125,21 @@ class AnswerQuery:
         return f"{path}?{query}" if query else path
 
     @property
+    def attributes(self) -> Mapping[str, str]:
+        """The parameters that select attributes."""
+        return {name: value for name, value in self.parameters.items() if name.startswith(ATTRIBUTE_PREFIX)}
+
+    def link_to_value(self, name: str, value: object) -> str | None:
+        """Return a link to the answers with this value of a parameter, or None if the name cannot be in a URL."""
+        if name.startswith(ATTRIBUTE_PREFIX) and not _ATTRIBUTE_NAME.fullmatch(name):
+            return None
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if len(text) > MAX_VALUE_LENGTH or "\0" in text:
+            return None
+        view = self.search.view
+        return view.link(f"/answers?{urlencode({name: text, 'sort': 'newest'})}")
+
+    @property
     def is_filtered(self) -> bool:
         """Whether any filter parameter is set. The sort order does not count."""
         return bool(self.parameters.keys() - {"sort"})
@@ -129,12 +151,16 @@ class AnswerQuery:
 
 
 def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
-    """Parse the search parameters in the URL. Invalid parameters are ignored.
+    """Parse the search parameters in the URL.
 
     If a reason is set, failed or skipped answers are selected. Score filters are ignored for unscored answers.
     """
     values = {name: request.query_params.get(name, "").strip() for name in _PARAMETERS}
-    parameters = {name: value for name, value in values.items() if value and _is_valid(name, value)}
+    parameters = {name: value for name, value in values.items() if value}
+    attributes = {
+        name: value for name, value in request.query_params.items() if value and _ATTRIBUTE_NAME.fullmatch(name)
+    }
+    parameters |= attributes
     default_state: AnswerState = "scored"
     state = next((state for state in STATES if state == parameters.get("state")), default_state)
     if "reason" in parameters and state in {"scored", "any"}:
@@ -145,6 +171,8 @@ def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
     if state != "scored":
         sort = "newest"
         parameters = {name: value for name, value in parameters.items() if name not in _SCORE_PARAMETERS}
+    # Refusals all score 0, so a list of the lowest scores would show nothing else.
+    hides_refusals = sort == "lowest" and state == "scored" and not parameters.keys() & {"refusals", "label"}
     texts: dict[str, Any] = {name: parameters.get(name) for name in _TEXT_PARAMETERS}
     wanted = AnswerFilter(
         since=view.since,
@@ -152,7 +180,9 @@ def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
         scorer=view.scorer,
         service=view.service,
         **texts,
+        attributes=tuple((name.removeprefix(ATTRIBUTE_PREFIX), value) for name, value in attributes.items()),
         low="low" in parameters,
+        refusals=False if hides_refusals else {"hide": False, "only": True}.get(parameters.get("refusals", "")),
         text=parameters.get("text", ""),
         below=_parse_score(parameters.get("below")),
         at_least=_parse_score(parameters.get("at_least")),
@@ -161,16 +191,8 @@ def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
         reason=parameters.get("reason"),
     )
     after = AnswerCursor.parse(request.query_params.get("after", ""))
-    return AnswerQuery(search=AnswerSearch(view=view, filter=wanted, sort=sort, after=after), parameters=parameters)
-
-
-def _is_valid(name: str, value: str) -> bool:
-    choices: Mapping[str, object] = {"state": STATES, "sort": SORTS, "labeled": LABELED, "reason": set(UnscoredReason)}
-    if name in choices:
-        return value in choices[name]  # type: ignore[operator]  # each of them is a container
-    if name in {"below", "at_least"}:
-        return _parse_score(value) is not None
-    return "\x00" not in value and (name != "text" or len(value) <= MAX_TEXT_LENGTH)
+    search = AnswerSearch(view=view, filter=wanted, sort=sort, after=after, hides_refusals=hides_refusals)
+    return AnswerQuery(search=search, parameters=parameters)
 
 
 def _parse_score(text: str | None) -> float | None:
@@ -182,7 +204,9 @@ def _parse_score(text: str | None) -> float | None:
 
 
 def _parse(request: Request, context: InsightContext) -> AnswerQuery:
-    return parse_answer_query(request, parse_view_params(request, context))
+    query = parse_answer_query(request, parse_view_params(request, context))
+    check_names(request, context, {} if query.filter.route is None else {"route": query.filter.route})
+    return query
 
 
 def answers(request: Request, context: InsightContext) -> Response:
@@ -196,6 +220,7 @@ def answers(request: Request, context: InsightContext) -> Response:
         "sorts": SORTS,
         "states": STATES,
         "labeled": LABELED,
+        "refusals": REFUSALS,
         "bands": [name for _, name in BANDS],
         "reasons": [reason.value for reason in UnscoredReason],
     }
@@ -333,9 +358,9 @@ def _isoformat(moment: datetime | None) -> str | None:
 
 def answer(request: Request, context: InsightContext) -> Response:
     """Show a single answer as a page or drawer, or return it as JSON if the client accepts JSON."""
+    query, detail = _parse(request, context), _load_detail(request, context)
     if "application/json" in request.headers.get("accept", ""):
-        return answer_json(request, context)
-    detail, query = _load_detail(request, context), _parse(request, context)
+        return JSONResponse(answer_as_dict(detail))
     is_drawer = request.query_params.get("part") == "drawer"
     content: dict[str, Any] = {
         "query": query,
@@ -394,12 +419,33 @@ def _redirect_to_answer(request: Request, detail: AnswerDetail, result: str) -> 
     return RedirectResponse(f"{path}?{kept}{urlencode({'result': result})}#people", 303)
 
 
+def _is_score(text: str) -> bool:
+    return _parse_score(text) is not None
+
+
+_SCORE: Final = "a number from -1 to 1, such as 0.5"
+_LIST_PARAMETERS: Final = (
+    *VIEW_PARAMETERS,
+    *(Parameter(name) for name in _TEXT_PARAMETERS),
+    Parameter(ATTRIBUTE_PREFIX),
+    Parameter("text", f"at most {MAX_TEXT_LENGTH} characters", lambda text: len(text) <= MAX_TEXT_LENGTH),
+    Parameter("below", _SCORE, _is_score),
+    Parameter("at_least", _SCORE, _is_score),
+    one_of("low", ("1", "yes")),
+    one_of("refusals", REFUSALS),
+    one_of("labeled", LABELED),
+    one_of("state", STATES),
+    one_of("reason", UnscoredReason),
+    one_of("sort", SORTS),
+    Parameter("after", "the position in a link to the next page", lambda text: AnswerCursor.parse(text) is not None),
+)
+_ANSWER_PARAMETERS: Final = (*_LIST_PARAMETERS, one_of("part", ("drawer",)), one_of("result", _MESSAGES))
 ROUTES: Final = (
-    page_route("/answers", answers),
-    page_route("/answers.csv", answers_csv),
-    page_route("/answers.json", answers_json),
-    page_route("/a/{exchange_id}.json", answer_json),
-    page_route("/a/{exchange_id}", answer),
+    page_route("/answers", answers, parameters=_LIST_PARAMETERS),
+    page_route("/answers.csv", answers_csv, parameters=_LIST_PARAMETERS),
+    page_route("/answers.json", answers_json, parameters=_LIST_PARAMETERS),
+    page_route("/a/{exchange_id}.json", answer_json, parameters=()),
+    page_route("/a/{exchange_id}", answer, parameters=_ANSWER_PARAMETERS),
     page_route("/a/{exchange_id}/feedback", give_feedback, methods=("POST",)),
     page_route("/a/{exchange_id}/rescore", score_again, methods=("POST",)),
 )

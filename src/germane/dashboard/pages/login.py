@@ -12,6 +12,7 @@ from germane.dashboard.auth.limits import LoginThrottle
 from germane.dashboard.auth.middleware import check_throttle, client_address
 from germane.dashboard.auth.signing import SESSION_COOKIE, SESSION_LIFETIME, Signer
 from germane.dashboard.web.forms import form
+from germane.dashboard.web.parameters import Parameter
 from germane.dashboard.web.preferences import set_cookie_header
 from germane.dashboard.web.routing import is_local_path, page_route, root_of
 from germane.dashboard.web.templates import render
@@ -28,8 +29,9 @@ def login(request: Request, context: InsightContext) -> Response:
         return _login_page(request, context, request.query_params.get("next", ""))
     throttle: LoginThrottle = request.app.state.login_throttle
     address, next_path = client_address(request), form(request).get("next", "")
-    check_throttle(throttle, address)
+    # The right token is never throttled. Otherwise, anyone could lock out everybody by guessing.
     if not signer.is_token(form(request).get("token", "").strip()):
+        check_throttle(throttle, address)
         throttle.record_failure(address)
         return _login_page(request, context, next_path, status_code=401, problem="The token is invalid.")
     response = RedirectResponse(f"{root}{next_path if is_local_path(next_path) else '/'}", 303)
@@ -64,6 +66,6 @@ def logout(request: Request, context: InsightContext) -> Response:  # noqa: ARG0
 
 
 ROUTES: Final = (
-    page_route("/login", login, methods=("GET", "POST")),
+    page_route("/login", login, methods=("GET", "POST"), parameters=(Parameter("next"),)),
     page_route("/logout", logout, methods=("POST",)),
 )

@@ -7,7 +7,8 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from germane.dashboard.web.preferences import parse_view_params
+from germane.dashboard.web.parameters import Parameter
+from germane.dashboard.web.preferences import VIEW_PARAMETERS, parse_view_params
 from germane.dashboard.web.routing import page_route, root_of
 from germane.dashboard.web.templates import render
 from germane.insights import (
@@ -22,6 +23,7 @@ from germane.insights import (
     load_onboarding,
     load_overview,
     load_route,
+    load_status_bar,
     route_path,
     scorer_title,
     sparkline_svg,
@@ -42,11 +44,14 @@ def overview(request: Request, context: InsightContext) -> Response:
     last_day = overview.last_day
     reference, period = last_day.reference, last_day.reference_period
     period_name = "" if period is None else describe_period(period, view)
+    # With a single route, the line of the route would hide that of the service.
+    has_others = len(overview.cards) + len(overview.routes_without_card) > 1
+    failing = next((card for card in overview.cards if card.dropped and has_others), None)
     trend = TrendChart(
         points=chart_points(overview.buckets),
         since=view.since,
         until=view.until,
-        bucket=view.bucket,
+        bucket=overview.bucket,
         zone=view.zone,
         baseline=reference.mean if reference is not None and reference.has_min_samples else None,
         baseline_name=period_name,
@@ -54,6 +59,17 @@ def overview(request: Request, context: InsightContext) -> Response:
         title=f"{humanize(last_day.scorer or 'scores')} over time",
         name="trend",
         root=root_of(request.scope),
+        answers=view.link(
+            "/answers",
+            scorer=last_day.scorer,
+            service=last_day.service,
+            window=None,
+            since=None,
+            until=None,
+            bucket=None,
+        ),
+        failing=chart_points(failing.buckets) if failing else (),
+        failing_name=failing.route if failing else "",
     )
     cards = []
     for index, card in enumerate(overview.cards):
@@ -61,7 +77,7 @@ def overview(request: Request, context: InsightContext) -> Response:
             chart_points(card.buckets),
             since=view.since,
             until=view.until,
-            bucket=view.bucket,
+            bucket=overview.bucket,
             baseline=card.reference_mean,
             baseline_name=overview.reference_name,
             title=f"Scores of {card.route}",
@@ -105,10 +121,16 @@ def route(request: Request, context: InsightContext) -> Response:
         here=route_path(name),
         insight=insight,
         scorer=insight.scorer,
+        status=insight.status or load_status_bar(context),
+        with_status=False,
         scorers=insight.scorers,
         services=insight.services,
-        sampling=describe_sampling(context.settings, None if insight.first is None else insight.first.summary.coverage),
+        sampling=describe_sampling(context.settings, insight.coverage_of_day),
     )
 
 
-ROUTES: Final = (page_route("/", overview), page_route("/start", start), page_route("/r/{route:path}", route))
+ROUTES: Final = (
+    page_route("/", overview, parameters=VIEW_PARAMETERS),
+    page_route("/start", start, parameters=()),
+    page_route("/r/{route:path}", route, parameters=(*VIEW_PARAMETERS, Parameter("name"))),
+)

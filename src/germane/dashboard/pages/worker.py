@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -10,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from germane.dashboard.web.forms import form
-from germane.dashboard.web.preferences import parse_view_params, redirect_after_form
+from germane.dashboard.web.parameters import Parameter
+from germane.dashboard.web.preferences import VIEW_PARAMETERS, parse_view_params, redirect_after_form
 from germane.dashboard.web.routing import http_error, page_route
 from germane.dashboard.web.templates import render
 from germane.insights import (
@@ -40,6 +42,12 @@ _RESULTS: Final[Mapping[str, str]] = {
     "resent": "{:,} notifications are queued for delivery.",
 }
 """Messages shown after a form is submitted, by the URL parameter with the count."""
+_COUNT: Final = re.compile(r"[0-9]{1,6}")
+_PARAMETERS: Final = (
+    *VIEW_PARAMETERS,
+    Parameter("process"),
+    *(Parameter(name, "a count", lambda value: bool(_COUNT.fullmatch(value))) for name in _RESULTS),
+)
 
 
 def worker(request: Request, context: InsightContext) -> Response:
@@ -48,10 +56,8 @@ def worker(request: Request, context: InsightContext) -> Response:
     insight = load_worker(context, view, request.query_params.get("process"))
     message = None
     for name, template in _RESULTS.items():
-        count = request.query_params.get(name, "")
-        if count.isascii() and count.isdigit() and len(count) < 7:
+        if count := request.query_params.get(name):
             message = template.format(int(count))
-            break
     budget = context.settings.budget
     content: dict[str, Any] = {
         "insight": insight,
@@ -98,7 +104,7 @@ def resend(request: Request, context: InsightContext) -> Response:
 
 
 ROUTES: Final = (
-    page_route("/worker", worker),
+    page_route("/worker", worker, parameters=_PARAMETERS),
     page_route("/worker/retry", retry, methods=("POST",)),
     page_route("/worker/resend", resend, methods=("POST",)),
 )

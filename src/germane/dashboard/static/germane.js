@@ -157,7 +157,81 @@ function followPointer(event) {
   if (svg.chosen !== index) show(svg, index);
 }
 
+// --- charts: drag over a range to zoom, click a point to see its answers ---
+
+let dragged = null; // { svg, from, to } in units of the view box
+
+function plotOf(svg) {
+  const [left, right, since, until] = svg.dataset.plot.split(",").map(Number);
+  return { left, right, at: (x) => since + ((x - left) / (right - left)) * (until - since) };
+}
+
+function plotX(svg, event) {
+  const inside = svg.getBoundingClientRect();
+  const { left, right } = plotOf(svg);
+  const x = (event.clientX - inside.left) * (svg.viewBox.baseVal.width / inside.width);
+  return Math.min(right, Math.max(left, x));
+}
+
+function beginDrag(event) {
+  const svg = event.button === 0 && event.target.closest?.("svg[data-plot]");
+  if (!svg) return;
+  const x = plotX(svg, event);
+  dragged = { svg, from: x, to: x };
+  event.preventDefault(); // no selection of text
+}
+
+function drag(event) {
+  if (!dragged) return;
+  const { svg, from } = dragged;
+  dragged.to = plotX(svg, event);
+  let area = svg.querySelector(".selection");
+  if (!area) {
+    area = document.createElementNS(SVG, "rect");
+    area.setAttribute("class", "selection");
+    area.setAttribute("y", 0);
+    area.setAttribute("height", svg.viewBox.baseVal.height);
+    svg.append(area);
+  }
+  area.setAttribute("x", Math.min(from, dragged.to));
+  area.setAttribute("width", Math.abs(dragged.to - from));
+}
+
+function cancelDrag() {
+  dragged?.svg.querySelector(".selection")?.remove();
+  dragged = null;
+}
+
+const DRAG_LENGTH = 12; // shorter movements are clicks
+
+function endDrag(event) {
+  if (!dragged) return;
+  const { svg, from, to } = dragged;
+  cancelDrag();
+  if (Math.abs(to - from) >= DRAG_LENGTH) {
+    const [first, last] = [Math.min(from, to), Math.max(from, to)].map(plotOf(svg).at);
+    location.assign(withRange(location.href, first, last));
+  } else if (svg.contains(event.target)) {
+    openPoint(svg, points(svg)[nearest(svg, event)]);
+  }
+}
+
+function openPoint(svg, point) {
+  if (point && svg.dataset.answers) location.assign(withRange(svg.dataset.answers, point[0], point[1]));
+  return Boolean(point && svg.dataset.answers);
+}
+
+function withRange(address, since, until) {
+  const url = new URL(address, location.href);
+  for (const name of ["window", "after", "bucket"]) url.searchParams.delete(name);
+  for (const [name, seconds] of [["since", since], ["until", until]]) {
+    url.searchParams.set(name, new Date(Math.round(seconds / 60) * 60000).toISOString().replace(".000Z", "Z"));
+  }
+  return url;
+}
+
 function stepChart(svg, key) {
+  if (key === "Enter") return openPoint(svg, points(svg)[svg.chosen]);
   const last = points(svg).length - 1;
   const at = svg.chosen ?? (key === "ArrowLeft" ? last + 1 : -1);
   const next = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[key];
@@ -170,6 +244,8 @@ function stepChart(svg, key) {
 
 let drawer = null;
 let opener = null;
+let trail = []; // the addresses of the list from which the drawer was opened, which "next" follows
+let hasNewLabel = false;
 const home = location.pathname + location.search;
 const wasDrawer = Boolean(history.state?.depth); // reloaded while the drawer was open, so the answer is now a full page
 
@@ -185,15 +261,76 @@ function drawerUrl(address) {
   return url;
 }
 
+let fills = 0;
+
+// Returns false if another answer was requested, or the drawer closed, in the meantime.
 async function fillDrawer(address) {
+  const fill = (fills += 1);
   const fetched = (await fetchPage(drawerUrl(address))).document;
+  if (fill !== fills) return false;
   drawer ??= makeDrawer();
   const content = fetched.querySelector("main") ?? fetched.body;
   drawer.replaceChildren(closeButton(), ...Array.from(content.childNodes, (node) => document.adoptNode(node)));
+  followTrail(address);
   prepareCharts(drawer);
   drawer.scrollTop = 0;
   if (!drawer.open) drawer.showModal();
   drawer.querySelector(".close").focus();
+  return true;
+}
+
+function pathOf(address) {
+  return new URL(address, location.href).pathname;
+}
+
+function linkTo(address) {
+  const links = [...document.querySelectorAll("main a[data-drawer]")];
+  return links.find((link) => link.pathname === pathOf(address));
+}
+
+// The server's links follow a filter. A list on a page may differ from it: it merges repetitions and limits refusals.
+// Past its ends, the server's links lead on.
+function followTrail(address) {
+  const at = trail.findIndex((other) => pathOf(other) === pathOf(address));
+  const steps = drawer.querySelector(".steps");
+  if (at < 0 || !steps) return;
+  opener = linkTo(address) ?? opener;
+  for (const [rel, text, target] of [["next", "Next →", trail[at + 1]], ["prev", "← Previous", trail[at - 1]]]) {
+    if (target === undefined) continue;
+    let link = steps.querySelector(`a[rel=${rel}]`);
+    if (!link) {
+      link = document.createElement("a");
+      link.rel = rel;
+      link.textContent = text;
+      link.dataset.drawer = "";
+      steps.prepend(link);
+    }
+    link.href = target;
+  }
+  let position = steps.parentElement.querySelector(".note");
+  if (!position) {
+    position = document.createElement("span");
+    position.className = "note";
+    steps.before(position);
+  }
+  position.textContent = `${at + 1} of ${trail.length} in the list`;
+}
+
+// A label or a request to score again is sent without leaving the list.
+async function submitInDrawer(event) {
+  const form = event.target.closest("dialog.drawer form");
+  if (!form || event.defaultPrevented) return;
+  event.preventDefault();
+  const body = new URLSearchParams(new FormData(form, event.submitter));
+  try {
+    const response = await fetch(form.action, { method: "POST", body, credentials: "same-origin" });
+    if (!response.ok || !response.redirected) throw new Error(String(response.status));
+    hasNewLabel = true;
+    await fillDrawer(response.url);
+    announcement.textContent = drawer.querySelector("[role=status]")?.textContent ?? "";
+  } catch {
+    location.reload(); // the full page of the answer, whose form shows the error
+  }
 }
 
 function makeDrawer() {
@@ -221,24 +358,35 @@ function closeButton() {
 }
 
 async function openDrawer(link) {
-  const depth = drawer?.open ? (history.state?.depth ?? 0) + 1 : 1;
-  if (depth === 1) opener = link;
+  const isOpen = Boolean(drawer?.open);
+  if (!isOpen) {
+    opener = link;
+    trail = Array.from((link.closest("tbody") ?? link.parentElement).querySelectorAll("a[data-drawer]"), (a) => a.href);
+  }
   try {
-    await fillDrawer(link.href);
-    history.pushState({ depth }, "", link.href); // the URL of the answer, which can be shared
+    if (!(await fillDrawer(link.href))) return;
+    // The URL of the answer, which can be shared. Steps from answer to answer add no entries, so back closes the drawer.
+    if (isOpen) history.replaceState(history.state, "", link.href);
+    else history.pushState({ depth: 1 }, "", link.href);
   } catch {
     location.assign(link.href);
   }
 }
 
 function leaveDrawer() {
-  const depth = history.state?.depth;
-  if (depth) history.go(-depth);
+  fills += 1; // an answer that is still being fetched must not open the drawer again
+  if (history.state?.depth) history.back();
   else closeDrawer();
 }
 
-function closeDrawer() {
+async function closeDrawer() {
   drawer?.close();
+  const address = opener?.href;
+  if (hasNewLabel && address) {
+    hasNewLabel = false;
+    await refresh(["#list", "#worst"], () => false); // the focus is on the link to the answer, and returns to it
+    opener = linkTo(address) ?? opener;
+  }
   opener?.focus();
   opener = null;
 }
@@ -249,6 +397,7 @@ function followHistory(event) {
     fillDrawer(location.href).catch(() => location.reload());
     return;
   }
+  fills += 1;
   if (drawer?.open) closeDrawer();
   if (!isHome) location.reload(); // the page below the drawer does not match the URL
 }
@@ -261,14 +410,14 @@ function isBusy(part) {
   return part.contains(document.activeElement) || part.contains(pointed) || part.contains(getSelection().anchorNode);
 }
 
-async function refresh() {
+async function refresh(selectors = ["[data-live][id]"], isKept = isBusy) {
   if (document.visibilityState !== "visible" || document.querySelector("dialog[open]")) return;
-  const parts = [...document.querySelectorAll("[data-live][id]")];
+  const parts = [...document.querySelectorAll(selectors.join())];
   if (!parts.length) return;
   try {
     const { response, document: fresh } = await fetchPage(location.href);
     if (response.redirected) return; // to the login page
-    for (const part of parts) replace(part, fresh.getElementById(part.id));
+    for (const part of parts.filter((part) => !isKept(part))) replace(part, fresh.getElementById(part.id));
     staleNotice?.remove();
     staleNotice = null;
   } catch {
@@ -277,7 +426,7 @@ async function refresh() {
 }
 
 function replace(part, fresh) {
-  if (!fresh || !part.isConnected || isBusy(part)) return;
+  if (!fresh || !part.isConnected) return;
   const opened = [...part.querySelectorAll("details")].map((details) => details.open);
   document.adoptNode(fresh);
   fresh.querySelectorAll("details").forEach((details, index) => (details.open = opened[index] ?? details.open));
@@ -297,10 +446,11 @@ function showStaleNotice() {
 
 const PLACES = { o: "/", a: "/answers", l: "/alerts", w: "/worker" };
 const HELP = [
-  ["j / k", "next / previous answer"],
+  ["j / k", "next / previous answer, in the list and in the drawer"],
   ["Enter", "open the selected answer"],
+  ["y / n", "label the opened answer: it addresses the question / it does not"],
   ["Escape", "close the drawer"],
-  ["← →", "read the values of the focused chart"],
+  ["← →, Enter", "read the values of the focused chart, open the answers of a point"],
   ["/", "focus the filter"],
   ["g, then o, a, l or w", "go to overview, answers, alerts or worker"],
   ["?", "show this help"],
@@ -327,14 +477,39 @@ function goTo(key) {
 
 function act(key) {
   if (key === "?") return help();
-  if (key === "/") return focusOn(document.querySelector("main form.filters :is(input, select):not([type=hidden])"));
+  if (key === "/") return focusFilter();
+  if (key === "y" || key === "n") return label(key === "y" ? "good" : "bad");
   if (key === "j" || key === "k") return step(key === "j" ? 1 : -1);
   return false;
 }
 
+const FILTER = "#filter";
+
+function focusFilter() {
+  const field = document.querySelector("main form.filters :is(input, select):not([type=hidden])");
+  if (!field) location.assign(`${root}/answers${FILTER}`);
+  else if (drawer?.open) {
+    opener = field;
+    leaveDrawer();
+  }
+  return field ? focusOn(field) : true;
+}
+
+// y and n press the buttons of the opened answer, in the drawer or on its page.
+function label(verdict) {
+  const button = (drawer?.open ? drawer : document).querySelector(`.label-form button[value=${verdict}]`);
+  button?.click();
+  return Boolean(button);
+}
+
 function step(by) {
-  const within = drawer?.open ? drawer : document.querySelector("main");
-  const links = [...within.querySelectorAll("a[data-drawer]")].filter((link) => link.offsetParent);
+  const inside = drawer?.open ? drawer : document.querySelector("main:has(article.answer)");
+  if (inside) {
+    const link = inside.querySelector(`.steps a[rel=${by > 0 ? "next" : "prev"}]`);
+    link?.click();
+    return Boolean(link);
+  }
+  const links = [...document.querySelectorAll("main a[data-drawer]")].filter((link) => link.offsetParent);
   const at = links.indexOf(document.activeElement);
   return focusOn(links[at < 0 ? (by > 0 ? 0 : links.length - 1) : at + by]);
 }
@@ -386,9 +561,15 @@ prepareCharts(document);
 document.addEventListener("click", handleClick);
 document.addEventListener("change", handleChange);
 document.addEventListener("submit", switchTheme);
+document.addEventListener("submit", submitInDrawer);
 document.addEventListener("keydown", handleKey);
+document.addEventListener("pointerdown", beginDrag);
+document.addEventListener("pointermove", drag, { passive: true });
+document.addEventListener("pointerup", endDrag);
+document.addEventListener("pointercancel", cancelDrag);
 document.addEventListener("pointermove", followPointer, { passive: true });
 document.addEventListener("focusout", (event) => event.target.closest?.("svg[data-points]") && hideCross(event.target));
 window.addEventListener("popstate", followHistory);
-setInterval(refresh, REFRESH_INTERVAL);
+setInterval(() => refresh(), REFRESH_INTERVAL);
+if (location.hash === FILTER) focusFilter();
 storeZone();

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
-from urllib.parse import quote, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from starlette.requests import Request
@@ -12,8 +13,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import Scope
 
 from germane.dashboard.web.forms import form
+from germane.dashboard.web.parameters import Parameter, one_of, query_error, unknown_name_error
 from germane.dashboard.web.routing import is_local_path, page_route, root_of
-from germane.insights import DEFAULT_WINDOW, WINDOWS, InsightContext, ViewParams
+from germane.insights import BUCKETS, DEFAULT_WINDOW, WINDOWS, InsightContext, ViewParams
 from germane.settings import parse_timezone
 
 THEME_COOKIE: Final = "germane_theme"
@@ -22,10 +24,11 @@ NAME_COOKIE: Final = "germane_name"
 THEMES: Final = ("auto", "light", "dark")
 NAME_FIELD: Final = "by"
 MAX_NAME_LENGTH: Final = 80
+MAX_POINTS: Final = 400
+"""Maximum number of points in a chart with a chosen bucket, which keeps pages small."""
 COOKIE_LIFETIME: Final = timedelta(days=365)
 MIN_YEAR, MAX_YEAR = 1971, 2999
 """Local times outside these years cannot be computed in every time zone."""
-_VIEW_PARAMETERS: Final = ("window", "since", "until", "scorer", "service")
 
 
 def set_cookie_header(scope: Scope, name: str, value: str, lifetime: timedelta) -> str:
@@ -46,26 +49,60 @@ def set_cookie_header(scope: Scope, name: str, value: str, lifetime: timedelta) 
 
 
 def parse_view_params(request: Request, context: InsightContext, default_window: str = DEFAULT_WINDOW) -> ViewParams:
-    """Return the view that the URL selects. Invalid parameters are ignored."""
+    """Return the view that the URL selects.
+
+    Raises:
+        HTTPException: The window is empty, or the scorer or the service has never been seen.
+    """
     parameters, now = request.query_params, context.now()
-    query = {
-        name: parameters[name] for name in _VIEW_PARAMETERS if parameters.get(name) and "\0" not in parameters[name]
-    }
+    names = [parameter.name for parameter in VIEW_PARAMETERS]
+    query = {name: parameters[name] for name in names if parameters.get(name)}
     window = query.get("window", default_window)
-    window = window if window in WINDOWS else default_window
     begin, end = _parse_moment(query.get("since")), _parse_moment(query.get("until"))
     until = end or now
     since = begin or until - WINDOWS[window]
-    is_custom = (begin or end) is not None and since < until
+    is_custom = (begin or end) is not None
+    if since >= until:
+        step = "Choose a start that is before the end. Without an end, the window ends now."
+        raise query_error("The window is empty", "", (), step)
+    check_names(request, context, {name: query[name] for name in ("scorer", "service") if name in query})
+    bucket = BUCKETS.get(query.get("bucket", ""))
+    since = since if is_custom else now - WINDOWS[window]
+    if bucket is not None and (until - since) / bucket > MAX_POINTS:
+        step = "Choose a longer bucket or a shorter window."
+        raise query_error(f"The window has more than {MAX_POINTS} buckets of this length", "", (), step)
     return ViewParams(
         window="" if is_custom else window,
-        since=since if is_custom else now - WINDOWS[window],
-        until=until if is_custom else now,
+        since=since,
+        until=until,
+        chosen_bucket=bucket,
         scorer=query.get("scorer"),
         service=query.get("service"),
         zone=_parse_zone(request.cookies.get(ZONE_COOKIE)) or parse_timezone(context.settings.timezone),
         query=query,
     )
+
+
+def check_names(request: Request, context: InsightContext, names: Mapping[str, str]) -> None:
+    """Raise an error if a scorer, service or route has never been seen.
+
+    Args:
+        request: The request. Names that have been seen are kept in the application, because reading them takes time.
+        context: The database and settings.
+        names: Names by kind: ``scorer``, ``service`` or ``route``.
+
+    Raises:
+        HTTPException: With status 400. The message suggests a similar name.
+    """
+    known: dict[str, set[str]] = getattr(request.app.state, "known_names", {}) if names else {}
+    if not any(name not in known.get(kind, ()) for kind, name in names.items()):
+        return
+    counts = context.store.trends.coverage()
+    known = {kind: {getattr(count, kind) for count in counts} - {""} for kind in ("scorer", "service", "route")}
+    request.app.state.known_names = known
+    for kind, name in names.items():
+        if known[kind] and name not in known[kind]:
+            raise unknown_name_error(kind, name, known[kind])
 
 
 def _parse_moment(text: str | None) -> datetime | None:
@@ -123,4 +160,44 @@ def redirect_after_form(request: Request, path: str) -> Response:
     return response
 
 
-ROUTES: Final = (page_route("/theme", choose_theme, name="theme"),)
+def _is_moment(text: str) -> bool:
+    return _parse_moment(text) is not None
+
+
+_MOMENT: Final = "a date or time, such as 2026-11-18 or 2026-11-18T14:00+01:00"
+VIEW_PARAMETERS: Final = (
+    one_of("window", WINDOWS),
+    Parameter("since", _MOMENT, _is_moment),
+    Parameter("until", _MOMENT, _is_moment),
+    one_of("bucket", BUCKETS),
+    Parameter("scorer"),
+    Parameter("service"),
+)
+"""The parameters of every page that shows a window."""
+_RANGE_FIELDS: Final = ("since", "until", "bucket")
+
+
+def choose_range(request: Request, context: InsightContext) -> Response:
+    """Redirect back to the page with the chosen time range and bucket. Times are in the visitor's time zone."""
+    parameters, root = request.query_params, root_of(request.scope)
+    back = parameters.get("back", "")
+    path, _, query = (back if is_local_path(back) else "/").partition("?")
+    dropped = {"window", "after", *_RANGE_FIELDS}
+    kept = [(name, value) for name, value in parse_qsl(query) if name not in dropped]
+    zone = parse_view_params(request, context).zone
+    for name in _RANGE_FIELDS[:2]:
+        if text := parameters.get(name):
+            moment = datetime.fromisoformat(text)
+            kept.append((name, (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone().isoformat()))
+    kept += [("bucket", parameters["bucket"])] if parameters.get("bucket") else []
+    return RedirectResponse(f"{root}{path}?{urlencode(kept)}" if kept else f"{root}{path}", 303)
+
+
+ROUTES: Final = (
+    page_route(
+        "/range",
+        choose_range,
+        parameters=(*(one for one in VIEW_PARAMETERS if one.name in _RANGE_FIELDS), Parameter("back")),
+    ),
+    page_route("/theme", choose_theme, name="theme", parameters=(one_of("to", THEMES), Parameter("back"))),
+)

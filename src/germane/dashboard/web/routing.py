@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Scope
 
+from germane.dashboard.web.parameters import Parameter, check_query
 from germane.insights import InsightContext
 
 PageHandler = Callable[[Request, InsightContext], Response]
@@ -34,10 +35,27 @@ def is_local_path(url: str) -> bool:
     return _LOCAL_PATH.fullmatch(url) is not None
 
 
-def page_route(path: str, handler: PageHandler, *, methods: Sequence[str] = ("GET",), name: str | None = None) -> Route:
-    """Return a route for a page. The handler runs in a thread, because it queries a database."""
+def page_route(
+    path: str,
+    handler: PageHandler,
+    *,
+    methods: Sequence[str] = ("GET",),
+    name: str | None = None,
+    parameters: Sequence[Parameter] | None = None,
+) -> Route:
+    """Return a route for a page. The handler runs in a thread, because it queries a database.
+
+    Args:
+        path: The path.
+        handler: The function that returns the page.
+        methods: The HTTP methods.
+        name: Name of the route. Defaults to the name of the handler.
+        parameters: The query parameters. Any other is an error. None if the query is not checked.
+    """
 
     def endpoint(request: Request) -> Response:
+        if parameters is not None:
+            check_query(request, parameters)
         return handler(request, request.app.state.context)
 
     return Route(path, endpoint, methods=list(methods), name=name or handler.__name__)
@@ -48,7 +66,7 @@ def http_error(status: int, cause: str, next_step: str, *, headers: Mapping[str,
 
     Args:
         status: The HTTP status.
-        cause: A sentence that states the cause. It must not contain input from the client.
+        cause: A sentence that states the cause. Input from the client must be passed through ``sanitize.line``.
         next_step: A sentence that states what to do.
         headers: Additional response headers.
     """

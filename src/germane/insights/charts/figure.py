@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Final
+from urllib.parse import urlencode
 
 from markupsafe import Markup
 
@@ -13,7 +14,7 @@ from germane.insights.charts.histogram import BARS, bar_shares, histogram_svg
 from germane.insights.charts.point import ChartMarker, Point
 from germane.insights.charts.svg import tag
 from germane.insights.charts.trend import trend_svg
-from germane.insights.formatting import DASH, format_interval, format_number, format_percent
+from germane.insights.formatting import DASH, format_interval, format_number, format_percent, shorten
 from germane.score import LOW_SCORE
 
 _LEGEND_SYMBOLS: Final = {
@@ -22,6 +23,7 @@ _LEGEND_SYMBOLS: Final = {
     "baseline": tag("path", class_="baseline", d="M0 6H24"),
     "n": tag("rect", class_="bar-n", x=6, width=12, height=12),
     "few": tag("circle", class_="dot thin", cx=12, cy=6, r=3.6),
+    "failing": tag("g", tag("path", class_="line", d="M1 6H23"), class_="failing"),
     "earlier": tag("g", tag("path", class_="line", d="M1 6H23"), class_="earlier"),
     "now": tag("rect", class_="now", x=6, width=12, height=12),
     "before": tag("path", class_="before", d="M1 11V3H23V11"),
@@ -45,6 +47,11 @@ class TrendChart:
     markers: Sequence[ChartMarker] = ()
     root: str = ""
     """Prefix of every link."""
+    answers: str = ""
+    """Path and query of the list of the answers that the points summarize, without a time range. Empty for no links."""
+    failing: Sequence[Point] = ()
+    """The points of the route that fell most, drawn over those of the service."""
+    failing_name: str = ""
 
 
 def trend_figure(chart: TrendChart) -> Markup:
@@ -59,6 +66,8 @@ def trend_figure(chart: TrendChart) -> Markup:
             baseline=chart.baseline,
             baseline_name=chart.baseline_name.partition(",")[0].partition(" ")[0],
             markers=chart.markers,
+            failing=chart.failing,
+            answers=f"{chart.root}{chart.answers}" if chart.answers else None,
             title=chart.title,
             width=width,
             height=height,
@@ -70,6 +79,8 @@ def trend_figure(chart: TrendChart) -> Markup:
     keys = [("mean", "mean"), ("95 % interval", "95 % interval")]
     if chart.baseline is not None:
         keys.append(("baseline", f"{chart.baseline_name}: {format_number(chart.baseline)}"))
+    if chart.failing:
+        keys.append(("failing", shorten(chart.failing_name, 60)))
     keys.append(("n", f"n scored per {describe_bucket(chart.bucket)}"))
     if any(not point.has_min_samples for point in chart.points):
         keys.append(("few", "n below 20"))
@@ -103,7 +114,11 @@ def _trend_table(chart: TrendChart) -> Markup:
         interval = None if point.low is None or point.high is None else (point.low, point.high)
         seen = DASH if point.seen is None else f"{point.scored or 0:,} of {point.seen:,}"
         cells = (format_number(point.mean), format_interval(interval), f"{point.n:,}{few}", seen)
-        head = tag("th", _time(point.start, chart.zone), judge, scope="row")
+        start = _time(point.start, chart.zone)
+        if chart.answers:
+            window = {"since": point.start.isoformat(), "until": (point.start + chart.bucket).isoformat()}
+            start = tag("a", start, href=f"{chart.root}{chart.answers}&{urlencode(window)}")
+        head = tag("th", start, judge, scope="row")
         rows.append(tag("tr", head, *(tag("td", cell, class_="end") for cell in cells)))
     items = []
     for marker in chart.markers:

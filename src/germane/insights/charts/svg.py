@@ -42,7 +42,7 @@ class Picture:
     """Id of the chart, unique on the page."""
     css_class: str = ""
 
-    def render(self, *parts: Markup, data: str | None = None) -> Markup:
+    def render(self, *parts: Markup, data: str | None = None, **attributes: AttributeValue) -> Markup:
         """Return the SVG element that contains ``parts``."""
         id_ = safe_id(self.name)
         return tag(
@@ -57,6 +57,7 @@ class Picture:
             class_=self.css_class or None,
             aria_labelledby=f"{id_}-title {id_}-desc",
             data_points=data,
+            **attributes,
         )
 
 

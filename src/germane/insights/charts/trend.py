@@ -76,6 +76,8 @@ def trend_svg(
     name: str = "trend",
     floor: float | None = None,
     css_class: str = "",
+    failing: Sequence[Point] = (),
+    answers: str | None = None,
 ) -> Markup:
     """Return a chart of means over time.
 
@@ -95,6 +97,8 @@ def trend_svg(
         name: Id of the chart, unique on the page.
         floor: Lower end of the axis, 0 or -1. Defaults to -1 if a mean is negative, otherwise to 0.
         css_class: CSS class of the chart.
+        failing: Points of a route that fell, drawn as a second line without an interval.
+        answers: URL of the list of answers, to which the script adds the time range that the visitor selects.
     """
     layout = _WIDE if width >= WIDE_FROM else _NARROW
     edge = Plot(left=layout.left, right=width - layout.right, top=0, bottom=0, since=since, until=until)
@@ -105,7 +109,8 @@ def trend_svg(
     wanted = [(edge.x(flag.at), flag.label) for flag in flags]
     labels = place_labels(wanted, edge.left, width - 2, rows=layout.rows, size=layout.font_size)
     top = 10 + _ROW_HEIGHT * max((label.row + 1 for label in labels if label), default=0)
-    low = axis_floor(inside, baseline) if floor is None else floor
+    fallen = [point for point in failing if edge.shows(point, bucket)]
+    low = axis_floor([*inside, *fallen], baseline) if floor is None else floor
     plot = replace(edge, top=top, bottom=height - _FOOT_HEIGHT - _BARS_HEIGHT - 12, floor=low)
     strip = replace(edge, top=height - _FOOT_HEIGHT - _BARS_HEIGHT, bottom=height - _FOOT_HEIGHT)
     bars, largest = draw_bars(inside, strip, bucket)
@@ -125,6 +130,9 @@ def trend_svg(
         *flag_lines,
         Markup("") if baseline is None else _draw_labeled_baseline(plot, baseline, baseline_name, layout),
         draw_lines(series, plot, bucket, 3.2),
+        tag("g", draw_lines(split_by_fingerprint(fallen), plot, bucket, 2.4), class_="failing")
+        if fallen
+        else Markup(""),
         *(
             tag(
                 "text",
@@ -138,6 +146,8 @@ def trend_svg(
             if label
         ),
         data=_point_data(inside, plot, bucket),
+        data_plot=f"{plot.left:g},{plot.right:g},{since.timestamp():.0f},{until.timestamp():.0f}",
+        data_answers=answers,
     )
 
 

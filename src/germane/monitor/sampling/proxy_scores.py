@@ -11,6 +11,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple, Protocol
 
 from germane.exchange import Exchange
+from germane.installation import install_command
 from germane.monitor.loop.job import describe_error
 from germane.scorers import LocalSimilarity, Scorer, is_local_installed, uses_coalescing_judge
 from germane.settings import Settings
@@ -149,6 +150,6 @@ def build_proxy_scorer(
     if scores_all or not settings.proxy_cpu or not any(map(uses_coalescing_judge, scorers)):
         return None
     if not installed():
-        logger.info("proxy scores need an extra: run pip install 'germane[local]', or disable them with proxy_cpu = 0")
+        logger.info("proxy scores need an extra: run %s, or disable them with proxy_cpu = 0", install_command("local"))
         return None
     return ProxyScorer(LocalSimilarity(), CpuBudget(settings.proxy_cpu, poll_interval=settings.poll_interval))

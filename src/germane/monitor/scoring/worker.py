@@ -172,7 +172,9 @@ class ScoringWorker:
         _, unfinished = await asyncio.wait(self._rounds, timeout=max(0.0, grace_period))
         if unfinished:
             scores = sanitize.count_noun(self._held_tasks, "score")
-            _logger.warning("stopped before the judge replied for %s; the next start or another worker computes them", scores)
+            _logger.warning(
+                "stopped before the judge replied for %s; the next start or another worker computes them", scores
+            )
         for round_ in unfinished:
             round_.cancel()
         await asyncio.gather(*unfinished, return_exceptions=True)

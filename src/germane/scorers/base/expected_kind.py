@@ -1,7 +1,8 @@
 """A check for English questions that ask for a time or a quantity: whether the answer contains one.
 
-The check is lenient: an answer fails only if it contains no word or digit of the expected kind at all. Other questions,
-and questions and answers in other languages, always pass.
+The check is lenient: an answer fails only if it contains no common word or digit of the expected kind at all. Other
+questions, and questions and answers in other languages, always pass. No list of words is complete ("at dusk", "under
+Queen Victoria"), so a failed check limits the label but does not decide it.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ _ENGLISH: Final = re.compile(r"\b(?:the|and|it|its|has|have|were|are|this|that|y
 
 def describe_missing_kind(kind: str) -> str:
     """Return a sentence that explains a kind returned by :func:`find_missing_kind`."""
-    return f"The question asks for {kind}, but the answer contains none."
+    return f"The question asks for {kind}, but none was recognized in the answer."
 
 
 def find_missing_kind(question: str, answer: str) -> str | None:
-    """Return ``a time`` or ``a quantity`` if the question asks for one and the answer contains none; otherwise None."""
+    """Return ``a time`` or ``a quantity`` if the question asks for one and the answer has no common word for one."""
     if not _ENGLISH.search(answer):
         return None
     if _ASKS_FOR_TIME.search(question):

@@ -6,6 +6,8 @@ import hashlib
 import json
 from collections.abc import Mapping
 
+from germane.scorers.base.protocols import Scorer
+
 
 def fingerprint(
     *,
@@ -31,3 +33,13 @@ def fingerprint(
     }
     canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+
+def fingerprint_name(scorer: Scorer) -> str:
+    """Return the scorer's name for its fingerprint, with the class if it is a user's subclass of a built-in scorer.
+
+    A subclass may compute other values under the name that it inherits.
+    """
+    kind = type(scorer)
+    is_builtin = kind.__module__.startswith("germane.scorers.")
+    return scorer.name if is_builtin else f"{scorer.name} {kind.__module__}.{kind.__qualname__}"

@@ -140,13 +140,13 @@ def parse_json_object(reply: str) -> Mapping[str, Any]:
 
 
 def require_introduction(text: str, before: str, *after: str) -> None:
-    """Check the texts around a value: they may only introduce it, such as "Sure! Here is the JSON:".
+    """Check that the text around a value only introduces it, such as "Sure! Here is the JSON:".
 
-    A short text of any language before the value introduces it if it ends with a colon and does not announce an
-    example, a format or an error.
+    A short text before the value, in any language, counts as an introduction if it ends with a colon and does not
+    announce an example, a format or an error.
 
     Raises:
-        UnreadableReply: the texts contain any other words.
+        UnreadableReply: The text contains words that are not part of an introduction.
     """
     short = _FENCE.sub(" ", before).strip(" \n\t*_")
     is_short = (

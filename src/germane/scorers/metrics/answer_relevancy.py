@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from germane.errors import ScoringError
@@ -12,7 +12,7 @@ from germane.scorers.base.expected_kind import describe_missing_kind, find_missi
 from germane.scorers.base.protocols import Embedder, Judge, Scorer, ScorerModels
 from germane.scorers.base.text import ONLY_QUESTION_ECHO, shorten
 from germane.scorers.base.vectors import mean_pairwise_cosine
-from germane.scorers.calibration import apply_calibration
+from germane.scorers.calibration import MISSING_KIND_LIMIT, apply_calibration
 from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.metrics.direct_relevancy import PROMPT as DIRECT_PROMPT
 from germane.scorers.prompting.judge_scorer import JudgeScorer, JudgeSession
@@ -216,7 +216,7 @@ class AnswerRelevancy(JudgeScorer):
             explanation = f"{describe_missing_kind(missing)} {explanation}"
         fields: dict[str, Any] = {}
         if self.similarity == "judge":
-            fields["label"] = LOWEST_BAND if missing else band_of(mean)
+            fields["label"] = band_of(min(mean, MISSING_KIND_LIMIT) if missing else mean)
             explanation = f"{MEANINGS[fields['label']]}. {explanation}"
         score = self.build_score(
             mean,
@@ -265,7 +265,9 @@ class AnswerRelevancy(JudgeScorer):
         }
 
 
-def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+def build(
+    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = AnswerRelevancy
+) -> Scorer:
     """Return the scorer for the settings."""
     settings = models.settings
     arguments: dict[str, Any] = {
@@ -277,7 +279,7 @@ def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
         **options,
     }
     needs_embedder = arguments.get("similarity", "embedding") == "embedding"
-    return AnswerRelevancy(models.judge, models.embedder if needs_embedder else None, **arguments)
+    return build_scorer(models.judge, models.embedder if needs_embedder else None, **arguments)
 
 
 def _error_without_question(generated: GeneratedQuestions) -> ScoringError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from germane.exchange import Exchange
@@ -18,7 +18,7 @@ from germane.scorers.base.composite import (
     validate_weights,
     weighted_mean,
 )
-from germane.scorers.base.fingerprint import fingerprint
+from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
 from germane.scorers.base.protocols import Scorer, ScorerModels
 
 VERSION = "1"
@@ -109,14 +109,14 @@ class CombinedRelevancy:
         )
 
     def _fingerprint_for(self, parts: Mapping[str, str | None]) -> str:
-        """Return the fingerprint for the given fingerprints of the parts, in which None means that a part is
-        missing.
-        """
+        """Return the score's fingerprint, computed from those of its parts. That of a missing part is None."""
         parameters = {"weights": self.weights, "parts": dict(parts)}
-        return fingerprint(scorer=self.name, version=VERSION, parameters=parameters)
+        return fingerprint(scorer=fingerprint_name(self), version=VERSION, parameters=parameters)
 
 
-def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+def build(
+    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = CombinedRelevancy
+) -> Scorer:
     """Return the scorer for the settings, with the parts that have a weight."""
     parts = {name: models.get_scorer(name) for name in validate_weights(options.get("weights"), WEIGHTS)}
-    return CombinedRelevancy(parts, **options)
+    return build_scorer(parts, **options)

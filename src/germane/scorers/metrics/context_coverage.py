@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason, band_of
-from germane.scorers.base.fingerprint import fingerprint
+from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
 from germane.scorers.base.protocols import Scorer, ScorerModels
 from germane.scorers.base.text import shorten, split_words, strip_control_characters
 
@@ -40,7 +40,7 @@ class ContextCoverage:
     @property
     def fingerprint(self) -> str:
         """The fingerprint of the version. The scorer has no options."""
-        return fingerprint(scorer=self.name, version=VERSION, parameters={})
+        return fingerprint(scorer=fingerprint_name(self), version=VERSION, parameters={})
 
     async def score(self, exchange: Exchange) -> Score:
         """Score an exchange. ``details`` contains the word counts and up to 20 missing words.
@@ -69,9 +69,11 @@ class ContextCoverage:
         )
 
 
-def build(_models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+def build(
+    _models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = ContextCoverage
+) -> Scorer:
     """Return the scorer for the settings."""
-    return ContextCoverage(**options)
+    return build_scorer(**options)
 
 
 def _compare_words(answer: str, contexts: Iterable[str]) -> tuple[int, list[str]]:

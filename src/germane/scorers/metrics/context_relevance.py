@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from germane.exchange import Exchange
@@ -178,10 +178,12 @@ class ContextRelevance(JudgeScorer):
         return (expected, "list expected") if expected else (written, "list parsed")
 
 
-def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+def build(
+    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = ContextRelevance
+) -> Scorer:
     """Return the scorer for the settings. The ``guarded`` option multiplies ratings by cosines."""
     arguments = dict(options)
     guarded = arguments.pop("guarded", False)
     if not isinstance(guarded, bool):
         raise TypeError(f"guarded must be true or false, not {guarded!r}")
-    return ContextRelevance(models.judge, models.embedder if guarded else None, **arguments)
+    return build_scorer(models.judge, models.embedder if guarded else None, **arguments)

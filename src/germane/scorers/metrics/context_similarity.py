@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.scorers.base.fingerprint import fingerprint
+from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
 from germane.scorers.base.protocols import Embedder, Scorer, ScorerModels
 from germane.scorers.base.text import strip_control_characters, truncate_utf8
 from germane.scorers.calibration import apply_calibration
@@ -67,7 +67,7 @@ class ContextSimilarity:
     def fingerprint(self) -> str:
         """The fingerprint of the version, the aggregate, the limits and the embedder."""
         return fingerprint(
-            scorer=self.name,
+            scorer=fingerprint_name(self),
             version=VERSION,
             parameters={
                 "aggregate": self.aggregate,
@@ -104,6 +104,8 @@ class ContextSimilarity:
         return apply_calibration(score, {})
 
 
-def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+def build(
+    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = ContextSimilarity
+) -> Scorer:
     """Return the scorer for the settings."""
-    return ContextSimilarity(models.embedder, **options)
+    return build_scorer(models.embedder, **options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from germane.exchange import Exchange
@@ -72,9 +72,11 @@ class DirectRelevancy(JudgeScorer):
         return self.build_score(rating.value, session, **rating_fields(self, inputs, session, rating, rating.value))
 
 
-def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+def build(
+    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = DirectRelevancy
+) -> Scorer:
     """Return the scorer for the settings."""
-    return DirectRelevancy(models.judge, **options)
+    return build_scorer(models.judge, **options)
 
 
 async def score_question_echo(scorer: JudgeScorer, rater: Rater, inputs: PromptInputs) -> Score:

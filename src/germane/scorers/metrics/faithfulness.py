@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -316,9 +316,11 @@ class Faithfulness(JudgeScorer):
         )
 
 
-def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+def build(
+    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = Faithfulness
+) -> Scorer:
     """Return the scorer for the settings."""
-    return Faithfulness(models.judge, **options)
+    return build_scorer(models.judge, **options)
 
 
 def _parse_verdict(item: Any, number: int, claim: str, quotable: QuotableTexts) -> ClaimVerdict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from germane.exchange import Exchange
@@ -79,6 +79,8 @@ class GuardedRelevancy(JudgeScorer):
         return apply_calibration(self.build_score(value, session, **fields), {})
 
 
-def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+def build(
+    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = GuardedRelevancy
+) -> Scorer:
     """Return the scorer for the settings."""
-    return GuardedRelevancy(models.judge, models.embedder, **options)
+    return build_scorer(models.judge, models.embedder, **options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,8 @@ class IntentMatch(SingleRequestScorer[IntentRating]):
         )
 
 
-def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+def build(
+    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = IntentMatch
+) -> Scorer:
     """Return the scorer for the settings."""
-    return IntentMatch(models.judge, **options)
+    return build_scorer(models.judge, **options)

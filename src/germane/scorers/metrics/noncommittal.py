@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from germane.exchange import Exchange
 from germane.score import NONCOMMITTAL, Score
-from germane.scorers.base.fingerprint import fingerprint
+from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
 from germane.scorers.base.protocols import Judge, Scorer, ScorerModels
 from germane.scorers.base.reply_parser import parse_choice, parse_text
 from germane.scorers.base.text import shorten
@@ -116,7 +116,7 @@ class Noncommittal:
 
     def _fingerprint_for(self, model: str | None) -> str:
         return fingerprint(
-            scorer=self.name,
+            scorer=fingerprint_name(self),
             version=self.version,
             parameters={"rules": REFUSAL_RULES_HASH, "remove_copies": self.remove_question_echo},
             prompt=PROMPT.text if self.judge else "",
@@ -124,10 +124,12 @@ class Noncommittal:
         )
 
 
-def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+def build(
+    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = Noncommittal
+) -> Scorer:
     """Return the scorer for the settings. With the ``judge`` option, the judge decides if no rule matches."""
     arguments = dict(options)
     use_judge = arguments.pop("judge", False)
     if not isinstance(use_judge, bool):
         raise TypeError(f"judge must be true or false, not {use_judge!r}")
-    return Noncommittal(models.judge if use_judge else None, **arguments)
+    return build_scorer(models.judge if use_judge else None, **arguments)

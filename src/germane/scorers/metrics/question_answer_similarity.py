@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.scorers.base.expected_kind import describe_missing_kind, find_missing_kind
-from germane.scorers.base.fingerprint import fingerprint
+from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
 from germane.scorers.base.protocols import Embedder, Scorer, ScorerModels
 from germane.scorers.base.text import ONLY_QUESTION_ECHO, strip_control_characters, truncate_utf8
 from germane.scorers.calibration import apply_calibration
@@ -50,7 +50,9 @@ class QuestionAnswerSimilarity:
     def fingerprint(self) -> str:
         """The fingerprint of the version, the option and the embedder."""
         parameters = {"limit": MAX_EMBEDDED_BYTES, **({"remove_copies": True} if self.remove_question_echo else {})}
-        return fingerprint(scorer=self.name, version=VERSION, parameters=parameters, embedder=self.embedder.model)
+        return fingerprint(
+            scorer=fingerprint_name(self), version=VERSION, parameters=parameters, embedder=self.embedder.model
+        )
 
     async def score(self, exchange: Exchange) -> Score:
         """Score an exchange. ``details`` shows whether the answer was truncated and whether repetitions were removed.
@@ -90,9 +92,11 @@ class QuestionAnswerSimilarity:
         return apply_calibration(score, {})
 
 
-def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+def build(
+    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = QuestionAnswerSimilarity
+) -> Scorer:
     """Return the scorer for the settings."""
-    return QuestionAnswerSimilarity(models.embedder, **options)
+    return build_scorer(models.embedder, **options)
 
 
 def embedder_inputs(exchange: Exchange) -> tuple[str, str]:

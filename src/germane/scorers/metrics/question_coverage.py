@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,6 +114,8 @@ class QuestionCoverage(SingleRequestScorer[list[SubQuestion]]):
         )
 
 
-def build(models: ScorerModels, options: Mapping[str, Any]) -> Scorer:
+def build(
+    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = QuestionCoverage
+) -> Scorer:
     """Return the scorer for the settings."""
-    return QuestionCoverage(models.judge, **options)
+    return build_scorer(models.judge, **options)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, Unpack
 
 from germane.exchange import Exchange, Message
 from germane.score import Score, UnscoredReason, band_of
-from germane.scorers.base.fingerprint import fingerprint
+from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
 from germane.scorers.base.protocols import MAX_REPLY_TOKENS, Embedder, Judge, JudgeOptions, Reply
 from germane.scorers.base.reply_parser import UnreadableReply, is_placeholder, parse_json_object
 from germane.scorers.base.text import ONLY_QUESTION_ECHO, has_letters, split_words
@@ -239,7 +239,7 @@ class JudgeScorer(ABC):
         key = (model, *sorted(more.items()))
         if key not in self._fingerprints:
             self._fingerprints[key] = fingerprint(
-                scorer=self.name,
+                scorer=fingerprint_name(self),
                 version=self.version,
                 parameters={**self.parameters(), **more},
                 prompt="\0".join(prompt.text for prompt in self.prompts()),

@@ -320,10 +320,10 @@ def _parse_rating_object(text: str, shown: Mapping[str, str]) -> float:
 
 
 def require_scale(members: Mapping[str, Any]) -> None:
-    """Check that an object names no other scale than 1 to 5, such as in ``{"rating": 4, "max_score": 100}``.
+    """Reject an object that states a scale other than 1 to 5, such as ``{"rating": 4, "max_score": 100}``.
 
     Raises:
-        UnreadableReply: it does.
+        UnreadableReply: The object states another scale.
     """
     for name, value in members.items():
         if name.lower() in _RATING_MEMBERS or _SCALE_WORDS.isdisjoint(words := _words_of(name)):

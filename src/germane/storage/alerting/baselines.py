@@ -175,29 +175,52 @@ class BaselineStore(StoreComponent):
             return True
 
     def replace_baseline(
-        self, key: BaselineKey, reason: BaselineReason, found: Baseline, release: Release, *, by: str | None = None
+        self,
+        key: BaselineKey,
+        reason: BaselineReason,
+        found: Baseline,
+        release: Release,
+        *,
+        replaces: int | None = None,
+        by: str | None = None,
     ) -> BaselineVersion | None:
-        """Store and activate a baseline as the newest version. Return None if another process wrote first."""
+        """Store and activate a baseline as the newest version.
+
+        Args:
+            key: The baseline's key.
+            reason: The reason for the new version.
+            found: The baseline.
+            release: The application's model and prompt version.
+            replaces: Id of the version that must still be active; None if any version may be replaced.
+            by: Name of the person who accepted the baseline.
+
+        Returns:
+            The new version, or None if another process changed the baseline first.
+        """
         with self._database.write() as connection:
             window = {"since": found.since, "until": found.until, "created_at": self._context.now(connection)}
             values = {**_numbers(found, release), **window, "status": "active", "reason": reason}
             values["accepted_by"] = clean_text(by) if by else None
-            version = _insert_version(connection, key, values)
-            if version is not None:
-                _supersede_older(connection, key, version.id)
-            return version
+            return _supersede(connection, key, values, replaces)
 
     def restart_learning(
-        self, key: BaselineKey, reason: BaselineReason, *, since: datetime, until: datetime, by: str | None = None
+        self,
+        key: BaselineKey,
+        reason: BaselineReason,
+        *,
+        since: datetime,
+        until: datetime,
+        replaces: int | None = None,
+        by: str | None = None,
     ) -> BaselineVersion | None:
-        """Supersede the active version and start learning a new one. Return None if another process wrote first."""
+        """Supersede the active version and start learning a new one.
+
+        ``replaces`` and the result are those of :meth:`replace_baseline`.
+        """
         with self._database.write() as connection:
             values = _learning(reason, since, until, self._context.now(connection))
             values["accepted_by"] = clean_text(by) if by else None
-            version = _insert_version(connection, key, values)
-            if version is not None:
-                _supersede_older(connection, key, version.id)
-            return version
+            return _supersede(connection, key, values, replaces)
 
 
 _IS_CURRENT: Final = baseline.c.status.in_(("learning", "active"))
@@ -282,6 +305,21 @@ def _insert_version(connection: Connection, key: BaselineKey, values: Mapping[st
     statement = make(baseline).values({**values, **names, "version": number}).on_conflict_do_nothing()
     version_id = connection.execute(statement.returning(baseline.c.id)).scalar_one_or_none()
     return None if version_id is None else _load_versions(connection, baseline.c.id == version_id)[0]
+
+
+def _supersede(
+    connection: Connection, key: BaselineKey, values: Mapping[str, Any], replaces: int | None
+) -> BaselineVersion | None:
+    """Insert a version and supersede all others. Return None if another process has changed the baseline."""
+    if replaces is not None:
+        # The update locks the row: of two processes that replace the same version, the second finds it superseded.
+        is_active = (baseline.c.id == replaces) & (baseline.c.status == "active")
+        if connection.execute(update(baseline).where(is_active).values(status="active")).rowcount != 1:
+            return None
+    version = _insert_version(connection, key, values)
+    if version is not None:
+        _supersede_older(connection, key, version.id)
+    return version
 
 
 def _supersede_older(connection: Connection, key: BaselineKey, newest: int) -> None:

@@ -26,6 +26,10 @@ class AnswerFilter(ScoreCriteria):
 
     model: str | None = None
     prompt_version: str | None = None
+    user: str | None = None
+    session: str | None = None
+    attributes: tuple[tuple[str, str], ...] = ()
+    """Pairs of an attribute's name and its value as text; only the first 200 characters of a value count."""
     text: str = ""
     """Substring of the question or the answer, case-insensitive."""
     labeled: bool | None = None
@@ -42,13 +46,18 @@ class AnswerFilter(ScoreCriteria):
     @property
     def needs_exchanges(self) -> bool:
         """Whether a condition applies to columns outside the score table."""
-        return bool(self.model or self.prompt_version or self.text or self.labeled is not None)
+        return self.selects_exchanges or self.labeled is not None
+
+    @property
+    def selects_exchanges(self) -> bool:
+        """Whether a condition applies to columns of the exchange table."""
+        return bool(self.model or self.prompt_version or self.user or self.session or self.attributes or self.text)
 
     @property
     def selects_by_result(self) -> bool:
         """Whether the filter depends on results. The mean of the matches then does not represent all answers."""
-        is_selective = self.low or self.label or self.text or self.labeled is not None or self.state != "scored"
-        return bool(is_selective) or self.at_least is not None or self.below is not None
+        is_selective = self.low or self.label or self.text or self.labeled is not None or self.refusals is not None
+        return bool(is_selective) or self.state != "scored" or self.at_least is not None or self.below is not None
 
 
 _MAX_ID_LENGTH: Final = 500

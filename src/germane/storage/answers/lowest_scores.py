@@ -19,7 +19,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, or_, select
 
-from germane.score import GRADES, LOW_SCORE, LOWEST_BAND
+from germane.score import GRADES, LOW_SCORE, LOWEST_BAND, NONCOMMITTAL
 from germane.storage.db.functions import Unindexed
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, score
@@ -60,6 +60,8 @@ class ScoreCriteria:
     """Label of the score, such as ``noncommittal``."""
     low: bool = False
     """Only scores in the lowest band, as in :attr:`germane.score.Score.is_low`."""
+    refusals: bool | None = None
+    """Only refusals, or only other answers. Refusals all score 0, so they would hide the other low scores."""
     at_least: float | None = None
     below: float | None = None
 
@@ -78,6 +80,9 @@ class ScoreFilter(ScoreCriteria):
         conditions += [score.c[name] == value for name, value in named.items() if value is not None]
         if self.low:
             conditions.append(_IS_LOW)
+        if self.refusals is not None:
+            is_refusal = score.c.label == NONCOMMITTAL
+            conditions.append(is_refusal if self.refusals else or_(score.c.label.is_(None), ~is_refusal))
         conditions += self._range(_VALUE)
         if self.after is not None:
             (value, at, id_), column = self.after, _VALUE
@@ -120,7 +125,13 @@ def find_lowest_fast(connection: Connection, chosen: ScoreFilter, limit: int, fe
         rows = scan_route(connection, chosen, limit)
     if rows is not None:
         return rows
-    if chosen.service or chosen.fingerprint or chosen.label or (chosen.low and chosen.at_least is not None):
+    if (
+        chosen.service
+        or chosen.fingerprint
+        or chosen.label
+        or chosen.refusals
+        or (chosen.low and chosen.at_least is not None)
+    ):
         # The value index does not cover these conditions. Estimate the share of matches from the newest scores.
         window = chosen.window(score.c.started_at)
         floor = connection.execute(

@@ -27,6 +27,7 @@ from germane.storage.answers.lowest_scores import find_lowest_fast
 from germane.storage.db.functions import Unindexed
 from germane.storage.db.mappers import batched, score_from_row
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
+from germane.storage.trends.dimensions import MAX_LABEL_LENGTH, label_expression
 
 MAX_SCORES_SCANNED: Final = 40_000
 """Number of scores to scan, newest first, if the score index covers the filter."""
@@ -136,7 +137,9 @@ def find_rows(
     # Use exactly one lower bound: given two, SQLite would use the wider one, and given none, it would not use the time
     # index.
     within = replace(chosen.score_filter, since=floor or chosen.since or BEGINNING)
-    query = _select_scores(chosen, sort).where(*within.conditions(), *_exchange_conditions(chosen, score.c.exchange_id))
+    query = _select_scores(chosen, sort).where(
+        *within.conditions(), *_exchange_conditions(connection, chosen, score.c.exchange_id)
+    )
     return _fetch_sorted(connection, query, sort, after, limit), floor
 
 
@@ -155,15 +158,20 @@ def _scan_floor(
 
 
 def _select_scores(chosen: AnswerFilter, sort: AnswerSort) -> Select[Any]:
-    if sort != "slowest" and not (chosen.model or chosen.prompt_version or chosen.text):
+    if sort != "slowest" and not chosen.selects_exchanges:
         return select(score)
     return select(score, exchange.c.duration).join(exchange, exchange.c.id == score.c.exchange_id)
 
 
-def _exchange_conditions(chosen: AnswerFilter, exchange_id: ColumnElement[Any]) -> list[ColumnElement[bool]]:
+def _exchange_conditions(
+    connection: Connection, chosen: AnswerFilter, exchange_id: ColumnElement[Any]
+) -> list[ColumnElement[bool]]:
     """Return the SQL conditions on the exchange's columns and labels."""
-    named = {"model": chosen.model, "prompt_version": chosen.prompt_version}
+    named = {name: getattr(chosen, name) for name in ("model", "prompt_version", "user", "session")}
     conditions = [exchange.c[name] == value for name, value in named.items() if value]
+    for name, value in chosen.attributes:
+        label = label_expression(f"attributes.{name}", connection.dialect.name)
+        conditions.append(label == value[:MAX_LABEL_LENGTH])
     if chosen.text:
         columns = (exchange.c.question, exchange.c.answer)
         conditions.append(or_(*(column.icontains(chosen.text, autoescape=True) for column in columns)))
@@ -206,7 +214,7 @@ def _find_labeled(
     labels = connection.execute(newest.limit(MAX_LABELS_SCANNED + 1)).all()
     conditions = [
         *chosen.score_filter.conditions(),
-        *_exchange_conditions(replace(chosen, labeled=None), score.c.exchange_id),
+        *_exchange_conditions(connection, replace(chosen, labeled=None), score.c.exchange_id),
     ]
     rows: list[Row] = []
     for ids in batched(sorted({row.exchange_id for row in labels[:MAX_LABELS_SCANNED]})):
@@ -219,7 +227,7 @@ def _find_labeled(
 
 def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCursor | None, limit: int) -> Rows:
     """Search exchanges by task state, or all exchanges for the state ``any``; newest first."""
-    conditions = _exchange_conditions(chosen, exchange.c.id)
+    conditions = _exchange_conditions(connection, chosen, exchange.c.id)
     if after is not None:
         conditions.append(_is_after(None, exchange.c.started_at, exchange.c.id, after, after.id))
     if chosen.state != "any":

@@ -92,6 +92,7 @@ class AnswerReader(StoreComponent):
         service: str | None = None,
         label: str | None = None,
         low: bool = False,
+        refusals: bool | None = None,
         limit: int = 10,
     ) -> list[ScoredExchange]:
         """Return the lowest scores with their exchanges, lowest first; equal scores are sorted newest first.
@@ -105,11 +106,12 @@ class AnswerReader(StoreComponent):
             service: Only answers from this service.
             label: Only scores with this label, such as ``noncommittal``.
             low: Only scores in the lowest band.
+            refusals: Only refusals, or only other answers.
             limit: Maximum number of scores to return.
         """
         chosen = ScoreFilter(
             since=since, until=until, scorer=scorer, service=service, route=route, fingerprint=fingerprint, label=label,
-            low=low,
+            low=low, refusals=refusals,
         )  # fmt: skip
         with self._database.read() as connection:
             rows = find_lowest(connection, chosen, limit)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, bindparam, select, update
 
 from germane.annotation import Feedback
 from germane.calibration import Calibration
 from germane.score import Score
 from germane.storage.answers.lowest_scores import ScoreFilter
+from germane.storage.counts.dirty_hours import mark_dirty
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched, bulk_insert, timestamp_encoder
 from germane.storage.db.sanitize import clean_text
@@ -122,6 +123,38 @@ class LabelStore(LabelReader):
             ]
             bulk_insert(connection, calibration, CALIBRATION_COLUMNS, rows)
 
+    def update_labels(self, scores: Sequence[tuple[str, Score]]) -> int:
+        """Store the label, explanation and details of existing scores, given with the ids of their exchanges.
+
+        Scores that have been replaced in the meantime, and scores of exchanges whose text has been erased, do not
+        change. Returns the number of updated scores.
+        """
+        by_exchange: dict[str, list[Score]] = {}
+        for exchange_id, scored in scores:
+            by_exchange.setdefault(exchange_id, []).append(scored)
+        updated = 0
+        for ids in batched(sorted(by_exchange)):
+            with self._write_values() as connection:
+                # Erasure locks the exchanges in the same order, so that no erased text is stored again.
+                kept = select(exchange.c.id, exchange.c.started_at).order_by(exchange.c.id).with_for_update()
+                kept = kept.where(exchange.c.id.in_(ids), exchange.c.erased_at.is_(None))
+                for row in connection.execute(kept).all():
+                    for scored in by_exchange[row.id]:
+                        updated += connection.execute(
+                            _UPDATE_LABEL,
+                            {
+                                "of": row.id,
+                                "by": scored.scorer,
+                                "made": scored.fingerprint,
+                                "measured": scored.value,
+                                "new_label": clean_text(scored.label),
+                                "new_explanation": clean_text(scored.explanation),
+                                "new_details": dict(scored.details),
+                            },
+                        ).rowcount
+                    mark_dirty(connection, [row.started_at])
+        return updated
+
     def count_disagreements(
         self,
         *,
@@ -172,3 +205,19 @@ class LabelStore(LabelReader):
             Disagreement(scorer=scorer, fingerprint=fingerprint, labeled=labeled, too_low=low, too_high=high)
             for (scorer, fingerprint), (labeled, low, high) in sorted(counts.items())
         ]
+
+
+_UPDATE_LABEL: Final = (
+    update(score)
+    .where(
+        score.c.exchange_id == bindparam("of"),
+        score.c.scorer == bindparam("by"),
+        score.c.fingerprint == bindparam("made"),
+        score.c.value == bindparam("measured"),
+    )
+    .values(
+        label=bindparam("new_label"),
+        explanation=bindparam("new_explanation"),
+        details=bindparam("new_details", type_=score.c.details.type),
+    )
+)

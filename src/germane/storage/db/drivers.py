@@ -11,6 +11,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from germane.errors import SettingsError
+from germane.installation import install_command
 from germane.logging_filters import install_driver_filter
 from germane.storage.db.sqlite_file import SqliteFile
 
@@ -54,7 +55,7 @@ def parse_url(url: str) -> URL:
         if "@" in (parsed.host or ""):
             raise SettingsError("the password in the database URL contains an unescaped @: write it as %40")
         if find_spec("psycopg") is None:
-            raise SettingsError("the PostgreSQL driver is not installed: run pip install 'germane[postgres]'")
+            raise SettingsError(f"the PostgreSQL driver is not installed: run {install_command('postgres')}")
         return parsed.set(drivername="postgresql+psycopg")
     raise SettingsError(f"unsupported database {parsed.drivername!r}: use SQLite or PostgreSQL")
 

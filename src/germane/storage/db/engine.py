@@ -17,7 +17,7 @@ from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, exc
 
-from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, StorageError
+from germane.errors import DatabaseAbsent, DatabaseNotMigrated, DatabaseUnreachable, StorageError
 from germane.logging_filters import suppressed_driver
 from germane.storage.db import drivers
 from germane.storage.db.drivers import AUTOCOMMIT, BUSY_TIMEOUT, READ_ONLY
@@ -209,10 +209,10 @@ class Database:
             snapshot: Whether all statements see the same state of the database. On SQLite, they always do.
 
         Raises:
-            DatabaseNotMigrated: The SQLite file does not exist.
+            DatabaseAbsent: The SQLite file does not exist.
         """
         if self.is_absent:
-            raise DatabaseNotMigrated(f"{self.name} does not exist: run 'germane db upgrade'")
+            raise DatabaseAbsent(f"{self.name} does not exist: run 'germane db upgrade'")
         if self._file is not None and self._loss is None and self._file.is_replaced:
             self.close()  # open connections would still read the old file
         with self._in_use(), self.engine.connect() as connection:
@@ -236,6 +236,11 @@ class Database:
         if not self._is_file or path.startswith("file:"):
             return False
         return os.path.isdir(os.path.dirname(path)) and not os.path.exists(path)  # noqa: PTH110, PTH112, PTH120 - these never raise
+
+    @property
+    def path(self) -> Path | None:
+        """The SQLite file, which may not exist. None for other databases and for databases in memory."""
+        return None if self._file is None else Path(self._file.path)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -285,7 +290,7 @@ class Database:
             if self._recreate is not None:
                 self._recreate(self)
             if self._loss != _FAILED:
-                action = "created it again; its earlier content is lost" if is_absent else "opened it again"
+                action = "recreated the file; its earlier content is lost" if is_absent else "reopened the file"
                 logger.warning("%s %s: %s", self.name, self._loss, action)
             self._loss = None
 

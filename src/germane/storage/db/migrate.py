@@ -10,6 +10,8 @@ from sqlalchemy import Connection, inspect, text
 from germane.errors import DatabaseNotMigrated
 from germane.logging_filters import suppressed_loggers
 from germane.storage.db.engine import Database
+from germane.storage.db.tables import metadata
+from germane.storage.db.tables.exchanges import ANSWERS_VIEW
 
 VERSION_TABLE: Final = "germane_version"
 """Not Alembic's default name, because the application may have its own Alembic migrations in the same database."""
@@ -31,7 +33,9 @@ def migrate(database: Database) -> None:
         with database.write(migrating=True) as connection:  # on SQLite, this alone excludes other processes
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-            if _read_revision(connection, database.name) != REVISIONS[-1]:
+            if _is_empty_sqlite(connection):
+                _create(connection)
+            elif _read_revision(connection, database.name) != REVISIONS[-1]:
                 _upgrade(connection)
     database.enable_wal()
 
@@ -63,7 +67,8 @@ def revision(database: Database) -> str | None:
     """Return the revision of the tables, or None if there are no tables.
 
     Raises:
-        DatabaseNotMigrated: The tables are newer than the code, or the SQLite file does not exist.
+        DatabaseNotMigrated: The tables are newer than the code.
+        DatabaseAbsent: The SQLite file does not exist.
     """
     with database.read() as connection:
         return _read_revision(connection, database.name)
@@ -92,6 +97,24 @@ def _require_newest(version: str | None, name: str) -> None:
             f"the tables in {name} (revision {version}) are older than this version of germane requires "
             f"({REVISIONS[-1]}): run 'germane db upgrade'"
         )
+
+
+def _is_empty_sqlite(connection: Connection) -> bool:
+    if connection.dialect.name != "sqlite":
+        return False
+    return not int(connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one())
+
+
+def _create(connection: Connection) -> None:
+    """Create the newest tables without running the migrations, which gives the same result.
+
+    An application creates its SQLite file when it starts. Importing Alembic would take 11 MB of its memory.
+    """
+    metadata.create_all(connection)
+    connection.exec_driver_sql(ANSWERS_VIEW)
+    key = f"CONSTRAINT {VERSION_TABLE}_pkc PRIMARY KEY (version_num)"
+    connection.exec_driver_sql(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL, {key})")
+    connection.execute(text(f"INSERT INTO {VERSION_TABLE} VALUES (:newest)"), {"newest": REVISIONS[-1]})  # noqa: S608
 
 
 def _upgrade(connection: Connection) -> None:

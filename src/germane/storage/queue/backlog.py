@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy import Column, Connection, Row, Table, bindparam, case, func, select, text
 
+from germane.annotation import EXTERNAL_FINGERPRINT
 from germane.storage.db.tables import exchange, score, scoring_task, worker
 
 
@@ -53,7 +54,10 @@ class OutstandingWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """Recent hourly rates, measured over the last 10 minutes or the last 1,000 rows, whichever is shorter."""
+    """Recent hourly rates of one scorer and fingerprint.
+
+    Measured over the last 10 minutes, or over the last 100,000 rows of all scorers if these are more recent.
+    """
 
     scores_per_hour: float
     tasks_per_hour: float
@@ -65,22 +69,38 @@ class Throughput:
 
 
 RECENT: Final = timedelta(minutes=10)
-MAX_RECENT_ROWS: Final = 1_000
+MAX_RECENT_ROWS: Final = 100_000
 
 
-def load_throughput(connection: Connection, now: datetime) -> Throughput:
-    """Return the recent rates of scores and new tasks."""
+def load_throughput(connection: Connection, now: datetime) -> dict[tuple[str, str], Throughput]:
+    """Return the recent rates of each (scorer, fingerprint) pair that had scores or new tasks recently.
 
-    def per_hour(table: Table, column: Column[datetime]) -> float:
-        newest = select(column).where(column.is_not(None)).order_by(table.c.id.desc()).limit(MAX_RECENT_ROWS)
-        moments = [moment for moment in connection.execute(newest).scalars() if moment > now - RECENT]
-        span = now - min(moments) if len(moments) == MAX_RECENT_ROWS else RECENT
-        return len(moments) / max(span / timedelta(hours=1), 1e-6)
+    Scores that were computed elsewhere are not included.
+    """
+    scores = _rates_per_hour(connection, score, score.c.scored_at, now)
+    tasks = _rates_per_hour(connection, scoring_task, scoring_task.c.first_pending_at, now)
+    return {
+        pair: Throughput(scores_per_hour=scores.get(pair, 0.0), tasks_per_hour=tasks.get(pair, 0.0))
+        for pair in sorted(scores.keys() | tasks.keys())
+    }
 
-    return Throughput(
-        scores_per_hour=per_hour(score, score.c.scored_at),
-        tasks_per_hour=per_hour(scoring_task, scoring_task.c.first_pending_at),
-    )
+
+def _rates_per_hour(
+    connection: Connection, table: Table, moment: Column[datetime], now: datetime
+) -> dict[tuple[str, str], float]:
+    """Return the number of recent rows per hour, by scorer and fingerprint."""
+    # One window for all scorers: the newest rows may all belong to the fastest scorer. Reading by id keeps the number
+    # of rows limited, because there is no index on these times.
+    columns = (table.c.scorer, table.c.fingerprint, moment.label("moment"))
+    newest = select(*columns).order_by(table.c.id.desc()).limit(MAX_RECENT_ROWS).subquery("newest")
+    pair = (newest.c.scorer, newest.c.fingerprint)
+    groups = select(*pair, func.count().label("n"), func.min(newest.c.moment).label("first")).group_by(*pair)
+    rows = connection.execute(groups.where(newest.c.moment > now - RECENT)).all()
+    is_capped = sum(int(row.n) for row in rows) >= MAX_RECENT_ROWS
+    hours = max((now - min(row.first for row in rows) if is_capped else RECENT) / timedelta(hours=1), 1e-6)
+    return {
+        (row.scorer, row.fingerprint): int(row.n) / hours for row in rows if row.fingerprint != EXTERNAL_FINGERPRINT
+    }
 
 
 def load_outstanding(connection: Connection, now: datetime) -> OutstandingWork:

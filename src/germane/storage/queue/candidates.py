@@ -139,7 +139,7 @@ def skip_candidates(
 
 
 def remove_from_pool(connection: Connection, ids: Sequence[str]) -> None:
-    """Remove those exchanges from the candidate pool that have no waiting task. The caller must hold their locks."""
+    """Remove exchanges without a waiting task from the candidate pool. The caller must have locked them."""
     if ids:
         connection.execute(_REMOVE.where(is_one_of(exchange.c.id, ids, connection.dialect.name)))
 

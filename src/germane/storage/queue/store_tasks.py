@@ -131,8 +131,8 @@ class TaskQueue(StoreComponent):
         with self._database.read() as connection:
             return backlog.load_outstanding(connection, self._context.now(connection))
 
-    def load_throughput(self) -> Throughput:
-        """Return the recent rates of scores and new tasks."""
+    def load_throughput(self) -> dict[ScorerKey, Throughput]:
+        """Return the recent rates of scores and new tasks, by (scorer, fingerprint) pair."""
         with self._database.read() as connection:
             return backlog.load_throughput(connection, self._context.now(connection))
 

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 
 from germane.storage.db.tables import UtcDateTime
-from germane.storage.transfer.record import COLUMNS, TABLES, VERSION, canonical_json, escape_unsafe
+from germane.storage.transfer.record import COLUMNS, TABLES, VERSION, canonical_json, canonical_number, escape_unsafe
 
 StoredRow = Sequence[Any]
 """Values of ``COLUMNS``, with times as ISO 8601 text in UTC and JSON as text. The exchange's id may follow."""
@@ -105,7 +105,7 @@ def _encode_row(row: StoredRow, encoders: Sequence[Encoder]) -> str:
 
 
 def _encode_float(value: float) -> str:
-    return repr(value) if math.isfinite(value) else "null"
+    return repr(canonical_number(value)) if math.isfinite(value) else "null"
 
 
 def _encode_boolean(value: bool) -> str:  # noqa: FBT001 - the value of a column

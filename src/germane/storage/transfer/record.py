@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
@@ -55,6 +56,9 @@ TABLES: Final[Mapping[str, Table]] = {
 ALERTING_PARTS: Final = ("baseline", "alert", "alert_event", "silence")
 """Alerting parts, in the order in which they are written. Each row is a separate line."""
 _CANONICAL: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+_DECODER: Final = json.JSONDecoder(parse_float=lambda text: canonical_number(float(text)))
+FIRST_EXPONENT: Final = 1e16
+"""The smallest number that Python writes with an exponent."""
 _OMITTED: Final = {
     "exchange": {"span_holder"},
     "task": {"id", "exchange_id", "lease_owner", "lease_until"},
@@ -150,19 +154,32 @@ def escape_unsafe(line: str) -> str:
 
 @lru_cache(maxsize=1024)
 def canonical_json(text: str) -> str:
-    """Reformat JSON with sorted keys and without spaces, because databases store it in different formats."""
-    return _CANONICAL.encode(json.loads(text))
+    """Sort the keys of JSON, remove spaces and convert numbers, because databases store JSON in different formats."""
+    return _CANONICAL.encode(_DECODER.decode(text))
 
 
-def _sorted(value: Any) -> Any:
+def canonical_number(value: float) -> float | int:
+    """Return the form of a number that is the same after storing it in either database.
+
+    PostgreSQL stores JSON numbers as decimals: it writes ``1e+16`` as ``10000000000000000``, which is read as an
+    integer, and neither its decimals nor SQLite's columns keep the sign of -0.0.
+    """
+    if abs(value) < FIRST_EXPONENT or not math.isfinite(value):
+        return value + 0.0  # -0.0 becomes 0.0
+    return int(Decimal(repr(value)))  # the digits that PostgreSQL stores; int(value) would add those of the binary form
+
+
+def _canonical(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _sorted(value[name]) for name in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+        return {name: _canonical(value[name]) for name in sorted(value)}
+    if isinstance(value, float):
+        return canonical_number(value)
+    return [_canonical(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _plain(row: Row) -> dict[str, Any]:
     values = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
-    return {name: _sorted(value) for name, value in values.items() if value is not None}
+    return {name: _canonical(value) for name, value in values.items() if value is not None}
 
 
 def parse_line(line: str) -> ExportedItem:

@@ -88,7 +88,7 @@ def over_routes(rows: Iterable[Row]) -> list[Row]:
 
 
 def _merge(rows: list[Row]) -> Row:
-    """Add up rows that differ only in their sums."""
+    """Merge rows with the same key into one, by adding up their sums."""
     if len(rows) == 1:
         return rows[0]
     sums = {name: sum(row[name] for row in rows) for name in rows[0] if name not in _NO_SUMS}

@@ -104,7 +104,9 @@ def _format_details(alert: Alert) -> Iterator[str]:
     for name, value in alert.labels.items():
         yield f"  {sanitize.line(name, 12):<12} {sanitize.line(value, 100)}"
     if alert.cause is not None:
-        yield f"  likely cause {alert.cause.replace('_', ' ')}"
+        from germane import alerting
+
+        yield f"  likely cause {alerting.CAUSES[alert.cause]}"
     for name, level in (("now", alert.current), ("before", alert.baseline)):
         if level is not None:
             interval = ""

@@ -12,7 +12,7 @@ import click
 from pydantic import ValidationError
 
 from germane import sanitize
-from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, print_json
+from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, detect_terminal, print_json, wrap
 from germane.cli.core.params import ParamType, PastTime
 from germane.cli.core.store import load_settings_for, open_store
 from germane.settings import DEFAULT_RULES, RULE_TYPES, AnyRule, Rule, Settings
@@ -154,16 +154,18 @@ def _apply_changes(rule: AnyRule | type[Rule], overrides: Mapping[str, Any]) -> 
 
 
 def _print(report: BacktestReport) -> None:
+    from germane import alerting
+
     each = ", each rule separately" if len(report.rules) + len(report.skipped) > 1 else ""
     window = f"{report.since:%Y-%m-%d %H:%M} to {report.until:%Y-%m-%d %H:%M} UTC"
-    click.echo(f"Backtest from {window} over {sanitize.count_noun(report.scores, 'score')}{each}.\n")
+    _echo(f"Backtest from {window} over {sanitize.count_noun(report.scores, 'score')}{each}.\n")
     for backtest in report.rules:
         types = [
             f"{backtest.notifications[each]} {each}" for each in _NOTIFICATION_TYPES if backtest.notifications[each]
         ]
         notifications = sanitize.count_noun(backtest.notifications.total(), "notification")
         notifications += f" ({', '.join(types)})" if types else ""
-        click.echo(
+        _echo(
             f"{_rule_name(backtest.rule)}: fired {_format_times(len(backtest.episodes))}, "
             f"resolved {_format_times(backtest.resolved)}; {notifications}"
             + (
@@ -173,23 +175,30 @@ def _print(report: BacktestReport) -> None:
             )
         )
         for episode in backtest.episodes:
-            end = "still firing"
-            if episode.last.resolved_at:
-                end = f"resolved {episode.until:%Y-%m-%d %H:%M}, {episode.last.resolve_reason}"
+            end, reason = "still firing", episode.last.resolve_reason
+            if reason is not None:
+                end = f"resolved {episode.until:%Y-%m-%d %H:%M}, {alerting.RESOLVE_REASONS[reason]}"
             severity = episode.last.details.get("peak", episode.fired.severity)
             fired_at = "-" if episode.fired.fired_at is None else f"{episode.fired.fired_at:%Y-%m-%d %H:%M}"
-            click.echo(f"  {fired_at} {severity}, for {_format_duration(episode.seconds)}: {end}")
-            click.echo(f"    {sanitize.line(episode.fired.message, MAX_MESSAGE_LENGTH)}")
+            _echo(f"  {fired_at} {severity}, for {_format_duration(episode.seconds)}: {end}")
+            _echo(f"    {sanitize.line(episode.fired.message, MAX_MESSAGE_LENGTH)}", indent=4)
         for note in backtest.notes:
-            click.echo(f"  - {note}")
+            _echo(f"  - {note}", indent=4)
         step = _format_duration(backtest.step.total_seconds()).removeprefix("1 ")
-        click.echo(f"  - evaluated every {step}, which limits the precision of the times\n")
+        _echo(f"  - evaluated every {step}, which limits the precision of the times\n")
     for skipped in report.skipped:
-        click.echo(f"{_rule_name(skipped.rule)}: cannot be replayed: {skipped.reason}.\n")
+        _echo(f"{_rule_name(skipped.rule)}: cannot be replayed: {skipped.reason}.\n")
     if report.rules:
         count = sanitize.count_noun(report.notifications, "notification")
-        click.echo(f"A channel for all of these rules would have received {count}.")
-        click.echo("Silences, acknowledgements and manual resolutions are not replayed.")
+        _echo(f"A channel for all of these rules would have received {count}.")
+        _echo("Silences, acknowledgements and manual resolutions are not replayed.")
+
+
+def _echo(line: str, indent: int = 2) -> None:
+    """Print a line, wrapped to the width of the terminal, or else to 80 columns."""
+    start = line[: len(line) - len(line.lstrip())]
+    wrapped = wrap(line.strip(), detect_terminal().width - len(start), " " * (indent - len(start)))
+    click.echo("\n".join(start + part for part in wrapped) + ("\n" if line.endswith("\n") else ""))
 
 
 def _rule_name(rule: AnyRule) -> str:

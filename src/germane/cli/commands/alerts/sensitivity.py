@@ -113,7 +113,7 @@ def _select_drop_rules(active_rules: Sequence[object], name: str | None) -> list
     """
     rules = [rule for rule in active_rules if isinstance(rule, Drop)]
     if not rules:
-        raise click.UsageError("no active rule is of type drop; the `rules` setting disables it")
+        raise click.UsageError("no drop rule is active: the `rules` setting disables all of them; enable one")
     selected = [rule for rule in rules if name in {None, rule.name}]
     if not selected:
         known = ", ".join(sanitize.line(rule.name, 40) for rule in rules)

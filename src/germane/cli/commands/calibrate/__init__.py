@@ -24,7 +24,7 @@ from germane.cli.commands.calibrate.agreement import (
     measure_refusal_votes,
     score_labeled_file,
 )
-from germane.cli.commands.calibrate.changes import find_label_changes, print_label_changes
+from germane.cli.commands.calibrate.changes import print_label_changes, relabel_scores
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, print_json, print_table
 from germane.cli.core.params import ColumnNames, Since
 from germane.cli.core.store import load_settings_for, open_store
@@ -59,7 +59,9 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--limit", default=400, show_default=True, type=click.IntRange(2, 2000), help="Number of exchanges to embed."
 )
 @click.option(
-    "--save", is_flag=True, help="Save the floors. Running processes apply them to labels within ten minutes."
+    "--save",
+    is_flag=True,
+    help="Save the floors, and update the newest labels. Running processes use the floors within ten minutes.",
 )
 @database
 @as_json
@@ -80,8 +82,8 @@ def command(
 
     The floor is the mean cosine similarity of texts from different exchanges. The same-topic floor is that of texts
     on the same topic. Computing them requires 50 exchanges with different questions; with fewer, the command exits with
-    5. The output lists labels that would change. The comparison shows how well each metric agrees with human labels
-    from feedback or a file.
+    5. The output lists the labels of existing scores that change. The comparison shows how well each metric agrees
+    with human labels from feedback or a file.
     """
     from germane.scorers import MIN_CALIBRATION_EXCHANGES, distinct_exchanges
 
@@ -101,10 +103,12 @@ def command(
         exchanges = distinct_exchanges(all_exchanges)
         calibrations = asyncio.run(_measure_calibrations(load_settings_for(database), exchanges[:limit]))
         measured = [each.calibration for each in calibrations]
-        changes = find_label_changes(store, measured, since) if store is not None and measured else None
-        is_saved = save and store is not None and bool(calibrations)
-        if is_saved and store is not None:
+        relabeled = relabel_scores(store, measured, since) if store is not None and measured else None
+        changes = relabeled.changes if relabeled is not None else None
+        is_saved = save and relabeled is not None
+        if save and store is not None and relabeled is not None:
             store.labels.add_calibrations(measured)
+            store.labels.update_labels(relabeled.scores)
     agreements, votes = measure_agreement(answers), measure_refusal_votes(answers)
     if as_json:
         content: dict[str, Any] = {
@@ -124,7 +128,7 @@ def command(
     else:
         _print_calibrations(len(exchanges), calibrations, is_saved=is_saved)
         if changes is not None:
-            print_label_changes(changes)
+            print_label_changes(changes, is_saved=is_saved)
         click.echo()
         _print_agreements(agreements)
         click.echo()
@@ -189,7 +193,7 @@ def _print_calibrations(n: int, calibrations: Sequence[MeasuredCalibration], *, 
     ]
     print_table(CALIBRATION_HEADINGS, rows)
     click.echo(
-        "Floors saved. Running processes apply them to labels within ten minutes."
+        "Floors saved. Running processes use them for new labels within ten minutes."
         if is_saved
         else "Not saved. To save the floors, pass --save."
     )

@@ -14,9 +14,10 @@ from germane.cli.core.output import print_table
 
 if TYPE_CHECKING:
     from germane.calibration import Calibration
+    from germane.score import Score
     from germane.storage import TrackingStore
 
-MAX_COMPARED: Final = 400
+MAX_COMPARED: Final = 1_000
 """Maximum number of scores to compare per scorer, newest first."""
 MAX_EXAMPLES: Final = 10
 _HEADINGS: Final = ("scorer", "value", "label before", "label after", "question")
@@ -24,7 +25,7 @@ _HEADINGS: Final = ("scorer", "value", "label before", "label after", "question"
 
 @dataclass(frozen=True, slots=True)
 class LabelChange:
-    """A score whose label would be different with the new calibrations."""
+    """A score whose label is different with the new calibrations."""
 
     scorer: str
     value: float
@@ -42,34 +43,50 @@ class LabelChanges:
     changes: Sequence[LabelChange]
 
 
-def find_label_changes(store: TrackingStore, calibrations: Sequence[Calibration], since: datetime) -> LabelChanges:
-    """Compare the labels of the newest scores with the labels that ``calibrations`` would give them."""
+@dataclass(frozen=True, slots=True)
+class RelabeledScores:
+    """The newest scores with the labels that the new calibrations give them."""
+
+    changes: LabelChanges
+    scores: Sequence[tuple[str, Score]]
+    """Every compared score with its new label and details, and the id of its exchange."""
+
+
+def relabel_scores(store: TrackingStore, calibrations: Sequence[Calibration], since: datetime) -> RelabeledScores:
+    """Apply ``calibrations`` to the newest scores with these embedders, without storing the result.
+
+    Exchanges whose text has been erased are omitted, because their scores no longer contain everything that the label
+    depends on.
+    """
     from germane.scorers import CALIBRATED_SCORERS, apply_calibration
     from germane.storage import AnswerFilter
 
     new = {(entry.embedder, entry.scorer): entry for entry in (*store.labels.list_calibrations(), *calibrations)}
     embedders = {entry.embedder for entry in calibrations}
-    compared, changes = 0, []
+    scores, changes = [], []
     for scorer in CALIBRATED_SCORERS:
         page = store.answers.search(AnswerFilter(scorer=scorer, since=since), sort="newest", limit=MAX_COMPARED)
         for answer in page.answers:
-            score = answer.score
-            if score is None or score.value is None or score.embedder not in embedders:
+            score, question = answer.score, answer.exchange.question
+            if score is None or score.value is None or score.embedder not in embedders or question is None:
                 continue
-            compared += 1
-            after = apply_calibration(score, new).label
-            if after != score.label:
-                changes.append(LabelChange(scorer, score.value, score.label, after, answer.exchange.question))
-    return LabelChanges(compared, changes)
+            after = apply_calibration(score, new)
+            scores.append((answer.exchange.id, after))
+            if after.label != score.label:
+                changes.append(LabelChange(scorer, score.value, score.label, after.label, question))
+    return RelabeledScores(LabelChanges(len(scores), changes), scores)
 
 
-def print_label_changes(found: LabelChanges) -> None:
+def print_label_changes(found: LabelChanges, *, is_saved: bool) -> None:
     """Print the number of labels that change, and up to ten examples spread evenly over the values."""
     if not found.compared:
         click.echo("There are no scores with this embedder yet, so labels cannot be compared.")
         return
     count = len(found.changes)
-    click.echo(f"With these floors, {count} of the {found.compared} newest labels would change.")
+    if is_saved:
+        click.echo(f"{count} of the {found.compared} newest labels changed. Older scores keep their labels.")
+    else:
+        click.echo(f"With these floors, {count} of the {found.compared} newest labels would change.")
     if not count:
         return
     ordered = sorted(found.changes, key=lambda change: change.value)
@@ -80,7 +97,7 @@ def print_label_changes(found: LabelChanges) -> None:
             f"{change.value:.2f}",
             sanitize.line(change.before or "-", 20),
             sanitize.line(change.after or "-", 20),
-            sanitize.line(change.question or "(erased)", 60),
+            sanitize.line(change.question or "", 60),
         )
         for change in examples
     ]

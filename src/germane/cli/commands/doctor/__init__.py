@@ -10,10 +10,11 @@ from pathlib import Path
 
 import click
 
-from germane.cli.commands.doctor.capture import check_export, check_handlers
+from germane.cli.commands.doctor.capture import check_export, check_handlers, check_uncalled_handlers
 from germane.cli.commands.doctor.finding import Finding, exit_code, print_findings
 from germane.cli.commands.doctor.permissions import check_permissions
 from germane.cli.commands.doctor.scoring import check_scorers, check_scoring
+from germane.cli.core.absent import describe_absence
 from germane.cli.core.output import as_json, database, print_json
 from germane.errors import DatabaseNotMigrated, SettingsError, StorageError
 from germane.settings import Settings, load_settings
@@ -64,7 +65,7 @@ def run_checks(database: str | None, *, offline: bool) -> list[Finding]:
     try:
         settings = load_settings() if database is None else load_settings(database=database)
     except SettingsError as error:
-        return [Finding("settings", "error", str(error), "correct or remove the setting")]
+        return [Finding("settings", "error", line, "correct or remove the setting") for line in str(error).splitlines()]
     sampling = f"sample rate {settings.sample_rate:g}" if settings.budget is None else "sampling by budget"
     return [
         Finding("settings", "ok", f"service {settings.service!r}, {sampling}"),
@@ -83,6 +84,11 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
         store = TrackingStore(settings.database)
     except SettingsError as error:
         yield Finding("database", "error", str(error), "correct the `database` setting")
+        return
+    if store.is_absent and store.path is not None:
+        absence = describe_absence(store.path)
+        yield Finding("database", "warning", absence.problem, absence.fix)
+        yield from check_uncalled_handlers()
         return
     try:
         store.check()

@@ -41,11 +41,24 @@ def check_handlers(store: TrackingStore, settings: Settings) -> Iterator[Finding
     for coverage in store.trends.coverage():
         by_route.setdefault(coverage.route, []).append(coverage)
     if not by_route:
-        fix = "decorate a handler with @germane.observe, call germane.start() in its process, then send it a question"
-        yield Finding("handlers", "warning", "no observed handler found", fix)
+        yield _no_handler()
     for route, coverages in by_route.items():
         latest = store.answers.list_exchanges(route=route, limit=MAX_EXCHANGES_PER_HANDLER)
         yield _check_handler(route, coverages, latest, stores_text=settings.capture != "none")
+
+
+def check_uncalled_handlers() -> Iterator[Finding]:
+    """Report the handlers of the imported modules when there is no database yet, so that none has been called."""
+    routes = tracer.observed_routes()
+    if not routes:
+        yield _no_handler()
+    for route in routes:
+        yield _check_handler(route, (), (), stores_text=False)
+
+
+def _no_handler() -> Finding:
+    fix = "decorate a handler with @germane.observe, call germane.start() in its process, then send it a question"
+    return Finding("handlers", "warning", "no observed handler found", fix)
 
 
 def _check_handler(
@@ -59,7 +72,7 @@ def _check_handler(
             "put @germane.observe directly above def, below decorators such as @app.post; if it is already there, the "
             "handler has not been called yet"
         )
-        return Finding(subject, "error", "is observed, but has not captured any exchanges", fix)
+        return Finding(subject, "error", "is observed, but has not captured any exchanges", fix, group="handler")
     answered = [exchange for exchange in latest if exchange.status == "ok"]
     missing = [
         part
@@ -69,12 +82,12 @@ def _check_handler(
     if missing and stores_text:
         fix = 'select them: @germane.observe(question="body.query", answer="text"); see the log for details'
         message = f"captured exchanges without {' and '.join(missing)}: the selectors match nothing"
-        return Finding(subject, "error", message, fix)
+        return Finding(subject, "error", message, fix, group="handler")
     if not seen:
         more = " or more" if len(latest) == MAX_EXCHANGES_PER_HANDLER else ""
-        return Finding(subject, "ok", f"{len(latest)}{more} captured, not yet sampled")
+        return Finding(subject, "ok", f"{len(latest)}{more} captured, not yet sampled", group="handler")
     scored = max((coverage.scored for coverage in coverages), default=0)
-    return Finding(subject, "ok", f"{max(seen, len(latest))} seen, {scored} scored")
+    return Finding(subject, "ok", f"{max(seen, len(latest))} seen, {scored} scored", group="handler")
 
 
 def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
@@ -105,6 +118,11 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
                 "fingerprint"
             )
             yield Finding(f"scorer {scorer}", "warning", message, fix)
+    elif not unresponsive and (waiting := store.queue.load_outstanding()):
+        # A worker that never ran leaves no trace, and only ten minutes later does the backlog count as stalled.
+        count = sanitize.count_noun(waiting.undecided + sum(tasks.in_progress for tasks in waiting.tasks), "item")
+        fix = "call germane.start() without role='capture' in your application, or run: germane worker"
+        yield Finding("workers", "warning", f"{count} to sample or score, but no process scores on this database", fix)
     if unresponsive:
         processes = _join_processes(
             [f"{_describe_process(each)}, last seen {each.seen_at:%Y-%m-%d %H:%M} UTC" for each in unresponsive]

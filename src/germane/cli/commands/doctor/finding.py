@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
@@ -11,6 +11,8 @@ import click
 from germane import sanitize
 from germane.cli.core.output import EXIT_CHECK_FAILED
 
+MAX_NAMES_SHOWN: Final = 5
+"""Maximum number of names in a line that summarizes findings."""
 _LABELS: Final = {"ok": "ok     ", "warning": "warning", "error": "ERROR  "}
 
 
@@ -24,19 +26,49 @@ class Finding:
     fix: str | None = None
     coverage: Mapping[str, Any] | None = None
     """Coverage of a route and scorer, for JSON output."""
+    group: str | None = None
+    """What the finding is about, such as ``handler``, if there may be one per route and scorer."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding as a dict for JSON output."""
-        return {name: value for name, value in asdict(self).items() if name != "coverage" or value is not None}
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name != "group" and (name != "coverage" or value is not None)
+        }
 
 
 def print_findings(findings: Sequence[Finding]) -> None:
-    """Print one line per finding, followed by its fix, if any."""
-    for finding in findings:
+    """Print one line per finding, followed by its fix, if any.
+
+    Findings of one group with the same level and fix share a line. --json lists all of them.
+    """
+    for finding in _summarize(findings):
         subject, message = sanitize.line(finding.subject), sanitize.line(finding.message, 1000)
         click.echo(f"{_LABELS[finding.level]}  {subject}: {message}")
         if finding.fix:
             click.echo(f"         -> {sanitize.line(finding.fix, 1000)}")
+
+
+def _summarize(findings: Sequence[Finding]) -> Iterator[Finding]:
+    groups: dict[object, list[Finding]] = {}
+    for number, finding in enumerate(findings):
+        key: object = number if finding.group is None else (finding.group, finding.level, finding.fix)
+        groups.setdefault(key, []).append(finding)
+    for first, *others in groups.values():
+        if not others:
+            yield first
+            continue
+        listed = (first, *others) if first.level == "ok" else others
+        more = f"; and {len(listed) - MAX_NAMES_SHOWN} more" if len(listed) > MAX_NAMES_SHOWN else ""
+        names = "; ".join(
+            sanitize.line(finding.subject, 80).removeprefix(f"{first.group} ").removeprefix("of ")
+            for finding in listed[:MAX_NAMES_SHOWN]
+        )
+        if first.level == "ok":
+            yield Finding(str(first.group), "ok", f"{len(listed)} ({names}{more})")
+        else:
+            yield Finding(first.subject, first.level, f"{first.message}; the same applies to {names}{more}", first.fix)
 
 
 def exit_code(findings: Sequence[Finding]) -> int:

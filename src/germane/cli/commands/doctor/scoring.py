@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from germane import sanitize
+from germane.cli.commands.doctor.capture import UNRESPONSIVE_AFTER_LEASES
 from germane.cli.commands.doctor.finding import Finding
 from germane.cli.core.render import NO_SCORER, coverage_as_dict, describe_candidates, describe_coverage
 from germane.errors import GermaneError, ScoringError, SettingsError, StorageError
@@ -17,7 +18,7 @@ from germane.settings import LOCAL, Settings
 
 if TYPE_CHECKING:
     from germane.scorers import ScorerSet
-    from germane.storage import Coverage, TrackingStore
+    from germane.storage import Coverage, OutstandingWork, RetrySummary, TrackingStore
 
 MAX_COUNT: Final = 10_000
 """Maximum number of exchanges and scores to count."""
@@ -28,6 +29,9 @@ STALLED_AFTER: Final = timedelta(minutes=10)
 """If an exchange has waited longer than this, scoring counts as stalled."""
 MAX_DRAIN_TIME: Final = timedelta(hours=1)
 """A backlog that takes longer than this to score at the current rate delays alerts too much."""
+FIX_NO_WORKER: Final = (
+    "run 'germane worker' with a judge on this database, or an application with germane.start(role='all')"
+)
 FIX_JUDGE_URL: Final = "start the judge's server, or correct OPENAI_BASE_URL"
 FIXES: Final[Mapping[str, str]] = {
     "judge_rejected": (
@@ -159,6 +163,8 @@ class RateLimitUse:
 
 def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
     """Check retries, rate limits, budget, backlog, and coverage for the last day."""
+    from germane.scorers import FIX_EMBEDDER_KEY
+
     counts, now = store.answers.counts(at_most=MAX_COUNT), datetime.now(UTC)
     retries = store.queue.list_retries()
     for retry in retries:
@@ -172,7 +178,9 @@ def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         count = f"{sanitize.count_noun(retry.tasks, 'task')}{more}"
         message = f"{count} waiting for a retry, the oldest since {since}: {error}"
         level: Any = "warning" if retry.reason is UnscoredReason.JUDGE_RATE_LIMITED else "error"
-        yield Finding(f"scorer {retry.scorer}", level, message, FIXES.get(retry.reason))
+        is_key = retry.reason is UnscoredReason.EMBEDDER_ERROR and "HTTP 401" in retry.last_error
+        fix = FIX_EMBEDDER_KEY if is_key else FIXES.get(retry.reason)
+        yield Finding(f"scorer {retry.scorer}", level, message, fix)
     limits = _load_rate_limits(store, settings, now)
     for limit in limits:
         value = f"{getattr(settings, limit.setting):g}, shared by all processes on this database"
@@ -182,42 +190,72 @@ def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         yield Finding(limit.setting, "ok", f"{value}; {last}")
     yield from _check_budget(store, settings, now)
 
-    # An exchange with three scorers has three pending scores.
-    parts = ((counts.pending + counts.running, "pending score"), (counts.undecided, "unsampled exchange"))
-    backlog = " and ".join(sanitize.count_noun(count, noun) for count, noun in parts if count)
-    waiting = counts.undecided + counts.pending + counts.running
-    oldest = counts.oldest_pending_at
-    is_limited = any(limit.delay is not None and limit.age < RECENT_WAIT for limit in limits)
-    is_newest_old = any(
-        now - newest.started_at > STALLED_AFTER
-        for newest in (store.answers.list_exchanges(limit=1) if counts.undecided else ())
-    )
-    is_retrying = any(now - retry.last_retry_at < STALLED_AFTER for retry in retries)
     outstanding = store.queue.load_outstanding()
-    throughput = store.queue.load_throughput()
-    behind = throughput.drain_time(outstanding.undecided + sum(tasks.in_progress for tasks in outstanding.tasks))
-    # The oldest tasks are scored first, so none should wait much longer than the whole backlog takes to score.
-    is_late = oldest is not None and now - oldest > max(STALLED_AFTER, 2 * (behind or timedelta()))
-    if behind is not None and behind > MAX_DRAIN_TIME:
-        growing = " and growing" if throughput.tasks_per_hour > throughput.scores_per_hour else ""
-        message = f"scoring cannot keep up: {_hours(behind)} behind{growing} ({backlog})"
-        fix = "add workers, lower `sample_rate`, or set a budget"
-        yield Finding("scoring", "error", message, f"raise the rate limit, or {fix}" if is_limited else fix)
-    elif waiting and is_late and is_limited:
-        age = f"{(now - (oldest or now)) / timedelta(minutes=1):.0f} minutes"
-        message = f"{backlog}, the oldest waiting for {age}: a rate limit is lower than the incoming traffic"
-        fix = "raise the limit if the judge's server allows it, or lower `sample_rate`"
-        yield Finding("scoring", "warning", message, fix)
-    elif waiting and ((is_late and not is_retrying) or is_newest_old):
-        fix = "run 'germane worker' with a judge on this database, or an application with germane.start(role='all')"
-        yield Finding("scoring", "error", f"{backlog}, but no process is scoring", fix)
-    else:
+    is_limited = any(limit.delay is not None and limit.age < RECENT_WAIT for limit in limits)
+    backlog = list(_check_backlog(store, settings, outstanding, retries, is_limited=is_limited))
+    yield from backlog
+    if not backlog:
         more = " or more" if counts.scores == MAX_COUNT else ""
+        waiting = counts.undecided + counts.pending + counts.running
         lines = [f"{counts.scores}{more} scores, {waiting} pending"]
         yield Finding("scoring", "ok", "; ".join(lines + describe_candidates(outstanding)))
     yield from _check_coverage(store.trends.coverage(since=now - COVERAGE_WINDOW))
     if settings.rules and not counts.scores:
         yield Finding("rules", "warning", "rules are configured, but there are no scores yet")
+
+
+def _check_backlog(
+    store: TrackingStore,
+    settings: Settings,
+    outstanding: OutstandingWork,
+    retries: Sequence[RetrySummary],
+    *,
+    is_limited: bool,
+) -> Iterator[Finding]:
+    """Report each scorer with a backlog that takes too long at its own rate, because a fast scorer says nothing about
+    a slow one.
+    """
+    now, rates = store.now(), store.queue.load_throughput()
+    lease = timedelta(seconds=settings.task_lease)
+    running = store.workers.list_workers(within=UNRESPONSIVE_AFTER_LEASES * lease)
+    in_use = {pair for worker in running for pair in worker.scorers.items()}
+    undecided = sanitize.count_noun(outstanding.undecided, "unsampled exchange")
+    is_reported = False
+    for tasks in outstanding.tasks:
+        pair = (tasks.scorer, tasks.fingerprint)
+        # Tasks with a fingerprint that no running process uses expire. check_workers reports them.
+        if not tasks.in_progress or (in_use and pair not in in_use):
+            continue
+        scorer, rate = sanitize.line(tasks.scorer, 60), rates.get(pair)
+        behind = None if rate is None else rate.drain_time(outstanding.undecided + tasks.in_progress)
+        count = sanitize.count_noun(tasks.in_progress, "pending score")
+        count = f"{count} and {undecided}" if outstanding.undecided else count
+        age = timedelta() if tasks.waiting_since is None else now - tasks.waiting_since
+        # The oldest tasks are scored first, so none should wait much longer than the whole backlog takes to score.
+        is_late = age > max(STALLED_AFTER, 2 * (behind or timedelta()))
+        is_retrying = any(
+            retry.scorer == tasks.scorer and now - retry.last_retry_at < STALLED_AFTER for retry in retries
+        )
+        if rate is not None and behind is not None and behind > MAX_DRAIN_TIME:
+            growing = " and growing" if rate.tasks_per_hour > rate.scores_per_hour else ""
+            message = f"scoring cannot keep up: {scorer} is {_hours(behind)} behind{growing} ({count})"
+            fix = "add workers, lower `sample_rate`, or set a budget"
+            yield Finding("scoring", "error", message, f"raise the rate limit, or {fix}" if is_limited else fix)
+        elif is_late and is_limited:
+            minutes = f"{age / timedelta(minutes=1):.0f} minutes"
+            message = (
+                f"{scorer}: {count}, the oldest waiting for {minutes}: a rate limit is lower than the incoming traffic"
+            )
+            fix = "raise the limit if the judge's server allows it, or lower `sample_rate`"
+            yield Finding("scoring", "warning", message, fix)
+        elif is_late and not is_retrying:
+            yield Finding("scoring", "error", f"{scorer}: {count}, but no process is scoring", FIX_NO_WORKER)
+        else:
+            continue
+        is_reported = True
+    newest = store.answers.list_exchanges(limit=1) if outstanding.undecided and not is_reported else ()
+    if any(now - each.started_at > STALLED_AFTER for each in newest):
+        yield Finding("scoring", "error", f"{undecided}, but no process is scoring", FIX_NO_WORKER)
 
 
 def _hours(time: timedelta) -> str:
@@ -263,7 +301,7 @@ def _check_coverage(coverages: Sequence[Coverage]) -> Iterator[Finding]:
     for coverage in (each for each in coverages if each.has_exchanges):
         subject = f"coverage of {coverage.route}, {coverage.scorer or NO_SCORER}"
         message = f"in the last day: {describe_coverage(coverage)}"
-        yield Finding(subject, "ok", message, coverage=coverage_as_dict(coverage))
+        yield Finding(subject, "ok", message, coverage=coverage_as_dict(coverage), group="coverage")
         if coverage.failed and sum(coverage.failed.values()) > coverage.scored:
             reason = max(coverage.failed, key=lambda name: coverage.failed[name])
             counts = ", ".join(f"{count} {name}" for name, count in coverage.failed.items())
@@ -272,4 +310,5 @@ def _check_coverage(coverages: Sequence[Coverage]) -> Iterator[Finding]:
                 "error",
                 f"most scores for route {coverage.route} failed in the last day: {counts}",
                 FIXES.get(reason, "check the logs of the scoring process"),
+                group="failing scorer",
             )

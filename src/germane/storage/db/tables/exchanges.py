@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import BigInteger, Boolean, Float, Index, Integer, Text, UniqueConstraint, text
 from sqlmodel import Field
 
 from germane.storage.db.tables.base import Base, Json, Key, UtcDateTime
+
+ANSWERS_VIEW: Final = """
+CREATE VIEW answers AS
+SELECT exchange.id AS exchange_id, exchange.trace_id, exchange.service, exchange.route, exchange.model,
+    exchange.prompt_version, exchange.started_at, exchange.duration, exchange.question, exchange.answer,
+    exchange.status, scoring_task.scorer, COALESCE(scoring_task.scored_as, scoring_task.fingerprint) AS fingerprint,
+    scoring_task.state, scoring_task.reason,
+    score.value, score.label, score.explanation, score.judge, score.cost, score.scored_at,
+    1.0 / NULLIF(COALESCE(score.sampling_probability, exchange.sampling_probability), 0) AS weight
+FROM scoring_task
+JOIN exchange ON exchange.id = scoring_task.exchange_id
+LEFT JOIN score ON score.exchange_id = scoring_task.exchange_id AND score.scorer = scoring_task.scorer
+    AND score.fingerprint = COALESCE(scoring_task.scored_as, scoring_task.fingerprint)
+"""
+"""One row per exchange and scorer, for people who read the database with SQL."""
 
 
 class ExchangeRow(Base, table=True):

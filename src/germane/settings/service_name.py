@@ -1,0 +1,69 @@
+"""The default service name, which is the same for every process that runs in an application's directory."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+from germane import sanitize
+
+MAX_LENGTH: Final = 80
+FALLBACK: Final = "app"
+_APPLICATION: Final = re.compile(r"(?P<module>[A-Za-z_][\w.]*):[A-Za-z_][\w.]*(\(.*\))?")
+"""An application as servers take it on their command line, such as ``shop.main:app``."""
+
+
+def default_service_name() -> str:
+    """Return OpenTelemetry's service name, or else the name of the project.
+
+    The program is not considered, because it is uvicorn, gunicorn, celery or germane itself: scores of one application
+    would be split between these names.
+    """
+    return opentelemetry_service_name() or project_name(Path.cwd())
+
+
+def opentelemetry_service_name() -> str | None:
+    """Return the name in ``OTEL_SERVICE_NAME``, or else in ``OTEL_RESOURCE_ATTRIBUTES``."""
+    if name := os.environ.get("OTEL_SERVICE_NAME"):
+        return name
+    for pair in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
+        key, _, value = pair.partition("=")
+        if key.strip() == "service.name" and value.strip():
+            return unquote(value.strip())
+    return None
+
+
+def project_name(directory: Path) -> str:
+    """Return the name of the project in a directory: from ``pyproject.toml``, or else the directory's name.
+
+    In the root directory, where some process managers start programs, it is the name of the application's module.
+    """
+    names = (_declared_name(directory), directory.resolve().name, _application_module(sys.argv))
+    shown = (sanitize.line(name, MAX_LENGTH).strip() for name in names)
+    return next(filter(None, shown), FALLBACK)
+
+
+def _declared_name(directory: Path) -> str | None:
+    content: dict[str, Any] = {}
+    with suppress(OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        content = tomllib.loads((directory / "pyproject.toml").read_text(encoding="utf-8"))
+    tools = content.get("tool")
+    for table in (content.get("project"), tools.get("poetry") if isinstance(tools, dict) else None):
+        if isinstance(table, dict) and isinstance(table.get("name"), str) and table["name"]:
+            return str(table["name"])
+    return None
+
+
+def _application_module(arguments: list[str]) -> str | None:
+    """Return the top-level module on a server's command line, or else the name of the script."""
+    for argument in arguments[1:]:
+        if found := _APPLICATION.fullmatch(argument):
+            return found["module"].partition(".")[0]
+    script = Path(arguments[0]) if arguments else Path()
+    return script.stem if script.suffix == ".py" and not script.stem.startswith("__") else None

@@ -1,0 +1,45 @@
+"""Starting the command line takes little longer than importing what it cannot do without."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROUNDS = 7
+
+
+def seconds(*arguments: str) -> float:
+    """Return how long a process takes."""
+    started = time.perf_counter()
+    subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True, env=dict(os.environ))
+    return time.perf_counter() - started
+
+
+def test_help_takes_at_most_four_times_as_long_as_click(bare: Path) -> None:
+    """The runs alternate, so that a busy machine slows both down."""
+    rounds = [(seconds("-m", "germane", "--help"), seconds("-c", "import click")) for _ in range(ROUNDS)]
+
+    shown, imported = (statistics.median(column) for column in zip(*rounds, strict=True))
+    assert shown <= 4 * imported, f"{shown:.3f} s and {imported:.3f} s"
+
+
+def test_help_imports_no_command(bare: Path) -> None:
+    """Nothing that takes long is loaded to list the commands."""
+    program = (
+        "import sys\nfrom germane.cli import main\nsys.argv = ['germane', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'opentelemetry', 'pydantic', 'rich', 'sqlalchemy', 'starlette'}\n"
+        "print('loaded:', *sorted(heavy & set(sys.modules)), *sorted(m for m in sys.modules if '.commands.' in m))"
+    )
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert ended.stdout.splitlines()[-1] == "loaded:"

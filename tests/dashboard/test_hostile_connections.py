@@ -1,0 +1,59 @@
+"""Clients that never finish a request, and compressed responses."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+from starlette.testclient import TestClient
+from tests.dashboard.conftest import Week, now
+
+from germane.dashboard import create_app, server
+from germane.dashboard.server import DashboardServer
+from germane.settings import load_settings
+
+UNFINISHED = {
+    "nothing": b"",
+    "half a request line": b"GET / HT",
+    "headers without an end": b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: 1\r\n",
+    "half a form": b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nby=",
+    "half a second request": b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET / HTTP/1.1\r\nHo",
+}
+
+
+@pytest.fixture
+def address(week: Week, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
+    """The address of a server that waits half a second for a request."""
+    monkeypatch.setattr(server, "REQUEST_TIMEOUT", 0.5)
+    app = create_app(load_settings(database="sqlite://"), store=week.store, now=now)
+    running = DashboardServer(app, host="127.0.0.1", port=0)
+    with running.running():
+        host, _, port = running.address.removeprefix("http://").partition(":")
+        yield host, int(port)
+
+
+@pytest.mark.parametrize("sent", UNFINISHED)
+def test_unfinished_requests_are_closed(address: tuple[str, int], sent: str) -> None:
+    """Within the limit, while other requests are answered."""
+    with socket.create_connection(address, timeout=20) as client:
+        client.sendall(UNFINISHED[sent])
+        assert httpx2.get(f"http://{address[0]}:{address[1]}/healthz").status_code == 200
+        while client.recv(4096):
+            pass  # a response to the finished request, then the end
+
+
+def test_pages_are_compressed(page: TestClient) -> None:
+    """For clients that accept it, including downloads; small responses are not."""
+    for path in ("/", "/answers", "/answers.csv", "/answers.json", "/static/germane.js"):
+        plain = page.get(path, headers={"accept-encoding": "identity"})
+        packed = page.get(path, headers={"accept-encoding": "gzip"})
+
+        assert packed.headers["content-encoding"] == "gzip"
+        assert "accept-encoding" in packed.headers["vary"].lower()
+        assert "content-security-policy" in packed.headers
+        assert len(gzip.compress(plain.content)) < len(plain.content) / 3
+        assert len(packed.text) == len(plain.text)
+    assert "content-encoding" not in page.get("/healthz").headers

@@ -1,0 +1,38 @@
+"""Pages with many routes stay small."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.dashboard.conftest import Week
+from tests.dashboard.page_client import open_dashboard
+from tests.dashboard.seeding import DROP, FINGERPRINTS, NOW, SEARCH
+
+from germane.storage import SamplingDecision
+
+MAX_SIZE = 200_000
+ROUTES = 10_000
+
+
+@pytest.mark.slow
+def test_every_page_is_small_with_ten_thousand_routes(week: Week) -> None:
+    """Menus become text fields, and lists are cut off with the number of the others."""
+    late = next(one for one in reversed(week.seeded.exchanges) if one.started_at < NOW - DROP / 10)
+    made = [
+        replace(late, id=f"{number:032x}", route=f"tenant-{number:05d}/documents/search", trace_id=f"{number:032x}")
+        for number in range(ROUTES)
+    ]
+    for start in range(0, ROUTES, 1000):
+        week.store.exchanges.add(made[start : start + 1000])
+        decisions = [SamplingDecision(one.id, 1.0, "sampled") for one in made[start : start + 1000]]
+        week.store.sampling.assign_tasks(decisions, FINGERPRINTS)
+    sizes = {}
+    with open_dashboard(week.store) as client:
+        for path in (
+            "/", "/answers", "/answers?route=nope", f"/answers?route={SEARCH}", f"/r/{SEARCH}", "/r/nope", "/alerts",
+            "/alerts/backtest", "/worker", f"/alerts/{week.seeded.open_alert}", f"/a/{made[0].id}",
+        ):  # fmt: skip
+            sizes[path] = len(client.get(path, headers={"accept": "text/html"}).content)
+
+    assert {path: size for path, size in sizes.items() if size > MAX_SIZE} == {}

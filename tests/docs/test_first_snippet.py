@@ -1,0 +1,40 @@
+"""The first program in the README prints scores, without a key and without a server."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.docs.blocks import BLOCKS, Block
+
+PROGRAM = next(block for block in BLOCKS if block.page.name == "README.md" and block.language == "python")
+OUTPUT = re.compile(r"(\d\.\d\d) (\w+)")
+
+
+def shown_after(program: Block) -> list[tuple[str, str]]:
+    """Return the scores in the console block that follows a program."""
+    console = next(
+        block
+        for block in BLOCKS
+        if (block.page, block.language) == (program.page, "console") and block.number > program.number
+    )
+    return OUTPUT.findall(console.text)
+
+
+@pytest.mark.slow
+def test_first_program_prints_the_scores_that_the_readme_shows(bare: Path) -> None:
+    """A new user sees a score of their own answer before reading on."""
+    pytest.importorskip("onnxruntime", reason="needs germane[local]")
+    (bare / "app.py").write_text(PROGRAM.text, encoding="utf-8")
+
+    ended = subprocess.run([sys.executable, "app.py"], capture_output=True, text=True, timeout=120, check=True)
+
+    printed = OUTPUT.findall(ended.stdout)
+    assert [scorer for _, scorer in printed] == [scorer for _, scorer in shown_after(PROGRAM)]
+    # The embedder's kernels differ between processors in the last digits.
+    assert [float(value) for value, _ in printed] == pytest.approx(
+        [float(value) for value, _ in shown_after(PROGRAM)], abs=0.02
+    )
