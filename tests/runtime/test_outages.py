@@ -6,7 +6,6 @@ import logging
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -253,16 +252,14 @@ def test_a_slow_database_server_is_no_problem(
 
 
 def test_scores_that_a_stop_abandons_are_reported_and_computed_after_the_next_start(
-    database: str, warnings: Warnings, query: Query
+    database: str, warnings: Warnings, query: Query, until: Until
 ) -> None:
     """A judge that accepts requests and never replies: one line says how many scores are missing, and what follows."""
-    with socket.create_server(("127.0.0.1", 0)) as server, FakeJudge() as judge, ExitStack() as connections:
-        server.settimeout(60)
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as server, FakeJudge() as judge:
         silent = judge.settings() | {"base_url": f"http://127.0.0.1:{server.getsockname()[1]}/v1"}
         germane.start(**silent, database=database, poll_interval=0.05, scorers=("answer_relevancy",))
         ask_all(3)
-        for _ in range(3):  # one for each request that is waiting for a reply
-            connections.enter_context(server.accept()[0])
+        until(lambda: query("SELECT count(*) FROM scoring_task WHERE state = 'running'") == [3])
         germane.stop(1)
 
         assert [line for line in warnings() if "3 scores" in line] == [
