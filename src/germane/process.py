@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 START_TIMEOUT: Final = 2.0
 """Maximum time, in seconds, for which :func:`germane.start` waits for a database server. A server that responds later
 is used from then on."""
+RESPONSE_TIMEOUT: Final = 20.0
+"""Time, in seconds, after which a database server that accepts connections but does not respond is unreachable."""
 STOP_TIMEOUT: Final = 10.0
 """Default timeout for stopping, in seconds."""
 EXIT_TIMEOUT: Final = STOP_TIMEOUT / 2
@@ -95,7 +97,11 @@ class Runtime:
 
     def start(self) -> None:
         """Check the database, and start capture and background work."""
-        self.writer.problem = self._check_database()
+        if self.settings.database.startswith("sqlite"):
+            self._check_database()
+        elif not run_within(START_TIMEOUT, self._check_database):
+            # No warning yet: on a busy machine, a working server may take longer. The check continues.
+            _logger.info("not waiting longer for the database, which did not respond within %g seconds", START_TIMEOUT)
         tracer.connect(
             sink=self._enqueue,
             admit=self.writer.admit,
@@ -227,20 +233,22 @@ class Runtime:
         tasks = outstanding.for_scorers([(scorer.name, scorer.fingerprint) for scorer in scorers])
         return not outstanding.undecided and not any(of_scorer.in_progress for of_scorer in tasks)
 
-    def _check_database(self) -> str | None:
-        """Prepare the database. On failure, log a warning once and return the error message, otherwise None."""
+    def _check_database(self) -> None:
+        """Prepare the database and declare the routes. On failure, log a warning once."""
         try:
             self._prepare_database()
         except StorageError as error:
+            if self._stopped or self.writer.problem is not None:  # the writer has already logged the failure
+                return
             until = "it is migrated" if isinstance(error, DatabaseNotMigrated) else "it is reachable"
             size = self.settings.queue_size
+            self.writer.problem = str(error)
             _logger.warning("%s; up to %d exchanges will wait in memory until %s", error, size, until)
-            return str(error)
-        self._declare_routes()
-        return None
+        else:
+            self._declare_routes()
 
     def _prepare_database(self) -> None:
-        """Prepare the database. Wait only briefly for a server, because the application is starting.
+        """Prepare the database.
 
         Raises:
             StorageError: The database is unreachable, does not respond in time, or has to be migrated.
@@ -256,8 +264,8 @@ class Runtime:
             except StorageError as error:
                 errors.append(error)
 
-        if not run_within(START_TIMEOUT, check):
-            raise DatabaseUnreachable(f"the database did not respond within {START_TIMEOUT:g} seconds")
+        if not run_within(RESPONSE_TIMEOUT, check):
+            raise DatabaseUnreachable(f"the database did not respond within {RESPONSE_TIMEOUT:g} seconds")
         if errors:
             raise errors[0]
 

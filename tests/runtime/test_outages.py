@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from click.testing import CliRunner
 
@@ -212,14 +214,41 @@ def test_exchanges_are_stored_after_a_migration(
     store.close()
 
 
-def test_a_silent_database_server_does_not_delay_the_start(caplog: pytest.LogCaptureFixture) -> None:
-    """A port that accepts connections and never replies: the start gives up before the driver does."""
+@pytest.mark.slow
+def test_a_silent_database_server_does_not_delay_the_start(
+    caplog: pytest.LogCaptureFixture, warnings: Warnings, until: Until
+) -> None:
+    """A port that accepts connections and never replies: the start does not wait, and nothing is logged as a problem
+    before the server has failed.
+    """
+    caplog.set_level(logging.INFO, "germane")
     with socket.create_server(("127.0.0.1", 0)) as server:
         germane.start(role="capture", database=f"postgresql://app@127.0.0.1:{server.getsockname()[1]}/app")
+        assert "not waiting longer for the database, which did not respond within 2 seconds" in caplog.messages
+    until(warnings)
 
-        (line,) = [message for message in caplog.messages if "will wait in memory" in message]
-        assert line.startswith("the database did not respond within 2 seconds; up to ")
+    (line,) = warnings()
+    assert "exchanges will wait in memory until it is reachable" in line
     germane.stop(0.5)
+
+
+@pytest.mark.slow
+def test_a_slow_database_server_is_no_problem(
+    postgresql: Any, caplog: pytest.LogCaptureFixture, warnings: Warnings
+) -> None:
+    """A server that answers after the start has stopped waiting: everything is stored, and no warning is logged."""
+    caplog.set_level(logging.INFO, "germane")
+    url = postgresql.emptied()
+    with psycopg.connect(url) as blocker:
+        blocker.execute("LOCK TABLE germane_version IN ACCESS EXCLUSIVE MODE")  # a start reads it
+        germane.start(role="capture", database=url)
+        assert any("not waiting longer for the database" in message for message in caplog.messages)
+    ask_all(3)
+
+    assert germane.stop(60)
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM exchange").fetchone() == (3,)
+    assert warnings() == []
 
 
 def test_scores_that_a_stop_abandons_are_reported_and_computed_after_the_next_start(
