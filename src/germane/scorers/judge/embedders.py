@@ -64,7 +64,7 @@ class EmbeddingBatcher:
         embedder: Embedder,
         *,
         gather_seconds: float = 0.005,
-        max_texts: int = 64,
+        max_texts: int = 256,
         cache_size: int = 128,
         max_wait: float = MAX_WAIT_SECONDS,
     ) -> None:
@@ -301,8 +301,9 @@ def decode_vector(vector: Any) -> Any:
         raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's reply contains an invalid vector") from None
     # The lower halves of 64-bit floats are random bits, which are extremely small or large as 32-bit floats.
     with np.errstate(invalid="ignore"):
-        magnitudes = np.abs(numbers[numbers != 0])
-        is_plausible = not magnitudes.size or magnitudes.min() >= magnitudes.max() * _MIN_MAGNITUDE
+        magnitudes = np.abs(numbers)
+        smallest = magnitudes.min(initial=np.inf, where=magnitudes > 0)
+        is_plausible = smallest >= magnitudes.max(initial=0) * _MIN_MAGNITUDE
     if not is_plausible:
         raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's vectors are not 32-bit floats")
     return numbers

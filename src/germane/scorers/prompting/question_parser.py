@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from germane.scorers.base.reply_parser import QUESTION_MARKS, find_error_member, find_json_values, strip_thinking
@@ -115,9 +116,9 @@ def parse_question_line(reply: str, *, is_cut_off: bool = False) -> GeneratedQue
         return parse_question(text, is_cut_off=is_cut_off)
     texts = [_tidy(_BULLET.sub("", line)) for line in text.splitlines() if line.strip()]
     lines = [GeneratedQuestion(line, is_cut_off=is_cut_off and line is texts[-1]) for line in texts]
-    marked = [line for line in lines if line.text.endswith(tuple(QUESTION_MARKS))]
-    usable = [line for line in lines if line.is_usable]
-    return next(iter(marked + usable + lines), GeneratedQuestion(""))
+    marked = (line for line in lines if line.text.endswith(tuple(QUESTION_MARKS)))
+    usable = (line for line in lines if line.is_usable)
+    return next(chain(marked, usable, lines), GeneratedQuestion(""))
 
 
 def _from_json(value: Any) -> Iterator[GeneratedQuestion]:

@@ -63,6 +63,8 @@ _WORD = re.compile(
     r"|(?P<word>[^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff\uac00-\ud7af]+)"
 )
 """A word or number, or the text between two other characters in scripts without spaces. Hiragana is grammar."""
+_ASCII_WORD = re.compile(r"[^\W_]+")
+"""The same for ASCII texts, which are most texts, without the search for scripts."""
 _COMMON_WORDS = frozenset(_SECTIONS["common words"][0].split("|"))
 """Words that say nothing about the subject, in several languages."""
 _FUNCTION_WORDS = frozenset(_SECTIONS["function words"][0].split("|"))
@@ -179,6 +181,7 @@ def is_reason(text: str, *shown: str) -> bool:
     )
 
 
+@lru_cache(maxsize=32)  # a reply, and then its only line, are the same text
 def find_reply_problem(reply: str, answer: str = "", question: str = "") -> ReplyProblem | None:
     """Return the problem with a judge's text, such as a refusal; None if no rule matches.
 
@@ -250,8 +253,14 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 
 def _subjects(text: str) -> set[str]:
     """Return the beginnings of the words that may say what a text is about."""
+    if text.isascii():
+        return {
+            word[:_STEM_CHARACTERS]
+            for word in _ASCII_WORD.findall(text)
+            if word not in _COMMON_WORDS and (len(word) >= _MIN_WORD_CHARACTERS or word.isdigit())
+        }
     subjects = set()
-    for word, kind in _pieces(_COMMON_PHRASES.sub(" ", text) if not text.isascii() else text):
+    for word, kind in _pieces(_COMMON_PHRASES.sub(" ", text)):
         if word in _COMMON_WORDS:
             continue
         if kind == "hangul":
@@ -264,6 +273,8 @@ def _subjects(text: str) -> set[str]:
 
 
 def _stems(text: str, characters: int) -> set[str]:
+    if text.isascii():
+        return {word[:characters] for word in _ASCII_WORD.findall(text)}
     return {word[:characters] if kind == "word" else word for word, kind in _pieces(text)}
 
 
