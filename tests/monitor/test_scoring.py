@@ -211,6 +211,39 @@ def test_a_postponed_task_does_not_delay_other_scorers(
     assert store.answers.counts().done == 2
 
 
+def test_a_retry_claimed_during_its_postponement_is_scored(
+    store: TrackingStore,
+    start: Start,
+    attached: Any,
+    settings: Callable[..., Settings],
+    new_exchange: Any,
+    until: Until,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A retry may be due and claimed again before the transaction after its postponement has ended."""
+    calls: list[Exchange] = []
+    complete_tasks = store.queue.complete_tasks
+
+    def complete_after_next_claim(*results: Any) -> Any:
+        if len(calls) == 1:
+            until(lambda: store.answers.counts().running == 2)
+        return complete_tasks(*results)
+
+    def busy(exchange: Exchange) -> float:
+        calls.append(exchange)
+        if len(calls) == 1:
+            raise ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "come back later")
+        return 0.9
+
+    monkeypatch.setattr(store.queue, "complete_tasks", complete_after_next_claim)
+    store.exchanges.add([new_exchange()])
+    start(store, [Custom(lambda _: 0.2, "ready"), Custom(busy, "busy")], settings=settings())
+
+    until(lambda: len(attached.scores) == 2)
+
+    assert len(calls) == 2
+
+
 def test_tasks_with_unknown_fingerprints_stay_pending(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:

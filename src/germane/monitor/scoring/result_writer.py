@@ -82,6 +82,12 @@ class ResultWriter:
         scored = {task.id for result in unsaved for task, _ in result.scores}
         return scored | {retry.task.id for result in unsaved for retry in result.retries}
 
+    def held_attempts(self) -> set[tuple[int, int]]:
+        """Return the (task id, number of retries) pairs of the attempts whose results have not been saved yet."""
+        tasks = [task for result in self._unsaved for task, _ in result.scores]
+        tasks += [retry.task for result in self._unsaved for retry in result.retries]
+        return {(task.id, task.retries) for task in tasks}
+
     def add_result(self, result: ExchangeResult) -> None:
         """Add a result to the next transaction."""
         self._unsaved.append(result)
@@ -101,8 +107,7 @@ class ResultWriter:
         """Save all results, and then attach the scores of the tasks that this process completed.
 
         A task that another process has claimed in the meantime is left to that process. If the database is unreachable,
-        all
-        results are kept for the next call.
+        all results are kept for the next call.
 
         Raises:
             StorageError: The database is unreachable.

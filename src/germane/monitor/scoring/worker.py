@@ -138,10 +138,12 @@ class ScoringWorker:
             )
             claims = await self._thread_pool.run(claim_tasks, self._owner, self._fingerprints)
             self._has_more = len(claims) == capacity
-            # If a task's lease has expired, it may be claimed again while this process is still scoring it.
-            held = self.held_task_ids() | self._results.held_task_ids()
+            # If a task's lease has expired, it may be claimed again while this process is still scoring it. A retry may
+            # be claimed while its postponement is being saved: it is a new attempt.
+            held, unsaved = self.held_task_ids(), self._results.held_attempts()
             for claim in claims:
-                if new := tuple(task for task in claim.tasks if task.id not in held):
+                tasks = [task for task in claim.tasks if task.id not in held]
+                if new := tuple(task for task in tasks if (task.id, task.retries) not in unsaved):
                     deadline = time.monotonic() + self._limits.scorer_timeout
                     self._held_tasks += len(new)
                     self._deadlines |= {task.id: deadline for task in new}
