@@ -17,6 +17,8 @@ from germane.storage.db.sqlite_file import SqliteFile
 
 BUSY_TIMEOUT = 15.0
 """Maximum time in seconds that SQLite waits for another writer."""
+CACHED_STATEMENTS: Final = 32
+"""Prepared statements that each SQLite connection keeps. The driver's default of 128 takes 10 MB in an application."""
 READ_ONLY: Final = "germane_reading"
 """Execution option that marks a transaction as read-only."""
 AUTOCOMMIT: Final = "germane_plain"
@@ -78,7 +80,12 @@ def create_sqlite_engine(url: URL, file: SqliteFile | None) -> Engine:
         url,
         poolclass=QueuePool,
         hide_parameters=True,
-        connect_args={"timeout": BUSY_TIMEOUT, "isolation_level": None, "check_same_thread": False},
+        connect_args={
+            "timeout": BUSY_TIMEOUT,
+            "isolation_level": None,
+            "check_same_thread": False,
+            "cached_statements": CACHED_STATEMENTS,
+        },
         pool_size=pool["pool_size"],
         max_overflow=pool["max_overflow"],
     )
