@@ -5,8 +5,9 @@ better answers of the examples. Bad answers are non-answers on the same topic: s
 gold answers of similar questions (CLAPnq), and the worse answers of the examples. Goals: 90 % of the good answers in
 the two highest bands, and 90 % of the bad answers in the two lowest.
 
-Without ``--judge-url``, only ``question_answer_similarity`` with the embedded embedder is measured. With it, every
-``label_from`` option of ``answer_relevancy`` is also measured. Replies are stored in ``--cache``.
+Without ``--judge-url``, only ``question_answer_similarity`` with the embedded embedder is measured, calibrated with the
+good answers of the other half as with a user's own exchanges. With it, every ``label_from`` option of
+``answer_relevancy`` is measured instead. Replies are stored in ``--cache``.
 
 Run: python benchmarks/labels.py FOLDER [--half tune|report] [--judge-url URL --judge MODEL]
 """
@@ -15,18 +16,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from labelled.bench import Bench, Outcome
 from labelled.examples import EXAMPLES
 from labelled.judge import KeptEmbedder, KeptJudge
 from labelled.kept import Kept
-from labelled.rows import Row, read
+from labelled.rows import Row, exchange, read
 from labelled.slices import of
 from labelled.text import table
 
-from germane.scorers import ModelServer, OpenAIJudge
+from germane.calibration import Calibration
+from germane.scorers import Embedder, ModelServer, OpenAIJudge, apply_calibration, measure_cosine_pairs
 from germane.scorers.local.minilm import MiniLM
 from germane.settings import load_settings
 
@@ -91,6 +95,19 @@ def print_examples(found: dict[str, Outcome]) -> None:
     print(f"\n{table(('question', 'answer', 'value', 'label'), lines)}")
 
 
+async def calibrations(options: argparse.Namespace, embedder: Embedder) -> Mapping[tuple[str, str], Calibration]:
+    """Measure the calibrations on the good answers of the half that is not reported."""
+    rows = select_rows(options.folder, "tune" if options.half == "report" else "report")
+    exchanges = [exchange(row) for part in rows.values() for row in part if row.label > 0.5]
+    measured = [pairs.to_calibration(datetime.now(UTC)) for pairs in await measure_cosine_pairs(exchanges, embedder)]
+    return {(each.embedder, each.scorer): each for each in measured}
+
+
+def calibrate(found: dict[str, Outcome], measured: Mapping[tuple[str, str], Calibration]) -> dict[str, Outcome]:
+    """Return the outcomes with the labels for their calibrated values."""
+    return {id_: replace(each, score=apply_calibration(each.score, measured)) for id_, each in found.items()}
+
+
 async def measure(options: argparse.Namespace) -> None:
     """Score the rows with each rule and print the tables."""
     rows = select_rows(options.folder, options.half)
@@ -106,6 +123,8 @@ async def measure(options: argparse.Namespace) -> None:
             settings = load_settings(judge=options.judge, scorer_options={RELEVANCY: {"label_from": rule or None}})
             bench = Bench(settings, judge, KeptEmbedder(kept, model))
             found = (await bench.score((name,), everything))[name].by_id
+            if not rule:
+                found = calibrate(found, await calibrations(options, bench.embedder))
             print_shares(f"{name}, label_from = {rule!r}" if rule else name, rows, found)
             print_examples(found)
             await bench.embedder.aclose()

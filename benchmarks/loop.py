@@ -21,7 +21,7 @@ import tempfile
 import time
 from array import array
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +153,7 @@ def main() -> int:
             variants["everything, PostgreSQL"] = ("everything", given.postgresql)
         for name, (variant, database) in variants.items():
             if variant == "everything":
-                with TrackingStore(database) as store:
+                with closing(TrackingStore(database)) as store:
                     store.migrate()
             command = [sys.executable, __file__, "--seconds", str(given.seconds), "--variant", variant, database, url]
             ended = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, cwd=folder)

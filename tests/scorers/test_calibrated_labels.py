@@ -92,11 +92,24 @@ def test_unknown_embedder_has_no_label() -> None:
 
 def test_embedded_embedder_is_calibrated_by_default() -> None:
     """A measured calibration takes precedence over the shipped one."""
-    score = replace(RAW, value=0.7, embedder="local:all-MiniLM-L6-v2-int8")
-    own = calibration("local:all-MiniLM-L6-v2-int8", topic_floor=0.9)
+    reverse = "answer_relevancy"
+    score = replace(RAW, scorer=reverse, value=0.7, embedder="local:all-MiniLM-L6-v2-int8")
+    own = calibration("local:all-MiniLM-L6-v2-int8", scorer=reverse, topic_floor=0.6)
 
-    assert apply_calibration(score, {}).label == "mostly_relevant"
-    assert apply_calibration(score, {(own.embedder, NAME): own}).label == "irrelevant"
+    assert apply_calibration(score, {}).label == "irrelevant"
+    assert apply_calibration(score, {(own.embedder, reverse): own}).label == "partly_relevant"
+
+
+@pytest.mark.parametrize("value", [0.07, 0.3, 0.7, 0.95])
+def test_free_similarity_has_no_band_until_it_is_calibrated(value: float) -> None:
+    """A correct short answer is not similar to its question: "Gift card valid?", "Three years." is 0.07."""
+    score = replace(RAW, value=value, embedder="local:all-MiniLM-L6-v2-int8")
+    own = calibration("local:all-MiniLM-L6-v2-int8", topic_floor=0.6)
+
+    found = apply_calibration(score, {})
+
+    assert (found.label, found.is_low, found.details) == ("uncalibrated", False, {"kept": 1})
+    assert apply_calibration(score, {(own.embedder, NAME): own}).label == band_of(own.rescale(value))
 
 
 @given(st.floats(-1, 1), st.none() | st.floats(0, 1))

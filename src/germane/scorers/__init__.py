@@ -21,6 +21,7 @@ from germane.scorers.calibration import (
     calibration_of,
     distinct_exchanges,
     is_current_calibration,
+    label_calibration_of,
     measure_cosine_pairs,
 )
 from germane.scorers.factory.dry_run import EXTRA_OUTPUT_TOKENS, OUTPUT_TOKEN_FACTOR, build_dry_run_scorer
@@ -105,6 +106,7 @@ __all__ = [
     "is_local_installed",
     "is_rejected",
     "is_retryable",
+    "label_calibration_of",
     "lacks_input",
     "measure_cosine_pairs",
     "normalize_for_comparison",

@@ -210,6 +210,11 @@ DEFAULT_CALIBRATIONS: Final = _default_calibrations()
 """Shipped calibrations by embedder and scorer. Measured calibrations take precedence."""
 
 
+WEAK_EVIDENCE: Final = frozenset({("local:all-MiniLM-L6-v2-int8", "question_answer_similarity")})
+"""Embedders and scorers whose scores have no band before they are calibrated with the user's own texts: a correct short
+answer, such as "Three years.", is not similar to its question."""
+
+
 async def _embed_all(embedder: Embedder, texts: Sequence[str | None]) -> Vectors:
     shown = [truncate_utf8(strip_control_characters(text or ""), MAX_EMBEDDED_BYTES) for text in texts]
     batches = [shown[start : start + _TEXTS_PER_REQUEST] for start in range(0, len(shown), _TEXTS_PER_REQUEST)]
@@ -272,6 +277,13 @@ def calibration_of(calibrations: Calibrations, embedder: str | None, scorer: str
     return measured if measured and is_current_calibration(measured) else DEFAULT_CALIBRATIONS.get(key)
 
 
+def label_calibration_of(calibrations: Calibrations, embedder: str | None, scorer: str) -> Calibration | None:
+    """Return the calibration for labels: :func:`calibration_of`, except a shipped one of :data:`WEAK_EVIDENCE`."""
+    calibration = calibration_of(calibrations, embedder, scorer)
+    is_weak = calibration is not None and calibration.is_default and (embedder, scorer) in WEAK_EVIDENCE
+    return None if is_weak else calibration
+
+
 def is_current_calibration(calibration: Calibration) -> bool:
     """Return whether a calibration was measured in the same way as in this version of germane."""
     return calibration.fingerprint == measurement_fingerprint(calibration.embedder, calibration.scorer)
@@ -289,7 +301,7 @@ def apply_calibration(score: Score, calibrations: Calibrations) -> Score:
     calibrated = _calibrated_value(score, calibrations)
     if calibrated is not None:
         details["calibrated"] = calibrated
-    if calibration := calibration_of(calibrations, score.embedder, score.scorer):
+    if calibration := label_calibration_of(calibrations, score.embedder, score.scorer):
         details["low_below"] = calibration.cosine_of(LOW_SCORE)
     if score.label is not None and score.label not in GRADES:
         return replace(score, details=details)
@@ -306,7 +318,7 @@ def _calibrated_value(score: Score, calibrations: Calibrations) -> float | None:
         return 0.0
     similarity = score.details.get("cosine" if score.scorer == "guarded_relevancy" else "answer_similarity")
     rating = score.details.get("direct")
-    calibration = calibration_of(calibrations, score.embedder, score.scorer)
+    calibration = label_calibration_of(calibrations, score.embedder, score.scorer)
     of_answers = calibration_of(calibrations, score.embedder, "question_answer_similarity")
     if isinstance(rating, float):
         on_topic = of_answers.topic_share(similarity) if of_answers and isinstance(similarity, float) else 1.0

@@ -83,7 +83,7 @@ def check_scorers(settings: Settings, *, offline: bool) -> Iterator[Finding]:
 def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Finding]:
     """Check that cosine scorers are calibrated for their embedder. Database errors are reported elsewhere."""
     from germane.score import COSINE_SCORERS
-    from germane.scorers import MIN_CALIBRATION_EXCHANGES, calibration_of
+    from germane.scorers import MIN_CALIBRATION_EXCHANGES, label_calibration_of
     from germane.storage import TrackingStore
 
     embedders = {scorer.name: getattr(scorer, "embedder", None) for scorer in scorer_set.scorers}
@@ -105,7 +105,7 @@ def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Fi
         finally:
             store.close()
     for name, model in models.items():
-        if calibration := calibration_of(calibrations, model, name):
+        if calibration := label_calibration_of(calibrations, model, name):
             yield Finding(f"labels for {name}", "ok", str(calibration))
         else:
             effect = "labels depend only on the judge's rating" if name in rated else "scores have no label"
