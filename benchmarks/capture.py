@@ -53,7 +53,7 @@ MIN_SHARE = 0.7
 """Minimum share of Core's rate."""
 BATCH = 500
 MAX_GROWTH = 1.05
-"""Maximum ratio of the process's memory after all exchanges to that after a tenth of them."""
+"""Maximum ratio of the process's memory after all exchanges to its memory after a tenth of the exchanges."""
 RATES = (10_000, 100_000, 1_000_000)
 """Exchanges per minute."""
 LIMIT = 6_000

@@ -257,7 +257,7 @@ def _parts(title: str, found: Found) -> list[Figure]:
         Figure(f"{title}: scores a day", float(np.mean(found.scores)), set(found.scores) == {CALLS}, CALLS, "always"),
         Figure(f"{title}: scores with constant probability", size, size >= least, 210, f">= {least:.0f}"),
         Figure(
-            f"{title}: bias of these within a route", bias, abs(bias) < MOST_PART_BIAS, 0.0, f"within {MOST_PART_BIAS}"
+            f"{title}: their bias within a route", bias, abs(bias) < MOST_PART_BIAS, 0.0, f"within {MOST_PART_BIAS}"
         ),
     ]
 

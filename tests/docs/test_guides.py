@@ -50,8 +50,8 @@ def settings_of(block: Block, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return load_settings()
 
 
-def test_the_guide_shows_each_server_once(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each server is shown with its URL."""
+def test_the_judge_guide_shows_each_server(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each server's judge has a settings block."""
     judges = [settings_of(block, bare, monkeypatch).judge for block in blocks("judge.md", "toml")]
 
     assert [judge for judge in ADDRESSES if judge not in judges] == []
