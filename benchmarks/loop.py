@@ -132,7 +132,7 @@ def judge() -> Iterator[str]:
 def main() -> int:
     """Print a table with one line per variant; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
-    parser.add_argument("--seconds", type=float, default=300, help="duration of each variant; default: 300")
+    parser.add_argument("--seconds", type=float, default=300, help="seconds per variant; default: 300")
     parser.add_argument("--postgresql", metavar="URL", help="an empty database to measure as well")
     parser.add_argument("--variant", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()

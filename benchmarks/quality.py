@@ -215,8 +215,7 @@ async def with_minilm(options: argparse.Namespace, every: Sequence[Row]) -> None
 
 
 def main(given: Sequence[str] | None = None, embedder: Embedder | None = None) -> int:
-    """Run the measurement, by default with the embedded MiniLM. Return 0 even if there are no rows or there is no
-    model."""
+    """Run the measurement, by default with the embedded MiniLM. Return 0 even without rows or a model."""
     options = arguments(given)
     every = read(options.folder) if options.folder.is_dir() else []
     if not every:

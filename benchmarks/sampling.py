@@ -66,7 +66,7 @@ class Day:
 
 
 def day_of(random: np.random.Generator, rho: float) -> Day:
-    """Return a day of bimodal scores: exact zeros, and scores around the mean of their route."""
+    """Return a day of bimodal scores: exact zeros, and scores around their route's mean."""
     shares = 1 / np.arange(1, ROUTES + 1) ** 1.2
     shares /= shares.sum()
     means, zeros = random.uniform(0.68, 0.9, ROUTES), random.uniform(0.02, 0.2, ROUTES)

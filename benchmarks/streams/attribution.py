@@ -51,7 +51,7 @@ ATTRIBUTED = (
 
 @dataclass(frozen=True, slots=True)
 class AttributionRow:
-    """Number of a family's services by what the first alert names."""
+    """Numbers of services in a family, by what the first alert names."""
 
     family: str
     services: int

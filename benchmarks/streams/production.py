@@ -91,7 +91,7 @@ def limited(random: np.random.Generator, made: Service) -> tuple[Baseline, Strea
 
 
 def sampled(random: np.random.Generator, stream: Stream, baseline: Baseline, since: float) -> Stream:
-    """Return the scores since an hour that a detector with this baseline processes."""
+    """Return the scores after hour ``since`` that a detector with this baseline processes."""
     after = np.flatnonzero(stream.hours >= since)
     names = np.array(stream.names, dtype=object)[stream.routes[after]].tolist()
     draws = random.random(len(after)) / baseline.sampling_rate
