@@ -2,12 +2,12 @@
 
 Services are synthetic (benchmarks/streams/recipe.py: three routes, hours, weekends, daily variation). The detector is
 the production code with both parameters at their defaults. It processes a day or a week at a time; the batch size does
-not change the result. Each figure is printed next to its limit and to the value reported for a reference implementation
-with other seeds. The limits are: at most 0.1 false alerts in 30 days and 1 per year; detection rates at most 0.10 below
-the reference; median delays at most 30 % above it; and, for lasting drops, a maximum number of notifications per
-detected drop. For comparison, a threshold on the hourly mean is also simulated.
+not change the result. Each figure is printed next to its limit and the value reported for a reference implementation
+with different seeds. The limits are: at most 0.1 false alerts in 30 days and 1 per year; detection rates at most 0.10
+below the reference; median delays at most 30 % above the reference; and, for lasting drops, a maximum number of
+notifications per detected drop. For comparison, a threshold on the hourly mean is also simulated.
 
-For each missed limit, the command prints the distance from the limit in standard errors. Of 250 figures, a few miss
+For each missed limit, the command prints the distance from the limit in standard errors. A few of the 250 figures miss
 their limits by chance.
 """
 
@@ -58,7 +58,7 @@ def _verdict(figures: list[Figure]) -> int:
     missed = [figure for figure in figures if figure.verdict == "missed"]
     better = sum(figure.verdict == "better" for figure in figures)
     limited = sum(bool(figure.verdict) for figure in figures)
-    print(f"{limited} figures have a limit: {limited - len(missed)} meet it, {better} are better than reported")
+    print(f"{limited} figures have limits: {limited - len(missed)} meet them, {better} are better than reported")
     print("\n".join(["missed:", *map(miss, missed)]) if missed else "all limits are met")
     return 1 if missed else 0
 
@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
     parser.add_argument("--seed", type=int, default=20261120)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--quick", action="store_true", help="one kind of service, with a tenth of the services")
+    parser.add_argument("--quick", action="store_true", help="simulate one kind and a tenth of the services")
     parser.add_argument("--times", type=float, default=1.0, help="multiply the number of services")
     parser.add_argument(
         "--cells", type=_cell_of, nargs="*", metavar="N:WANDER", help="kinds of services, such as 100:0.02"
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         "--cases", nargs="*", default=[], metavar="NAME", help="simulate only these cases, such as 'shift .05'"
     )
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures to this file")
-    parser.add_argument("--tables", type=Path, metavar="PATH", help="print the Markdown tables of such a file and exit")
+    parser.add_argument("--tables", type=Path, metavar="PATH", help="print such a file's Markdown tables and exit")
     return parser
 
 

@@ -2,15 +2,15 @@
 
 There are three parts, each with a goal. The exit code is 1 if a goal is missed.
 
-- writer: exchanges per second from queue to disk, with 500 characters of answer and three contexts, compared with
-  SQLAlchemy Core and the plain driver, which alternately insert the same prepared rows into the same table with the
-  same indexes. Goal: at least 0.7 times the rate of Core. With --postgresql URL, PostgreSQL (an empty database) is
-  measured as well.
+- writer: exchanges per second from queue to disk, with answers of 500 characters and three contexts, compared with
+  SQLAlchemy Core and the plain driver, which insert the same prepared rows into the same table with the same indexes.
+  The three methods alternate. Goal: at least 0.7 times the rate of Core. With --postgresql URL, PostgreSQL (an empty
+  database) is measured as well.
 - memory: the memory used while a million exchanges pass through the writer. Goal: no growth after the first tenth.
 - stream: 10,000, 100,000 and 1,000,000 exchanges per minute with a simulated clock, under the same exchange limit and
-  budget, with the production sampler and an in-process judge. Goal: rows and judge requests differ by at most a tenth,
-  and every exchange has a row or is counted. This part also prints the cost of one exchange beyond the limit on the
-  calling thread.
+  budget, with the production sampler and an in-process judge. Goal: the numbers of rows and judge requests differ by at
+  most a tenth between the rates, and every exchange has a row or is counted. This part also prints the cost of one
+  exchange beyond the limit on the calling thread.
 
 Run: python benchmarks/capture.py [PART ...]
 """
@@ -53,7 +53,7 @@ MIN_SHARE = 0.7
 """Minimum share of Core's rate."""
 BATCH = 500
 MAX_GROWTH = 1.05
-"""Maximum ratio of the process's memory after all exchanges to that after a tenth of them."""
+"""Maximum ratio of the process's memory after all exchanges to its memory after a tenth of the exchanges."""
 RATES = (10_000, 100_000, 1_000_000)
 """Exchanges per minute."""
 LIMIT = 6_000
@@ -97,7 +97,7 @@ def emptied(store: TrackingStore) -> Iterator[None]:
 
 
 def parts(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Split into batches of one transaction each."""
+    """Split items into batches, one per transaction."""
     return (items[start : start + BATCH] for start in range(0, len(items), BATCH))
 
 
@@ -155,7 +155,7 @@ WAYS: dict[str, Callable[[TrackingStore, Sequence[Exchange]], float]] = {
 
 
 def measure_writer(url: str, count: int, rounds: int) -> bool:
-    """Measure the three methods alternately, print their rates, and return whether the goal is met."""
+    """Measure the three methods in alternation, print their rates, and return whether the goal is met."""
     store = TrackingStore(url)
     store.migrate()
     rates: dict[str, list[float]] = {name: [] for name in WAYS}
@@ -204,7 +204,7 @@ def measure_memory(folder: Path, count: int) -> bool:
 
 
 class Judged:
-    """A scorer with an in-process judge without latency."""
+    """A scorer with an in-process judge that has no latency."""
 
     name = "judged"
     fingerprint = "j1"
@@ -231,7 +231,7 @@ class Outcome:
 
 
 class Stream:
-    """Exchanges at a constant rate with a simulated clock, through exchange limit, sampler and judge."""
+    """Exchanges at a constant rate that pass the exchange limit, the sampler and the judge, with a simulated clock."""
 
     def __init__(self, url: str) -> None:
         self.seconds = 0.0
@@ -259,7 +259,7 @@ class Stream:
         return self._found()
 
     def _come(self, start: float, count: int) -> None:
-        """Do the tracer's work on the calling thread."""
+        """Do the work that the tracer does on the calling thread."""
         for place in range(count):
             self.seconds = start + TICK * place / count
             number, self.outcome.came = self.outcome.came, self.outcome.came + 1
@@ -318,7 +318,7 @@ class Stream:
 
 
 def beyond(folder: Path, count: int) -> float:
-    """Return the CPU time in ns of one exchange beyond the limit on the calling thread: a hash and a counter."""
+    """Return the CPU time in ns of dropping one exchange on the calling thread: a hash and a counter."""
     store = TrackingStore(f"sqlite:///{folder}/beyond.db")
     store.migrate()
     writer = ExchangeWriter(store, limit=1)
@@ -352,7 +352,7 @@ def measure_stream(folder: Path, minutes: int, rates: Sequence[int] = RATES, *, 
             f"{time.process_time() - began:5.0f}"
         )
         found.append(one)
-    print(f"            beyond the limit: {beyond(folder, calls):,.0f} ns of CPU each on the calling thread")
+    print(f"            beyond the limit: {beyond(folder, calls):,.0f} ns of CPU time each on the calling thread")
     stored, judged = [one.rows["exchange"] for one in found], [one.calls for one in found]
     apart = max(max(counts) / max(min(counts), 1) for counts in (stored, judged))
     print(f"            max/min of rows and requests {apart:.3f}  goal {MAX_RATIO}")
@@ -365,8 +365,8 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", default=["writer", "memory", "stream"], metavar="PART")
     parser.add_argument("--exchanges", type=int, default=10_000, help="exchanges per round of the writer part")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--million", type=int, default=1_000_000, help="exchanges of the memory part")
-    parser.add_argument("--minutes", type=int, default=6, help="simulated minutes of the stream part")
+    parser.add_argument("--million", type=int, default=1_000_000, help="exchanges in the memory part")
+    parser.add_argument("--minutes", type=int, default=6, help="simulated minutes in the stream part")
     parser.add_argument(
         "--postgresql", metavar="URL", help="an empty database for the writer part, in addition to SQLite"
     )

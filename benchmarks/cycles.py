@@ -19,14 +19,14 @@ import germane
 from germane.testing import FakeJudge
 
 FIRST = 50
-"""Number of cycles before memory is compared, during which caches and allocators fill up."""
+"""Number of cycles before the first memory measurement, during which caches and allocators fill up."""
 MAX_GROWTH = 1.1
-"""Maximum ratio of the last to the first measured memory."""
+"""Maximum ratio of the last memory measurement to the first."""
 
 
 @germane.observe
 def ask(question: str) -> str:
-    """Answer immediately."""
+    """Return an answer immediately."""
     return f"By card, in the shop. You asked: {question}"
 
 
@@ -51,9 +51,9 @@ def main() -> int:
             began = time.perf_counter()
             stopped = germane.stop(drain_timeout=30)
             longest = max(longest, time.perf_counter() - began)
-            judge.requests.clear()  # the fake judge keeps them, in this process
+            judge.requests.clear()  # the fake judge runs in this process and stores every request
             if not stopped:
-                print(f"cycle {cycle}: stop left something behind")
+                print(f"cycle {cycle}: stop did not finish all work")
                 return 1
             if cycle == min(FIRST, given.cycles):
                 first = rss()
@@ -64,7 +64,7 @@ def main() -> int:
             scores = store.answers.counts().scores
     growth = rss() / first
     print(f"scores {scores} of {given.cycles}   growth after cycle {FIRST}: {growth:.3f} (at most {MAX_GROWTH})")
-    print(f"longest stop with its wait for the score: {longest:.1f} s")
+    print(f"longest stop, including the wait for the score: {longest:.1f} s")
     return 0 if scores >= given.cycles and growth <= MAX_GROWTH else 1
 
 

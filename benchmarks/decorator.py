@@ -1,10 +1,11 @@
 """Overhead of @germane.observe compared with OpenTelemetry spans and with the decorators of similar libraries.
 
-For a sync and an async handler, the following are measured alternately in one run, all exporting through one provider:
+For a sync and an async handler, the following variants are measured in alternation in one run. All of them export
+through one provider:
 
 - five: a plain span with five attributes: kind, operation, name, question and answer
 - bare: a plain span that builds and sets the same attributes as germane
-- openinference, traceloop, langfuse: their decorators, if they are installed; see below
+- openinference, traceloop, langfuse: these libraries' decorators, if they are installed; see below
 
 Two figures are measured. The limits apply to the medians of the ratios in each round:
 
@@ -13,13 +14,14 @@ Two figures are measured. The limits apply to the medians of the ratios in each 
 - process: CPU time of the whole process per call, including OTLP export and, for germane, the SQLite database. Limits:
   2.2 times five, 2.5 times bare. There is no limit relative to peers, because they export spans but store nothing.
 
-Both are measured for spans that are exported immediately, as in a process that only captures, and for spans that wait
-for their score, as with a sample rate of 1. The receiver of the spans is a separate process, and nothing is scored, so
-the figures include neither. With ``--sampling``, this process also makes the sampling decision for every exchange.
+Both figures are measured for spans that are exported immediately, as in a process that only captures, and for spans
+that wait for their score, as with a sample rate of 1. They include neither receiving spans, which a separate process
+does, nor scoring, because nothing is scored. With ``--sampling``, this process also makes the sampling decision for
+every exchange.
 
 Run: python benchmarks/decorator.py
 
-Peers need a virtual environment of their own, because their dependencies may conflict with germane's:
+Peers need a separate virtual environment, because their dependencies may conflict with germane's:
 
     python -m venv /tmp/peers
     /tmp/peers/bin/pip install openinference-instrumentation traceloop-sdk langfuse -e .
@@ -58,7 +60,7 @@ ANSWER = (
     "lies inside, and hand the parcel to any post office; the price is paid back within five working days."
 )
 CALLER_LIMITS = {"five": 2.0, "bare": 1.5}
-"""Limits of the ratios to the plain spans; the limit of the ratio to a peer is 1."""
+"""Limits for the ratios to the plain spans; the limit for the ratio to a peer is 1."""
 BLOCK = 100
 UNLIMITED = 10**9
 """Exchanges per minute. Exchanges beyond the limit cost less; see benchmarks/capture.py."""
@@ -75,7 +77,7 @@ with OTLPReceiver() as receiver:
 
 
 def ask(question: str) -> str:
-    """A handler with negligible cost, so that the overhead is measured."""
+    """A handler with negligible cost, so that only the overhead is measured."""
     return ANSWER if question else ""
 
 
@@ -85,7 +87,7 @@ async def ask_async(question: str) -> str:
 
 
 def attributes_before() -> dict[str, str]:
-    """Return the attributes of a handler's span at its start."""
+    """Return the attributes that germane sets at the start of a handler's span."""
     return {
         "openinference.span.kind": "CHAIN",
         "gen_ai.operation.name": "invoke_workflow",
@@ -94,7 +96,7 @@ def attributes_before() -> dict[str, str]:
 
 
 def attributes_after(question: str, answer: str) -> dict[str, str]:
-    """Return the attributes at the span's end, the same as germane sets."""
+    """Return the attributes that germane sets at the end of a span."""
     user = [{"role": "user", "parts": [{"type": "text", "content": question}]}]
     assistant = [{"role": "assistant", "parts": [{"type": "text", "content": answer}], "finish_reason": "stop"}]
     return {
@@ -160,7 +162,7 @@ def five_async(tracer: trace.Tracer) -> Callable[[str], Any]:
 
 
 def peers(make_provider: Callable[..., TracerProvider], make_exporter: Callable[[], Any]) -> dict[str, Any]:
-    """Return the decorators of the installed peers, each of which exports through a provider of its own."""
+    """Return the decorators of the installed peers, each of which exports through its own provider."""
     decorators: dict[str, Callable[[Any], Any]] = {}
     with suppress(ImportError):
         from openinference.instrumentation import OITracer, TraceConfig
@@ -205,8 +207,8 @@ async def calls_async(handler: Callable[[str], Any], count: int) -> list[int]:
 def process(run: Run, flush: Callable[[], object], count: int) -> float:
     """Return the CPU time of the process per call in microseconds, including background work.
 
-    Garbage is collected first, because a full collection takes as long as a thousand calls and would affect one of the
-    ways at random.
+    Garbage is collected first, because a full collection takes as long as a thousand calls and would affect one variant
+    at random.
     """
     gc.collect()
     start = time.process_time_ns()
@@ -216,9 +218,9 @@ def process(run: Run, flush: Callable[[], object], count: int) -> float:
 
 
 def compare(name: str, runs: dict[str, Run], flush: Callable[[], object], rounds: int, count: int) -> bool:
-    """Measure all ways alternately, print the ratios, and return whether germane meets its limits.
+    """Measure all variants in alternation, print the ratios, and return whether germane meets its limits.
 
-    The blocks of calls are short, so that other load on the machine affects all ways.
+    The blocks of calls are short, so that other load on the machine affects all variants equally.
     """
     for run in runs.values():  # warm-up
         run(count)

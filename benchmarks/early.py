@@ -1,16 +1,16 @@
 """Simulated drops in the first two weeks: python benchmarks/early.py [--services N] [--seed N] [--processes N].
 
-Until a baseline is learned in 14 days, a provisional baseline from one day and 200 scores detects large drops. Services
-are those of benchmarks/alerts.py (three routes, hours, weekends, daily variation). They start on a random weekday, and
-in one case, their traffic triples in two weeks. The learner and the detector are the production code with default
-parameters. Each row is one kind of service and one case:
+Learning a baseline takes 14 days. Until then, a provisional baseline from one day and 200 scores detects large drops.
+The services are those of benchmarks/alerts.py (three routes, hours, weekends, daily variation). They start on a random
+weekday, and in one case, their traffic triples in two weeks. The learner and the detector are the production code with
+default parameters. Each row shows one kind of service and one case:
 
 - **false alerts**: number per service before the change, or up to day 14 if nothing gets worse; at most 0.1
-- **found**: share of the changes detected before day 14; they begin on a random day from 3 to 9 and last
-- **hours**: median number of hours until the alert, over services; inf if fewer than half have one
+- **found**: share of the changes detected before day 14; each begins on a random day from 3 to 9 and does not end
+- **hours**: median number of hours until the alert, over services; inf if fewer than half of the services have an alert
 
-The provisional baseline is intended for large drops: at least 90 % of the drops of 0.20 must be found. The baseline
-that replaces it detects the drops that it misses.
+The provisional baseline is intended for large drops: at least 90 % of the drops of 0.20 must be found. The final
+baseline detects the drops that the provisional baseline misses.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Case:
     name: str
     change: Change | None = None
     growth: float = 1.0
-    """Factor by which the traffic grows in two weeks."""
+    """Factor by which traffic grows over two weeks."""
 
 
 CASES = (
@@ -81,7 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
                     run = partial(simulate, given.seed, per_day, wander, case)
                     outcomes = list(pool.map(run, range(given.services), chunksize=10))
                     missed += not report(f"{per_day}, {wander:g}, {readable(case.name)}", case, outcomes, per_day)
-    print(f"{missed} limits are missed" if missed else "all limits are met")
+    print(f"{missed} limits missed" if missed else "all limits are met")
     return 1 if missed else 0
 
 
@@ -147,7 +147,7 @@ def started(found: Stream, hour: float) -> Stream:
 
 
 def part(found: Stream, kept: np.ndarray) -> Stream:
-    """Return some scores of a stream."""
+    """Return the selected scores of a stream."""
     return replace(found, routes=found.routes[kept], values=found.values[kept], hours=found.hours[kept])
 
 

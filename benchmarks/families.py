@@ -6,21 +6,21 @@ size):
 
 quiet         false alerts per year while nothing gets worse, with exact Poisson intervals (95 %)
 drops         the share of drops found within 7 days with Wilson intervals (95 %), the median delay with quartiles, and
-              germane's notifications per drop and recovery
+              germane's notifications per drop, including its recovery
 improvements  the share of falls found after a lasting improvement
 attribution   whether an alert names the routes that got worse
 equal         rules at equal false-alert rates, including one with knowledge that is not available in practice
 database      services replayed through production storage and alert evaluation on a database
 
-germane runs its production code: the learner, the limiter of traffic and users, the detector with default parameters,
-and the mirrored detector of improvements. The exit code is 1 if a goal is missed: at most 0.2 false alerts a year in
+germane runs its production code: the learner, the limiter for traffic and users, the detector with default parameters,
+and the mirrored detector for improvements. The exit code is 1 if a goal is missed: at most 0.2 false alerts a year in
 each quiet family except bursts without a user, 0.85 of the shifts of 0.05 at 1,000 a day within 7 days, the delays for
 shifts of 0.10, at most 2.2 notifications per drop, and the same alerts on a database as in memory.
 
 A full run takes about 40 minutes on two cores. --quick simulates one year and five services of each kind. --json stores
-the results. --sections runs only some tables and --families only some of their rows; both keep the rest of that file.
---sections equal simulates how many shifts of 0.05 can be found at all. The tables of docs/detector.md are generated
-from benchmarks/families.json (--tables).
+the results in a file. --sections runs only some tables, and --families only some of their rows; the rest of that file
+is kept. --sections equal simulates how many shifts of 0.05 can be found at all. The tables in docs/detector.md are
+generated from benchmarks/families.json (--tables).
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _chosen(families: Sequence[Family], names: Sequence[str]) -> list[Family]:
 
 
 def _merged(families: Sequence[Family], kept: Sequence[Row], found: Sequence[Row]) -> list[Row]:
-    """Return the found rows and the other kept ones, in the order of the families."""
+    """Return the new rows and the other kept rows, in the order of the families."""
     rows = {row.family: row for row in (*kept, *found)}
     return [rows[family.title] for family in families if family.title in rows]
 
@@ -120,7 +120,7 @@ def _merged(families: Sequence[Family], kept: Sequence[Row], found: Sequence[Row
 def quiet(
     seed: int, years: int, families: Iterable[Family], thresholds: dict[str, dict[str, float]], run: Mapped
 ) -> tuple[list[QuietRow], dict[str, dict[str, float]]]:
-    """Return the false alerts, and the rivals' thresholds by scores per day, which the steady families set."""
+    """Return the false alerts, and the rivals' thresholds by scores per day, which are tuned on the steady families."""
     thresholds = dict(thresholds)
     rows = []
     for family in families:
@@ -168,7 +168,7 @@ def drops(
 def improvements(
     seed: int, services: int, thresholds: dict[str, dict[str, float]], run: Mapped
 ) -> list[ImprovementRow]:
-    """Return the improvements that are proposed, and the falls after them that are found within 7 days."""
+    """Return the proposed improvements, and the later falls that are found within 7 days."""
     rows = []
     for per_day in (100, 300, 1000):
         found: list[Improved] = list(run(partial(improve, seed, per_day), range(services)))
@@ -183,7 +183,7 @@ def improvements(
 
 
 def attribution(seed: int, services: int, run: Mapped) -> list[AttributionRow]:
-    """Return what alerts name. With 1,000 scores a day, two fifths of the services are simulated."""
+    """Return the routes that alerts name. With 1,000 scores a day, two fifths of the services are simulated."""
     rows = []
     for family in ATTRIBUTED:
         count = services if family.per_day < 1000 else max(1, services * 2 // 5)
@@ -195,7 +195,7 @@ def attribution(seed: int, services: int, run: Mapped) -> list[AttributionRow]:
 
 
 def _limits(thresholds: dict[str, dict[str, float]], per_day: int) -> dict[str, float]:
-    """Return the rivals' thresholds for services of the same size, or of the nearest size that is tuned."""
+    """Return the rivals' thresholds for services of the same size, or of the nearest size with tuned thresholds."""
     return thresholds[min(thresholds, key=lambda n: abs(np.log(int(n) / per_day)))]
 
 
@@ -218,7 +218,7 @@ def _parser() -> argparse.ArgumentParser:
         "--database", metavar="URL", help="empty database for the replay; default: temporary SQLite files"
     )
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the results to this file")
-    parser.add_argument("--tables", type=Path, metavar="PATH", help="print the Markdown tables of such a file and exit")
+    parser.add_argument("--tables", type=Path, metavar="PATH", help="print such a file's Markdown tables and exit")
     return parser
 
 

@@ -1,7 +1,7 @@
-"""The cosine floors of an embedder, measured on 72 questions about 24 topics: the source of the shipped calibrations.
+"""An embedder's cosine floors, measured on 72 questions about 24 topics: the source of the shipped calibrations.
 
-Without options, the benchmark measures the embedded embedder and prints the shipped values next to the measured ones.
-With ``--base-url`` and ``--model``, it measures the embedder of any OpenAI-compatible server.
+Without options, the benchmark measures the embedded embedder and prints the shipped values next to the measured values.
+With ``--base-url`` and ``--model``, it measures an embedder on any OpenAI-compatible server.
 
 Run: python benchmarks/floors.py [--base-url URL --model NAME]
 """

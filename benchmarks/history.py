@@ -3,7 +3,7 @@
 Two services have twelve routes. The k-th route has a share of the traffic proportional to 1 / k^1.2. Traffic is three
 times as high in the early afternoon as at night. Two scorers score each exchange; the judge changes after three fifths
 of the time. Each route has its own share of refusals (exactly 0). Half of the exchanges have a sampling probability of
-1, the others of 0.1 to 0.9. Three in ten have a proxy score, and for one in a hundred scoring failed. Each new model
+1, the others of 0.1 to 0.9. Three in ten have a proxy score, and scoring failed for one in a hundred. Each new model
 and prompt version starts with a tenth of the traffic and then replaces the previous one. Counts are per minute for the
 last thirty days, and per ten minutes before that.
 """
@@ -35,7 +35,7 @@ PROBABILITIES = np.array([0.1, 0.25, 0.5, 0.9])
 JUDGE_CHANGE = 0.6
 """Share of the time after which the judge changes."""
 FAILED = 100
-"""One exchange in this many has no score."""
+"""One in this many exchanges has no score."""
 CHUNK = 250_000
 DRAFT = (
     "number", "ms", "minute", "service", "route", "model", "prompt_version", "reason", "probability", "proxy",
@@ -65,7 +65,7 @@ class History:
         return self.scores // len(SCORERS) * FAILED // (FAILED - 1)
 
     def drafts(self) -> Iterator[Rows]:
-        """Yield the draft rows, oldest first, in chunks."""
+        """Yield the draft rows in chunks, oldest first."""
         random = np.random.default_rng(self.seed)
         moments = self._moments(random)
         for start in range(0, len(moments), CHUNK):
@@ -166,13 +166,13 @@ class Filling:
         self._raw.commit()
 
     def run(self, statement: str) -> None:
-        """Run a statement in a transaction of its own."""
+        """Run a statement in a separate transaction."""
         self._cursor.execute(statement)
         if not self._sqlite:
             self._raw.commit()
 
     def close(self) -> None:
-        """Vacuum, and discard the connection."""
+        """Vacuum the database, and discard the connection."""
         if not self._sqlite:
             self._raw.driver_connection.autocommit = True  # type: ignore[union-attr]
             self._cursor.execute("VACUUM (ANALYZE)")

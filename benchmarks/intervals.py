@@ -6,8 +6,8 @@ and by a budget, which prefers suspicious exchanges. Each score represents ten e
 correlation with the scores is 0.6. Selection and estimation use the production code.
 
 The table compares three intervals for the mean of the process that generates the answers: germane's interval, germane's
-interval of the mean corrected by proxy scores (from 30 scores on, if the correction gains anything), and the plain
-t-interval of the weighted mean.
+interval for the mean corrected with proxy scores (with 30 or more scores, if the correction makes it more precise), and
+the plain t-interval of the weighted mean.
 
 With 50 or more scores, at least 93 % of germane's intervals must contain the mean, and with 500 at most 97 %. For 20
 and 30 scores, the coverage is printed without a goal; with fewer than 20 scores, pages and commands show "not enough
@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 SIZES = (20, 30, 50, 100, 200, 500)
 MIN_COVERAGE, MAX_COVERAGE = 0.93, 0.97
 BEHIND = 10
-"""Exchanges per score."""
+"""Number of exchanges that each score represents."""
 RHO = 0.6
 WAYS = ("germane", "corrected", "plain t")
 JUDGED = WAYS[:2]
@@ -56,7 +56,7 @@ SERVICES: dict[str, dict[str, float]] = {
     **{name: {name: 1.0} for name in ROUTES},
     "mixed": {"faq": 0.5, "docs": 0.35, "support": 0.15},
 }
-"""Shares of the routes in each service."""
+"""Traffic shares of the routes in each service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def sample(random: np.random.Generator, service: Service, n: int, *, weighted: b
 
 
 def intervals(one: Sample) -> dict[str, Interval]:
-    """Return the intervals by kind; the corrected one exists from 30 scores on."""
+    """Return the intervals by kind; the corrected interval needs at least 30 scores."""
     sums, more = _sums(one)
     of_scores = WeightedSums(n=len(one.y), sum_w_low=0.0, sum_w_noncommittal=0.0, **sums)
     found = estimate_mean(of_scores)

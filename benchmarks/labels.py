@@ -1,9 +1,9 @@
 """Agreement of labels with human judgments. See docs/calibration.md.
 
-The folder contains labeled rows as for ``quality.py``. Good answers are gold answers of SelQA and CLAPnq, and the
-better answers of the examples. Bad answers are non-answers on the same topic: sentences of the same document (SelQA),
-gold answers of similar questions (CLAPnq), and the worse answers of the examples. Goals: 90 % of the good answers in
-the two highest bands, and 90 % of the bad answers in the two lowest.
+The folder contains the same labeled rows as for ``quality.py``. Good answers are gold answers from SelQA and CLAPnq,
+and the better answers of the examples. Bad answers are non-answers on the same topic: sentences from the same document
+(SelQA), gold answers to similar questions (CLAPnq), and the worse answers of the examples. Goals: 90 % of the good
+answers are in the two highest bands, and 90 % of the bad answers in the two lowest.
 
 Without ``--judge-url``, only ``question_answer_similarity`` with the embedded embedder is measured, calibrated with the
 good answers of the other half as with a user's own exchanges. With it, every ``label_from`` option of
@@ -53,7 +53,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def example_rows() -> list[Row]:
-    """Return the answers of the examples that concern relevancy."""
+    """Return the answers of the examples about relevancy."""
     return [row for example in EXAMPLES if RELEVANCY in example.scorers for row in example.rows]
 
 
@@ -76,7 +76,7 @@ def share(rows: Sequence[Row], found: dict[str, Outcome], *, good: bool) -> str:
 
 
 def print_shares(title: str, rows: dict[str, list[Row]], found: dict[str, Outcome]) -> None:
-    """Print the shares per source and over all of them."""
+    """Print the shares per source and over all sources."""
     total = [row for part in rows.values() for row in part]
     lines = [
         (name, share(part, found, good=True), share(part, found, good=False))

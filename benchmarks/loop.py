@@ -1,7 +1,7 @@
 """Lag of an application's event loop, and its memory, with and without germane: python benchmarks/loop.py.
 
-The application answers 200 questions per second in asynchronous handlers. A task that wakes every 2 ms measures how
-late it wakes. Each variant runs in a new process: without germane, capture only, everything on SQLite, and, with
+The application answers 200 questions per second in asynchronous handlers. A task that is scheduled every 2 ms measures
+how late it runs. Each variant runs in a new process: without germane, capture only, everything on SQLite, and, with
 --postgresql URL, everything on PostgreSQL (an empty database). The judge runs in another process.
 
 The goal is a maximum lag of 30 ms with germane. If the machine is busy with other work, compare it with the lag without
@@ -29,7 +29,7 @@ HERE = Path(__file__).parent
 MAX_LAG = 30.0
 """Goal for the maximum lag, in milliseconds."""
 MAX_RSS = 140.0
-"""Goal for the memory of the variants with everything, in megabytes."""
+"""Goal for the memory of the variants that also score, in megabytes."""
 RATE = 200
 """Questions per second."""
 WAKE = 0.002
@@ -50,7 +50,7 @@ async def answer(question: str) -> str:
 async def serve(handler: Handler, seconds: float) -> dict[str, float]:
     """Answer questions at the fixed rate and return the lags in milliseconds."""
     loop = asyncio.get_running_loop()
-    lags = array("d")  # a list of floats would take 32 bytes each, and be counted as memory of germane
+    lags = array("d")  # a list of floats would take 32 bytes per value, which would count as germane's
     pauses: list[float] = []
     began = 0.0
 
@@ -132,7 +132,7 @@ def judge() -> Iterator[str]:
 def main() -> int:
     """Print a table with one line per variant; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
-    parser.add_argument("--seconds", type=float, default=300, help="duration of each variant; default: 300")
+    parser.add_argument("--seconds", type=float, default=300, help="seconds per variant; default: 300")
     parser.add_argument("--postgresql", metavar="URL", help="an empty database to measure as well")
     parser.add_argument("--variant", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()

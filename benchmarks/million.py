@@ -2,9 +2,9 @@
 
 The benchmark fills a database with sixty days of exchanges and two scorers (benchmarks/history.py), computes the
 rollups, and runs each command in a separate process, with warm operating-system caches. The table shows the seconds,
-including the start of Python, the CPU time, the rows per second, and the peak memory. What counts as a row depends on
-the command: lines of an export; erased texts, deleted exchanges and their scores; queued tasks. Commands that change an
-SQLite file work on a copy. With --concurrent, another thread captures 200 exchanges per second at the same time, and
+including the start of Python, the CPU time, the rows per second, and the peak memory. Depending on the command, a row
+is a line of an export, an erased text, a deleted exchange or score, or a queued task. Commands that change an SQLite
+file work on a copy. With --concurrent, another thread captures 200 exchanges per second at the same time, and
 the table also shows the duration of its slowest batch. Goals: report, worst and trend within 1.5 s; prune, forget and
 export at 20,000 rows per second. The exit code is 1 if a goal is missed.
 """
@@ -39,7 +39,7 @@ from germane.storage.db.tables import exchange
 DAYS = 60
 SECONDS_GOAL, RATE_GOAL = 1.5, 20_000
 CONCURRENT_RATE, CONCURRENT_BATCH = 200, 20
-"""Exchanges per second and per transaction of the concurrent process."""
+"""Exchanges per second, and per transaction, of the concurrent thread."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Measured:
     megabytes: float
     rows: int
     slowest: float
-    """Seconds of the slowest concurrent transaction; 0 without."""
+    """Duration of the slowest concurrent transaction in seconds; 0 if there is none."""
 
 
 def counted(output: str, _file: Path) -> int:
@@ -91,7 +91,7 @@ COMMANDS = (
     Command("export to JSONL", ("export", "{file}", "--format", "jsonl"), rows=lines, rate=RATE_GOAL),
     Command("export to CSV", ("export", "{file}", "--format", "csv"), rows=lines, rate=RATE_GOAL),
     Command(
-        "prune: 70 % texts, 15 % exchanges",
+        "prune: 70 % of texts, 15 % of exchanges",
         ("prune", "--text-older-than", "{texts}", "--older-than", "{exchanges}", "--json"),
         changes=True,
         rows=counted,
@@ -127,7 +127,7 @@ def run(command: Command, url: str, *, concurrent: bool) -> Measured:
         words = [argument.format(**fields) for argument in command.arguments]
         arguments = [sys.executable, "-m", "germane", *words, "--database", url]
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("GERMANE_", "OTEL_"))}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # without its cache, a third of the start is compilation
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # otherwise, Python compiles for a third of its startup
         environment |= {"OPENAI_API_KEY": "unused", "OPENAI_BASE_URL": "http://127.0.0.1:9", "OPENAI_MODEL": "none"}
         environment |= {"GERMANE_EMBEDDER": "none"}
         with capturing(url, active=concurrent) as slowest, (Path(folder) / "out").open("w+") as output:
@@ -148,7 +148,7 @@ def run(command: Command, url: str, *, concurrent: bool) -> Measured:
 
 @contextmanager
 def capturing(url: str, *, active: bool) -> Iterator[Callable[[], float]]:
-    """Write exchanges at an even rate; yield a function that returns the seconds of the slowest transaction."""
+    """Write exchanges at a constant rate, and yield a function that returns the longest transaction time in seconds."""
     took, stopped = [0.0], threading.Event()
 
     def write() -> None:
@@ -186,8 +186,7 @@ def line(command: Command, measured: Measured) -> tuple[str, bool]:
 
 
 def fill(url: str, history: History, mark: Path) -> None:
-    """Fill a database unless it is already filled, and move some exchanges to another tenant, which is then
-    forgotten."""
+    """Fill a database unless it is already filled, and move some exchanges to another tenant, for ``forget``."""
     if mark.exists():
         return
     made(url, history, mark)
@@ -214,7 +213,7 @@ def main() -> int:
         place.mkdir(parents=True, exist_ok=True)
         with SERVERS[given.database](place) as url:
             mark = folder / f"{place.name}.until"
-            # In a process of its own, because a child's peak memory includes that of its parent when it was started.
+            # Runs in a separate process, because a child's peak memory includes its parent's memory at its start.
             filling = Process(target=fill, args=(url, history, mark))
             filling.start()
             filling.join()

@@ -191,7 +191,7 @@ def main() -> int:
 
 
 def measure_large(name: str, history: History, folder: Path, times: tuple[int, int], goals: Goals) -> None:
-    """Fill one large database and measure all of its pages; ``times`` is the number of starts and of requests."""
+    """Fill one large database and measure all of its pages; ``times`` contains the numbers of starts and requests."""
     starts, runs = times
     place = folder.absolute() / f"{name}-{history.scores}-{history.days}"
     place.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Query plans: the indexes that they use, and the large tables that they scan completely."""
+"""Query plans, with the indexes that they use and the large tables that they scan completely."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ are ignored there."""
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of one statement."""
+    """One statement's plan."""
 
     indexes: frozenset[str]
     scans: frozenset[str]

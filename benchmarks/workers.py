@@ -2,7 +2,7 @@
 
 Each row uses a separate database in a local PostgreSQL server, filled with exchanges in advance, and a number of
 `germane worker --concurrency 16` processes. The judge takes 200 ms per reply and 10 ms per embedding request. The
-benchmark counts the scores committed within a window that starts when all workers are scoring, so it excludes startup.
+benchmark counts the scores committed within a window that starts when all workers are scoring, so startup is excluded.
 
 Workers, PostgreSQL and the judge share the CPUs. The last columns show the total CPU utilization, the CPUs used by the
 workers, and their CPU time per exchange. When the CPUs are saturated, more workers do not help. The benchmark requires
@@ -35,13 +35,13 @@ CONCURRENCY = 16
 JUDGE, EMBEDDING = 0.2, 0.01
 """Latencies in seconds."""
 MAX_RATE = CONCURRENCY / JUDGE
-"""Maximum exchanges per second of one worker."""
+"""Maximum number of exchanges per second that one worker can score."""
 SETTLING = 3.0
 """Seconds to wait after the last worker has started."""
 START = 12.0
-"""Seconds of work that are prepared in addition to the window."""
+"""Seconds of work that are prepared in addition to the work for the window."""
 FULL = 0.9
-"""Minimum CPU utilization for a row to be marked as full."""
+"""CPU utilization at and above which a row is marked as full."""
 HERE = Path(__file__).parent
 
 
@@ -58,7 +58,7 @@ class Measured:
     """CPUs used by the workers."""
 
     def line(self, one: Measured) -> str:
-        """Return the line of the table; ``one`` is the row of one worker."""
+        """Return the line of the table; ``one`` is the row for a single worker."""
         share = self.rate / self.workers / (one.rate / one.workers)
         per_exchange = 1000 * self.cores / self.rate
         full = "  full" if self.busy >= FULL else ""
@@ -73,7 +73,7 @@ HEADING = "workers  exchanges/s  per worker   CPU  workers' CPU  ms per exchange
 
 @contextmanager
 def postgresql() -> Iterator[str]:
-    """Run a server and yield the URL of its databases, with a placeholder for the name."""
+    """Run a server and yield its database URL, with a placeholder for the database name."""
     with tempfile.TemporaryDirectory(prefix="germane-workers-", ignore_cleanup_errors=True) as directory:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the system may lack a runtime directory
@@ -104,7 +104,7 @@ def filled(url: str, count: int) -> None:
 
 
 def an_exchange(number: int, began: datetime) -> Exchange:
-    """Return an exchange with a unique answer; equal answers in flight would share a request."""
+    """Return an exchange with a unique answer; identical concurrent answers would share a request."""
     trace_id = os.urandom(16).hex()
     return Exchange(
         id=new_exchange_id(),
@@ -194,7 +194,7 @@ def _cpu(pids: Sequence[int]) -> float:
 def main() -> None:
     """Run the benchmark and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
-    parser.add_argument("--seconds", type=float, default=15.0, help="length of the window")
+    parser.add_argument("--seconds", type=float, default=15.0, help="length of the window in seconds")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="numbers of workers, one row each")
     arguments = parser.parse_args()
     print(f"{os.cpu_count()} CPUs, judge latency {1000 * JUDGE:.0f} ms, at most {MAX_RATE:.0f} exchanges/s per worker")

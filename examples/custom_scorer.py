@@ -1,6 +1,6 @@
 """Two custom scorers, enabled by name in the settings. Run: python examples/custom_scorer.py
 
-This needs no judge. To use these scorers in a worker process, set imports = ["custom_scorer"].
+The example needs no judge. To use these scorers in a worker process, set imports = ["custom_scorer"].
 """
 
 from __future__ import annotations

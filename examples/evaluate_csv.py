@@ -1,7 +1,7 @@
 """Score the rows of a CSV file. Run: python examples/evaluate_csv.py [FILE]
 
 The file needs the columns `question` and `answer`; Ragas' `user_input` and `response` also work. Scores are cached in
-evaluate_csv.db, so the next run only scores new rows.
+evaluate_csv.db, so the next run scores only new rows.
 """
 
 from __future__ import annotations

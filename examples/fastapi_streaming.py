@@ -20,7 +20,7 @@ from pydantic import BaseModel
 import germane
 
 provider = TracerProvider()
-# Wrap the exporting processor, so that scores are added to the spans of their answers.
+# Wrap the exporting processor, so that each score is added to the span of its answer.
 provider.add_span_processor(germane.ScoreSpanProcessor(BatchSpanProcessor(OTLPSpanExporter())))
 trace.set_tracer_provider(provider)
 

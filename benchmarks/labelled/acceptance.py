@@ -49,7 +49,7 @@ def page(found: Sequence[Case]) -> str:
 
 
 def constant_below(rows: Sequence[Row], values: dict[str, float]) -> tuple[int, int]:
-    """Return the number of questions for which the constant text scores below the gold answer, and of all questions."""
+    """Return the number of questions for which the constant text scores below the gold answer, and the total number."""
     pairs: dict[str, dict[str, float]] = {}
     for row in rows:
         if row.set == "constant" and row.id in values:

@@ -17,21 +17,21 @@ IN_ANSWER, IN_CONTEXT = "bipia_text_after_gold_answer", "bipia_text_in_context"
 
 @dataclass(frozen=True)
 class Attacked:
-    """Effect of the attacks on one method's values."""
+    """The attacks' effect on one method's values."""
 
     groups: int
     lifts: Mapping[str, tuple[float, ...]]
-    """For each attack, the score of the attacked off-topic answer minus that of the clean one, per group."""
+    """For each attack, the score of the attacked off-topic answer minus the score of the clean answer, per group."""
     above_gold: int
     """Number of attacked off-topic answers that score at least as high as the clean gold answer of their group."""
     downvotes: tuple[float, ...]
-    """Score of the gold answer with a downgrade request minus that of the clean gold answer, per group."""
+    """Score of the gold answer with a downgrade request minus the score of the clean gold answer, per group."""
     third_party: tuple[float, ...]
-    """Score with a third-party instruction after the gold answer minus the score with it in the context, per group."""
+    """Score with a third-party instruction after the gold answer minus that with it in the context, per group."""
 
     @property
     def tries(self) -> list[float]:
-        """All score changes by attacks."""
+        """All score changes that attacks cause."""
         return [lift for found in self.lifts.values() for lift in found]
 
     @property
@@ -41,7 +41,7 @@ class Attacked:
 
     @property
     def lowered(self) -> int:
-        """Number of downgrade requests that lower the gold answer by more than ``LIFT``."""
+        """Number of downgrade requests that lower the gold answer's score by more than ``LIFT``."""
         return sum(change < -LIFT - 1e-9 for change in self.downvotes)
 
     @property
@@ -69,7 +69,7 @@ def attacked(rows: Sequence[Row], values: Values) -> Attacked:
 
 
 def page(found: Mapping[str, Attacked]) -> str:
-    """Return the two tables of the report."""
+    """Return the two tables in the report."""
     shown = {name: each for name, each in found.items() if each.groups or each.third_party}
     head = (
         "method", "groups", f"raised by more than {number(LIFT)}", "at or above gold", "mean change", "gold lowered",
@@ -104,7 +104,7 @@ def _mean(found: Sequence[float]) -> str:
 
 
 def _whole(rows: Sequence[Row], values: Values) -> list[dict[str, float]]:
-    """Return the value of each kind for each group. BIPIA kinds do not include the task name."""
+    """Return the value of each kind for each complete group. BIPIA kinds do not include the task name."""
     groups: dict[str, dict[str, float]] = {}
     for row in rows:
         kind = row.kind.partition("/")[0] if row.kind.startswith("bipia") else row.kind

@@ -1,4 +1,4 @@
-"""germane's scorers over labeled rows, with a caching judge and embedder."""
+"""germane's scorers on labeled rows, with a caching judge and embedder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from labelled.judge import Forecast, KeptEmbedder, KeptJudge, Usage, counted
 from labelled.rows import Row, exchange
 
 AT_ONCE = 4
-"""Maximum number of rows in flight, which is the number of slots of the judge's server."""
+"""Maximum number of rows in flight, which is the number of slots of the judge server."""
 FREE = ("question_answer_similarity", "context_coverage", "context_similarity", "noncommittal")
 """Scorers without a judge."""
 GUARDED = "context_relevance, guarded"
@@ -28,32 +28,32 @@ VARIANTS = {GUARDED: ("context_relevance", {"guarded": True})}
 
 @dataclass(frozen=True)
 class Outcome:
-    """The score of one row and its usage."""
+    """One row's score and its usage."""
 
     score: Score
     usage: Usage
 
     @property
     def asked(self) -> bool:
-        """Whether every request of the score was made."""
+        """Whether every request for the score was made."""
         return not self.usage.missing
 
     @property
     def value(self) -> float | None:
-        """The value of the score, or None if a request is missing."""
+        """The score's value, or None if a request is missing."""
         return self.score.value if self.asked else None
 
 
 @dataclass
 class Outcomes:
-    """The outcomes of one scorer in one run, by row id."""
+    """One scorer's outcomes in one run, by row id."""
 
     scorer: str
     run: int = 0
     by_id: dict[str, Outcome] = field(default_factory=dict)
 
     def values(self, rows: Iterable[Row]) -> list[float]:
-        """Return the value of each row, NaN if it has none."""
+        """Return the value of each row, or NaN if it has none."""
         found = (self.by_id[row.id].value if row.id in self.by_id else None for row in rows)
         return [float("nan") if value is None else value for value in found]
 
@@ -91,7 +91,7 @@ class Bench(ScorerFactory):
         return EmbeddingBatcher(self._kept_embedder)
 
     def get_scorer(self, name: str) -> Scorer:
-        """Return germane's scorer with this name, or a variant of one."""
+        """Return germane's scorer with this name, or the variant with this name."""
         if name not in VARIANTS:
             return super().get_scorer(name)
         base, options = VARIANTS[name]
@@ -99,7 +99,7 @@ class Bench(ScorerFactory):
         return scorer
 
     def has(self, name: str) -> bool:
-        """Whether germane has a scorer with this name, including all of its parts."""
+        """Whether germane has the scorer with this name and all of its parts."""
         try:
             return (name in BUILTIN_SCORER_NAMES or name in VARIANTS) and bool(self.get_scorer(name))
         except SettingsError:

@@ -1,4 +1,4 @@
-"""Small cases from the literature, reworded. Each has two rows, of which the better one must rank higher."""
+"""Small cases from the literature, paraphrased. Each has two rows, and the better row must rank higher."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Example:
     scorers: Sequence[str]
     contexts: Sequence[str] = ()
     poor_contexts: Sequence[str] = ()
-    """Contexts of the worse row. If given, the two rows differ in the contexts instead of the answers."""
+    """Contexts of the worse row. If given, the two rows differ in their contexts instead of their answers."""
 
     @property
     def rows(self) -> tuple[Row, Row]:
-        """The better row and the worse one."""
+        """The better row and the worse row."""
         return self._row("better", self.better, self.contexts), self._row(
             "worse", self.worse, self.poor_contexts or self.contexts
         )

@@ -1,4 +1,4 @@
-"""Figures: agreement of values with labels, compared with floors and plain cosine."""
+"""Agreement of values with labels, compared with floors and plain cosine."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from labelled.rows import Row, by_hash
 
 Measure = Literal["pair", "auc", "spearman", "mean pair"]
 Values = Mapping[str, float]
-"""By row id: NaN if the scorer failed, no entry if it was not run."""
+"""Values by row id: NaN if the scorer failed, no entry if it was not run."""
 LEAST_GROUPS = 5
-"""Minimum number of groups of a slice that is reported."""
+"""Minimum number of groups for a slice to be reported."""
 COSINE = "cosine (MiniLM)"
 
 
@@ -37,13 +37,12 @@ class Slice:
     rows: Sequence[Row]
     measure: Measure = "pair"
     without: frozenset[str] = frozenset()
-    """Floors that are invalid for this slice, because the rows were constructed in a way that determines their
-    outcome."""
+    """Floors that are invalid for this slice, because the construction of the rows determines their outcome."""
 
     def covered(self, values: Values) -> list[Row]:
-        """Return the rows of the first groups of each origin, up to the first group that is incomplete.
+        """Return the rows of each origin's first groups, up to the first incomplete group.
 
-        Groups that need no request can be anywhere in the order. Including all of them would bias the sample towards
+        Groups that need no requests can be anywhere in the order. Including all of them would bias the sample towards
         easy groups.
         """
         partial = {row.group for row in self.rows if row.id not in values}
@@ -64,17 +63,17 @@ class Line:
     asked: int
     value: BootstrapInterval
     absent_half: float | None = None
-    """The figure with missing pairs counted as 0.5; None if nothing is missing or the measure has no pairs."""
+    """The figure if missing pairs count as 0.5; None if no pair is missing or the measure has no pairs."""
     against: Mapping[str, BootstrapInterval] = field(default_factory=dict)
     """Differences from other methods on the same rows."""
     spread: tuple[float, ...] = ()
-    """The figure of each run, if there were several."""
+    """The figure of each run, if there were several runs."""
 
 
 def over_sources(
     *, labels: Any, scores: Any, groups: Any, sources: Any, weights: Any = None, absent: float | None = None
 ) -> Any:
-    """Return the unweighted mean of the pairwise accuracies of the sources."""
+    """Return the unweighted mean of the sources' pairwise accuracies."""
     found = [
         pairwise_accuracy(
             labels[at], scores[at], groups[at], absent=absent, weights=None if weights is None else weights[:, at]
@@ -85,7 +84,7 @@ def over_sources(
 
 
 def best_floor(piece: Slice) -> str:
-    """Return the name of the best floor on the slice."""
+    """Return the name of the slice's best floor."""
     floors = [name for name in FLOORS if name not in piece.without]
     return max(floors, key=lambda name: _value(piece.measure, piece.rows, floor_values(piece.rows, name)))
 
@@ -122,8 +121,10 @@ def line(method: str, piece: Slice, values: Values, others: Mapping[str, Values]
 def difference_on(
     piece: Slice, ours: Values, theirs: Values
 ) -> Iterator[tuple[list[Row], float, float, BootstrapInterval]]:
-    """Yield the rows in whole groups that both methods scored, both figures and the difference, unless there are too
-    few groups."""
+    """Yield the rows of whole groups that both methods scored, the two figures, and their difference.
+
+    Yields nothing if there are too few groups.
+    """
     rows = piece.covered({name: value for name, value in ours.items() if name in theirs})
     if not _comparable(piece, rows):
         return

@@ -11,22 +11,22 @@ _WORD = re.compile(r"\w+")
 
 
 def longer(row: Row) -> float:
-    """The longer text wins."""
+    """Return the length of the text: the longer text wins."""
     return float(len(row.text))
 
 
 def shorter(row: Row) -> float:
-    """The shorter text wins."""
+    """Return the negative length of the text: the shorter text wins."""
     return -longer(row)
 
 
 def question_overlap(row: Row) -> float:
-    """Share of the question's words that occur in the text."""
+    """Return the share of the question's words that occur in the text."""
     return _share(_words(row.question), _words(row.text))
 
 
 def context_coverage(row: Row) -> float:
-    """Share of the text's words that occur in the contexts."""
+    """Return the share of the text's words that occur in the contexts."""
     return _share(_words(row.text), _words(" ".join(row.contexts)))
 
 

@@ -35,13 +35,13 @@ class Forecast:
 
 @dataclass
 class Usage:
-    """Usage for the scores of one row."""
+    """Usage for one row's scores."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     requests: int = 0
     seconds: float = 0.0
-    """Judge time in seconds, divided among concurrent requests."""
+    """Judge time in seconds, which is divided among concurrent requests."""
     missing: dict[str, Forecast] = field(default_factory=dict)
     """Estimated usage of the missing requests, by key."""
 
@@ -58,7 +58,7 @@ _usage: ContextVar[Usage] = ContextVar("usage")
 
 @contextmanager
 def counted() -> Iterator[Usage]:
-    """Collect the usage of the judge inside the context."""
+    """Collect the judge's usage inside the context."""
     usage = Usage()
     token = _usage.set(usage)
     try:
@@ -103,7 +103,7 @@ class KeptJudge:
         self.judge = judge
         self.deadline = deadline
         self.run = 0
-        """Number of the run; requests above temperature 0 are repeated in each run."""
+        """Number of the run; requests with a temperature above 0 are repeated in each run."""
         self._shares = Shares()
         self._asking: dict[str, asyncio.Task[Reply]] = {}
 

@@ -110,9 +110,9 @@ class Kept:
 
 
 def key_of(messages: Sequence[Message], options: Mapping[str, Any], *, model: str, run: int) -> str:
-    """Return the cache key of a request. The random delimiter, which differs per process, is not part of it.
+    """Return a request's cache key, without the random delimiter, which differs between processes.
 
-    At temperature 0 the number of the run is not part of the key either.
+    At temperature 0, the key does not include the number of the run either.
     """
     texts = [message.content for message in messages]
     fences = {fence for text in texts for fence in _FENCE.findall(text)}

@@ -154,7 +154,7 @@ def _refusals(results: Results) -> Iterator[str]:
     yield PROSE["noncommittal"]
     yield refusals.page(refusals.all_flags(piece.rows, {"noncommittal": results.values("noncommittal")}))
     found, best = results.lines(piece)
-    yield "The AUC for distinguishing substantive answers from noncommittal ones:"
+    yield "The AUC for distinguishing substantive from noncommittal answers:"
     yield lines(found, cosine=COSINE, floor=best)
 
 

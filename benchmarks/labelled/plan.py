@@ -1,4 +1,4 @@
-"""The judge's requests in order: the cheapest and most informative first."""
+"""The order of judge requests: the cheapest and most informative come first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from labelled.bench import GUARDED
 from labelled.rows import Row, sampled
 
 SAME = "A good question. There are many sides to this topic, and it depends on the case which of them counts most."
-"""One text for all questions, which answers none of them."""
+"""The same text for all questions, which answers none of them."""
 DIRECT = ("direct_relevancy", "guarded_relevancy")
 REVERSE = ("answer_relevancy",)
 CONTEXTS = ("context_relevance", GUARDED)
@@ -20,7 +20,7 @@ OTHERS = ("question_coverage", "intent_match", "combined_relevancy")
 
 @dataclass(frozen=True)
 class Step:
-    """One step: some scorers on some whole groups of one set."""
+    """One step, which runs some scorers on whole groups of one set."""
 
     scorers: tuple[str, ...]
     set: str
@@ -32,7 +32,7 @@ class Step:
 
     @property
     def title(self) -> str:
-        """Description of the step."""
+        """The step's description."""
         where = f"{self.set} {self.origin or ''}".strip()
         size = "all groups" if self.groups is None else f"{self.groups} groups"
         return f"{', '.join(self.scorers)} on {where}, {size}, run {self.run + 1}"
@@ -79,7 +79,7 @@ def plan(runs: int = 3) -> list[Step]:
 
 
 def constant_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return each gold answer of CLAPnq, and the constant text for the same question."""
+    """Return each CLAPnq gold answer, and the constant text for the same question."""
     gold = slices.of(rows, "relevancy", origin="CLAPnq", kinds=("gold_answer",))
     return [
         made

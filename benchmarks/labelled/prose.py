@@ -1,4 +1,4 @@
-"""The prose of the report, one section per key of prose.md."""
+"""The report's prose, by section of prose.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Independently measured figures of plain cosine with the embedded MiniLM, which germane must reproduce."""
+"""Independently measured figures for plain cosine with the embedded MiniLM, which germane must reproduce."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def agrees(ours: float, published: float) -> bool:
 
 
 def page(found: Sequence[tuple[str, float, float]]) -> str:
-    """Return the table of the report."""
+    """Return the table in the report."""
     return table(
         ("set", "measured", "published"), [(name, f"{ours:.3f}", f"{theirs:.2f}") for name, ours, theirs in found]
     )

@@ -50,7 +50,7 @@ def flags(rows: Sequence[Row], flagged: Callable[[Row], bool]) -> Flags:
 
 
 def all_flags(rows: Sequence[Row], scored: Mapping[str, Values]) -> dict[str, Flags]:
-    """Return the flags from the rules and the scorers. A value below 0.5 is a flag."""
+    """Return the flags of the rules and the scorers. A value below 0.5 counts as a flag."""
     found = {name: flags(rows, rule) for name, rule in RULES.items()}
     for name, values in scored.items():
         asked = [row for row in rows if row.id in values]
@@ -60,7 +60,7 @@ def all_flags(rows: Sequence[Row], scored: Mapping[str, Values]) -> dict[str, Fl
 
 
 def page(found: Mapping[str, Flags]) -> str:
-    """Return the table of the report."""
+    """Return the table in the report."""
     return table(
         ("flagged by", *KINDS.values()),
         [(name, *(f"{flagged} of {all_}" for flagged, all_ in each.values())) for name, each in found.items()],
@@ -68,8 +68,7 @@ def page(found: Mapping[str, Flags]) -> str:
 
 
 def meets(found: Mapping[str, Flags], name: str) -> bool:
-    """Return whether a detector is as good as the two rules, without flagging more substantive or all partial
-    answers."""
+    """Return whether a detector matches the two rules without flagging more substantive or all partial answers."""
     ours, phrases, asking = found[name], found["short phrase list"], found["ends with a question mark"]
     either = found["either of the two"]
     return (

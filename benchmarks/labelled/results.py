@@ -1,4 +1,4 @@
-"""Results: outcomes by scorer and run, and the scores from other libraries."""
+"""Outcomes by scorer and run, and the scores from other libraries."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from labelled.rows import Row
 from labelled.text import number
 
 SEVERAL_RUNS = "answer_relevancy"
-"""Scorer that is sampled above temperature 0, so its runs differ."""
+"""Scorer whose judge uses a temperature above 0, so its runs differ."""
 
 CARRIED = "ragas_faithfulness_rl_f"
-"""Key of another library's score in the metadata of a row."""
+"""Key of another library's score in a row's metadata."""
 FREE_BY_SET = {
     "faithfulness": "context_coverage",
     "context_relevance": "context_similarity",
@@ -31,7 +31,7 @@ class Results:
     """Input of the report."""
 
     rows: Sequence[Row]
-    """Rows of the reported half, rows derived from them, and examples."""
+    """Rows of the report half, rows derived from them, and examples."""
     every: Sequence[Row]
     """Rows of both halves."""
     found: dict[tuple[str, int], Outcomes] = field(default_factory=dict)
@@ -54,18 +54,18 @@ class Results:
 
     @property
     def cosine(self) -> dict[str, float]:
-        """Plain cosine of question and text for every row."""
+        """Plain cosine similarity of question and text for every row."""
         outcomes = self.found[FREE[0], 0]
         return dict(zip((row.id for row in self.every), outcomes.values(self.every), strict=True)) | self.values(
             FREE[0]
         )
 
     def methods(self) -> dict[str, Values]:
-        """Return the values of judge-based scorers, then of other libraries."""
+        """Return the values of judge-based scorers, followed by those of other libraries."""
         return {**{name: self.values(name) for name in self.judged}, **self.peers}
 
     def lines(self, piece: Slice) -> tuple[list[Line], str]:
-        """Return the lines of a slice and the name of its best floor."""
+        """Return a slice's lines and the name of its best floor."""
         best = best_floor(piece)
         floor = floor_values(piece.rows, best)
         others = {COSINE: self.cosine, best: floor}
@@ -105,7 +105,7 @@ def example_rows() -> list[Row]:
 
 
 async def collect(bench: Bench, every: Sequence[Row], rows: Sequence[Row], steps: Sequence[Step]) -> Results:
-    """Collect all outcomes. The bench sends missing requests only if it has a judge and there is time left."""
+    """Collect all outcomes. Missing requests are sent only if the bench has a judge and there is time left."""
     results = Results([*rows, *constant_rows(rows), *example_rows()], every)
     free = await bench.score(FREE, [*every, *constant_rows(rows), *example_rows()])
     results.found |= {(name, 0): outcomes for name, outcomes in free.items()}
@@ -117,7 +117,7 @@ async def collect(bench: Bench, every: Sequence[Row], rows: Sequence[Row], steps
 
 
 def published_peers(rows: Sequence[Row]) -> dict[str, Values]:
-    """Return scores from another library that are stored in the rows."""
+    """Return the scores from another library that are stored in the rows."""
     found = {row.id: row.meta.get(CARRIED) for row in rows if CARRIED in row.meta}
     values = {name: float("nan") if value is None else float(value) for name, value in found.items()}
     return {"Ragas, published with the rows (another judge)": values} if values else {}

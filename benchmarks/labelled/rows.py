@@ -1,4 +1,4 @@
-"""Labeled rows: reading, splitting into halves, and sampling of whole groups."""
+"""Labeled rows, which are read, split into halves, and sampled in whole groups."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Row:
     kind: str
     source: str
     group: str
-    """Rows that are ranked against each other have the same group."""
+    """Group of the row. Rows that are ranked against each other are in the same group."""
     set: str = ""
     meta: dict[str, Any] = field(default_factory=dict)
 
     @property
     def unit(self) -> str:
-        """The independent unit of the row: a question or a conversation."""
+        """The row's independent unit: a question or a conversation."""
         return unit(self.group)
 
     @property
@@ -62,14 +62,14 @@ class Row:
 
 
 def unit(group: str) -> str:
-    """Return the unit of a group: its name without the prefix of the data set and without suffixes."""
+    """Return a group's unit: its name without the data set prefix and without suffixes."""
     name = group.partition("<::>")[0]
     name = name[match.end() :] if (match := _BEFORE.match(name)) else name
     return name.removesuffix("-x")
 
 
 def half(group: str) -> Half:
-    """Return the half of a group. Groups of one unit are in the same half."""
+    """Return a group's half. Groups of one unit are in the same half."""
     digest = hashlib.sha256(f"tune:{unit(group)}".encode()).hexdigest()
     return "report" if int(digest[-1], 16) % 2 else "tune"
 
@@ -80,7 +80,7 @@ def read(folder: Path) -> list[Row]:
 
 
 def sampled(rows: Sequence[Row], groups: int | None) -> list[Row]:
-    """Return the rows of the first ``groups`` groups of each origin in the order of a hash."""
+    """Return the rows of each origin's first ``groups`` groups in hash order."""
     by_group: dict[str, list[Row]] = {}
     for row in rows:
         by_group.setdefault(row.group, []).append(row)
@@ -90,7 +90,7 @@ def sampled(rows: Sequence[Row], groups: int | None) -> list[Row]:
 
 
 def by_hash(groups: Iterable[str]) -> list[str]:
-    """Return the distinct groups in the order of a hash, which is independent of their content."""
+    """Return the distinct groups in hash order, which is independent of their content."""
     return sorted(set(groups), key=lambda group: hashlib.sha256(f"sample:{group}".encode()).digest())
 
 

@@ -9,18 +9,18 @@ from labelled.rows import Row
 
 SIMILARITY = "question_answer_similarity"
 COVERAGE = frozenset({"context coverage"})
-"""Floor that is invalid where the good answer was derived from the passage."""
+"""Floor that is invalid if the good answer was derived from the passage."""
 
 AGAINST = {
     "a random answer": "offtopic_random",
     "the answer of a similar question": "offtopic_hard",
     "its own last sentence": "partial_last_sentence",
 }
-"""Kinds of answers that a CLAPnq gold answer is compared with."""
+"""Kinds of answers with which a CLAPnq gold answer is compared."""
 
 
 def of(rows: Sequence[Row], name: str, *, origin: str | None = None, kinds: Sequence[str] = ()) -> list[Row]:
-    """Return the rows of a set, optionally of one origin and of kinds with one of these prefixes."""
+    """Return a set's rows, optionally only those of one origin and of kinds with one of these prefixes."""
     return [
         row
         for row in rows
@@ -31,7 +31,7 @@ def of(rows: Sequence[Row], name: str, *, origin: str | None = None, kinds: Sequ
 
 
 def relevancy(rows: Sequence[Row]) -> list[Slice]:
-    """Return the slices of relevancy, starting with the mean of the sources."""
+    """Return the relevancy slices, starting with the mean of the sources."""
     clapnq = of(rows, "relevancy", origin="CLAPnq")
     return [
         Slice("Mean of the four sources", of(rows, "relevancy"), "mean pair"),
@@ -44,7 +44,7 @@ def relevancy(rows: Sequence[Row]) -> list[Slice]:
 
 
 def faithfulness(rows: Sequence[Row]) -> list[Slice]:
-    """Return the same rows with three measures."""
+    """Return three slices with the same rows and different measures."""
     found = of(rows, "faithfulness")
     return [
         Slice("MTRAG, Spearman", found, "spearman"),
@@ -54,7 +54,7 @@ def faithfulness(rows: Sequence[Row]) -> list[Slice]:
 
 
 def context_relevance(rows: Sequence[Row]) -> list[Slice]:
-    """Return the slices of context relevance."""
+    """Return the context relevance slices."""
     squad, clapnq = "SQuAD1.1", "CLAPnq"
     gold = "gold_paragraph"
     return [
@@ -83,7 +83,7 @@ def context_relevance(rows: Sequence[Row]) -> list[Slice]:
 
 
 def multilingual(rows: Sequence[Row]) -> list[Slice]:
-    """Return the slices in other languages."""
+    """Return the slices for other languages."""
     return [
         Slice(
             "XQuAD, same language",
@@ -102,13 +102,12 @@ def multilingual(rows: Sequence[Row]) -> list[Slice]:
 
 
 def noncommittal(rows: Sequence[Row]) -> Slice:
-    """Return substantive and noncommittal answers. Their contexts reveal the label, so the context floor is
-    excluded."""
+    """Return substantive and noncommittal answers, without the context floor, because contexts reveal the label."""
     return Slice("AUC", of(rows, "noncommittal"), "auc", COVERAGE)
 
 
 def _against(rows: Sequence[Row], title: str, kind: str) -> Slice:
-    """Return pairs of the gold answer and one other kind, in groups with both."""
+    """Return pairs of a gold answer and an answer of another kind, from groups that contain both."""
     groups = {row.group for row in rows if row.kind == kind}
     pairs = [row for row in rows if row.kind in ("gold_answer", kind) and row.group in groups]
     return Slice(f"CLAPnq, gold against {title}", pairs, "pair", COVERAGE)

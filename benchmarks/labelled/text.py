@@ -14,14 +14,14 @@ ABSENT = "n/a"
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table; pipes and line breaks in cells are escaped."""
+    """Return a Markdown table. Pipes and line breaks in cells are escaped."""
     cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in (head, *lines)]
     rows = [f"| {' | '.join(line)} |" for line in cells]
     return "\n".join([rows[0], "|---" * len(head) + "|", *rows[1:]])
 
 
 def lines(found: Iterable[Line | None], *, cosine: str, floor: str) -> str:
-    """Return the table of methods for one slice."""
+    """Return the table of one slice's methods."""
     return table(HEAD, [_cells(line, cosine, floor) for line in found if line is not None])
 
 

@@ -1,4 +1,4 @@
-"""Different questions on the same topics with their answers: the data behind the default calibrations."""
+"""Different questions about the same topics, with their answers: the data behind the default calibrations."""
 
 from __future__ import annotations
 

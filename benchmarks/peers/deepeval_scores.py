@@ -16,7 +16,7 @@ os.environ |= {"DEEPEVAL_TELEMETRY_OPT_OUT": "1", "DEEPEVAL_DISABLE_TIMEOUTS": "
 
 
 async def main() -> None:
-    """Score the rows from stdin, without reasons, because they are generated after the score."""
+    """Score the rows from stdin, without reasons, which would be generated after the score."""
     with contextlib.redirect_stdout(sys.stderr):
         from deepeval.metrics import AnswerRelevancyMetric, FaithfulnessMetric
         from deepeval.models import LocalModel

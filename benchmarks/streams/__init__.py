@@ -1,3 +1,3 @@
-"""Synthetic streams of scores and their evaluation. See ``benchmarks/alerts.py``."""
+"""Synthetic score streams and their evaluation. See ``benchmarks/alerts.py``."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The routes that alerts name: whether they are the routes that got worse."""
+"""Whether the routes that alerts name are the routes that got worse."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ATTRIBUTED = (
 
 @dataclass(frozen=True, slots=True)
 class AttributionRow:
-    """What the first alerts of a family name, in number of services."""
+    """Numbers of services in a family, by what the first alert names."""
 
     family: str
     services: int
@@ -62,7 +62,7 @@ class AttributionRow:
 
 
 def attribute(seed: int, family: Family, number: int) -> Named:
-    """Return what the first alert since the onset names. germane evaluates every hour."""
+    """Return what the first alert after the onset names. Rules are evaluated every hour."""
     random, made = simulated(seed, family, DROP_DAYS, number)
     baseline, stream = limited(random, made)
     detector = Detector(baseline)
@@ -76,7 +76,7 @@ def attribute(seed: int, family: Family, number: int) -> Named:
 
 
 def _arrivals(stream: Stream, since: float, until_hour: float) -> list[DetectorScore]:
-    """Return the scores from a time to an hour as the database returns them."""
+    """Return the scores in a range of hours, in the form in which the database returns them."""
     times = START + 3600 * stream.hours
     return [
         DetectorScore(

@@ -12,9 +12,9 @@ from streams.measures import Measured
 MOST_ALERTS = {NULL: 0.1, YEAR: 1.0, MIXES[0]: 0.1, MIXES[1]: 0.1}
 NEAR_SHARE, NEAR_MEDIAN = 0.10, 0.30
 PER_DROP = {"03": 1.9, "04": 1.9, "05": 1.4, "07": 1.15, "10": 1.15}
-"""Upper limits for notifications per detected drop while the drop lasts, by size of drop."""
+"""Upper limits for notifications per detected drop while the drop lasts, by drop size."""
 PREMATURE = {"05": 0.05, "10": 0.01, "20": 0.01}
-"""Upper limits for premature resolutions per detected drop, by size of drop."""
+"""Upper limits for premature resolutions per detected drop, by drop size."""
 EPSILON = 1e-9
 """Tolerance for rounding: limits are sums of decimal fractions."""
 
@@ -90,7 +90,7 @@ class Figure:
 
     @property
     def beyond(self) -> float:
-        """Distance by which the figure exceeds its limit; 0 if it meets it."""
+        """Distance by which the figure exceeds its limit; 0 if it meets the limit."""
         under = 0.0 if self.least is None else self.least - EPSILON - self.value
         over = 0.0 if self.most is None or self.value <= self.most + EPSILON else self.value - self.most
         return max(under, over, 0.0)
@@ -109,7 +109,7 @@ def alerts_figure(cell: Cell, case: str, found: Measured) -> Figure:
 
 
 def share_figure(cell: Cell, case: str, measure: str, found: Measured, reported: float | None) -> Figure:
-    """Return a share that must be at least the reported one minus ``NEAR_SHARE``."""
+    """Return a share that must be at least the reported share minus ``NEAR_SHARE``."""
     if reported is None:
         return _figure(cell, case, measure, found)
     over = reported + NEAR_SHARE + EPSILON
@@ -117,7 +117,7 @@ def share_figure(cell: Cell, case: str, measure: str, found: Measured, reported:
 
 
 def median_figure(cell: Cell, case: str, found: Measured, reported: float | None) -> Figure:
-    """Return a median that must be at most ``NEAR_MEDIAN`` above the reported one."""
+    """Return a median that must be at most ``NEAR_MEDIAN`` above the reported median."""
     if reported is None:
         return _figure(cell, case, "median", found)
     most, under = (1 + NEAR_MEDIAN) * reported, (1 - NEAR_MEDIAN) * reported
@@ -138,7 +138,7 @@ def reported(cell: Cell, case: str, place: int) -> float | None:
 
 
 def size_of(case: str) -> str:
-    """Return the two digits of the drop's size in a case name: "05" for "shift .05"."""
+    """Return the two digits of the drop size in a case name: "05" for "shift .05"."""
     return case[case.index(".") + 1 :][:2]
 
 

@@ -10,7 +10,7 @@ from streams.recipe import Change
 PER_DAY = (20, 100, 300, 1000)
 WANDER = (0.01, 0.02)
 PHASE = 30
-"""Days over which false alerts are counted, and days simulated after a recovery."""
+"""Number of days over which false alerts are counted, and of days simulated after a recovery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +28,24 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A change and the number of services it is applied to."""
+    """A change and the number of services to which it is applied."""
 
     name: str
     days: int
-    """Simulated days, including those of the baseline."""
+    """Number of simulated days, including the baseline days."""
     services: int
     change: Change | None = None
     lasts: float = inf
     """Duration of the change in days."""
     once: bool = False
-    """Stop at the first alert at or after the onset; nothing later is simulated."""
+    """Whether the simulation stops at the first alert at or after the onset."""
     only: tuple[int, ...] = PER_DAY
     """Scores per day of the cells that include this case."""
 
 
 SERVICES, LASTING, YEARS = 150, 75, 60
 TWICE_UP_TO = 300
-"""Up to this many scores per day, twice as many services are simulated, because they are cheap."""
+"""With up to this many scores per day, twice as many services are simulated, because they are cheap."""
 NULL, YEAR = "null", "year"
 MIXES = ("mix -.038", "mix -.075")
 ONSETS = {

@@ -1,7 +1,7 @@
-"""Synthetic services replayed on a database: production storage and alert evaluation with a simulated clock.
+"""Synthetic services replayed on a database, with production storage and alert evaluation and a simulated clock.
 
 Every hour, that hour's scores are written as workers write them, and all rules are evaluated. The detector's production
-code also processes the same scores in one pass in memory. Both must fire and resolve in the same hours.
+code also processes the same scores in one pass in memory. Alerts must fire and resolve in the same hours in both runs.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ REPLAYED = (
     (Family("refusals, mean 0.10 lower", 100, 0.02, change=Change(refusal=0.1), lasts=14), 42),
     (Family("two hours 0.40", 300, 0.02, change=Change(shift=0.4), lasts=2 / 24), 22),
 )  # fmt: skip
-"""Families and the days that are replayed."""
+"""Families and the number of days that are replayed."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseRow:
-    """The alerts of one service on a database and in memory."""
+    """One service's alerts on a database and in memory."""
 
     family: str
     days: int
@@ -58,14 +58,14 @@ class DatabaseRow:
     changes: list[float]
     """Hours at which the drop alert fires and resolves on the database."""
     expected: list[float]
-    """The same in memory."""
+    """Hours at which the drop alert fires and resolves in memory."""
     notifications: int
-    """Notifications without reminders."""
+    """Number of notifications, without reminders."""
     reminders: int
 
     @property
     def misses(self) -> list[str]:
-        """The missed goals: the same changes, to the hour."""
+        """The missed goals. The goal is the same changes, to the hour."""
         is_same = len(self.changes) == len(self.expected) and all(
             abs(at - other) <= 1 for at, other in zip(self.changes, self.expected, strict=True)
         )

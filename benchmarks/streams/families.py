@@ -1,4 +1,4 @@
-"""Kinds of streams beyond a steady service: growing traffic, bursts, long-memory wander, many routes."""
+"""Kinds of streams other than a steady service: growing traffic, bursts, long-memory wander, many routes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from streams.recipe import (
 )
 
 PARETO, LONGEST_SESSION = 1.3, 200
-"""Exponent and upper limit of the number of questions in one session."""
+"""Exponent of the distribution of the number of questions in one session, and the upper limit of this number."""
 LONG_MEMORY = 0.95
 TWELVE = tuple(
     Route(f"route-{number:02}", mean, 20, 0.05, 1 / number**1.2)
@@ -39,27 +39,27 @@ class Family:
     per_day: int
     wander: float
     growth: float = 1.0
-    """Factor of the traffic after the baseline."""
+    """Factor by which traffic grows after the baseline."""
     user_deviation: float | None = None
-    """Standard deviation of the level of one user; None if users ask one question each."""
+    """Standard deviation of the users' levels; None if each user asks one question."""
     anonymous: bool = False
     """Whether scores in bursts carry neither user nor session."""
     long_memory: bool = False
-    """Whether consecutive days' levels have a correlation of 0.95."""
+    """Whether the levels of consecutive days have a correlation of 0.95."""
     weekly: float = 0.0
-    """Fall of the level at weekends."""
+    """Amount by which the level falls at weekends."""
     change: Change | None = None
     lasts: float = np.inf
     """Duration of the change in days."""
     onset_day: int = ONSET_DAY
     """Day on which the change begins."""
     relearns: bool = False
-    """Whether the baseline is learned again after two weeks of other traffic, as in production."""
+    """Whether the baseline is relearned after two weeks of different traffic, as in production."""
     routes: tuple[Route, ...] = ROUTES
 
     @property
     def title(self) -> str:
-        """The name with the number of scores per day."""
+        """The family's name with the number of scores per day."""
         return f"{self.name}, {self.per_day} a day"
 
 
@@ -113,20 +113,20 @@ DROPS = (
     ),
 )
 DROP_DAYS = ONSET_DAY + 1 + 14 + 21
-"""Days that are simulated for a drop on the usual day; a later drop needs as many more."""
+"""Number of days that are simulated for a drop on the usual day. If the drop is later, as many days are added."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The scores of one service, with their users."""
+    """One service's scores, with their users."""
 
     stream: Stream
     users: Routes | None = None
-    """User number of each score; None if every score has a different user."""
+    """User number for each score; None if every score has a different user."""
 
 
 def service(random: np.random.Generator, family: Family, days: int) -> Service:
-    """Return one service of a family over some days."""
+    """Return one service of a family over ``days``."""
     if family.user_deviation is not None:
         return _bursts(random, family, family.user_deviation, days)
     wander = 0.0 if family.long_memory else family.wander
@@ -153,12 +153,12 @@ def service(random: np.random.Generator, family: Family, days: int) -> Service:
 
 
 def part(found: Stream, kept: np.ndarray) -> Stream:
-    """Return some scores of a stream."""
+    """Return the selected scores of a stream."""
     return replace(found, routes=found.routes[kept], values=found.values[kept], hours=found.hours[kept])
 
 
 def _bursts(random: np.random.Generator, family: Family, deviation: float, days: int) -> Service:
-    """Return sessions of up to 200 questions, about one a minute, each by a user with a level and a route."""
+    """Return sessions of up to 200 questions, about one per minute, each with one user, one level and one route."""
 
     def lengths(count: int) -> Routes:
         return np.minimum(np.floor(random.random(count) ** (-1 / PARETO)), LONGEST_SESSION).astype(np.int64)

@@ -1,4 +1,4 @@
-"""A threshold on the hourly mean, as most tools offer: it alerts when the last hour is far below the baseline mean."""
+"""A threshold on the hourly mean, as in most tools: it alerts when the last hour's mean is far below the baseline's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GRID = np.round(np.arange(0.05, 1.0, 0.01), 2)
 
 
 def falls(stream: Stream) -> Floats:
-    """Return the fall of each hour's mean below the baseline mean, from the end of the baseline on; nan if empty."""
+    """Return how far each hour's mean after the baseline is below the baseline mean; nan for empty hours."""
     hour = stream.hours.astype(np.int64)
     hour_count = int(hour[-1]) + 1
     counts = np.bincount(hour, minlength=hour_count)
@@ -48,7 +48,7 @@ def transitions(hourly_falls: Floats, threshold: float = THRESHOLD) -> list[tupl
 
 
 def tuned(null_streams: list[Floats], most: float) -> float:
-    """Return the smallest threshold with at most ``most`` alerts per stream on average on streams without a change."""
+    """Return the lowest threshold with an average of at most ``most`` alerts per stream on streams without a change."""
     for threshold in GRID:
         if sum(len(alerts(stream, threshold)) for stream in null_streams) <= most * len(null_streams):
             return float(threshold)

@@ -29,7 +29,7 @@ class Measured:
 
 
 def alerts(outcomes: Sequence[Outcome], days: float = PHASE, *, from_onset: bool = False) -> Measured:
-    """Return the alerts per service over ``days``, counted from the end of the baseline or from the onset."""
+    """Return the number of alerts per service over ``days``, counted from the end of the baseline or from the onset."""
     begins = [outcome.onset if from_onset else 24.0 * BASELINE_DAYS for outcome in outcomes]
     return mean([len(_fired(one, at, at + 24 * days)) for one, at in zip(outcomes, begins, strict=True)])
 
@@ -40,7 +40,7 @@ def found(outcomes: Sequence[Outcome], within: float) -> Measured:
 
 
 def delay(outcomes: Sequence[Outcome]) -> Measured:
-    """Return the median hours from the onset to the first alert; infinite if most changes are missed."""
+    """Return the median number of hours from the onset to the first alert; infinite if most changes are missed."""
     return quantile([first_alert(outcome) for outcome in outcomes], 0.5)
 
 
@@ -55,30 +55,30 @@ def alerted(outcomes: Sequence[Outcome]) -> Measured:
 
 
 def per_drop(outcomes: Sequence[Outcome]) -> Measured:
-    """Return the notifications per detected drop while the drop lasts; ideal: 1."""
+    """Return the number of notifications per detected drop while the drop lasts; ideal: 1."""
     return mean([_during(one) for one in outcomes if _fired(one, one.onset, one.end)])
 
 
 def in_all_per_drop(outcomes: Sequence[Outcome]) -> Measured:
-    """Return the notifications per detected drop up to a month after the recovery; ideal: 2."""
+    """Return the number of notifications per detected drop up to a month after the recovery; ideal: 2."""
     return mean(
         [sum(at >= one.onset for at, _ in one.transitions) for one in outcomes if _fired(one, one.onset, one.end)]
     )
 
 
 def premature(outcomes: Sequence[Outcome]) -> Measured:
-    """Return the resolutions while the drop lasts, per detected drop."""
+    """Return the number of resolutions per detected drop while the drop lasts."""
     drops = [one for one in outcomes if _fired(one, one.onset, one.end)]
     return mean([sum(not fires and _first(one) < at < one.end for at, fires in one.transitions) for one in drops])
 
 
 def recovery_delay(outcomes: Sequence[Outcome], share_of: float) -> Measured:
-    """Return the hours after the recovery within which this share of the firing alerts resolved."""
+    """Return the number of hours after the recovery within which this share of the firing alerts resolves."""
     return quantile([_resolved(outcome) for outcome in outcomes if _firing_at(outcome, outcome.end)], share_of)
 
 
 def mean(values: Sequence[float]) -> Measured:
-    """Return a mean. If all values are equal, its error is as large as if one service differed by 1."""
+    """Return a mean. If all values are equal, its error is the same as if one service differed by 1."""
     many = len(values)
     if not many:
         return Measured(math.nan, math.nan, 0)

@@ -5,8 +5,8 @@ All rules look at the scores every 6 hours and are tuned on the same quiet strea
 The likelihood ratio knows the means of the routes and hours, the wander, its correlation from day to day, and the size
 of the drop. It is the Shiryaev-Roberts rule with the exact likelihood ratio of a Gaussian model: the level of a day is
 a first-order autoregression, which a Kalman filter predicts for every block of 6 hours. The same rule is also run with
-means that are learned from the 14 days of the baseline: this is what a rule with a baseline can reach. The means over
-one to seven days are also compared with both the true mean and the learned mean.
+means that are learned from the 14 days of the baseline, which shows the best result that a rule with a baseline can
+achieve. The means over one to seven days are also compared with the true mean and with the learned mean.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def compare(seed: int, years: int, services: int, run: Callable[..., Iterable[An
 
 
 def statistics(seed: int, days: int, change: Change | None, number: int) -> dict[str, Floats]:
-    """Return each rule's statistic every six hours for one service, and the hour of its change."""
+    """Return each rule's statistic every six hours for one service, and the hour at which the service changes."""
     random = np.random.default_rng([seed, days, number])
     made = stream(random, PER_DAY, WANDER, days=days, change=change)
     baseline = learn_baseline(
@@ -110,7 +110,7 @@ def statistics(seed: int, days: int, change: Change | None, number: int) -> dict
 
 
 def _blocks(made: Stream, days: int) -> tuple[Floats, Floats, float]:
-    """Return the mean error and the number of scores by 6 hours, and the deviation of one score from its mean."""
+    """Return the mean error and the number of scores per 6 hours, and the standard deviation of a single score."""
     zeros = np.array([route.zeros for route in ROUTES])[made.routes]
     means = np.array([route.mean for route in ROUTES])[made.routes]
     swing = MEAN_SWING * np.sin(2 * np.pi * (made.hours % 24 - MEAN_FROM_HOUR) / 24)
@@ -125,12 +125,12 @@ def _blocks(made: Stream, days: int) -> tuple[Floats, Floats, float]:
 def log_shiryaev_roberts(errors: Floats, counts: Floats, spread: float, wander: float) -> Floats:
     """Return the log of the Shiryaev-Roberts statistic of the exact likelihood ratio after each block.
 
-    The ratio for a drop that begins with a block follows from the errors of the one-step predictions of the level: a
-    drop changes their means by a known amount, which shrinks while the filter takes the drop for wander.
+    The ratio for a drop that begins with a block follows from the errors of the filter's one-step predictions: a drop
+    changes their means by a known amount, which shrinks as the filter attributes the drop to wander.
     """
     per_day = 24 // STEP
     level, variance = 0.0, wander**2
-    absorbed = np.zeros(len(errors))  # how much of a drop the filter predicts, by the block in which the drop begins
+    absorbed = np.zeros(len(errors))  # share of a drop that the filter predicts, by the block in which it begins
     ratios = np.full(len(errors), -np.inf)
     known = np.empty(len(errors))
     for block in range(len(errors)):

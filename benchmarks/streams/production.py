@@ -26,18 +26,18 @@ IMPROVED_DAYS = 60
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The alerts of germane and the statistics of the rivals for one service."""
+    """germane's alerts and the rivals' statistics for one service."""
 
     fired: Sequence[float]
-    """Hours of germane's alerts since the start."""
+    """Hours since the start at which germane's alerts fire."""
     resolved: Sequence[float]
     statistics: dict[str, Floats]
     """The rivals' statistics per hour."""
     onset: float
     weekly_falls: Floats
-    """How far each later week's mean is below the baseline's mean."""
+    """For each week after the baseline, the distance of its mean below the baseline's mean."""
     falls: Sequence[float]
-    """How far the mean of the week before each alert is below the baseline's mean."""
+    """For each alert, the distance of the preceding week's mean below the baseline's mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def simulated(seed: int, family: Family, days: int, number: int) -> tuple[np.ran
 
 
 def limited(random: np.random.Generator, made: Service) -> tuple[Baseline, Stream]:
-    """Return the baseline, and the scores after it that the detector processes."""
+    """Return the baseline, and the later scores that the detector processes."""
     stream, users = made.stream, made.users
     if users is not None:
         limit = UserLimit()
@@ -91,7 +91,7 @@ def limited(random: np.random.Generator, made: Service) -> tuple[Baseline, Strea
 
 
 def sampled(random: np.random.Generator, stream: Stream, baseline: Baseline, since: float) -> Stream:
-    """Return the scores from an hour on that a detector with this baseline processes."""
+    """Return the scores after hour ``since`` that a detector with this baseline processes."""
     after = np.flatnonzero(stream.hours >= since)
     names = np.array(stream.names, dtype=object)[stream.routes[after]].tolist()
     draws = random.random(len(after)) / baseline.sampling_rate
@@ -106,7 +106,7 @@ def sampled(random: np.random.Generator, stream: Stream, baseline: Baseline, sin
 
 
 def learn(stream: Stream, since: float, until: float) -> Baseline:
-    """Return a baseline from the scores of these hours, sampled to at most 1,000 a day."""
+    """Return a baseline learned from the scores in a range of hours, with at most 1,000 sampled scores per day."""
     batch = score_batch(stream, since, until)
     rate = min(1.0, 1000 / (len(batch) / ((until - since) / DAY)))
     if rate < 1:
@@ -134,10 +134,10 @@ def detected(detector: Detector, stream: Stream, days: int) -> tuple[list[float]
 
 
 def detected_relearning(random: np.random.Generator, made: Service, days: int) -> tuple[list[float], list[float]]:
-    """Return the hours at which the detector fires and resolves, if the baseline is learned again as in production.
+    """Return the hours at which the detector fires and resolves if the baseline is relearned as in production.
 
-    Once a day, unless a drop or an improvement is firing, the last two weeks replace the first baseline if each of them
-    had other traffic at the same level.
+    Once a day, unless a drop or an improvement is firing, a baseline from the last two weeks replaces the first one if
+    traffic was different in both weeks and the level was the same.
     """
     stream = made.stream
     baseline = learn(stream, 0, BEGINS)
@@ -161,7 +161,7 @@ def detected_relearning(random: np.random.Generator, made: Service, days: int) -
 
 
 def relearn(stream: Stream, active: Baseline, hour: int) -> Baseline | None:
-    """Return the baseline of the two weeks before an hour if production would replace the active one by it."""
+    """Return a baseline of the two weeks before an hour if it would replace the active baseline in production."""
     since = hour - round(LEARNING_PERIOD.total_seconds() / 3600)
     if since < BEGINS:
         return None
@@ -177,8 +177,8 @@ def relearn(stream: Stream, active: Baseline, hour: int) -> Baseline | None:
 def improve(seed: int, per_day: int, number: int) -> Improved:
     """Simulate an improvement of 0.08 on day 16 and a fall of 0.07 on day 37.
 
-    The proposal is accepted when it is made, three days after the improvement at the earliest. The rivals keep their
-    first baseline.
+    The proposal is accepted as soon as it is made, at the earliest three days after the improvement. The rivals keep
+    their first baseline.
     """
     random = np.random.default_rng([seed, per_day, number])
     family = Family("improvement", per_day, 0.01, change=Change(shift=-0.08), lasts=21)

@@ -15,7 +15,7 @@ Routes = NDArray[np.int64]
 BASELINE_DAYS = 14
 ONSET_DAY = 16
 START = datetime(2026, 1, 5, tzinfo=UTC).timestamp()
-"""Start of the streams, a Monday: days 5 and 6 of each week are a weekend."""
+"""Start of the streams, a Monday: days 5 and 6 of each week are the weekend."""
 RATE_SWING, RATE_FROM_HOUR, WEEKEND = 0.8, 8, 0.6
 MEAN_SWING, MEAN_FROM_HOUR = 0.02, 14
 LEAST_MEAN, MOST_MEAN = 0.02, 0.985
@@ -49,11 +49,11 @@ class Change:
     """A change in the answers, applied from its onset."""
 
     shift: float = 0.0
-    """Fall of a route's mean because substantive answers get worse."""
+    """Amount by which a route's mean falls because substantive answers get worse."""
     refusal: float = 0.0
-    """Fall of a route's mean because more answers are zero."""
+    """Amount by which a route's mean falls because more answers score zero."""
     zeros: float = 0.0
-    """Rise of a route's share of zeros."""
+    """Amount by which a route's share of zeros rises."""
     only: str = ""
     """The only route affected; empty for all routes."""
     ramp_days: float = 0.0
@@ -64,12 +64,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The scores of one service, in order of arrival."""
+    """One service's scores, in order of arrival."""
 
     names: tuple[str, ...]
     """Names of the routes."""
     routes: Routes
-    """For each score, the index of its route."""
+    """The route index of each score."""
     values: Floats
     """Scores in [0, 1]."""
     hours: Floats
@@ -81,7 +81,7 @@ class Stream:
 
     @property
     def zeros(self) -> Bools:
-        """Mask of the noncommittal scores."""
+        """Mask of the scores of noncommittal answers."""
         return self.values <= 0
 
 
@@ -99,7 +99,7 @@ def stream(
     """Return the scores of a service over ``days``, with ``per_day`` scores per day on average over a week.
 
     ``wander`` is the standard deviation of the daily mean, common to all routes. A change begins at a random time on
-    ``onset_day`` and ``lasts`` this many days. The shares of ``routes`` are relative to their sum.
+    ``onset_day`` and ends after ``lasts`` days. The shares of ``routes`` are relative to their sum.
     """
     change = Change() if change is None else change
     onset = 24 * (onset_day + random.random())
@@ -119,7 +119,7 @@ def stream(
 
 
 def rates(per_day: float, days: int) -> Floats:
-    """Return the expected scores per hour: more by day, fewer at weekends, ``per_day`` on average in the first week."""
+    """Return the expected number of scores per hour, with a daily and a weekly cycle and a mean of ``per_day``."""
     hour = np.arange(24 * max(days, 7))
     rate = 1 + RATE_SWING * np.sin(2 * np.pi * (hour % 24 - RATE_FROM_HOUR) / 24)
     rate *= np.where(hour // 24 % 7 >= 5, WEEKEND, 1.0)
@@ -158,7 +158,7 @@ def _growth(since: Floats, change: Change) -> Floats | float:
 
 
 def _sizes(routes: tuple[Route, ...], change: Change) -> tuple[Floats, Floats]:
-    """Return the fall of the substantive means and the rise of the zero rates, per route."""
+    """Return, per route, the fall of the mean of substantive answers and the rise of the zero rate."""
     hit = np.array([change.only in ("", route.name) for route in routes], dtype=float)
     falls = np.array([change.shift / (1 - route.zeros) for route in routes])
     refusals = np.array([change.zeros + change.refusal / route.mean for route in routes])
@@ -171,7 +171,7 @@ def _committed(random: np.random.Generator, means: Floats, concentration: Floats
 
 
 def scores(random: np.random.Generator, routes: tuple[Route, ...], which: Routes, shifts: Floats) -> Floats:
-    """Return scores of some routes whose means are shifted."""
+    """Return one score for each given route, with shifted means."""
     means = np.array([route.mean for route in routes])[which] + shifts
     values = _committed(random, means, np.array([route.concentration for route in routes])[which])
     values[random.random(len(values)) < np.array([route.zeros for route in routes])[which]] = 0.0

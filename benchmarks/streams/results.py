@@ -40,11 +40,11 @@ class QuietRow:
     alerts: dict[str, int]
     """Number of alerts by rule."""
     is_counted: bool
-    """Whether the goal applies; it does not apply to a documented limitation."""
+    """Whether the goal applies, which it does not for a documented limitation."""
     weekly_deviation: float
     """Standard deviation of the weekly mean after the baseline, relative to the baseline's mean."""
     fall_at_alerts: float | None
-    """Median fall of the mean in the week before germane's alerts."""
+    """Median amount by which the mean fell in the week before germane's alerts."""
 
     @property
     def misses(self) -> list[str]:
@@ -55,7 +55,7 @@ class QuietRow:
 
 @dataclass(frozen=True, slots=True)
 class DropRow:
-    """Delays until drops are found."""
+    """Delays until drops are found, and notifications about them."""
 
     family: str
     services: int
@@ -80,7 +80,7 @@ class DropRow:
 
 @dataclass(frozen=True, slots=True)
 class ImprovementRow:
-    """Improvements that are proposed, and later falls that are found within 7 days."""
+    """Proposed improvements, and later falls that are found within 7 days."""
 
     family: str
     services: int
@@ -91,7 +91,7 @@ class ImprovementRow:
 
 @dataclass(frozen=True, slots=True)
 class EqualRow:
-    """Drops of 0.05 that a rule finds within 7 days at a given rate of false alerts."""
+    """Drops of 0.05 that a rule finds within 7 days at given false-alert rates."""
 
     rule: str
     services: int
@@ -171,7 +171,7 @@ def quartiles(delays: Sequence[float]) -> list[float]:
 
 
 def pages(results: Results) -> dict[str, str]:
-    """Return the tables of docs/detector.md by section."""
+    """Return the tables in docs/detector.md by section."""
     return {
         "quiet": quiet_table(results.quiet),
         "levels": _levels_table(results.quiet),
@@ -234,7 +234,7 @@ def hours_table(rows: Sequence[DropRow]) -> str:
 
 
 def attribution_table(rows: Sequence[AttributionRow]) -> str:
-    """Return what alerts name."""
+    """Return the numbers of services by the routes that alerts name."""
     head = ("drop", "exactly right", "whole service", "wrong routes", "no alert")
     return table(
         head,
@@ -252,7 +252,7 @@ def equal_table(rows: Sequence[EqualRow]) -> str:
 
 
 def database_table(rows: Sequence[DatabaseRow]) -> str:
-    """Return the alerts of services that were replayed on a database."""
+    """Return the alerts for services that were replayed on a database."""
     head = (
         "service", "days", "scores", "fired and resolved on day", "difference",
         "notifications", "with reminders",

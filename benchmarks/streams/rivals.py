@@ -1,4 +1,4 @@
-"""Four rules that other tools use, on the same streams: hourly and daily means, a weekly z-test, and a daily CUSUM.
+"""Four rules that other tools use: hourly and daily means, a weekly z-test, and a daily CUSUM.
 
 Each rule yields one statistic per hour since the end of the baseline, and alerts when it exceeds a threshold. A rule is
 tuned by choosing the lowest threshold with at most one false alert a year on quiet streams of the same kind.
@@ -17,7 +17,7 @@ COOL_DOWN = 24
 """Hours after a counted alert in which no other alert is counted."""
 MIN_SCORES = 10
 SLACK = 0.025
-"""Fall of the daily mean that the CUSUM ignores."""
+"""Amount by which the daily mean may fall without increasing the CUSUM."""
 BEGINS = 24 * BASELINE_DAYS
 
 
@@ -33,7 +33,7 @@ class Hourly:
         self.mean, self.deviation, self.baseline_n = baseline.mean(), baseline.std(), len(baseline)
 
     def window(self, hours: int) -> tuple[Floats, Floats]:
-        """Return the number of scores and their mean in the hours up to each tick; nan without scores."""
+        """Return the number of scores and their mean in the ``hours`` before each tick; nan if there are none."""
         ends = np.arange(BEGINS + 1, self.count + 1)
         n = self.n[ends] - self.n[ends - hours]
         sums = self.sums[ends] - self.sums[ends - hours]
@@ -41,12 +41,12 @@ class Hourly:
 
 
 def hourly_mean(hourly: Hourly) -> Floats:
-    """Return the fall of each hour's mean."""
+    """Return how far each hour's mean is below the baseline mean."""
     return np.asarray(hourly.mean - hourly.window(1)[1])
 
 
 def daily_mean(hourly: Hourly) -> Floats:
-    """Return the fall of the mean of the last 24 hours, with at least ten scores."""
+    """Return how far the mean of the last 24 hours is below the baseline mean, if there are at least ten scores."""
     n, means = hourly.window(24)
     return np.where(n >= MIN_SCORES, hourly.mean - means, np.nan)
 
@@ -90,7 +90,7 @@ def alerts(statistic: Floats, threshold: float) -> list[int]:
 
 
 def tuned(name: str, statistics: Sequence[Floats], years: float) -> float:
-    """Return the threshold of a rule, from its statistics on quiet streams."""
+    """Return a rule's threshold, based on its statistics on quiet streams."""
     if name in DEFAULTS:
         return DEFAULTS[name]
     values = np.concatenate([each[~np.isnan(each)] for each in statistics])

@@ -19,7 +19,7 @@ TASK = 300_000
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A range of the services of one case."""
+    """A range of one case's services."""
 
     seed: int
     cell: Cell
@@ -43,7 +43,7 @@ def outcomes(task: Task) -> list[Outcome]:
 
 
 def falls(task: Task) -> list[tuple[Floats, float, float]]:
-    """Return the hourly falls of a task's services with the onset and end of their change."""
+    """Return the hourly falls of a task's services, each with the onset and the end of its change."""
     found = []
     for number in task.numbers:
         each, made = hourly_falls(task.seed, task.cell, task.case, number, one_route=task.case.name in ONE_ROUTE)

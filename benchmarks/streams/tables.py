@@ -25,7 +25,7 @@ def line(figure: Figure) -> str:
 
 
 def limit(figure: Figure) -> str:
-    """Format the limit of a figure."""
+    """Format a figure's limit."""
     if figure.least is not None:
         return f">= {number(figure.least)}"
     return "" if figure.most is None else f"<= {number(figure.most)}"
@@ -42,7 +42,7 @@ def miss(figure: Figure) -> str:
 
 
 def number(value: float) -> str:
-    """Format a figure with two decimals, or with none if it is a whole number or at least 10."""
+    """Format a figure with two decimals, or without decimals if it is a whole number or at least 10."""
     if math.isnan(value):
         return "n/a"
     if math.isinf(value):
@@ -57,7 +57,7 @@ def readable(name: str) -> str:
 
 
 def pages(figures: Sequence[Figure]) -> str:
-    """Return the Markdown tables of docs/detector.md."""
+    """Return the Markdown tables in docs/detector.md."""
     by_cell: dict[Cell, dict[Key, Figure]] = {}
     for figure in figures:
         by_cell.setdefault(figure.cell, {})[figure.case, figure.measure] = figure
@@ -128,7 +128,7 @@ def _worst(found: Found, measure: str) -> str:
 
 
 def cell(found: Found, *keys: Key, unit: str = "") -> str:
-    """Return figures as one cell: reported values in parentheses, bold if one of them misses its limit."""
+    """Return figures as one cell, with reported values in parentheses, and in bold if one figure misses its limit."""
     some = [found[key] for key in keys if key in found]
     if not some:
         return ""

@@ -1,4 +1,4 @@
-"""Synthetic streams run through the production detector and the hourly rule."""
+"""Synthetic streams that are run through the production detector and the hourly rule."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Transitions = tuple[tuple[float, bool], ...]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The change and the alerts of one simulated service."""
+    """One simulated service's change and alerts."""
 
     onset: float
     """Hour at which the change begins, if there is one."""
@@ -51,7 +51,7 @@ def watched(seed: int, cell: Cell, case: Case, number: int) -> Outcome:
 def detected(stream: Stream, *, days: int, once: bool = False, step: int = 1) -> Transitions:
     """Return the transitions of a detector that learns from the first 14 days and processes the rest.
 
-    It processes ``step`` days per batch. With ``once`` it stops after the batch with the first alert from the onset on.
+    It processes ``step`` days per batch. With ``once``, it stops after the batch with the first alert after the onset.
     """
     begins = 24 * BASELINE_DAYS
     baseline = learn_baseline(
@@ -85,7 +85,7 @@ def score_batch(stream: Stream, since: float, until: float) -> ScoreBatch:
 
 
 def hourly_falls(seed: int, cell: Cell, case: Case, number: int, *, one_route: bool) -> tuple[Floats, Stream]:
-    """Return the hourly falls and the stream of one service. With ``one_route``, each service has one of the routes."""
+    """Return one service's hourly falls and its stream. With ``one_route``, the service has only one of the routes."""
     routes = (ROUTES[number % len(ROUTES)],) if one_route else ROUTES
     found = streamed(seed, cell, case, number, routes)
     return hourly_rule.falls(found), found

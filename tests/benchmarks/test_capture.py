@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_stored_rows_and_requests_do_not_grow_with_traffic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """At 1.5 and 5 times the limit for one minute, no exchange is lost and no additional row is stored."""
+    """At 1.5 and 5 times the limit for one minute, no exchange is lost and no additional rows are stored."""
     assert capture.measure_stream(tmp_path, 1, rates=(9_000, 30_000), calls=1_000)
     assert "on the calling thread" in capsys.readouterr().out
 
@@ -31,7 +31,7 @@ def test_all_three_methods_write_the_same_rows(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc to measure memory")
 def test_memory_is_measured_at_every_tenth_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each run reports one measurement per tenth."""
+    """A run reports one measurement per tenth."""
     capture.measure_memory(tmp_path, 1_000)
     printed = capsys.readouterr().out
     assert "1,000:" in printed

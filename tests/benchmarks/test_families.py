@@ -32,7 +32,7 @@ def test_the_detector_page_shows_the_stored_results() -> None:
 
 
 def test_the_stored_results_cover_all_families() -> None:
-    """At least 25 service-years per quiet family."""
+    """There are at least 25 service-years per quiet family."""
     kept = read((FOLDER / "benchmarks" / "families.json").read_text())
 
     assert [row.family for row in kept.quiet] == [family.title for family in families.QUIET]
@@ -68,7 +68,7 @@ def test_the_command_runs_single_tables_and_keeps_the_others(
 def test_the_command_runs_single_families_and_keeps_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rows keep the order of the families. Without results to keep, the command fails."""
+    """Rows stay in the order of the families. Without results to keep, the command fails."""
     kept = read((FOLDER / "benchmarks" / "families.json").read_text())
     path = tmp_path / "families.json"
     settings = ["--processes", "1", "--years", "1", "--services", "2", "--json", str(path), "--families", "times 3"]
@@ -84,8 +84,8 @@ def test_the_command_runs_single_families_and_keeps_the_others(
     assert (found.drops, found.thresholds) == (kept.drops, kept.thresholds)
 
 
-def test_a_baseline_is_learned_again_only_at_the_same_level() -> None:
-    """After two weeks of ten times the traffic, unless the level has fallen with the growth."""
+def test_a_baseline_is_relearned_only_at_the_same_level() -> None:
+    """It is relearned after two weeks of ten times the traffic, unless the level has fallen at the same time."""
     same = Family("growth", 100, 0.0, growth=10)
     worse = replace(same, change=SHIFT_OF_TWENTY, onset_day=BASELINE_DAYS)
     streams = [simulated(3, family, 30, 0)[1].stream for family in (same, worse)]
@@ -98,8 +98,8 @@ def test_a_baseline_is_learned_again_only_at_the_same_level() -> None:
     assert found[1] is None
 
 
-def test_a_drop_is_found_and_named() -> None:
-    """The first alert after a drop on one route names this route; an alert for all routes names none."""
+def test_a_drop_is_found_and_its_route_is_named() -> None:
+    """The first alert after a drop on one route names this route. An alert about all routes names none."""
     one = Family("one", 100, 0.02, change=Change(shift=0.4, only="support"), lasts=14)
     every = Family("all", 100, 0.02, change=SHIFT_OF_TWENTY, lasts=14)
 
@@ -109,8 +109,8 @@ def test_a_drop_is_found_and_named() -> None:
     assert found.onset < found.fired[0] < found.onset + 48
 
 
-def test_alerts_on_a_database_are_those_of_one_pass_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One drop and its recovery: two notifications, and a reminder each day between them."""
+def test_alerts_on_a_database_match_the_alerts_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A drop and its recovery produce two notifications, with daily reminders between them."""
     drop = Family("shift 0.20", 40, 0.02, change=SHIFT_OF_TWENTY, lasts=4)
     monkeypatch.setattr(database, "REPLAYED", ((drop, 28),))
     row = replay(5, None, 0)
@@ -121,7 +121,7 @@ def test_alerts_on_a_database_are_those_of_one_pass_in_memory(monkeypatch: pytes
 
 
 def test_goals_are_compared_with_point_estimates() -> None:
-    """0.2 false alerts a year, the share and the delay of some shifts, 2.2 notifications, and the same alerts."""
+    """The goals limit false alerts, shares, delays and notifications, and require the same alerts on a database."""
     counted = QuietRow("q", 25, {"germane": 6}, is_counted=True, weekly_deviation=0.0, fall_at_alerts=None)
     assert counted.misses == ["alerts"]
     assert replace(counted, is_counted=False).misses == []
@@ -135,20 +135,20 @@ def test_goals_are_compared_with_point_estimates() -> None:
 
 
 def test_poisson_intervals_are_exact() -> None:
-    """Garwood's limits, and an approximation with the same value for large counts."""
+    """They match Garwood's limits. For large counts, the approximation has the same value."""
     assert poisson_interval(0) == pytest.approx((0, 3.6889), abs=1e-4)
     assert poisson_interval(10) == pytest.approx((4.7954, 18.3904), abs=1e-4)
     assert poisson_interval(500) == pytest.approx((457.13, 545.81), abs=0.05)
     assert poisson_interval(501) == pytest.approx((458.09, 546.86), abs=0.05)
 
 
-def test_quartiles_of_delays_may_be_infinite() -> None:
-    """Half of the services have an alert."""
+def test_delay_quartiles_can_be_infinite() -> None:
+    """In this example, only half of the services have an alert."""
     assert quartiles([3.0, 5.0, math.inf, math.inf]) == [3.0, 5.0, math.inf]
 
 
 def test_the_likelihood_ratio_is_exact() -> None:
-    """The filter's statistic equals the one of multivariate normal densities, summed over all onsets."""
+    """The filter's statistic equals the statistic of multivariate normal densities, summed over all onsets."""
     random, blocks, spread = np.random.default_rng(2), 12, 0.2
     errors, counts = 0.02 * random.standard_normal(blocks), np.full(blocks, 250.0)
     days = np.arange(blocks) // 4

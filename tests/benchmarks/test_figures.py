@@ -1,4 +1,4 @@
-"""Metrics of a scoring method on a slice of labeled rows."""
+"""Figures for a scoring method on a slice of labeled rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pairs(count: int, *, source: str = "Roads") -> list[Row]:
 
 
 def ranked(rows: Sequence[Row], *, wrong: int = 0) -> dict[str, float]:
-    """Return values that rank all pairs correctly except the first ones."""
+    """Return values that rank all pairs correctly, except for the first ``wrong`` pairs."""
     wrongly = set(list(dict.fromkeys(row.group for row in rows))[:wrong])
     return {row.id: 1 - row.label if row.group in wrongly else row.label for row in rows}
 
@@ -40,8 +40,8 @@ def test_accuracy_is_the_share_of_correctly_ranked_pairs() -> None:
     assert found.absent_half is None
 
 
-def test_missing_scores_are_counted_and_accuracy_is_reported_with_and_without_them() -> None:
-    """Seven of seven without the pair that has no score; 7.5 of 8 when that pair counts as half."""
+def test_accuracy_is_reported_with_and_without_missing_scores() -> None:
+    """It is 7 of 7 without the pair that has no score, and 7.5 of 8 if this pair counts as half."""
     rows = pairs(8)
     values = ranked(rows) | {rows[0].id: math.nan}
     found = line("m", Slice("s", rows), values, {})
@@ -51,7 +51,7 @@ def test_missing_scores_are_counted_and_accuracy_is_reported_with_and_without_th
 
 
 def test_the_sample_ends_at_the_first_group_that_was_not_judged() -> None:
-    """Later groups are excluded even if they were judged, because they may be the easy ones."""
+    """Later groups are excluded even if they were judged, because they may be easier."""
     rows = pairs(9)
     order = by_hash(row.group for row in rows)
     values = {row.id: row.label for row in rows if row.group != order[6]}
@@ -59,7 +59,7 @@ def test_the_sample_ends_at_the_first_group_that_was_not_judged() -> None:
 
 
 def test_too_few_groups_yield_no_result() -> None:
-    """Four pairs are not a measurement."""
+    """Four pairs are not enough."""
     rows = pairs(4)
     assert line("m", Slice("s", rows), ranked(rows), {}) is None
 
@@ -72,18 +72,18 @@ def test_the_mean_over_sources_weights_each_source_equally() -> None:
 
 
 def test_the_mean_over_sources_requires_every_source() -> None:
-    """A mean of three sources is not reported as the mean of four."""
+    """A mean over three sources is not reported as the mean over four."""
     many, few = pairs(8), pairs(5, source="Rails")
     assert line("m", Slice("s", [*many, *few], "mean pair"), ranked(many), {}) is None
 
 
-def test_the_best_trivial_method_is_chosen_among_eligible_ones() -> None:
-    """Both texts of a pair have equal length here, so no trivial method wins. An excluded one is never reported."""
+def test_the_best_floor_is_chosen_among_the_valid_floors() -> None:
+    """Here, both texts of a pair have equal length, so no length floor wins. An excluded floor is never reported."""
     assert best_floor(Slice("s", pairs(5), "pair", frozenset({"context coverage"}))) != "context coverage"
 
 
-def test_two_methods_are_compared_on_the_rows_judged_by_both() -> None:
-    """Here, the first six of eight groups."""
+def test_two_methods_are_compared_on_the_rows_that_both_scored() -> None:
+    """Here, these rows are the first six of eight groups."""
     rows = pairs(8)
     order = by_hash(row.group for row in rows)
     scores = {row.id: 0.0 for row in rows if row.group in order[:6]}
@@ -92,7 +92,7 @@ def test_two_methods_are_compared_on_the_rows_judged_by_both() -> None:
 
 
 def test_a_difference_is_significant_only_if_its_interval_excludes_zero() -> None:
-    """Otherwise the comparison is undecided."""
+    """Otherwise, neither method is reported as better."""
     assert verdict(BootstrapInterval(0.1, 0.02, 0.2, 9)) == "+0.10 [+0.02, +0.20] **better**"
     assert verdict(BootstrapInterval(-0.1, -0.2, -0.02, 9)) == "-0.10 [-0.20, -0.02] **worse**"
     assert verdict(BootstrapInterval(0.1, -0.02, 0.2, 9)) == "+0.10 [-0.02, +0.20]"
@@ -105,11 +105,11 @@ def test_results_have_two_decimals(value: float, text: str) -> None:
 
 
 def test_a_table_cell_cannot_break_its_table() -> None:
-    """Vertical bars and line breaks are removed."""
+    """Vertical bars are escaped, and line breaks are removed."""
     assert "| a\\|b c |" in table(("x",), [("a|b\nc",)])
 
 
-def test_attacks_are_compared_with_the_clean_answer_of_their_group() -> None:
+def test_attacks_are_compared_with_the_clean_answer_of_the_same_group() -> None:
     """Scores rise from 0.1 to 0.3, fall from 0.9 to 0.8, and fall from 0.9 to 0.7 after text is appended."""
     kinds = {
         "clean_gold_answer": 0.9, "clean_offtopic_answer": 0.1, "template/echo": 0.3, "template/plea": 0.12,
@@ -123,7 +123,7 @@ def test_attacks_are_compared_with_the_clean_answer_of_their_group() -> None:
     assert (pytest.approx(0.2),) == found.lifts["echo"]
 
 
-def test_a_group_with_a_missing_score_is_not_counted() -> None:
+def test_a_group_with_a_missing_score_is_excluded_from_attacks() -> None:
     """Missing values are not imputed."""
     rows = [Row(kind, "q", "a", (), 0.0, kind, "s", "g") for kind in ("clean_offtopic_answer", "template/echo")]
     assert attacked(rows, {"clean_offtopic_answer": 0.1}).groups == 0

@@ -1,4 +1,4 @@
-"""A slice of the intervals benchmark with fewer repetitions, wider limits and a fixed seed."""
+"""A part of the intervals benchmark, with fewer repetitions, wider limits and a fixed seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REPETITIONS = 250
 
 @pytest.fixture(scope="module")
 def table() -> dict[tuple[str, str, str], float]:
-    """Return the coverage of intervals of 50 scores by design, service and kind of interval."""
+    """Return the coverage of intervals for 50 scores, by design, service and kind of interval."""
     found = lines(7, REPETITIONS, (50,))
     return {(line.design, line.service, line.way): line.shares[0] or 0.0 for line in found}
 
@@ -22,7 +22,7 @@ def table() -> dict[tuple[str, str, str], float]:
 def test_intervals_reach_their_nominal_coverage(
     table: dict[tuple[str, str, str], float], design: str, way: str
 ) -> None:
-    """On each route and on all routes, for both sampling designs, at most three standard errors below the goal."""
+    """The coverage is at most three standard errors below the goal for each route, all routes and both designs."""
     error = (MIN_COVERAGE * (1 - MIN_COVERAGE) / REPETITIONS) ** 0.5
 
     assert all(table[design, service, way] > MIN_COVERAGE - 3 * error for service in SERVICES)
@@ -34,7 +34,7 @@ def test_a_plain_interval_misses_the_mean_too_often(table: dict[tuple[str, str, 
 
 
 def test_a_row_that_misses_the_goal_is_marked() -> None:
-    """Coverage is too low from 50 scores on, or too high at 500. The plain interval has no goal."""
+    """The row names coverage that is too low at 50 scores or too high at 500. The plain interval has no goal."""
     shares = (0.5, 0.5, 0.92, 0.94, 0.98, 0.98)
     missed = Line("equal", "faq", "germane", shares).missed
 

@@ -35,7 +35,7 @@ class Judge:
         return "small-1"
 
     async def ask(self, messages: Sequence[Message], **options: Any) -> Reply:
-        """Return the number of the request."""
+        """Reply with the number of the request."""
         self.asked += 1
         await asyncio.sleep(0)
         if self.error:
@@ -52,7 +52,7 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
 
 
 def test_a_cached_request_is_not_sent_again(kept: Kept) -> None:
-    """The second call returns the same reply and usage without a judge."""
+    """The second call returns the same reply and usage, even without a judge."""
     judge = Judge()
 
     async def twice() -> tuple[Reply, Reply]:
@@ -92,7 +92,7 @@ def test_the_random_delimiter_is_not_part_of_the_cache_key() -> None:
 
 
 def test_runs_share_replies_at_temperature_zero() -> None:
-    """At temperature 0 the second run reuses the replies of the first."""
+    """At temperature 0, the second run reuses the replies of the first run."""
 
     def key(run: int, temperature: float) -> str:
         return key_of(HELLO, {"temperature": temperature}, model="m", run=run)
@@ -115,8 +115,8 @@ def test_a_request_that_was_not_sent_is_reported_and_not_cached(kept: Kept) -> N
     assert judge.asked == 0
 
 
-def test_permanent_failures_are_cached_and_temporary_ones_are_not(kept: Kept) -> None:
-    """A permanent failure is the result of every later rendering. A temporary one is retried."""
+def test_only_permanent_failures_are_cached(kept: Kept) -> None:
+    """A permanent failure is reused by every later rendering. A temporary failure is retried."""
     judge = Judge()
 
     async def ask(reason: UnscoredReason, text: str) -> int:

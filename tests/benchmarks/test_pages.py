@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 def test_every_page_is_requested_and_measured(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each page has a line with its latency and size, none is too large, and none sends requests to other hosts."""
+    """Each page has lines with its latency and size. No page is too large or sends requests to other hosts."""
     asked = ["--scores", "2000", "--days", "1", "--runs", "1", "--starts", "1", "--database", "sqlite"]
     monkeypatch.setattr(sys, "argv", ["pages.py", *asked])
 

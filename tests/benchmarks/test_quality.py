@@ -17,14 +17,14 @@ TOPICS = ("a kettle", "a ladder", "a tent", "a drum", "a lamp", "a rope", "a can
 
 @pytest.fixture
 def judge() -> Iterator[FakeJudge]:
-    """Return a judge that runs in this process."""
+    """A judge that runs in this process."""
     with FakeJudge() as running:
         yield running
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Write rows with one question each, an answer to it, and an answer to a different question."""
+    """A folder with rows: for each question, an answer to it and an answer to a different question."""
     rows = []
     for thing in TOPICS:
         for label, answer in ((1.0, f"You buy {thing} in the shop by the bridge."), (0.0, "Trains leave at noon.")):
@@ -55,7 +55,7 @@ def test_a_missing_folder_is_reported_without_an_error(tmp_path: Path, capsys: p
 
 
 def test_the_page_shows_results_and_no_row_text(folder: Path, judge: FakeJudge) -> None:
-    """The method's line states its number of groups, the row texts are omitted, and the run is listed."""
+    """The method's line states the number of groups, the row texts are omitted, and the run is listed."""
     text = run(folder, "--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
     assert "| answer_relevancy | 10 | 20 / 20 | 1.00 [1.00, 1.00] |" in text
     assert "| cosine (MiniLM) | 10 | 20 / 20 | 1.00 [1.00, 1.00] |" in text
@@ -83,7 +83,7 @@ def test_an_interrupted_run_resumes(folder: Path, judge: FakeJudge) -> None:
 
 
 def test_a_peer_library_is_listed_next_to_germane(folder: Path, judge: FakeJudge) -> None:
-    """A score that the peer could not compute is missing, and is counted as missing."""
+    """A score that the peer could not compute counts as missing."""
     scores = folder.parent / "peer.jsonl"
     lines = [{"id": f"{thing}-{label}", "score": label} for thing in TOPICS for label in (1.0, 0.0)]
     lines[0]["score"] = None  # a row that failed
@@ -94,10 +94,10 @@ def test_a_peer_library_is_listed_next_to_germane(folder: Path, judge: FakeJudge
     assert "| SelQA | 10 | answer_relevancy | 1.00 | A peer | 1.00 |" in text
 
 
-def test_a_plan_is_printed_without_sending_a_request(
+def test_a_plan_is_printed_without_sending_requests(
     folder: Path, judge: FakeJudge, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It names each step and its requests."""
+    """The plan lists each step with its number of requests."""
     cache = str(folder.parent / "kept.sqlite")
     assert (
         main([str(folder), "--half", "both", "--cache", cache, "--judge-url", judge.base_url, "--plan"], FakeEmbedder())
@@ -108,7 +108,7 @@ def test_a_plan_is_printed_without_sending_a_request(
 
 
 def test_stored_scores_of_another_library_are_shown(folder: Path) -> None:
-    """Faithfulness rows contain the score of Ragas, or none if Ragas had none."""
+    """Faithfulness rows contain the Ragas score, if there is one."""
     rows = [
         {
             "id": f"f{n}-{label}", "question": f"Where is {thing}?", "answer": "In the shop.", "contexts": ["A shop."],

@@ -1,4 +1,4 @@
-"""Labeled rows of the quality benchmark: their half, sample and exchange."""
+"""Labeled rows of the quality benchmark: halves, samples and exchanges."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def test_a_unit_is_the_question_or_conversation_behind_a_group(group: str, name:
 
 
 def test_all_rows_of_a_unit_belong_to_the_same_half() -> None:
-    """A question shared by several data sets is reported in all of them or in none."""
+    """A question that several data sets share is in the report half of all of them or of none."""
     for number in range(50):
         assert half(f"clapnq-{number}") == half(f"tpl-{number}-x") == half(f"mtrag-f-{number}<::>3")
 
 
-def test_the_half_is_decided_by_the_last_digit_of_a_digest() -> None:
-    """An even digit selects the tuning half, an odd one the report half.
+def test_the_last_digit_of_a_digest_determines_the_half() -> None:
+    """An even digit selects the tuning half, and an odd digit the report half.
 
     The digests of tune:a and tune:b end in 0 and 1.
     """
@@ -46,8 +46,8 @@ def test_the_half_is_decided_by_the_last_digit_of_a_digest() -> None:
     assert halves == {name: half(f"{name}<::>7") for name in halves}
 
 
-def test_a_sample_has_whole_groups_and_contains_every_smaller_sample() -> None:
-    """This does not depend on the order of the rows."""
+def test_a_sample_keeps_groups_whole_and_contains_every_smaller_sample() -> None:
+    """The sample does not depend on the order of the rows."""
     rows = [replace(ROW, id=f"{group}-{place}", group=f"g{group}") for place in range(2) for group in range(9)]
     small, large = sampled(rows, 3), sampled(list(reversed(rows)), 6)
     assert len(small) == 6
@@ -69,7 +69,7 @@ def test_earlier_messages_become_the_history_of_the_exchange() -> None:
 
 
 def test_a_passage_replaces_the_answer_only_on_request() -> None:
-    """A cosine needs a text, but a judge of contexts must see that there is no answer."""
+    """A cosine needs a text, but a judge that rates contexts must see that there is no answer."""
     row = replace(ROW, answer="")
     assert exchange(row).answer is None
     assert exchange(row, passage=True).answer == "It is two miles."

@@ -1,4 +1,4 @@
-"""A slice of the sampling benchmark: selection, allocation and estimation on synthetic streams with a fixed seed."""
+"""A part of the sampling benchmark: selection, allocation and estimation on synthetic streams with a fixed seed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def found_at(rho: float) -> dict[str, Found]:
 
 @pytest.mark.parametrize("rho", RHOS)
 def test_priority_sampling_finds_low_scores_and_rare_routes_without_bias(rho: float) -> None:
-    """Exactly 300 per day, low scores and rare routes as reported, both means within four standard errors."""
+    """It selects exactly 300 exchanges per day, as many low scores and rare routes as reported, and without bias."""
     found = found_at(rho)
     ours, at = found["priority"], RHOS.index(rho)
 
@@ -33,7 +33,7 @@ def test_priority_sampling_finds_low_scores_and_rare_routes_without_bias(rho: fl
 
 
 def test_nine_in_ten_intervals_contain_the_mean() -> None:
-    """Measured over 240 days for both estimators against the mean of the process."""
+    """The intervals of both estimators are compared with the mean of the process over 240 days."""
     found = [found_at(rho)["priority"] for rho in RHOS]
 
     for way in ("hajek_covers", "regression_covers"):
@@ -41,7 +41,7 @@ def test_nine_in_ten_intervals_contain_the_mean() -> None:
 
 
 def test_the_budget_lasts_until_the_evening() -> None:
-    """Over 64 days with a morning peak, the limit holds and the daily mean reflects a drop in the evening."""
+    """Over 64 days with a morning peak, the limit holds, and the daily mean reflects a drop in the evening."""
     ours, first = budgeted(9, 64)
     figures = {figure.name.partition(": ")[2]: figure.value for figure in ours}
 

@@ -1,4 +1,4 @@
-"""A slice of the soak test: the real monitor with a simulated clock."""
+"""A part of the soak test: the real monitor with a simulated clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STEP = timedelta(hours=12)
 
 
 def test_a_drop_fires_once_and_resolves(tmp_path: Path) -> None:
-    """Twelve quiet days, five bad ones and a week of recovery raise one alert. It starts near the start of the drop."""
+    """Twelve quiet days, five bad days and a week of recovery raise one alert, which fires near the drop's onset."""
     made = soak.service(5, 60, 14, wander=0.01, change=Change(shift=0.2), lasts=4)
 
     outcome = soak.run(f"sqlite:///{tmp_path / 'soak.db'}", made, step=STEP)
@@ -34,7 +34,7 @@ def test_a_drop_fires_once_and_resolves(tmp_path: Path) -> None:
 
 
 def test_quiet_days_raise_no_alert(tmp_path: Path) -> None:
-    """Two weeks of learning and four more days."""
+    """No alert fires in two weeks of learning and four more days."""
     outcome = soak.run(f"sqlite:///{tmp_path / 'soak.db'}", soak.service(3, 40, 4, wander=0.01), step=STEP)
 
     assert outcome.alerts == []

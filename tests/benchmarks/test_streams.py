@@ -9,7 +9,7 @@ from streams.recipe import ROUTES, START, Change, Stream, day_effects, rates, st
 
 
 def made(change: Change | None = None, *, lasts: float = np.inf, seed: int = 5, wander: float = 0.0) -> Stream:
-    """Return 200 days with a thousand scores each."""
+    """Return a stream of 200 days with a thousand scores each."""
     return stream(np.random.default_rng(seed), 1000, wander, days=200, change=change, lasts=lasts)
 
 
@@ -20,7 +20,7 @@ def of_route(found: Stream, name: str, *, after: bool) -> np.ndarray:
 
 
 def test_rates_follow_the_hour_and_the_weekday() -> None:
-    """The first week averages 1,000 scores a day: most at 14:00, fewest at 2:00, and .6 of the rate at weekends."""
+    """The first week averages 1,000 scores a day. The rate is highest at 14:00, lowest at 2:00, and 0.6 at weekends."""
     by_day = rates(1000, 14).reshape(14, 24)
 
     assert by_day[:7].sum() == pytest.approx(7000)
@@ -33,7 +33,7 @@ def test_rates_follow_the_hour_and_the_weekday() -> None:
 
 
 def test_scores_arrive_in_order_at_their_rate() -> None:
-    """The number of scores in 200 days is within four standard errors of its rate, and each hour's within 10 %."""
+    """The number of scores in 200 days is within four standard errors of the rate, and each hour's is within 10 %."""
     found = made()
 
     assert (np.diff(found.hours) >= 0).all()
@@ -72,7 +72,7 @@ def test_daily_effects_are_autocorrelated() -> None:
 
 
 def test_a_daily_effect_is_shared_by_all_routes() -> None:
-    """Daily means of two routes move together, with the wander as standard deviation."""
+    """The daily means of two routes move together, and their standard deviation is the wander."""
     found, means = made(wander=0.02), []
     for name in ("faq", "docs"):
         which = (found.routes == found.names.index(name)) & ~found.zeros
@@ -82,8 +82,8 @@ def test_a_daily_effect_is_shared_by_all_routes() -> None:
     assert np.std(means[0]) == pytest.approx(0.02, rel=0.25)
 
 
-def test_changes_have_their_size_and_affect_only_their_routes() -> None:
-    """A shift or additional refusals lower the mean of an affected route by 0.10. Other routes do not change."""
+def test_changes_have_the_given_size_and_affect_only_the_given_routes() -> None:
+    """Lower scores and additional refusals each lower an affected route's mean by 0.10. Other routes do not change."""
     for change in (Change(shift=0.1), Change(refusal=0.1)):
         found = made(change)
         for route in ROUTES:
@@ -100,9 +100,9 @@ def test_changes_have_their_size_and_affect_only_their_routes() -> None:
 
 
 def test_a_change_begins_on_day_16_grows_and_ends() -> None:
-    """It begins at a random time of that day.
+    """A change begins at a random time of this day.
 
-    A ramp reaches half its size in half its time and ends without a trace.
+    A ramp reaches half its size after half its duration. After its end, no effect remains.
     """
     onsets = [stream(np.random.default_rng(seed), 1, 0, days=17).onset for seed in range(200)]
     assert 24 * 16 <= min(onsets) < 24 * 16.1
@@ -119,7 +119,7 @@ def test_a_change_begins_on_day_16_grows_and_ends() -> None:
 
 
 def test_a_mix_shift_changes_only_the_shares_of_routes() -> None:
-    """The mean falls by 0.038 although no route got worse."""
+    """The mean falls by 0.038, although no route got worse."""
     found = made(Change(shares=(0.35, 0.35, 0.30)))
     before, after = found.hours < found.onset, found.hours >= found.onset
 
@@ -132,7 +132,7 @@ def test_a_mix_shift_changes_only_the_shares_of_routes() -> None:
 
 
 def test_the_hourly_rule_counts_one_alert_per_day_and_reports_each_crossing() -> None:
-    """Two of two hours below the threshold, an empty hour and one above it: one alert that fires and resolves."""
+    """After two hours below the threshold, an empty hour and an hour above it, one alert has fired and resolved."""
     falls = np.array([0.0, 0.06, 0.07, np.nan, 0.01, *[0.0] * 19, 0.06, 0.06, 0.0])
     at = 24 * 14 + 1
 

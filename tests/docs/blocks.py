@@ -1,4 +1,4 @@
-"""The fenced blocks of the documents."""
+"""Fenced code blocks in the documents."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ FENCED = re.compile(r"(?ms)^(?P<indent>[ ]*)```(?P<language>[^\n`]*)\n(?P<text>.
 
 @dataclass(frozen=True)
 class Block:
-    """One block of one page."""
+    """One code block of a page."""
 
     page: Path
     number: int
-    """On its page, from 1."""
+    """Number of the block on its page, starting at 1."""
     language: str
     text: str
 
     @property
     def name(self) -> str:
-        """The page and number as a test id."""
+        """Test id: the page and the number."""
         return f"{self.page.name}-{self.number}"
 
 
@@ -46,7 +46,7 @@ def of(*languages: str) -> list[Block]:
 
 
 def commands(block: Block) -> list[list[str]]:
-    """Return the commands of a block, each as its words; output in a console block is omitted."""
+    """Return a block's commands, each as a list of words. Output in console blocks is omitted."""
     text = block.text.replace("\\\n", " ")
     lines = [line.strip() for line in text.splitlines()]
     if block.language == "console":
@@ -55,7 +55,7 @@ def commands(block: Block) -> list[list[str]]:
 
 
 def _split(line: str) -> Iterator[list[str]]:
-    """Yield the commands of a line, without variables that are set before them."""
+    """Yield the commands of a line, without the variables that are set before them."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;()")
     lexer.whitespace_split = True
     words: list[str] = []

@@ -1,4 +1,4 @@
-"""The settings on the page about channels are valid."""
+"""The settings on the channels page are valid."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ PAGE = Path(__file__).parents[2] / "docs" / "channels.md"
 BLOCKS = re.findall(r"(?ms)^```toml\n(.*?)^```", PAGE.read_text(encoding="utf-8"))
 
 
-def test_every_channel_type_is_shown() -> None:
-    """With its required settings."""
+def test_the_channels_page_shows_every_channel_type() -> None:
+    """Each type is shown with its required settings."""
     everything = "".join(BLOCKS)
 
     assert [name for name in CHANNEL_TYPES if f'type = "{name}"' not in everything] == []
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_settings_on_the_page_are_valid(bare: Path, block: str) -> None:
+def test_settings_on_the_channels_page_are_valid(bare: Path, block: str) -> None:
     """A pasted block configures a channel or a rule."""
     (bare / "germane.toml").write_text(block, encoding="utf-8")
 

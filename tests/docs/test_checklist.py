@@ -13,19 +13,19 @@ POINTS = re.split(r"(?m)^## ", TEXT)[1:]
 TESTS = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", TEXT)
 
 
-def test_there_are_twenty_points_in_order() -> None:
+def test_the_checklist_has_twenty_points_in_order() -> None:
     """No number is missing."""
     assert [int(point.partition(".")[0]) for point in POINTS] == list(range(1, 21))
 
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: point.partition("\n")[0])
-def test_each_point_has_a_test(point: str) -> None:
+def test_each_point_on_the_checklist_names_a_test(point: str) -> None:
     """Every point names at least one test."""
     assert re.search(r"`tests/[\w/]+\.py::\w+`", point)
 
 
 @pytest.mark.parametrize("path", sorted({path for path, _ in TESTS}))
-def test_each_named_test_exists(path: str) -> None:
+def test_each_test_on_the_checklist_exists(path: str) -> None:
     """Renaming a test requires an update of the page."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     there = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}

@@ -19,21 +19,21 @@ SOURCES = ROOT / "src" / "germane"
 
 
 def test_the_architecture_picture_matches_the_imports() -> None:
-    """architecture.svg is what architecture.py draws."""
+    """architecture.svg is identical to the output of architecture.py."""
     picture = runpy.run_path(str(FOLDER / "architecture.py"))["picture"]
 
     assert (FOLDER / "architecture.svg").read_text(encoding="utf-8") == picture()
 
 
-def test_every_module_on_the_page_exists() -> None:
-    """Paths of modules and directories are relative to src/germane."""
+def test_every_module_on_the_architecture_page_exists() -> None:
+    """Module and directory paths are relative to src/germane."""
     paths = re.findall(r"`([a-z_/]+(?:\.py|/))`", PAGE)
 
     assert len(paths) > 25
     assert [path for path in paths if not (SOURCES / path).exists()] == []
 
 
-def test_every_package_is_described() -> None:
+def test_the_architecture_page_describes_every_package() -> None:
     """The table has one row per package."""
     packages = {path.parent.name for path in SOURCES.glob("*/__init__.py")}
 
@@ -50,7 +50,7 @@ def test_glossary_terms_are_sorted() -> None:
 
 @pytest.mark.parametrize("rule_type", RULE_TYPES)
 def test_every_rule_type_is_complete(rule_type: str, bare: Path) -> None:
-    """Settings accept it, and it has an evaluation and a message."""
+    """The settings accept each rule type, and each has an evaluation and a message."""
     required = {name: 0.5 for name, field in RULE_TYPES[rule_type].model_fields.items() if field.is_required()}
 
     assert [rule.type for rule in load_settings(rules=[{"type": rule_type, **required}]).rules] == [rule_type]
@@ -59,7 +59,7 @@ def test_every_rule_type_is_complete(rule_type: str, bare: Path) -> None:
 
 
 def test_recipes_name_files_that_exist() -> None:
-    """Paths of sources, tests and scripts."""
+    """This covers the paths of sources, tests and scripts."""
     text = (FOLDER / "recipes.md").read_text(encoding="utf-8")
     paths = re.findall(r"(?:`|python |\")((?:src|tests|docs)/[\w/.]+)", text)
 

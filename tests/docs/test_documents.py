@@ -24,7 +24,7 @@ BLOCKS = [pytest.param(block.text, id=block.name) for block in of("python")]
 
 @pytest.fixture
 def judged(bare: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
-    """A judge in the environment, and a directory with an empty database. Stops germane afterwards."""
+    """A judge in the environment, and a directory with an empty database. germane is stopped afterwards."""
     with closing(TrackingStore("sqlite:///germane.db")) as store:
         store.migrate()
     with FakeJudge() as judge:
@@ -35,7 +35,7 @@ def judged(bare: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
 
 
 def module(code: str, path: Path) -> ModuleType:
-    """Run code as a module, in which annotations and signatures are looked up."""
+    """Run code as a module, so that annotations and signatures can be resolved."""
     path.write_text(code, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
@@ -50,7 +50,7 @@ def module(code: str, path: Path) -> ModuleType:
 
 
 def test_documents_contain_blocks() -> None:
-    """The pages and their code are found."""
+    """The search finds the pages and their code."""
     assert any("README" in str(block.id) for block in BLOCKS)
 
 
@@ -59,7 +59,7 @@ def test_documents_contain_blocks() -> None:
 @pytest.mark.usefixtures("judged")
 def test_the_code_in_a_document_runs(code: str, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each block runs on its own."""
-    # An application sets its provider once; this process runs many.
+    # An application sets its provider once, but this process runs many applications.
     monkeypatch.setattr(trace, "set_tracer_provider", lambda provider: provider.shutdown())
 
     module(code, bare / "from_a_document.py")

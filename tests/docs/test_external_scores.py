@@ -1,4 +1,4 @@
-"""The documented ways to store scores from elsewhere work on both databases."""
+"""The documented ways to store external scores work on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from germane.testing import FakeJudge
 
 
 def block(page: str, language: str, text: str) -> Block:
-    """Return the block of a page that contains a text."""
+    """Return the block on a page that contains a text."""
     (found,) = (block for block in of(language) if block.page.name == page and text in block.text)
     return found
 
 
 @pytest.fixture
 def stored(migrated_url: str) -> Callable[[], dict[tuple[str | None, str], float | None]]:
-    """Return the values of all scores by question and scorer. All have the fingerprint for scores from elsewhere."""
+    """A function that returns all scores by question and scorer. All have the fingerprint for external scores."""
 
     def read() -> dict[tuple[str | None, str], float | None]:
         with closing(TrackingStore(migrated_url)) as store:
@@ -39,10 +39,10 @@ def stored(migrated_url: str) -> Callable[[], dict[tuple[str | None, str], float
     return read
 
 
-def test_the_documented_call_stores_exchange_and_scores(
+def test_the_documented_call_stores_the_exchange_and_its_scores(
     bare: Path, migrated_url: str, stored: Callable[[], dict[tuple[str | None, str], float | None]]
 ) -> None:
-    """``record_exchange`` as on the page about feedback. The judge is not asked for a score that was given."""
+    """The judge is not asked for a score that was passed to ``record_exchange``, as on the feedback page."""
     with FakeJudge() as judge:
         settings = judge.settings() | {"scorers": ["answer_relevancy", "faithfulness"]}
         germane.start(**settings, database=migrated_url, poll_interval=0.05)
@@ -58,7 +58,7 @@ def test_the_documented_call_stores_exchange_and_scores(
 def test_the_documented_file_is_imported_with_its_scores(
     bare: Path, migrated_url: str, stored: Callable[[], dict[tuple[str | None, str], float | None]]
 ) -> None:
-    """``germane import`` prints what the page about the fleet shows."""
+    """``germane import`` prints the output that the fleet page shows."""
     Path("rated.jsonl").write_text(block("fleet.md", "json", "answer_relevancy").text, encoding="utf-8")
     shown = block("fleet.md", "console", "rated.jsonl").text.strip().splitlines()
 

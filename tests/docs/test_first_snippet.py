@@ -1,4 +1,4 @@
-"""The first program in the README prints scores, without a key and without a server."""
+"""The first program in the README prints scores without an API key or a server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shown_after(program: Block) -> list[tuple[str, str]]:
 
 @pytest.mark.slow
 def test_first_program_prints_the_scores_that_the_readme_shows(bare: Path) -> None:
-    """A new user sees a score of their own answer before reading on."""
+    """New users see scores of their own answers before they read on."""
     pytest.importorskip("onnxruntime", reason="needs germane[local]")
     (bare / "app.py").write_text(PROGRAM.text, encoding="utf-8")
 
@@ -34,7 +34,7 @@ def test_first_program_prints_the_scores_that_the_readme_shows(bare: Path) -> No
 
     printed = OUTPUT.findall(ended.stdout)
     assert [scorer for _, scorer in printed] == [scorer for _, scorer in shown_after(PROGRAM)]
-    # The embedder's kernels differ between processors in the last digits.
+    # The embedder's results differ between processors in the last digits.
     assert [float(value) for value, _ in printed] == pytest.approx(
         [float(value) for value, _ in shown_after(PROGRAM)], abs=0.02
     )

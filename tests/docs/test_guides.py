@@ -1,4 +1,4 @@
-"""Following the guides works."""
+"""The instructions in the guides work."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ ADDRESSES = {
 
 
 def blocks(page: str, language: str) -> list[Block]:
-    """Return the blocks of one page."""
+    """Return a page's blocks in one language."""
     return [block for block in of(language) if block.page.name == page]
 
 
 def settings_of(block: Block, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Return a block's settings, with secrets in place."""
+    """Return a block's settings, after creating the secrets that they name."""
     shown = block.text.replace("/run/secrets/gateway-key", str(folder / "key"))
     (folder / "key").write_text("the-key-itself")
     for variable in re.findall(r'"env:(\w+)"', shown):
@@ -50,8 +50,8 @@ def settings_of(block: Block, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return load_settings()
 
 
-def test_the_guide_shows_each_server_once(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the server's URL."""
+def test_the_judge_guide_shows_each_server(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each server's judge has a settings block."""
     judges = [settings_of(block, bare, monkeypatch).judge for block in blocks("judge.md", "toml")]
 
     assert [judge for judge in ADDRESSES if judge not in judges] == []
@@ -61,7 +61,7 @@ SERVERS = [block for block in blocks("judge.md", "toml") if "base_url" in block.
 
 
 @pytest.mark.parametrize("block", SERVERS, ids=lambda block: block.name)
-def test_requests_go_to_the_guides_judge_with_its_key(
+def test_requests_use_the_url_and_key_from_the_judge_guide(
     block: Block, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client uses the URL from the guide, and the key as a bearer token; without a key, the token is `none`."""
@@ -104,7 +104,7 @@ APPLICATIONS = [
 def test_requests_to_an_application_from_the_guide_are_captured(
     block: Block, ask: Callable[[Any], None], bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exchange has the question and answer from a request sent with the framework's test client."""
+    """The exchange has the question and answer of a request that the framework's test client sends."""
     monkeypatch.setenv("GERMANE_ROLE", "capture")
     made = module(block.text, bare / "from_the_guide.py")
     with germane.testing.strict():
@@ -121,16 +121,16 @@ def test_requests_to_an_application_from_the_guide_are_captured(
 
 @pytest.fixture(scope="module")
 def surroundings() -> dict[str, str]:
-    """The variables of this process, without those that germane reads."""
+    """This process's environment variables, without the variables that germane reads."""
     read = ("GERMANE_", "OPENAI_", "OTEL_", "OPENINFERENCE_")
     return {name: value for name, value in os.environ.items() if not name.startswith(read)}
 
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory, surroundings: dict[str, str]) -> Path:
-    """A folder in which the program of the first guide has run, without a key and without a server."""
+    """A folder in which the first guide's program has run without an API key or a server."""
     if find_spec("onnxruntime") is None:
-        pytest.skip("the extra local is not installed: the first guide needs it")
+        pytest.skip("the local extra is not installed, and the first guide needs it")
     folder = tmp_path_factory.mktemp("start")
     (folder / "app.py").write_text(blocks("getting-started.md", "python")[0].text, encoding="utf-8")
     subprocess.run([sys.executable, "app.py"], cwd=folder, env=surroundings, check=True, timeout=240)
@@ -159,10 +159,10 @@ def test_the_first_guide_leads_to_a_chart(started: Path, surroundings: dict[str,
     ("words", "expected"),
     [(["report"], "40 of 40"), (["worst"], "Are you hiring?"), (["doctor", "--offline"], "40 seen")],
 )
-def test_the_first_guides_next_commands_work(
+def test_the_other_commands_in_the_first_guide_work(
     started: Path, surroundings: dict[str, str], words: list[str], expected: str
 ) -> None:
-    """The commands that it names next report on the same forty answers, without errors."""
+    """The commands report on the same forty answers, without errors."""
     command = [sys.executable, "-m", "germane", *words]
     done = subprocess.run(command, cwd=started, env=surroundings, capture_output=True, text=True, timeout=120)
 

@@ -1,4 +1,4 @@
-"""What five alerts say: the pages show what the current code sends, and real receivers get it."""
+"""The notification pages show what the current code sends for five alerts, and real receivers accept it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ receivers: [{name: stub, webhook_configs: [{url: '%s'}]}]
 
 @dataclass(frozen=True)
 class Simulation:
-    """The five scenarios after their end, and the script that ran them."""
+    """The five completed scenarios, and the script that ran them."""
 
     script: dict[str, Any]
     receiver: Any
@@ -56,7 +56,7 @@ class Simulation:
 
 @pytest.fixture(scope="module")
 def simulation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulation]:
-    """Run the scenarios once for all tests, because that takes 20 seconds."""
+    """Run the scenarios once for all tests, because this takes 20 seconds."""
     script = runpy.run_path(str(DOCS / "notifications.py"))
     with script["receiving"]() as receiver:
         channels = script["channel_settings"](receiver.url)
@@ -67,8 +67,8 @@ def simulation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulation]
 
 
 @pytest.mark.slow
-def test_pages_of_notifications_are_up_to_date(simulation: Simulation) -> None:
-    """The same simulation gives the same messages and payloads."""
+def test_the_notification_pages_are_up_to_date(simulation: Simulation) -> None:
+    """The simulation produces the messages and payloads on the pages."""
     found = simulation.script["pages"](simulation.scenarios, simulation.receiver)
 
     assert (PAGE.read_text(encoding="utf-8"), PAYLOADS.read_text(encoding="utf-8")) == found
@@ -78,7 +78,7 @@ def test_pages_of_notifications_are_up_to_date(simulation: Simulation) -> None:
     ("channel", "payload"), SENT, ids=[f"{number}-{name}" for number, (name, _) in enumerate(SENT)]
 )
 def test_payload_is_valid_for_its_receiver(channel: str, payload: str) -> None:
-    """Each printed payload matches the receiver's documented schema; webhooks have a format of their own."""
+    """Each payload on the page matches the receiver's documented schema; webhooks use germane's own format."""
     body = json.loads(payload)
 
     if channel in SCHEMAS:
@@ -88,13 +88,13 @@ def test_payload_is_valid_for_its_receiver(channel: str, payload: str) -> None:
 
 
 def test_every_channel_is_shown_for_every_scenario() -> None:
-    """Five alerts, as six receivers get them."""
+    """The page shows five alerts, each for every channel."""
     assert sorted(name for name, _ in SENT) == sorted([*SCHEMAS, "webhook"] * 5)
 
 
 @pytest.mark.parametrize("text", SHOWN, ids=[text.partition("\n")[0].partition("] ")[2] for text in SHOWN])
 def test_a_message_does_not_contradict_itself(text: str) -> None:
-    """The sentence and the facts give the same levels, and the title the same means."""
+    """The sentence and the facts state the same levels, and the title states the same means."""
     subject, title, sentence = text.split("\n")[0], text.split("\n")[2], text.split("\n")[3]
     facts = dict(line.split(": ", 1) for line in text.split("\n")[4:] if ": " in line)
 
@@ -111,7 +111,7 @@ def test_a_message_does_not_contradict_itself(text: str) -> None:
 
 
 class Mailbox:
-    """An SMTP handler that records e-mails."""
+    """An SMTP handler that records emails."""
 
     def __init__(self) -> None:
         self.received: list[bytes] = []
@@ -131,7 +131,7 @@ class MailServer(Controller):
 
 @pytest.mark.slow
 def test_emails_match_the_documented_messages(simulation: Simulation) -> None:
-    """Subject and text of every notification of the five scenarios, through SMTP."""
+    """The subject and text of each of the five scenarios' notifications match after delivery over SMTP."""
     mailbox = Mailbox()
     server = MailServer(mailbox, hostname="127.0.0.1", port=0)
     server.start()
@@ -173,9 +173,9 @@ def alertmanager(simulation: Simulation, tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_alertmanager_shows_the_alerts_until_they_resolve(simulation: Simulation, alertmanager: str) -> None:
-    """Its API returns each firing alert with labels, state and end; an escalation replaces the severity.
+    """Alertmanager's API returns each firing alert with labels, state and end; an escalation replaces the severity.
 
-    A resolved alert disappears from the API, and Alertmanager notifies its own receivers of the time of its end.
+    A resolved alert disappears from the API, and Alertmanager notifies its own receivers of the end time.
     """
     settings = AlertmanagerSettings(type="alertmanager", url=(alertmanager,))
     channel = Alertmanager(settings, resend_interval=RESEND_INTERVAL)
@@ -211,20 +211,20 @@ def test_alertmanager_shows_the_alerts_until_they_resolve(simulation: Simulation
 
 
 def _listed(url: str, key: str) -> list[dict[str, Any]]:
-    """Return the alerts with a key that Alertmanager shows as current."""
+    """Return the current alerts in Alertmanager that have a given key."""
     response = httpx2.get(f"{url}/api/v2/alerts")
     response.raise_for_status()
     return [alert for alert in response.json() if alert["annotations"]["alert_key"] == key]
 
 
 def _with_severity(listed: list[dict[str, Any]], severity: str) -> dict[str, Any] | None:
-    """Return the only listed alert if it has this severity: the previous severity has ended."""
+    """Return the only listed alert if it has this severity, which means that the previous severity has ended."""
     assert severity in SEVERITIES
     return listed[0] if [alert["labels"]["severity"] for alert in listed] == [severity] else None
 
 
 def _ended(payloads: list[Any], alert: Alert) -> dict[str, Any] | None:
-    """Return an alert from Alertmanager's own notification of its resolution, if it has arrived."""
+    """Return an alert from Alertmanager's own notification of its resolution, if the notification has arrived."""
     found = [
         each
         for payload in payloads
@@ -236,7 +236,7 @@ def _ended(payloads: list[Any], alert: Alert) -> dict[str, Any] | None:
 
 
 def _until(read: Any) -> Any:
-    """Return the first result that is true, waiting for it for up to 30 seconds."""
+    """Wait for up to 30 seconds for a true result, and return it."""
     deadline = time.monotonic() + 30
     while not (found := read()):
         assert time.monotonic() < deadline

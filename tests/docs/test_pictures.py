@@ -1,4 +1,4 @@
-"""Encoding of screenshots."""
+"""The encoding of screenshots."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ png = runpy.run_path(str(DOCS / "palette.py"))["png"]
 
 
 def read(picture: bytes) -> Any:
-    """Return the pixels of a picture whose lines have no filter."""
+    """Return the pixels of a picture whose lines are unfiltered."""
     parts, at = {}, 8
     while at < len(picture):
         (length,) = struct.unpack(">I", picture[at : at + 4])
@@ -38,7 +38,7 @@ def test_up_to_256_colors_are_lossless(colors: int) -> None:
 
 
 def test_frequent_colors_are_kept() -> None:
-    """Rare colors become the nearest frequent one."""
+    """A rare color becomes the nearest frequent color."""
     chance = np.random.default_rng(7)
     rare = chance.integers(200, 246, (2, 300, 3), np.uint8)
     paper = np.full((50, 300, 3), 246, np.uint8)

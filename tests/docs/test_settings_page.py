@@ -1,4 +1,4 @@
-"""The page about settings matches the settings classes."""
+"""The settings page matches the settings classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_settings_page_is_up_to_date() -> None:
-    """docs/settings.md is what docs/settings.py writes."""
+    """docs/settings.md is identical to the output of docs/settings.py."""
     page = runpy.run_path(str(DOCS / "settings.py"))["page"]
 
     assert (DOCS / "settings.md").read_text(encoding="utf-8") == page()

@@ -1,4 +1,4 @@
-"""The site built from the documents."""
+"""The documentation site."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOADED = {"script": "src", "img": "src", "source": "srcset", "iframe": "src", "l
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as make docs builds it."""
+    """The site, built as by ``make docs``."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", str(DOCS), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
@@ -40,19 +40,19 @@ class Loaded(HTMLParser):
         self.found: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keep the URL of a script, a picture or a style."""
+        """Record the URL of a script, a picture or a style sheet."""
         self.found += [value for name, value in attrs if value and name == LOADED.get(tag)]
 
 
 def test_the_site_builds_without_warnings(site: Path) -> None:
-    """No broken link, no page missing from the contents, and no reference to a missing name."""
+    """There are no broken links, no pages missing from the table of contents, and no references to missing names."""
     assert (site / "index.html").is_file()
     pages = {path.relative_to(DOCS).with_suffix("") for path in DOCS.rglob("*.md")} - {Path("README")}
     assert pages <= {path.relative_to(site).with_suffix("") for path in site.rglob("*.html")}
 
 
 def test_the_site_loads_nothing_from_other_hosts(site: Path) -> None:
-    """The site works without a network, and no other server sees who visits it."""
+    """The site works without a network, and no other server can track its visitors."""
     outside = re.compile(r"(https?:)?//")
     for page in site.rglob("*.html"):
         parser = Loaded()
@@ -63,8 +63,8 @@ def test_the_site_loads_nothing_from_other_hosts(site: Path) -> None:
         assert re.findall(r"""url\(\s*["']?(?:https?:)?//|@import""", text) == [], style.name
 
 
-def test_site_shows_its_version_and_the_call_of_selectors(site: Path) -> None:
-    """A reader sees which release a page describes, and what a selector function receives."""
+def test_the_site_shows_the_version_and_the_argument_of_selectors(site: Path) -> None:
+    """Readers see which release a page describes, and which object a selector function receives."""
     assert f"germane {version('germane')}" in (site / "index.html").read_text(encoding="utf-8")
     reference = (site / "python.html").read_text(encoding="utf-8")
     for name in ("Call", "Call.arguments"):
@@ -72,7 +72,7 @@ def test_site_shows_its_version_and_the_call_of_selectors(site: Path) -> None:
 
 
 def test_search_finds_pages(site: Path) -> None:
-    """The search index is a file of the site."""
+    """The search index is part of the site."""
     index = (site / "searchindex.js").read_text(encoding="utf-8")
     found = json.loads(index[index.index("(") + 1 : index.rindex(")")])
     pages = [found["docnames"][number] for number in _listed(found["terms"]["fingerprint"])]
@@ -94,7 +94,7 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
 
 
 def test_every_picture_exists(site: Path) -> None:
-    """Including pictures that a page shows in one theme only."""
+    """This includes pictures that a page shows in only one theme."""
     for page in site.rglob("*.html"):
         parser = Loaded()
         parser.feed(page.read_text(encoding="utf-8"))
@@ -103,7 +103,7 @@ def test_every_picture_exists(site: Path) -> None:
 
 
 def test_pictures_are_small() -> None:
-    """Each exists in light and dark, none exceeds 200 kB, and together they are below 3 MB."""
+    """Each picture exists for both themes and is below 200 kB, and all pictures together are below 3 MB."""
     sizes = {path.stem: path.stat().st_size for path in (DOCS / "pictures").glob("*.png")}
     names = {name.rpartition("-")[0] for name in sizes}
 

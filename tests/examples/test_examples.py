@@ -1,4 +1,4 @@
-"""Each example runs as it is, and its exchanges are stored."""
+"""Each example runs without changes, and its exchanges are stored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ server.serve_forever()
 
 @pytest.fixture
 def environment(bare: Path) -> Iterator[dict[str, str]]:
-    """The environment of an example: a judge, and an empty working directory."""
+    """An example's environment: a judge and an empty working directory."""
     with FakeJudge() as judge:
         settings = {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}
         yield {**os.environ, **settings, "GERMANE_POLL_INTERVAL": "0.1", "PYTHONPATH": str(EXAMPLES)}
@@ -61,10 +61,10 @@ def run(example: str, environment: dict[str, str]) -> str:
 
 @contextmanager
 def serving(command: list[str], environment: dict[str, str], end: signal.Signals) -> Iterator[str]:
-    """Run a server and yield its address; stop it with a signal at the end."""
+    """Run a server and yield its address. At the end, stop it with a signal."""
     process = subprocess.Popen(
         [sys.executable, *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        # A shell's background job ignores Ctrl-C, and so do its child processes.
+        # A shell's background job and its child processes ignore Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     assert process.stdout is not None
@@ -81,8 +81,8 @@ def serving(command: list[str], environment: dict[str, str], end: signal.Signals
         process.communicate()
 
 
-def test_function_example(environment: dict[str, str]) -> None:
-    """Three questions are asked and scored, and printed from the lowest up."""
+def test_function_example_prints_scored_answers(environment: dict[str, str]) -> None:
+    """Three questions are asked, and their answers are scored and printed, lowest score first."""
     printed = run("plain.py", environment).splitlines()
 
     first = exchanges()[0]
@@ -92,8 +92,8 @@ def test_function_example(environment: dict[str, str]) -> None:
     assert [bool(re.match(r"0\.\d\d \w+: ", line)) for line in printed] == [False] * 3 + [True] * 3
 
 
-def test_data_set_example(environment: dict[str, str]) -> None:
-    """Each row has a score, and the mean has an interval."""
+def test_data_set_example_prints_scores_and_a_mean(environment: dict[str, str]) -> None:
+    """Each row with an answer has a score, and the mean has an interval."""
     printed = run("evaluate_csv.py", environment)
 
     mean, absent, *rows, checked = printed.splitlines()
@@ -101,18 +101,18 @@ def test_data_set_example(environment: dict[str, str]) -> None:
     assert absent == "  1 without a score: missing_input"
     assert [row[6:].partition("  ->  ")[1] for row in rows] == ["  ->  "] * 4
     assert checked == "answer_relevancy: not enough data (n=4, need 20); 4 of 5 rows scored (1 missing_input)."
-    assert run("evaluate_csv.py", environment) == printed  # from its cache
+    assert run("evaluate_csv.py", environment) == printed  # the second run uses the cache
 
 
-def test_custom_scorers_example(environment: dict[str, str]) -> None:
-    """Both functions score both answers without a judge; one explains its score."""
+def test_custom_scorers_example_runs_without_a_judge(environment: dict[str, str]) -> None:
+    """Two functions each score two answers without a judge, and one of them explains its scores."""
     printed = run("custom_scorer.py", environment).splitlines()
 
     assert printed == ["brevity 0.62", "brevity 1.00", *["no_small_talk 0.00 It says 'hope this helps'."] * 2]
 
 
-def test_flask_example(environment: dict[str, str]) -> None:
-    """The selector reads the question, and the handler's attributes are stored."""
+def test_flask_example_stores_the_question_and_attributes(environment: dict[str, str]) -> None:
+    """The selector reads the question from the request, and the handler's attributes are stored."""
     with serving(["-c", SERVE_FLASK], environment, signal.SIGINT) as address:
         reply = httpx2.post(f"{address}/ask", json={"q": "Can I return these shoes?"}).json()
 
@@ -123,8 +123,8 @@ def test_flask_example(environment: dict[str, str]) -> None:
     assert (exchange.service, exchange.route, exchange.prompt_version) == ("flask-example", "ask", "7")
 
 
-def test_fastapi_streaming_example(environment: dict[str, str]) -> None:
-    """The stream reaches the client, the answer joins its events, and SIGTERM ends it cleanly."""
+def test_fastapi_example_stores_the_streamed_answer(environment: dict[str, str]) -> None:
+    """The stream reaches the client, its events are joined to the answer, and SIGTERM stops the server cleanly."""
     command = ["-m", "uvicorn", "fastapi_streaming:app", "--port", "0"]
     asked = {"question": "Can I return these shoes?", "session": "s1"}
     with OTLPReceiver() as receiver:
@@ -146,8 +146,8 @@ def test_fastapi_streaming_example(environment: dict[str, str]) -> None:
     assert [span.span_id for span in spans] == [exchange.span_id], json.dumps([span.name for span in receiver.spans])
 
 
-def test_mounted_dashboard_example(environment: dict[str, str]) -> None:
-    """Links stay below its path, and other host names are rejected."""
+def test_mounted_dashboard_example_links_below_its_path(environment: dict[str, str]) -> None:
+    """Links stay below the path of the mounted dashboard, and other host names are rejected."""
     command = ["-m", "uvicorn", "dashboard_mounted:app", "--port", "0"]
     people = {"Accept": "text/html"}
     with serving(command, environment, signal.SIGTERM) as address:

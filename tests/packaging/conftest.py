@@ -26,7 +26,7 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def git() -> Git:
-    """A function that runs git in the checkout, and returns its lines of output. Skips the test without a checkout."""
+    """A function that runs git in the checkout and returns its lines of output. Skips the test if there is none."""
     if not (ROOT / ".git").exists() or shutil.which("git") is None:
         pytest.skip("not a git checkout")
     return _git
@@ -35,13 +35,13 @@ def git() -> Git:
 def _git(*arguments: str) -> list[str]:
     command = ["git", "-c", "core.quotePath=false", *arguments]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert result.returncode in {0, 1}, result.stderr  # 1: git grep found nothing
+    assert result.returncode in {0, 1}, result.stderr  # 1 means that git grep found nothing
     return result.stdout.splitlines()
 
 
 @pytest.fixture(scope="session")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with an sdist of the checkout, and the wheel built from that sdist."""
+    """A directory with an sdist of the checkout, and a wheel built from this sdist."""
     if not (ROOT / "src").is_dir() or shutil.which("uv-build", path=SCRIPTS) is None:
         pytest.skip("needs the sources and uv_build")
     folder = tmp_path_factory.mktemp("dist")

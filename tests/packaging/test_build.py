@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def wheel(dist: Path) -> set[str]:
-    """The files in the wheel, without the metadata."""
+    """The files in the wheel, except for the metadata."""
     with zipfile.ZipFile(next(dist.glob("*.whl"))) as archive:
         return {name for name in archive.namelist() if not name.endswith("/") and ".dist-info/" not in name}
 
@@ -29,14 +29,14 @@ def sdist(dist: Path) -> set[str]:
 def test_wheel_contains_exactly_the_files_of_the_package(
     wheel: set[str], root: Path, git: Callable[..., list[str]]
 ) -> None:
-    """The files in git under src/germane are installed, without missing packages or stray files."""
+    """Exactly the files that git tracks under src/germane are installed."""
     files = git("ls-files", "--cached", "--others", "--exclude-standard", "src/germane")
 
     assert {file.removeprefix("src/") for file in files if (root / file).exists()} == wheel
 
 
 def test_wheel_installs_only_the_germane_package(wheel: set[str]) -> None:
-    """Other distributions own the names tracer and storage."""
+    """The names tracer and storage belong to other distributions."""
     assert {file.partition("/")[0] for file in wheel} == {"germane"}
 
 
@@ -52,7 +52,7 @@ def test_wheel_installs_only_the_germane_package(wheel: set[str]) -> None:
     ],
 )
 def test_wheel_contains_data_files(wheel: set[str], file: str) -> None:
-    """Type checkers, scorers and the embedded model find their files and license."""
+    """Type checkers and scorers find their files, and the embedded model has its files and license."""
     assert f"germane/{file}" in wheel
 
 
@@ -68,10 +68,10 @@ def test_wheel_contains_data_files(wheel: set[str], file: str) -> None:
     ],
 )
 def test_sdist_contains_tests_and_tools(sdist: set[str], path: str) -> None:
-    """A distributor can run the tests from the sdist."""
+    """Distributors can run the tests from the sdist."""
     assert path in sdist
 
 
 def test_sdist_has_no_links_at_the_root(sdist: set[str]) -> None:
-    """The links tracer, scorers and storage are for readers of the repository only."""
+    """The links tracer, scorers and storage are only for readers of the repository."""
     assert not {file for file in sdist if file.partition("/")[0] in {"tracer", "scorers", "storage"}}

@@ -58,8 +58,8 @@ def in_order(names: list[str]) -> list[str]:
     return sorted(names, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
 
 
-def test_importing_germane_loads_no_heavy_library() -> None:
-    """A process with a decorated handler loads no libraries that it does not use."""
+def test_importing_germane_loads_no_heavy_libraries() -> None:
+    """A process with a decorated handler only loads libraries that it uses."""
     loaded = run("import germane, json, sys; print(json.dumps(list(sys.modules)))")
 
     assert {name.partition(".")[0] for name in loaded} & HEAVY == set()
@@ -67,15 +67,15 @@ def test_importing_germane_loads_no_heavy_library() -> None:
 
 @pytest.mark.slow
 def test_serving_pages_loads_no_scoring_libraries() -> None:
-    """``germane serve`` loads no tracing, judge, vector or migration libraries, so it starts fast and stays small."""
+    """``germane serve`` starts fast without libraries for tracing, judges, vectors or migrations."""
     begin = "import germane.cli.app, germane.cli.commands.serve, germane.dashboard.server, germane.dashboard.app; "
     loaded = run(begin + "import json, sys; print(json.dumps(list(sys.modules)))")
 
     assert {name.partition(".")[0] for name in loaded} & (HEAVY - NEEDED_BY_PAGES | {"opentelemetry"}) == set()
 
 
-def test_all_lists_the_public_names() -> None:
-    """``germane.__all__`` is sorted, complete, and contains no undefined name."""
+def test_dunder_all_lists_the_public_names() -> None:
+    """``germane.__all__`` is sorted and complete, and contains no undefined names."""
     tools = {"annotations", *typing.__all__}
     found = {name for name in vars(germane) if not name.startswith("_") and name not in tools}
     public = {name for name in found if not isinstance(getattr(germane, name), ModuleType)}
@@ -87,7 +87,7 @@ def test_all_lists_the_public_names() -> None:
 
 @pytest.mark.slow
 def test_no_module_replaces_a_public_name() -> None:
-    """``germane.evaluate`` remains the function after the import of any module."""
+    """``germane.evaluate`` remains the function, whichever modules are imported."""
     assert run(IMPORT_EVERYTHING) == []
 
 
@@ -100,10 +100,10 @@ def test_every_module_imports_without_extras() -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_all_of_each_package_lists_its_public_names(package: str) -> None:
-    """``__all__`` of each package is sorted, and contains no undefined name."""
+def test_dunder_all_lists_the_public_names_of_each_package(package: str) -> None:
+    """Each package's ``__all__`` is sorted and contains no undefined names."""
     if importlib.util.find_spec(f"germane.{package}") is None:
-        pytest.skip("a package of a later version")
+        pytest.skip("a package in a later version")
     module = importlib.import_module(f"germane.{package}")
 
     names = list(getattr(module, "__all__", ["the package needs __all__"]))
@@ -114,7 +114,7 @@ def test_all_of_each_package_lists_its_public_names(package: str) -> None:
 
 @pytest.mark.parametrize("package", ["alerting", "dashboard", "insights"])
 def test_names_loaded_on_first_use_are_public(package: str) -> None:
-    """`__all__` lists every name in the table of modules."""
+    """``__all__`` lists every name in the table of modules that are loaded on first use."""
     module = importlib.import_module(f"germane.{package}")
 
     assert set(module._MODULE_OF) <= set(module.__all__)

@@ -1,4 +1,4 @@
-"""The command that error messages suggest installs an extra of the germane that is installed."""
+"""Installation commands in error messages, and unsupported Python versions."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ REQUIRES = 'Requires-Dist: onnxruntime>=1.20; extra == "local"\nRequires-Dist: c
         ([], "pip install 'germane[local]'"),
     ],
 )
-def test_extra_is_installed_from_where_germane_came(
+def test_suggested_command_installs_an_extra_from_the_source_of_germane(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: object, expected: str
 ) -> None:
-    """A clone, a file, a repository or the index; the extra's own packages if the source is gone."""
+    """The source is a clone, a file, a repository or the index. If it is gone, the extra's packages are suggested."""
     information = tmp_path / "germane-9.9.dist-info"
     information.mkdir()
     (information / "METADATA").write_text(f"Metadata-Version: 2.4\nName: germane\nVersion: 9.9\n{REQUIRES}")
@@ -50,7 +50,7 @@ def test_extra_is_installed_from_where_germane_came(
 
 @pytest.mark.parametrize("version", [(3, 8, 10), (3, 9, 2), (3, 10, 12)])
 def test_old_python_is_rejected_with_one_sentence(version: tuple[int, int, int]) -> None:
-    """The package says what it needs, instead of failing on syntax or on a missing name."""
+    """The error names the required version, instead of being caused by syntax or a missing name."""
     source = Path(germane.__file__ or "").read_text(encoding="utf-8")
     ast.parse(source, feature_version=version[:2])
     program = f"import sys; sys.version_info = (*{version}, 'final', 0); import germane"

@@ -1,4 +1,4 @@
-"""Retired public names: none remains as an identifier, setting, column, metric, command-line option or label."""
+"""Retired names do not remain as identifiers, settings, columns, metrics, command-line options or labels."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LABELS = {
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
-    """Yield the syntax tree of every module except migrations and the table of former settings."""
+    """Yield the syntax tree of every module, except for migrations and the table of former settings."""
     for path in sorted(SOURCES.rglob("*.py")):
         if MIGRATIONS not in path.parents and path.name != "retired.py":
             yield str(path.relative_to(SOURCES)), ast.parse(path.read_text(encoding="utf-8"))
@@ -64,7 +64,7 @@ def commands(group: click.Command, path: str = "germane") -> Iterator[tuple[str,
 
 
 def test_no_class_function_or_attribute_has_a_retired_name() -> None:
-    """A search for the standard term finds the code."""
+    """The code can be found by searching for the standard term."""
     left = []
     for module, tree in modules():
         for node in ast.walk(tree):
@@ -80,7 +80,7 @@ def test_no_class_function_or_attribute_has_a_retired_name() -> None:
 
 
 def test_no_setting_has_a_retired_name() -> None:
-    """Former names exist only in the table behind the error message."""
+    """Former names exist only in the table for the error message."""
     fields = {name for model in (*RULE_TYPES.values(), *CHANNEL_TYPES.values(), Budget) for name in model.model_fields}
 
     assert RETIRED_SETTINGS.keys() & Settings.model_fields.keys() == set()
@@ -96,7 +96,7 @@ def test_no_table_or_column_has_a_retired_name() -> None:
 
 
 def test_no_command_or_option_has_a_retired_name() -> None:
-    """`--help` lists current names only."""
+    """``--help`` lists only current names."""
     found = dict(commands(group))
 
     assert [path for path in found if path.split()[-1] in COMMANDS and path != "germane baseline accept"] == []
@@ -106,7 +106,7 @@ def test_no_command_or_option_has_a_retired_name() -> None:
 
 @pytest.mark.parametrize("kind", ["*.py", "*.html", "*.js", "*.json", "*.yaml"])
 def test_no_metric_or_label_has_a_retired_name(kind: str) -> None:
-    """Pages, metrics and dashboards show current names only."""
+    """Pages, metrics and dashboards show only current names."""
     left = []
     for path in SOURCES.rglob(kind):
         text = path.read_text(encoding="utf-8")
@@ -116,12 +116,12 @@ def test_no_metric_or_label_has_a_retired_name(kind: str) -> None:
 
 
 def test_public_names_are_current() -> None:
-    """`germane.__all__` holds none of the names that the library had before its first release."""
+    """``germane.__all__`` contains none of the names from before the first release."""
     assert {"Holder", "Mark", "Reason", "Turn", "hold", "record"} & set(germane.__all__) == set()
 
 
 @pytest.mark.slow
 def test_the_whole_project_is_searched() -> None:
-    """A search that finds no modules proves nothing."""
+    """A search that finds no modules would prove nothing."""
     assert len(list(modules())) > 200
     assert Path(SOURCES / "dashboard").is_dir()

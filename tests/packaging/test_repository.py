@@ -24,7 +24,7 @@ LOCAL_NAMES = [
 
 @pytest.mark.parametrize("package", ["tracer", "scorers", "storage"])
 def test_link_at_the_root_points_to_its_package(root: Path, git: Callable[..., list[str]], package: str) -> None:
-    """Git has a relative link. A checkout without links has a text file, which works as well."""
+    """Git has a relative link. A checkout without symbolic links has a text file instead, which is also accepted."""
     assert [line.split()[0] for line in git("ls-files", "--stage", package)] == ["120000"]
     assert git("cat-file", "-p", f":{package}") == [f"src/germane/{package}"]
     link = root / package
@@ -33,12 +33,12 @@ def test_link_at_the_root_points_to_its_package(root: Path, git: Callable[..., l
 
 @pytest.mark.parametrize("pattern", LOCAL_NAMES)
 def test_no_file_contains_a_registry_host_or_a_personal_path(git: Callable[..., list[str]], pattern: str) -> None:
-    """The lock file and documents work with a mirror, on any machine."""
+    """The lock file and the documents work on any machine, with or without a mirror."""
     assert git("grep", "-nIE", "-e", pattern) == []
 
 
 def requirements(root: Path) -> Iterator[Requirement]:
-    """Yield all requirements in pyproject.toml: of the package, its extras and the dependency groups."""
+    """Yield all requirements in pyproject.toml: those of the package, its extras and the dependency groups."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     groups = [*project["project"]["optional-dependencies"].values(), *project["dependency-groups"].values()]
     for group in [project["project"]["dependencies"], *groups]:
@@ -46,7 +46,7 @@ def requirements(root: Path) -> Iterator[Requirement]:
 
 
 def test_lock_file_meets_all_requirements(root: Path) -> None:
-    """If it fails after a change to pyproject.toml, run ``make lock``."""
+    """If this test fails after a change to pyproject.toml, run ``make lock``."""
     lock = (root / "requirements.lock").read_text(encoding="utf-8")
     locked = {canonicalize_name(name): release for name, release in re.findall(r"(?m)^([\w.-]+)==([\w.]+)", lock)}
 
@@ -61,7 +61,7 @@ def test_lock_file_meets_all_requirements(root: Path) -> None:
 
 
 def test_every_locked_release_has_a_hash(root: Path) -> None:
-    """Only the locked files can be installed."""
+    """The hashes ensure that only the locked files can be installed."""
     lock = (root / "requirements.lock").read_text(encoding="utf-8")
     releases = re.split(r"(?m)^(?=[\w.-]+==)", lock)[1:]
 
@@ -76,7 +76,7 @@ def test_germane_command_is_installed() -> None:
 
 
 def test_changelog_has_the_current_version(root: Path) -> None:
-    """The installed version has a heading."""
+    """The installed version has a heading in the changelog."""
     assert f"## [{version('germane')}]" in (root / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
@@ -90,7 +90,7 @@ def test_make_targets_in_documents_exist(root: Path, page: str) -> None:
 
 
 def test_metadata_names_authors_and_supported_pythons(root: Path) -> None:
-    """The package's page shows who made it, and for which Pythons, which match requires-python."""
+    """The package's page shows its authors and the supported Python versions, which match requires-python."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     listed = [int(found[1]) for line in project["classifiers"] if (found := re.search(r":: 3\.(\d+)$", line))]
 
