@@ -127,7 +127,7 @@ def test_deleted_exchanges_leave_the_detector_queue(store: TrackingStore, make: 
 
 
 def test_new_scores_are_listed_in_arrival_order(store: TrackingStore, make: Make) -> None:
-    """The limit returns the earliest scores."""
+    """With a limit, the earliest scores are returned."""
     for number in range(5):
         score_exchanges(store, [make(number)], "sampled", number / 8)
 

@@ -72,8 +72,8 @@ def test_feedback_requeues_tasks_skipped_by_sampling_or_budget(
     assert (mean.n, mean.mean) == (1, 0.2)
 
 
-def test_feedback_takes_an_exchange_out_of_the_candidates(store: TrackingStore, write_decided: Any) -> None:
-    """Its tasks are ready; they already counted as pending."""
+def test_feedback_removes_an_exchange_from_the_candidate_pool(store: TrackingStore, write_decided: Any) -> None:
+    """The exchange's tasks become ready; they already counted as pending."""
     exchange = write_decided("candidate", {"faithfulness": UnscoredReason.MISSING_INPUT})
     tasks = tables.scoring_task
     execute(store, update(tasks).where(tasks.c.state == "pending").values(not_before=None))

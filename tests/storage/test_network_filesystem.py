@@ -66,7 +66,7 @@ def test_symbolic_links_are_resolved(tmp_path: Path) -> None:
 
 
 def test_in_memory_databases_and_servers_are_never_rejected() -> None:
-    """Neither depends on mounted file systems."""
+    """In-memory databases and servers do not depend on mounted file systems."""
     table = b"22 1 8:1 / / rw - nfs4 far:/ rw\n"
     for url in ("sqlite://", "postgresql://localhost/germane"):
         Database(url, mounts=lambda: table)

@@ -134,7 +134,7 @@ def test_permanent_failures_and_expired_retries_are_undelivered(store: TrackingS
 
 
 def test_notifications_of_one_alert_are_delivered_in_order(store: TrackingStore, clock: Clock) -> None:
-    """A later notification waits for an earlier one of the same alert; other alerts are not delayed."""
+    """A later notification waits for an earlier one about the same alert; other alerts are not delayed."""
     resolved = make_alert(state="resolved", resolved_at=NOON)
     enqueue(store, make_notification("n1"), make_notification("n2", resolved, after=1, type="resolved"))
     enqueue(store, make_notification("n3", make_alert("faq"), after=2))
@@ -220,7 +220,7 @@ def test_concurrent_processes_claim_each_notification_once(store: TrackingStore)
 
 
 def test_channel_queue_reports_waiting_and_recently_undelivered(store: TrackingStore, clock: Clock) -> None:
-    """It reports counts, waiting time and the last errors for each channel. Old failures are omitted."""
+    """Each channel has counts, the waiting time and the latest errors. Old failures are omitted."""
     enqueue(store, make_notification("n1"), make_notification("n2", make_alert("faq"), after=60))
     enqueue(store, make_notification("n3", channel="mail"))
     store.notifications.claim("oncall", "me", lease=LEASE)

@@ -89,7 +89,7 @@ def test_comparison_windows_do_not_overlap(store: TrackingStore, clock: Any, wri
 
 
 def test_earlier_window_can_be_chosen(store: TrackingStore, clock: Any, write_scores: Write) -> None:
-    """An example is the same hour on the previous day."""
+    """For example, it can be the same hour on the previous day."""
     write_scores(-24 * 60 + 10, HIGH_SCORES)
     write_scores(-30, LOW_SCORES)
     write_scores(10, LOW_SCORES)

@@ -50,7 +50,7 @@ def parse_url(url: str) -> URL:
             raise SettingsError(f"germane needs SQLite 3.35 or newer; this Python has {sqlite3.sqlite_version}")
         if not parsed.database or is_memory(parsed) or parsed.database.startswith("file:"):
             return parsed
-        # Absolute, because the application may change its working directory later.
+        # Make the path absolute, because the application may change its working directory later.
         return parsed.set(database=str(Path(parsed.database).expanduser().absolute()))
     # Heroku, Render and others provide URLs with postgres://, which libpq accepts and SQLAlchemy does not.
     if parsed.drivername in {"postgresql", "postgresql+psycopg", "postgres"}:
