@@ -33,7 +33,7 @@ def a_label(exchange_id: str, score: float = 1.0, minutes: float = 0, **given: A
 
 
 def a_record(exchange_id: str, value: float = 0.5, minutes: float = 0, **given: Any) -> RecordedScore:
-    """Return a score computed elsewhere, recorded the given number of minutes after noon."""
+    """Return an externally computed score, recorded the given number of minutes after noon."""
     recorded_at = NOON + timedelta(minutes=minutes)
     return RecordedScore(
         **{"name": "mine", "value": value, "exchange_id": exchange_id, "recorded_at": recorded_at, **given}

@@ -60,7 +60,7 @@ def test_a_week_starts_on_monday(timezone: str, expected: str) -> None:
     assert f"{start:%Y-%m-%dT%H:%M}" == expected
 
 
-def test_hours_are_the_same_in_all_timezones() -> None:
+def test_hourly_buckets_are_the_same_in_all_timezones() -> None:
     """An hour that is repeated when clocks are set back has two buckets."""
     grid = BucketGrid(3600, ZoneInfo("Europe/Berlin"))
     since = datetime(2026, 10, 25, tzinfo=UTC)

@@ -34,7 +34,7 @@ def test_unused_hourly_budget_is_available_in_later_hours(hour: int, calls: int)
     )
 
 
-def test_hours_and_days_are_in_utc() -> None:
+def test_budget_hours_and_days_are_in_utc() -> None:
     """The time may be in any time zone."""
     berlin = datetime.fromisoformat("2026-03-02T00:30:00+01:00")
     assert budget_limits_at(CARRYING, berlin).requests == 50

@@ -429,8 +429,8 @@ def test_alerts_continue_after_an_upgrade(earlier: TrackingStore) -> None:
 
 @SINCE_ALERTS
 def test_notifications_are_delivered_after_an_upgrade(earlier: TrackingStore, clock: Clock) -> None:
-    """New ones are delivered immediately, failed ones at their retry time and in order, claimed ones after their lease
-    ends, and undelivered ones when they are requeued.
+    """New notifications are delivered immediately, failed ones at their retry time and in order, claimed ones after
+    their lease ends, and undelivered ones when they are requeued.
     """
     earlier.migrate()
 

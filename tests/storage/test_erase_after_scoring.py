@@ -1,4 +1,4 @@
-"""Erasing text as soon as it is scored."""
+"""Erasure of text as soon as it is scored."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def places_of_secret(store: TrackingStore) -> list[str]:
     return found
 
 
-def test_text_is_erased_with_the_last_score(erasing: Callable[[], TrackingStore], secret: Make, clock: Any) -> None:
+def test_text_is_erased_when_the_last_score_is_written(
+    erasing: Callable[[], TrackingStore], secret: Make, clock: Any
+) -> None:
     """Text is not erased earlier, because the other scorer needs it. The returned score, which is exported on spans,
     keeps its text."""
     store = erasing()
@@ -202,7 +204,7 @@ def test_pruning_erases_text_scored_before_the_setting_was_enabled(
     assert [found.question for found in store.answers.list_exchanges()] == [SECRET, SECRET, None]
 
 
-def test_text_is_kept_without_the_setting(store: TrackingStore, secret: Make) -> None:
+def test_text_is_kept_by_default(store: TrackingStore, secret: Make) -> None:
     """Text is kept until the retention period ends."""
     drawn(store, secret())
     store.queue.complete_tasks("me", results(store))

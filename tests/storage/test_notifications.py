@@ -113,7 +113,7 @@ def test_retryable_failure_is_retried_after_the_requested_delay(store: TrackingS
     assert (record.http_status, record.error, record.settled_at) == (200, None, clock.now)
 
 
-def test_permanent_failures_and_expired_retries_are_undelivered(store: TrackingStore, clock: Clock) -> None:
+def test_permanent_failures_and_expired_retries_are_marked_undelivered(store: TrackingStore, clock: Clock) -> None:
     """Retryable failures are retried for a day; permanent ones are not retried."""
     enqueue(store, make_notification("n1"), make_notification("n2", make_alert("faq")))
     store.notifications.claim("oncall", "me", lease=LEASE)
@@ -133,7 +133,7 @@ def test_permanent_failures_and_expired_retries_are_undelivered(store: TrackingS
     ]
 
 
-def test_notifications_of_one_alert_are_delivered_in_order(store: TrackingStore, clock: Clock) -> None:
+def test_notifications_about_one_alert_are_delivered_in_order(store: TrackingStore, clock: Clock) -> None:
     """A later notification waits for an earlier one about the same alert; other alerts are not delayed."""
     resolved = make_alert(state="resolved", resolved_at=NOON)
     enqueue(store, make_notification("n1"), make_notification("n2", resolved, after=1, type="resolved"))
@@ -219,7 +219,7 @@ def test_concurrent_processes_claim_each_notification_once(store: TrackingStore)
     assert {record.notification.attempt for record in store.notifications.search()} == {1}
 
 
-def test_channel_queue_reports_waiting_and_recently_undelivered(store: TrackingStore, clock: Clock) -> None:
+def test_channel_queue_reports_waiting_and_undelivered_notifications(store: TrackingStore, clock: Clock) -> None:
     """Each channel has counts, the waiting time and the latest errors. Old failures are omitted."""
     enqueue(store, make_notification("n1"), make_notification("n2", make_alert("faq"), after=60))
     enqueue(store, make_notification("n3", channel="mail"))

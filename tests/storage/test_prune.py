@@ -113,7 +113,7 @@ def test_old_text_is_erased(store: TrackingStore, old: Make, clock: Any) -> None
     assert store.retention.prune(texts_before=clock.now - 30 * DAY) == PruneResult()
 
 
-def test_quotes_of_erased_text_are_erased(store: TrackingStore, old: Make, clock: Any) -> None:
+def test_quotes_from_erased_text_are_erased(store: TrackingStore, old: Make, clock: Any) -> None:
     """Explanations, strings in details, task errors and comments are removed; values, labels and numbers are kept."""
     exchange, failed, young = old(31), old(31, route="search"), old(29)
     scored(store, exchange, young)
@@ -235,7 +235,7 @@ def test_pruning_continues_in_batches(store: TrackingStore, old: Make, clock: An
     assert store.retention.prune(before=clock.now - 30 * DAY) == PruneResult(exchanges=BATCH_SIZE + 250)
 
 
-def test_a_dry_run_reports_and_changes_nothing(store: TrackingStore, old: Make, clock: Any) -> None:
+def test_a_dry_run_reports_counts_and_changes_nothing(store: TrackingStore, old: Make, clock: Any) -> None:
     """The dry run returns the counts that a real run would return if no tasks were running."""
     scored(store, old(401), old(31))
     drawn(store, old(402), old(32), old(1))
@@ -286,7 +286,7 @@ def test_pruning_by_size_erases_the_oldest_text_first(store: TrackingStore, old:
     assert store.answers.list_exchanges() == [young]
 
 
-def test_space_of_erased_text_is_reused(store: TrackingStore, old: Make, clock: Any) -> None:
+def test_space_freed_by_erasing_text_is_reused(store: TrackingStore, old: Make, clock: Any) -> None:
     """No vacuum is required, even for short rows that share a page."""
     store.exchanges.add([old(31, question=os.urandom(500).hex()) for _ in range(400)])
     full = store.retention.measure_size(1)

@@ -266,7 +266,7 @@ def test_identical_scores_have_a_nonzero_interval() -> None:
     assert refused.deviation == perfect.deviation == 0.0
 
 
-def test_interval_of_negative_scores_is_ordered() -> None:
+def test_interval_bounds_of_negative_scores_are_in_order() -> None:
     """Cosine similarities can be below zero."""
     values = np.array([-0.2, -0.3, -0.25, 0.0, -0.1])
 

@@ -159,7 +159,7 @@ def test_failed_rescore_keeps_the_old_score(store: TrackingStore, scored_exchang
     assert (covered.scored, covered.failed, covered.pending) == (1, {}, 0)
 
 
-def test_rescore_with_another_fingerprint_adds_a_score(store: TrackingStore, scored_exchange: Exchange) -> None:
+def test_rescoring_with_a_different_fingerprint_adds_a_score(store: TrackingStore, scored_exchange: Exchange) -> None:
     """The two scores are kept under their own fingerprints, and no mean mixes them."""
     store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f2"})
     complete_ready_tasks(store, value=0.6, fingerprint="f2")
@@ -242,7 +242,7 @@ def test_rescore_counts_exchanges_that_cannot_be_scored(
     assert load_scores(store, scored_exchange) == [("f1", 0.2)]
 
 
-def test_erased_text_cancels_a_rescore_and_keeps_the_score(
+def test_erasing_text_cancels_a_rescore_and_keeps_the_score(
     store: TrackingStore, scored_exchange: Exchange, clock: Any
 ) -> None:
     """The task returns to done instead of expiring."""

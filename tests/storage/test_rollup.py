@@ -104,7 +104,7 @@ class Killed(BaseException):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("statement_number", range(1, 40, 3))
-def test_killed_rollup_is_completed_by_the_next(
+def test_killed_rollup_is_completed_by_the_next_one(
     store: TrackingStore, other_store: TrackingStore, record_scores: Any, statement_number: int
 ) -> None:
     """If a rollup is killed at any statement, unfinished hours stay dirty, and readers always see correct sums."""

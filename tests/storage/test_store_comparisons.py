@@ -45,7 +45,7 @@ def _score(scorer: str, fingerprint: str, value: float) -> Score:
     return Score(scorer=scorer, fingerprint=fingerprint, value=value, label=band_of(value), scored_at=NOON)
 
 
-def test_comparison_sides_equal_the_summaries(store: TrackingStore, clock: Any, write_scores: Write) -> None:
+def test_compared_estimates_equal_the_summaries(store: TrackingStore, clock: Any, write_scores: Write) -> None:
     """Both estimates are identical to the summaries of their windows."""
     write_scores(-30, HIGH_SCORES)
     write_scores(30, LOW_SCORES)

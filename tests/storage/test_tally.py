@@ -139,7 +139,9 @@ def _truth(run: Run) -> dict[tuple[str, str], Counter[str]]:
     return truth
 
 
-def test_counts_belong_to_the_minute_of_the_exchange(store: TrackingStore, make: Make, clock: Any) -> None:
+def test_counts_belong_to_the_minute_in_which_the_exchange_started(
+    store: TrackingStore, make: Make, clock: Any
+) -> None:
     """The time of scoring does not matter."""
     exchange = make(0)
     store.exchanges.add([exchange])

@@ -15,7 +15,7 @@ from germane.storage import SamplingDecision, TrackingStore
 Make = Callable[..., Exchange]
 
 
-def test_traffic_counts_exchanges_since_a_time(store: TrackingStore, make: Make) -> None:
+def test_traffic_counts_exchanges_since_a_given_time(store: TrackingStore, make: Make) -> None:
     """The result includes the start of the oldest exchange."""
     exchanges = [make(minutes) for minutes in range(5)]
     store.exchanges.add(exchanges)

@@ -218,7 +218,7 @@ def test_proxies_correct_a_biased_mean(store: TrackingStore, write_scores: Any, 
 @pytest.mark.parametrize(
     "given", [{"reason": UnscoredReason.FILTERED}, {"fingerprint": "f2"}], ids=["filtered", "two fingerprints"]
 )
-def test_proxies_of_another_population_are_not_used(store: TrackingStore, write_scores: Any, given: Any) -> None:
+def test_proxies_from_a_different_population_are_not_used(store: TrackingStore, write_scores: Any, given: Any) -> None:
     """Filtered exchanges or a changed fingerprint disable the correction."""
     random = np.random.default_rng(7)
     proxies = random.random(120)

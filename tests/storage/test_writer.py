@@ -88,7 +88,7 @@ def test_flush_of_an_empty_queue_returns_immediately(writer: ExchangeWriter) -> 
     assert writer._thread is None
 
 
-def test_threads_may_put_concurrently(store: TrackingStore, writer: ExchangeWriter, make: Make) -> None:
+def test_threads_may_call_put_concurrently(store: TrackingStore, writer: ExchangeWriter, make: Make) -> None:
     """Request threads need no lock."""
     threads = [threading.Thread(target=lambda: [writer.put(make()) for _ in range(100)]) for _ in range(8)]
     for thread in threads:

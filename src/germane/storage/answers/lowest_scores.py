@@ -1,6 +1,6 @@
 """Search for the lowest scores in a window. Equal scores are sorted newest first.
 
-There are three strategies, each of which is fast in one situation:
+There are three strategies, each of which is fast in a different situation:
 
 - If the window has few scores, read all of them through the time index.
 - If the route has few exchanges in the window, read their scores.

@@ -74,7 +74,7 @@ def create_sqlite_engine(url: URL, file: SqliteFile | None) -> Engine:
         url: The parsed URL.
         file: The database file; None for an in-memory database, and for a ``file:`` path, which SQLite parses itself.
     """
-    # An in-memory database exists in a single connection, which one thread at a time uses.
+    # An in-memory database exists in a single connection, which only one thread uses at a time.
     pool = {"pool_size": 1, "max_overflow": 0} if is_memory(url) else {"pool_size": 5, "max_overflow": 20}
     engine = create_engine(
         url,

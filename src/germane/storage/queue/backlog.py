@@ -75,7 +75,7 @@ MAX_RECENT_ROWS: Final = 100_000
 def load_throughput(connection: Connection, now: datetime) -> dict[tuple[str, str], Throughput]:
     """Return the recent rates of each (scorer, fingerprint) pair that had scores or new tasks recently.
 
-    Scores that were computed elsewhere are not included.
+    Externally computed scores are not included.
     """
     scores = _rates_per_hour(connection, score, score.c.scored_at, now)
     tasks = _rates_per_hour(connection, scoring_task, scoring_task.c.first_pending_at, now)

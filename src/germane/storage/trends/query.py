@@ -233,7 +233,7 @@ class TrendQuery:
     ) -> Iterable[Select[Any]]:
         """Yield one query per part of the window, all with the same columns.
 
-        Rollups that cover whole buckets are read without summing in SQL, because there is hardly anything to add up.
+        Rollups that cover whole buckets are read without summing in SQL, because there is little to add up.
         """
         source, moment, columns, condition = raw
         table = moment.table
