@@ -257,7 +257,7 @@ def test_silence_is_listed_until_it_ends(store: TrackingStore) -> None:
 
 
 def test_silence_applies_when_all_matchers_match() -> None:
-    """Matchers cover labels and the rule; a missing label never matches; no matchers at all match every alert."""
+    """Matchers cover labels and the rule. A missing label never matches; without matchers, every alert matches."""
     alert = make_alert()
     assert make_silence().covers(alert, NOON)
     assert make_silence(route="do*", rule="mean_threshold").covers(alert, NOON)

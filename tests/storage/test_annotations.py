@@ -95,7 +95,7 @@ def test_a_label_may_arrive_before_its_exchange(store: TrackingStore, make: Make
 
 
 def test_a_recorded_score_counts_like_other_scores(store: TrackingStore, make: Make) -> None:
-    """It counts in the summary, lowest scores and coverage with weight 1, under the exchange's route and time."""
+    """It is included in summary, lowest scores and coverage with weight 1, under the exchange's route and time."""
     exchange = make(7, route="search")
     store.exchanges.add([exchange])
     store.sampling.assign_tasks([SamplingDecision(exchange.id, 0.1, "uniform")], {"a": "f1"})
@@ -118,7 +118,7 @@ def test_a_recorded_score_counts_like_other_scores(store: TrackingStore, make: M
 
 
 def test_a_later_recorded_score_replaces_the_earlier_one(store: TrackingStore, make: Make) -> None:
-    """This holds within and across batches. Only one score is counted; an older score that arrives late is ignored."""
+    """It does so within and across batches. Only one score counts, and an older one that arrives late is ignored."""
     exchange = make()
     store.exchanges.add([exchange])
 
@@ -357,7 +357,7 @@ def test_a_rejected_annotation_does_not_block_the_others(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_does_not_write_its_parents_annotations(sqlite_store: TrackingStore) -> None:
-    """The parent writes them."""
+    """The parent writes its own annotations."""
     writer = ExchangeWriter(sqlite_store, interval=60)
     writer._queue.append(a_label("x"))  # not put(): that would start a thread, which a fork does not copy
     writer._score_buffer.add([a_record("y")], 0.0)

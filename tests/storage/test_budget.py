@@ -105,7 +105,7 @@ def test_rounding_errors_do_not_exceed_the_budget(store: TrackingStore) -> None:
 
 
 def test_only_granted_requests_get_a_rate_limit_slot(store: TrackingStore) -> None:
-    """In one transaction: the second granted request waits for its slot, and the third request is rejected."""
+    """In the same transaction, the second granted request waits for its slot, and the third request is rejected."""
     limits, budget = [RateLimit("requests", 60)], Budget(requests_per_day=2)
     grant = store.quota.reserve_budget(budget, [CALL] * 3, limits=limits, amounts=[[1.0]] * 3, settled_amounts=[0.0])
 
@@ -179,7 +179,7 @@ LIMITS = st.builds(
 def test_no_order_of_operations_exceeds_the_budget(
     turning: tuple[TrackingStore, Turning], budget: Budget, steps: list[tuple[str, Any]]
 ) -> None:
-    """Requests never exceed it; tokens and dollars exceed it by at most the replies' usage beyond their estimates."""
+    """Requests never exceed the budget. Tokens and dollars exceed it at most by the usage above the estimates."""
     store, clock = turning
     clock.next_day()
     under_way: list[tuple[date, RequestUsage, RequestUsage]] = []

@@ -76,7 +76,7 @@ def note_and_fail(store: TrackingStore) -> None:
 def test_a_rolled_back_transaction_reports_no_events(
     reporting_store: TrackingStore, make: Make, events: Counter[CommitEvent]
 ) -> None:
-    """Its events are not reported with the next transaction on the connection either."""
+    """Its events are not reported with the connection's next transaction either."""
     reporting_store.exchanges.add([make()])
     events.clear()
     with pytest.raises(ZeroDivisionError):

@@ -156,7 +156,7 @@ def test_past_scores_match_the_scores_that_the_detector_received(store: Tracking
 def test_past_scores_exclude_the_window_end_and_other_fingerprints(
     store: TrackingStore, make: Make, clock: Any
 ) -> None:
-    """The window includes since and excludes until; scores of another fingerprint are not mixed in."""
+    """The window includes since and excludes until; scores with a different fingerprint are excluded."""
     for number in range(3):
         score_exchanges(store, [make(number)], "sampled", number / 8)
         clock.advance(hours=1)

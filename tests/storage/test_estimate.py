@@ -53,7 +53,7 @@ def test_refusals_with_large_weights_reduce_the_effective_trials() -> None:
 
 
 def test_many_oversampled_refusals_increase_the_effective_trials() -> None:
-    """A single oversampled refusal does not; a hundred do."""
+    """A single oversampled refusal does not increase them; a hundred do."""
     assert effective_trials([1.0], [9.0] * 9) < 2 * 10
     assert effective_trials([1.0] * 100, [9.0] * 900) > 4 * 1000
 

@@ -116,7 +116,7 @@ def test_counts_are_written_without_a_flush(store: TrackingStore, writer: Exchan
 def test_the_start_and_end_of_thinning_are_logged(
     writer: ExchangeWriter, make: Make, time: Time, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each is logged once; if traffic fluctuates around the limit, only one start is logged."""
+    """The start and the end are logged once; if traffic fluctuates around the limit, only one start is logged."""
     caplog.set_level(logging.INFO)
     for _ in range(3):
         for _ in range(400):

@@ -104,7 +104,7 @@ def test_feedback_reweights_an_existing_score(store: TrackingStore, write_decide
 
 
 def test_feedback_does_not_requeue_tasks_skipped_for_other_reasons(store: TrackingStore, write_decided: Any) -> None:
-    """Missing inputs stay missing, and tasks of another fingerprint are not requeued."""
+    """Missing inputs stay missing, and tasks with a different fingerprint are not requeued."""
     exchange = write_decided(
         skip={"relevancy": UnscoredReason.MISSING_INPUT, "faithfulness": UnscoredReason.NOT_SAMPLED}
     )

@@ -93,7 +93,7 @@ def test_only_the_given_session_is_deleted(store: TrackingStore, make: Make) -> 
 def test_exchanges_with_an_attribute_value_are_deleted(
     store: TrackingStore, make: Make, value: Any, named: str | None
 ) -> None:
-    """Values may have any type, and names any characters."""
+    """Values may have any type, and names may contain any characters."""
     name = "ten.ant \"a\"['b'] $"
     others = [{name: "other"}, {"tenant": value}, {}, {name: f"{value} "}]
     kept = [make(place, attributes=attributes) for place, attributes in enumerate(others)]
@@ -132,7 +132,7 @@ def test_more_rows_than_one_batch_are_deleted(store: TrackingStore, make: Make, 
     [{}, {"user": "a", "session": "b"}, {"user": ""}, {"session": ""}, {"attribute": ("", "x")}],
 )
 def test_exactly_one_subject_is_required(sqlite_store: TrackingStore, given_: dict[str, Any]) -> None:
-    """An empty name would match exchanges that have none."""
+    """An empty value would match exchanges without a user or session."""
     with pytest.raises(UsageError, match="exactly one of user, session and attribute"):
         sqlite_store.retention.forget(**given_)
 

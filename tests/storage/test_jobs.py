@@ -58,7 +58,7 @@ def test_a_heartbeat_replaces_the_runs_of_its_jobs(store: TrackingStore, clock: 
 
 
 def test_jobs_are_deleted_with_their_worker(store: TrackingStore, clock: Any) -> None:
-    """This happens when the worker deregisters, or a day after its last heartbeat. Other workers keep their jobs."""
+    """A worker's jobs are deleted when it deregisters, or a day after its last heartbeat. Other jobs are kept."""
     for process in ("a", "b", "c"):
         beat(store, JobRuns(name="watch", runs=runs(clock, 1)), process=process)
     store.workers.deregister_worker("a")

@@ -73,7 +73,7 @@ def test_migrated_tables_match_the_models(empty: TrackingStore) -> None:
 
 
 def test_partial_indexes_match_the_models(database_url: str, empty: TrackingStore, tmp_path: Path) -> None:
-    """Alembic does not compare their conditions."""
+    """Alembic does not compare the conditions of partial indexes."""
     run_migrations(empty)
     with empty._database.read() as connection:
         migrated = _partial_indexes(connection)

@@ -35,7 +35,7 @@ broken
     ],
 )
 def test_the_longest_mount_point_determines_the_file_system(path: str, kind: str) -> None:
-    """A common name prefix is not a mount point; if two file systems are mounted on one point, the later one counts."""
+    """A common name prefix is not a mount point; of two file systems on one mount point, the later one counts."""
     assert filesystem_type(Path(path), TABLE) == kind
 
 

@@ -39,7 +39,7 @@ def enqueue(store: TrackingStore, *notifications: Notification) -> None:
 
 
 def test_notification_round_trips_with_its_alerts(store: TrackingStore) -> None:
-    """A claimed notification has its alerts, its idempotency key and the number of the attempt."""
+    """A claimed notification has its alerts, its idempotency key and the attempt number."""
     written = make_notification("n1", make_alert(message="worse \ud83d\ude00", value=0.4), make_alert("faq"))
     enqueue(store, written)
 

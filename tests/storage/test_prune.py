@@ -319,7 +319,7 @@ def test_stopped_workers_are_deleted(store: TrackingStore, clock: Any) -> None:
 
 
 def test_vacuum_frees_space(store: TrackingStore, old: Make, clock: Any) -> None:
-    """SQLite's file shrinks; on PostgreSQL the command runs, and the rows are unchanged."""
+    """SQLite's file shrinks. On PostgreSQL, the command runs, and the rows are unchanged."""
     kept = old(1)
     store.exchanges.add([kept, *(old(9, answer="x" * 50_000) for _ in range(50))])
     store.retention.prune(before=clock.now - 5 * DAY)

@@ -141,7 +141,7 @@ def count_rows_read(plan: dict[str, Any]) -> float:
 def test_postgresql_snapshot_reads_lower_the_random_page_cost(
     postgresql: Any, migrated_database: str, make: Make
 ) -> None:
-    """Otherwise, a one-day window scans the whole tally. Sums use floats, not NUMERIC."""
+    """With the default cost, a one-day window would scan the whole tally. Sums use floats, not NUMERIC."""
     store = TrackingStore(postgresql.url(migrated_database))
     window = {"since": make(0).started_at, "until": make(9).started_at}
     read = record_statements(store, lambda: store.trends.over_time(scorer="a", bucket=timedelta(minutes=5), **window))

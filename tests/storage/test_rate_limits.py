@@ -114,7 +114,7 @@ def test_the_server_clock_is_used(postgresql: Any) -> None:
 
 
 def test_the_latest_wait_is_stored(store: TrackingStore, clock: Any) -> None:
-    """It includes the wait before the reservation. Requests without a slot and corrections do not change it."""
+    """The value includes the wait before the reservation. Requests without a slot and corrections do not change it."""
     assert store.quota.load_rate_limit_usage() == []
     store.quota.reserve_slots([TWO_A_SECOND], ONE)
     store.quota.reserve_slots([TWO_A_SECOND], ONE, waited=7.0)
