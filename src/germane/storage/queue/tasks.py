@@ -308,7 +308,7 @@ _TAKE = update(scoring_task).values(
 
 
 def _is_ours(task: FromClause) -> ColumnElement[bool]:
-    """Return the SQL condition that a task belongs to these scorers, in a form that avoids an index on scorers."""
+    """Return the SQL condition that a task belongs to these scorers, in a form that prevents use of a scorer index."""
     return task.c.scorer.concat(_BETWEEN).concat(task.c.fingerprint).in_(bindparam("pairs", expanding=True))
 
 

@@ -1,8 +1,8 @@
 """Mean scores corrected with proxy scores, which are available for many more exchanges.
 
 If the scored exchanges happen to have higher proxy scores than the rest, their scores are expected to be higher too,
-and the mean is corrected for that difference. The correction removes a share of the variance that is about
-the squared correlation.
+and the mean is corrected for that difference. The variance decreases by a share of about r^2, where r is the
+correlation of score and proxy score.
 
 With w = 1 / sampling probability, and X the mean of all proxy scores x, each weighted by
 1 / (probability of having a proxy score * probability of being captured)::
