@@ -227,7 +227,7 @@ def make_notification(alert: Alert) -> Notification:
 
 
 def test_retention_deletes_resolved_alerts_and_keeps_open_ones(leader_store: TrackingStore, clock: Clock) -> None:
-    """Pruning deletes old resolved alerts with their events, notifications and silences; open alerts stay."""
+    """Pruning deletes old resolved alerts with their events, notifications and silences; open alerts are kept."""
     ended, lasting = make_alert(), make_alert("a2", labels={**LABELS, "route": "faq"})
     leader_store.alerts.commit(
         AlertTransaction(
@@ -257,7 +257,7 @@ def test_silence_is_listed_until_it_ends(store: TrackingStore) -> None:
 
 
 def test_silence_applies_when_all_matchers_match() -> None:
-    """Matchers cover labels and the rule; a missing label never matches, and no matchers match every alert."""
+    """Matchers cover labels and the rule. A missing label never matches; without matchers, every alert matches."""
     alert = make_alert()
     assert make_silence().covers(alert, NOON)
     assert make_silence(route="do*", rule="mean_threshold").covers(alert, NOON)

@@ -33,7 +33,7 @@ def a_label(exchange_id: str, score: float = 1.0, minutes: float = 0, **given: A
 
 
 def a_record(exchange_id: str, value: float = 0.5, minutes: float = 0, **given: Any) -> RecordedScore:
-    """Return a score computed elsewhere, recorded the given number of minutes after noon."""
+    """Return an externally computed score, recorded the given number of minutes after noon."""
     recorded_at = NOON + timedelta(minutes=minutes)
     return RecordedScore(
         **{"name": "mine", "value": value, "exchange_id": exchange_id, "recorded_at": recorded_at, **given}
@@ -57,7 +57,7 @@ def until(condition: Callable[[], bool]) -> None:
         if condition():
             return
         waiting.wait(0.005)
-    raise AssertionError("it never came true")
+    raise AssertionError("the condition never became true")
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -66,7 +66,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_labels_are_listed_with_their_exchanges(store: TrackingStore, make: Make) -> None:
-    """They are listed newest first, by time and route. A label that is written twice is listed once."""
+    """Labels are listed newest first, and filtered by time and route. A label that is written twice is listed once."""
     first, second = make(route="ask"), make(route="search")
     early = a_label(first.id, 0.0, comment="wrong \0 shoe", user="ann")
     late = a_label(second.id, 1.0, minutes=5)
@@ -84,7 +84,7 @@ def test_labels_are_listed_with_their_exchanges(store: TrackingStore, make: Make
 
 
 def test_a_label_may_arrive_before_its_exchange(store: TrackingStore, make: Make) -> None:
-    """It is listed once the exchange has been stored."""
+    """The label is listed once the exchange has been stored."""
     exchange = make()
     store.labels.add_feedback([a_label(exchange.id)])
     assert store.labels.list_feedback() == []
@@ -95,7 +95,7 @@ def test_a_label_may_arrive_before_its_exchange(store: TrackingStore, make: Make
 
 
 def test_a_recorded_score_counts_like_other_scores(store: TrackingStore, make: Make) -> None:
-    """It counts in summary, lowest scores and coverage, under the exchange's route and time, with weight 1."""
+    """It is included in summary, lowest scores and coverage with weight 1, under the exchange's route and time."""
     exchange = make(7, route="search")
     store.exchanges.add([exchange])
     store.sampling.assign_tasks([SamplingDecision(exchange.id, 0.1, "uniform")], {"a": "f1"})
@@ -118,7 +118,7 @@ def test_a_recorded_score_counts_like_other_scores(store: TrackingStore, make: M
 
 
 def test_a_later_recorded_score_replaces_the_earlier_one(store: TrackingStore, make: Make) -> None:
-    """This applies within a batch and later. Only one is counted; an older score that arrives late changes nothing."""
+    """It does so within and across batches. Only one score counts, and an older one that arrives late is ignored."""
     exchange = make()
     store.exchanges.add([exchange])
 
@@ -158,7 +158,7 @@ def test_concurrently_recorded_scores_are_counted_once(store: TrackingStore, mig
 
 @pytest.mark.parametrize("skipped", [False, True])
 def test_an_external_score_replaces_a_pending_task(store: TrackingStore, make: Make, *, skipped: bool) -> None:
-    """The exchange counts once, as scored, whether its own task waits or was skipped."""
+    """The exchange counts once, as scored, whether germane's own task is pending or skipped."""
     exchange = make(route="search")
     store.exchanges.add([exchange])
     skip = {"a": UnscoredReason.NOT_SAMPLED} if skipped else {}
@@ -173,7 +173,7 @@ def test_an_external_score_replaces_a_pending_task(store: TrackingStore, make: M
 
 
 def test_an_external_score_does_not_replace_a_computed_score(store: TrackingStore, make: Make) -> None:
-    """Both are kept, with fingerprints of their own."""
+    """Both scores are kept, each with its own fingerprint."""
     exchange = make()
     store.exchanges.add([exchange])
     store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled")], {"a": "f1"})
@@ -187,7 +187,7 @@ def test_an_external_score_does_not_replace_a_computed_score(store: TrackingStor
 
 
 def test_a_candidate_with_an_external_score_leaves_the_pool(store: TrackingStore, make: Make) -> None:
-    """The budget is not spent on it, whether the score or the decision comes first."""
+    """No budget is spent on the candidate, whether the score or the decision comes first."""
     early, late = make(), make()
     store.exchanges.add([early, late])
     store.exchanges.record_scores([a_record(early.id, 0.25, name="a")])
@@ -200,7 +200,7 @@ def test_a_candidate_with_an_external_score_leaves_the_pool(store: TrackingStore
     assert store.sampling.list_candidates(9) == []
 
 
-def test_a_recorded_score_of_an_unknown_exchange_is_returned(store: TrackingStore, make: Make) -> None:
+def test_a_recorded_score_for_an_unknown_exchange_is_returned(store: TrackingStore, make: Make) -> None:
     """The other scores are written."""
     exchange = make()
     store.exchanges.add([exchange])
@@ -222,7 +222,7 @@ def test_the_writer_accepts_annotations(store: TrackingStore, writer: ExchangeWr
 
 
 def test_a_recorded_score_waits_for_its_exchange(store: TrackingStore, writer: ExchangeWriter, make: Make) -> None:
-    """Another process may write the exchange. A flush does not wait for it."""
+    """Another process may write the exchange. A flush does not wait for the score."""
     exchange = make()
     writer.put(a_record(exchange.id))
     assert writer.flush(LONG)
@@ -237,7 +237,7 @@ def test_a_recorded_score_waits_for_its_exchange(store: TrackingStore, writer: E
 def test_a_recorded_score_without_an_exchange_is_dropped(
     store: TrackingStore, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """It is dropped after its timeout, with one log line and a count. Ids cannot forge log lines."""
+    """The score is dropped after its timeout, logged in one line and counted. Ids cannot forge log lines."""
     writer = write_to(store, interval=0.01, score_timeout=0.05, score_delays=(0.01, 0.02))
     lost = [a_record(f"gone\n{number}") for number in range(3)]
     writer._queue.extend(lost[:2])  # not put(): the writer might take them before the third
@@ -284,7 +284,7 @@ class BlockedExchanges(ExchangeStore):
 def test_stop_reports_scores_that_are_still_waiting(
     store: TrackingStore, migrated_url: str, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """This applies if the thread is still running; a later stop finds everything written."""
+    """Waiting scores are reported if the thread is still running; a later stop finds everything written."""
     holding = TrackingStore(migrated_url)
     holding.exchanges = blocked = BlockedExchanges(holding.context)
     writer = write_to(holding, score_timeout=LONG, score_delays=(LONG, LONG))
@@ -304,7 +304,7 @@ def test_stop_reports_scores_that_are_still_waiting(
 def test_annotations_are_queued_while_the_database_is_unreachable(
     tmp_path: Path, make: Make, write_to: WriteTo
 ) -> None:
-    """They are queued like exchanges."""
+    """Labels, markers and recorded scores are queued like exchanges."""
     store = TrackingStore(f"sqlite:///{tmp_path / 'later' / 'germane.db'}")
     writer = write_to(store, interval=0.01, backoff=(0.01, 0.02))
     exchange = make()
@@ -321,11 +321,11 @@ def test_annotations_are_queued_while_the_database_is_unreachable(
 
 
 def test_a_full_queue_drops_annotations(tmp_path: Path, caplog: pytest.LogCaptureFixture, write_to: WriteTo) -> None:
-    """They are counted, and put() does not wait."""
+    """Dropped annotations are counted, and put() does not wait."""
     store = TrackingStore(f"sqlite:///{tmp_path / 'absent' / 'germane.db'}")
     writer = write_to(store, capacity=2, batch=1)
 
-    while writer.put(a_label("x")):  # in addition to the two, one may be in transit
+    while writer.put(a_label("x")):  # the queue holds two, and one more may be in transit
         pass
 
     assert (writer.lost, writer.dropped) == (1, 0)
@@ -356,8 +356,8 @@ def test_a_rejected_annotation_does_not_block_the_others(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_a_forked_child_does_not_write_annotations_of_its_parent(sqlite_store: TrackingStore) -> None:
-    """The parent writes them."""
+def test_a_forked_child_does_not_write_its_parents_annotations(sqlite_store: TrackingStore) -> None:
+    """The parent writes its own annotations."""
     writer = ExchangeWriter(sqlite_store, interval=60)
     writer._queue.append(a_label("x"))  # not put(): that would start a thread, which a fork does not copy
     writer._score_buffer.add([a_record("y")], 0.0)

@@ -115,7 +115,7 @@ def test_pages_contain_every_matching_answer_once(
     at_least: float | None,
     below: float | None,
 ) -> None:
-    """This holds for any page size, sort order and score range."""
+    """The pages are complete for any page size, sort order and score range."""
     route = f"route-{len(sqlite_store.answers.list_exchanges(limit=1000))}"
     made = [make(place, route=route) for place in range(len(values))]
     sqlite_store.exchanges.add(made)
@@ -192,7 +192,7 @@ def test_window_includes_since_and_excludes_until(store: TrackingStore, make: Ma
 
 
 def test_unscored_answers_are_found_by_state_and_reason(store: TrackingStore, make: Make) -> None:
-    """They are sorted newest first with their errors, and are not in the default search of scored answers."""
+    """Such answers are listed newest first with their errors, and are excluded from the default search."""
     values: list[float | UnscoredReason | None] = [
         0.0,
         UnscoredReason.JUDGE_TIMEOUT,
@@ -267,7 +267,7 @@ def test_invalid_cursor_parses_to_none(text: str) -> None:
     assert AnswerCursor.parse(text) is None
 
 
-def test_neighbors_follow_the_order_of_the_filtered_list(store: TrackingStore, make: Make) -> None:
+def test_neighbors_follow_the_filtered_list_order(store: TrackingStore, make: Make) -> None:
     """An answer's previous and next answers and its position are those of the filtered search."""
     write(store, make, VALUES)
 
@@ -330,7 +330,7 @@ def test_disagreements_compare_feedback_with_the_judge(store: TrackingStore, mak
 @pytest.mark.parametrize(
     ("value", "shares"), [(0.005, (0.0, 0.75)), (0.255, (0.25, 0.5)), (1.0, (0.75, 0.0)), (-0.5, (0.0, 0.75))]
 )
-def test_histogram_shares_exclude_the_bin_of_the_value(value: float, shares: tuple[float, float]) -> None:
+def test_histogram_shares_exclude_the_bin_that_contains_the_value(value: float, shares: tuple[float, float]) -> None:
     """Scores in the same bin count neither as lower nor as higher."""
     weights = [0.0] * 100
     for place in (0, 25, 60, 99):

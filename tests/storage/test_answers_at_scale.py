@@ -41,7 +41,7 @@ def test_labeled_search_has_no_page_beyond_the_scan_limit(
     assert (page.next_cursor, page.searched_back_to) == (None, clock.now)
 
 
-def test_search_by_reason_looks_tasks_up_by_exchange(
+def test_search_by_reason_looks_up_tasks_by_exchange(
     sqlite_store: TrackingStore, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The query does not read all tasks with that reason for each answer."""

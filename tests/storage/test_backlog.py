@@ -40,7 +40,7 @@ def busy_store(store: TrackingStore, make: Make, clock: Any) -> TrackingStore:
 
 
 def test_health_matches_the_exact_task_counts(busy_store: TrackingStore) -> None:
-    """Running and overdue tasks are counted once by each."""
+    """Both queries count each running or overdue task once."""
     queue = busy_store.queue.load_health().queue
 
     assert queue == busy_store.queue.load_outstanding().tasks
@@ -72,7 +72,7 @@ def test_large_backlog_count_is_capped(store: TrackingStore, fill_backlog: Calla
 
 @pytest.fixture
 def fill_backlog(store: TrackingStore) -> Callable[[str], None]:
-    """Write more pending tasks of one scorer than are counted."""
+    """Write more pending tasks for one scorer than the count limit."""
 
     def write(reason: str) -> None:
         numbers = (

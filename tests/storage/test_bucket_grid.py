@@ -23,7 +23,7 @@ grids = st.builds(
 
 @given(grid=grids, moment=moments)
 def test_each_moment_is_in_exactly_one_bucket(grid: BucketGrid, moment: datetime) -> None:
-    """Its bucket starts at or before it, and the next one after it."""
+    """The bucket starts at or before the moment, and the next bucket starts after it."""
     number = grid.number(moment)
 
     assert grid.start(number) <= moment < grid.start(number + grid.length)
@@ -31,7 +31,7 @@ def test_each_moment_is_in_exactly_one_bucket(grid: BucketGrid, moment: datetime
 
 @given(grid=grids, moment=moments)
 def test_days_start_at_midnight_and_weeks_on_monday(grid: BucketGrid, moment: datetime) -> None:
-    """By the clock of the timezone; if midnight is skipped, with the first moment of the day."""
+    """Midnight is local. If the clock skips midnight, the day starts at the first moment after it."""
     start = grid.start(grid.number(moment)).astimezone(grid.timezone)
 
     assert (start - timedelta(minutes=1)).astimezone(UTC).astimezone(grid.timezone).date() < start.date()
@@ -39,8 +39,8 @@ def test_days_start_at_midnight_and_weeks_on_monday(grid: BucketGrid, moment: da
 
 
 @given(grid=grids, moment=moments, days=st.integers(0, 400))
-def test_windows_are_split_where_clocks_change(grid: BucketGrid, moment: datetime, days: int) -> None:
-    """The parts cover the window, and the number of a bucket follows from UTC and one addition in each."""
+def test_windows_are_split_at_clock_changes(grid: BucketGrid, moment: datetime, days: int) -> None:
+    """The parts cover the window, and bucket numbers in each part are computed from UTC with a constant offset."""
     until = moment + timedelta(days=days, minutes=7)
     parts = list(grid.split(moment, until))
 
@@ -53,14 +53,14 @@ def test_windows_are_split_where_clocks_change(grid: BucketGrid, moment: datetim
 
 @pytest.mark.parametrize(("timezone", "expected"), [("UTC", "2026-11-23T00:00"), ("Europe/Berlin", "2026-11-22T23:00")])
 def test_a_week_starts_on_monday(timezone: str, expected: str) -> None:
-    """For a Wednesday, two days earlier."""
+    """The week of a Wednesday starts two days earlier."""
     grid = BucketGrid(7 * DAY, ZoneInfo(timezone))
 
     start = grid.start(grid.number(datetime(2026, 11, 25, 12, tzinfo=UTC)))
     assert f"{start:%Y-%m-%dT%H:%M}" == expected
 
 
-def test_hours_are_the_same_in_all_timezones() -> None:
+def test_hourly_buckets_are_the_same_in_all_timezones() -> None:
     """An hour that is repeated when clocks are set back has two buckets."""
     grid = BucketGrid(3600, ZoneInfo("Europe/Berlin"))
     since = datetime(2026, 10, 25, tzinfo=UTC)

@@ -25,8 +25,8 @@ def at(hour: int, minute: int = 0) -> datetime:
 
 
 @pytest.mark.parametrize(("hour", "calls"), [(0, 10), (1, 20), (3, 40), (4, 50), (5, 50), (23, 50)])
-def test_later_hours_may_use_the_unused_budget_of_an_hour(hour: int, calls: int) -> None:
-    """Usage is limited to the share of all hours so far, and never exceeds the limit of the day."""
+def test_unused_hourly_budget_is_available_in_later_hours(hour: int, calls: int) -> None:
+    """Usage is limited to the sum of the hourly budgets so far, and never exceeds the daily limit."""
     assert budget_limits_at(CARRYING, at(hour, 59)).requests == calls
     assert (budget_limits_at(CARRYING, at(hour)).tokens, budget_limits_at(CARRYING, at(hour)).usd) == (
         math.inf,
@@ -34,7 +34,7 @@ def test_later_hours_may_use_the_unused_budget_of_an_hour(hour: int, calls: int)
     )
 
 
-def test_hours_and_days_are_in_utc() -> None:
+def test_budget_hours_and_days_are_in_utc() -> None:
     """The time may be in any time zone."""
     berlin = datetime.fromisoformat("2026-03-02T00:30:00+01:00")
     assert budget_limits_at(CARRYING, berlin).requests == 50
@@ -42,7 +42,7 @@ def test_hours_and_days_are_in_utc() -> None:
 
 
 def test_next_affordable_time_is_the_first_hour_with_budget_left() -> None:
-    """It may be in this hour, in a later one, or on the next day."""
+    """The time may be in this hour, in a later hour, or on the next day."""
     assert next_affordable_at(CARRYING, RequestUsage(39), CALL, at(3, 20)) == at(3, 20)
     assert next_affordable_at(CARRYING, RequestUsage(40), CALL, at(3, 20)) == at(4)
     assert next_affordable_at(CARRYING, RequestUsage(50), CALL, at(4)) == at(0) + timedelta(days=1)
@@ -50,7 +50,7 @@ def test_next_affordable_time_is_the_first_hour_with_budget_left() -> None:
 
 
 def test_requests_are_granted_until_the_hourly_budget_is_exhausted(store: TrackingStore, clock: Any) -> None:
-    """The next hour allows more, up to the limit of the day."""
+    """The next hour allows more, up to the daily limit."""
     clock.now = at(3, 10)
     first = store.quota.reserve_budget(CARRYING, [CALL] * 45)
     assert (sum(first.granted), first.granted[39:41], first.usage.requests) == (40, [True, False], 40)
@@ -99,13 +99,13 @@ def test_a_rejected_request_reserves_nothing(store: TrackingStore) -> None:
 
 
 def test_rounding_errors_do_not_exceed_the_budget(store: TrackingStore) -> None:
-    """Ten times 0.1 is a whole dollar, although the floating point sum is not."""
+    """Ten times 0.1 is a whole dollar, although the floating-point sum is not."""
     grants = [store.quota.reserve_budget(Budget(usd_per_day=0.3), [RequestUsage(1, 0, 0.1)]).granted for _ in range(4)]
     assert grants == [[True], [True], [True], [False]]
 
 
 def test_only_granted_requests_get_a_rate_limit_slot(store: TrackingStore) -> None:
-    """In one transaction: the second granted request waits for its slot, and the third request is rejected."""
+    """In the same transaction, the second granted request waits for its slot, and the third request is rejected."""
     limits, budget = [RateLimit("requests", 60)], Budget(requests_per_day=2)
     grant = store.quota.reserve_budget(budget, [CALL] * 3, limits=limits, amounts=[[1.0]] * 3, settled_amounts=[0.0])
 
@@ -114,7 +114,7 @@ def test_only_granted_requests_get_a_rate_limit_slot(store: TrackingStore) -> No
 
 
 def test_concurrent_reservations_use_exactly_the_budget(store: TrackingStore) -> None:
-    """Eight threads, on a day without a row."""
+    """Eight threads reserve usage on a day without a row."""
     granted: list[int] = []
 
     def spend() -> None:
@@ -179,7 +179,7 @@ LIMITS = st.builds(
 def test_no_order_of_operations_exceeds_the_budget(
     turning: tuple[TrackingStore, Turning], budget: Budget, steps: list[tuple[str, Any]]
 ) -> None:
-    """Requests never exceed it; tokens and dollars exceed it by at most the replies' usage beyond their estimates."""
+    """Requests never exceed the budget. Tokens and dollars exceed it at most by the usage above the estimates."""
     store, clock = turning
     clock.next_day()
     under_way: list[tuple[date, RequestUsage, RequestUsage]] = []

@@ -24,7 +24,7 @@ FIRST = Calibration(
 )
 
 
-def test_the_newest_calibration_of_an_embedder_and_scorer_is_used(store: TrackingStore) -> None:
+def test_the_newest_calibration_per_embedder_and_scorer_is_used(store: TrackingStore) -> None:
     """Older calibrations stay in the table."""
     assert store.labels.list_calibrations() == []
     later = replace(FIRST, floor=0.1, made_at=FIRST.made_at + timedelta(days=1))
@@ -36,7 +36,7 @@ def test_the_newest_calibration_of_an_embedder_and_scorer_is_used(store: Trackin
 
 
 def test_a_calibrated_value_rises_from_the_floor_to_1() -> None:
-    """The floor becomes 0, and the same-topic floor 0.45, which lies in the lowest band."""
+    """The floor maps to 0, and the same-topic floor maps to 0.45, which is in the lowest band."""
     half = replace(FIRST, floor=0.5, topic_floor=0.7)
     assert [half.rescale(value) for value in (-1.0, 0.5, 0.6, 0.7, 0.85, 1.0)] == pytest.approx(
         [0, 0, 0.225, 0.45, 0.725, 1], abs=1e-9
@@ -50,8 +50,8 @@ def test_cosines_in_the_lowest_band_are_low(scorer: str) -> None:
     assert calibration.rescale(calibration.cosine_of(0.5)) == pytest.approx(0.5, abs=1e-9)
 
 
-def test_floors_that_are_equal_still_have_a_scale() -> None:
-    """Values at both floors are 0; higher ones lie above the same-topic level."""
+def test_equal_floors_still_define_a_scale() -> None:
+    """A cosine at the floors maps to 0; higher cosines map to values above the same-topic level."""
     same = replace(FIRST, floor=0.4, topic_floor=0.4)
     assert (same.rescale(0.4), same.rescale(0.7)) == (0.0, pytest.approx(0.725))
 
@@ -65,7 +65,7 @@ def test_a_calibration_with_a_floor_of_1_is_rejected() -> None:
 
 
 def test_a_calibration_describes_its_source() -> None:
-    """Its description contains both floors, and the number of exchanges and the date, or that germane ships it."""
+    """The description contains both floors, and either the number of exchanges and the date, or "by default"."""
     assert str(FIRST) == "calibrated (floor 0.07, same topic 0.21, n 400, 2026-11-20)"
     assert str(replace(FIRST, is_default=True)) == "calibrated (floor 0.07, same topic 0.21, by default)"
 
@@ -73,7 +73,7 @@ def test_a_calibration_describes_its_source() -> None:
 def test_labels_are_updated_only_for_current_scores_with_text(
     store: TrackingStore, sampled: Callable[..., list[Exchange]], make: Callable[..., Exchange]
 ) -> None:
-    """Erased exchanges and replaced scores keep their labels. The hours of the others are rolled up again."""
+    """Erased exchanges and replaced scores keep their labels. The hours of updated scores are rolled up again."""
     erased, replaced, current = sampled(make(-2 * 24 * 60), make(0), make(1), scorers={"similarity": "f1"})
     score = Score(scorer="similarity", fingerprint="f1", value=0.7, label="uncalibrated", explanation="No label.")
     claims = store.queue.claim_tasks("w", {"similarity": "f1"}, limit=3, lease=timedelta(minutes=1))

@@ -76,7 +76,7 @@ def test_candidate_is_pending_and_cannot_be_claimed(
 def test_selected_candidates_become_ready_and_count_once(
     store: TrackingStore, write_candidates: Callable[..., list[Exchange]], clock: Any
 ) -> None:
-    """They get a probability and a reason, can be claimed, and count once against the day's budget."""
+    """Selected candidates get a probability and a reason, can be claimed, and count once against the day's budget."""
     one, other = write_candidates(2)
     picks = [SelectedCandidate(one.id, 0.125, "route_floor")]
 

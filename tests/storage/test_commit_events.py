@@ -76,7 +76,7 @@ def note_and_fail(store: TrackingStore) -> None:
 def test_a_rolled_back_transaction_reports_no_events(
     reporting_store: TrackingStore, make: Make, events: Counter[CommitEvent]
 ) -> None:
-    """They are not reported with the next transaction on its connection, either."""
+    """Its events are not reported with the connection's next transaction either."""
     reporting_store.exchanges.add([make()])
     events.clear()
     with pytest.raises(ZeroDivisionError):
@@ -89,7 +89,7 @@ def test_a_rolled_back_transaction_reports_no_events(
 def test_reopening_a_task_does_not_change_event_counts(
     reporting_store: TrackingStore, make: Make, events: Counter[CommitEvent]
 ) -> None:
-    """Event counts only grow: a skipped task that is scored later is counted as ended twice."""
+    """Event counts only grow: a skipped task that is scored later is counted as finished twice."""
     exchange = make()
     reporting_store.exchanges.add([exchange])
     reporting_store.sampling.assign_tasks([SamplingDecision(exchange.id, 0.1, "not_sampled", NOT_DRAWN)], SCORERS)

@@ -56,7 +56,7 @@ def test_corrected_mean_is_the_regression_estimate() -> None:
 
 
 def test_scores_without_a_proxy_count_in_the_mean() -> None:
-    """They are included, without a correction."""
+    """Such scores are included without a correction."""
     y, x = np.linspace(0, 1, 60), np.concatenate([np.linspace(0, 1, 40), np.full(20, np.nan)])
     sums = score_sums(y, x, np.full(60, 0.5))
 
@@ -78,7 +78,7 @@ def test_proxy_mean_is_weighted_by_inverse_probability() -> None:
 
 
 def test_correction_needs_30_scores_and_varying_proxies() -> None:
-    """Otherwise there is no corrected mean."""
+    """With fewer scores or equal proxies, there is no corrected mean."""
     x, y = np.linspace(0, 1, 29), np.linspace(0, 1, 29)
     proxies = proxy_sums(x, np.ones(29))
 
@@ -151,7 +151,7 @@ def variance_of(y: Any) -> float:
 
 
 def test_uninformative_proxy_is_not_used() -> None:
-    """The same holds for a correlation that depends on a single answer."""
+    """A proxy whose correlation depends on a single answer is not used either."""
     x = np.linspace(0, 1, 60)
     alternating = np.where(np.arange(60) % 2, 0.4, 0.8)
     one = np.concatenate([np.full(1, 0.5), np.zeros(59)])

@@ -115,7 +115,7 @@ def test_imported_scores_do_not_reach_the_detector(store: TrackingStore, make: M
     assert store.detectors.list_new_scores(9) == []
 
 
-def test_deleted_exchanges_leave_the_detector_queue(store: TrackingStore, make: Make, clock: Any) -> None:
+def test_deleted_exchanges_are_removed_from_the_detector_queue(store: TrackingStore, make: Make, clock: Any) -> None:
     """Forgetting a user and pruning old exchanges delete their queued scores."""
     one, other, third = make(user="ann"), make(50), make(59)
     score_exchanges(store, [one, other, third], "sampled", 0.1, 0.2, 0.3)
@@ -127,14 +127,14 @@ def test_deleted_exchanges_leave_the_detector_queue(store: TrackingStore, make: 
 
 
 def test_new_scores_are_listed_in_arrival_order(store: TrackingStore, make: Make) -> None:
-    """The limit returns the earliest scores."""
+    """With a limit, the earliest scores are returned."""
     for number in range(5):
         score_exchanges(store, [make(number)], "sampled", number / 8)
 
     assert [score.value for score in store.detectors.list_new_scores(3)] == [0.0, 0.125, 0.25]
 
 
-def test_past_scores_match_what_the_detector_received(store: TrackingStore, make: Make, clock: Any) -> None:
+def test_past_scores_match_the_scores_that_the_detector_received(store: TrackingStore, make: Make, clock: Any) -> None:
     """A replay returns the same scores in the same order as the queue."""
     start = clock.now
     for number, sampling_reason in enumerate(["sampled", "suspicion", "uniform", "route_floor", "always", "sampled"]):
@@ -156,7 +156,7 @@ def test_past_scores_match_what_the_detector_received(store: TrackingStore, make
 def test_past_scores_exclude_the_window_end_and_other_fingerprints(
     store: TrackingStore, make: Make, clock: Any
 ) -> None:
-    """The window includes since and excludes until; scores of another fingerprint are not mixed in."""
+    """The window includes since and excludes until; scores with a different fingerprint are excluded."""
     for number in range(3):
         score_exchanges(store, [make(number)], "sampled", number / 8)
         clock.advance(hours=1)

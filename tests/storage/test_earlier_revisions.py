@@ -1,6 +1,6 @@
 """Databases written by earlier revisions are upgraded without losing data.
 
-The newest revision has a database too: it shows that its tables have not changed since it was written. See
+The newest revision has a sample database too, which shows that the tables have not changed since it was written. See
 databases/README.md.
 """
 
@@ -53,7 +53,7 @@ WITH_RESCORES = "0006"
 """From this revision on, the databases have job runs, and two answers that are being scored again."""
 SINCE_ALERTS = pytest.mark.parametrize("revision", [one for one in EARLIER if one >= WITH_ALERTS], indirect=True)
 
-# Names changed by revision 0007 and the code of its time, by the field that contains them.
+# Names that changed with revision 0007, in the tables and in the code, by the field that contains them.
 _REASONS = {"not_drawn": "not_sampled", "capture_limit": "exchange_limit", "drawn": "sampled"}
 _RULES = {"floor": "mean_threshold"}
 RENAMED_FIELDS = {
@@ -246,7 +246,7 @@ def test_upgraded_tables_match_the_models(earlier: TrackingStore) -> None:
 
 @pytest.mark.slow
 def test_upgraded_indexes_match_the_models(earlier: TrackingStore) -> None:
-    """This includes their conditions, which Alembic does not compare."""
+    """The comparison includes the indexes' conditions, which Alembic does not compare."""
     earlier.migrate()
 
     with earlier._database.write() as connection:
@@ -268,8 +268,8 @@ def conditions(index: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("revision", [WITH_RESCORES], indirect=True)
-def test_the_newest_database_has_a_value_in_every_column(earlier: TrackingStore) -> None:
-    """Otherwise a later migration could lose the column's values without being noticed."""
+def test_the_newest_sample_database_has_a_value_in_every_column(earlier: TrackingStore) -> None:
+    """Otherwise, a later migration could lose the column's values unnoticed."""
     with earlier._database.read() as connection:
         tables = set(inspect(connection).get_table_names()) - {VERSION_TABLE}
         columns = {(table, one["name"]) for table in tables for one in inspect(connection).get_columns(table)}
@@ -337,7 +337,7 @@ def done(store: TrackingStore, clock: Clock) -> list[str]:
 
 @pytest.mark.slow
 def test_an_upgraded_database_can_be_pruned(earlier: TrackingStore, clock: Clock) -> None:
-    """Text is erased by age, also in rows older than erasure itself; later all exchanges and markers are deleted."""
+    """Old text is erased, even in rows from before erasure existed. Later, all exchanges and markers are deleted."""
     earlier.migrate()
     everything = earlier.answers.list_exchanges()
     clock.now += LEASE * 2
@@ -355,8 +355,7 @@ def test_an_upgraded_database_can_be_pruned(earlier: TrackingStore, clock: Clock
 @pytest.mark.slow
 @SINCE_ALERTS
 def test_dirty_hours_are_rolled_up_after_an_upgrade(earlier: TrackingStore) -> None:
-    """This covers hours without rollups and an hour that has changed since its rollup. Trends are the same before and
-    after."""
+    """Dirty hours are hours without rollups, and an hour that has changed since its rollup. Trends do not change."""
     earlier.migrate()
     before = trends(earlier)
 
@@ -375,7 +374,7 @@ def trends(store: TrackingStore) -> list[Any]:
 
 @SINCE_ALERTS
 def test_detectors_continue_after_an_upgrade(earlier: TrackingStore, clock: Clock) -> None:
-    """They process the queued scores, and a firing drop keeps firing."""
+    """The detectors process the queued scores, and a firing drop keeps firing."""
     earlier.migrate()
     before = {one.service + one.scorer: one for one in earlier.detectors.list_states()}
     assert [(one.service, one.value) for one in earlier.detectors.list_new_scores(9)] == [("caf\u00e9", 0.5)] * 2
@@ -430,8 +429,8 @@ def test_alerts_continue_after_an_upgrade(earlier: TrackingStore) -> None:
 
 @SINCE_ALERTS
 def test_notifications_are_delivered_after_an_upgrade(earlier: TrackingStore, clock: Clock) -> None:
-    """New ones are delivered immediately, failed ones at their retry time and in order, claimed ones after their lease
-    ends, and undelivered ones when they are requeued.
+    """New notifications are delivered immediately, failed ones at their retry time and in order, claimed ones after
+    their lease ends, and undelivered ones when they are requeued.
     """
     earlier.migrate()
 
@@ -458,7 +457,7 @@ def delivered(store: TrackingStore) -> list[str]:
 
 @pytest.mark.parametrize("revision", [one for one in EARLIER if one >= WITH_RESCORES], indirect=True)
 def test_an_answer_keeps_its_score_until_it_is_rescored(earlier: TrackingStore, clock: Clock) -> None:
-    """Afterwards, it has a single score. Job runs are deleted with their worker."""
+    """After rescoring, the answer has a single score. Job runs are deleted with their worker."""
     earlier.migrate()
     assert scored(earlier) == [0.25]
     done(earlier, clock)

@@ -41,13 +41,13 @@ def test_an_invalid_url_is_rejected_immediately(url: str, message: str) -> None:
 
 
 def test_postgresql_uses_psycopg_3() -> None:
-    """This does not depend on SQLAlchemy's default driver."""
+    """The driver does not depend on SQLAlchemy's default."""
     assert TrackingStore("postgresql://localhost/x")._database.engine.dialect.driver == "psycopg"
 
 
 @pytest.mark.parametrize("given", [f"user:{SECRET}@", "", "user@"])
 def test_passwords_are_never_shown(given: str, tmp_path: Path) -> None:
-    """They appear neither in repr nor in errors and their causes, in any part of the URL."""
+    """A password in any part of the URL appears neither in the repr nor in errors and their causes."""
     store = TrackingStore(f"postgresql://{given}/x?host={tmp_path}&password={SECRET}")
 
     with pytest.raises(DatabaseUnreachable) as caught:
@@ -59,7 +59,7 @@ def test_passwords_are_never_shown(given: str, tmp_path: Path) -> None:
 
 
 def test_a_stopped_server_raises_database_unreachable(tmp_path: Path) -> None:
-    """The message contains the database and the message of the driver."""
+    """The error contains the database URL and the driver's message."""
     store = TrackingStore("postgresql://user:secret@127.0.0.1:1/shop")
 
     with pytest.raises(DatabaseUnreachable, match=r"postgresql://user:\*\*\*@127.0.0.1:1/shop .*start the server"):
@@ -68,7 +68,7 @@ def test_a_stopped_server_raises_database_unreachable(tmp_path: Path) -> None:
 
 
 def test_a_missing_database_raises_database_unreachable(postgresql: Any) -> None:
-    """The message tells the user to create it."""
+    """The error suggests creating the database."""
     store = TrackingStore(postgresql.url("missing"))
 
     with pytest.raises(DatabaseUnreachable, match="create it"):
@@ -78,7 +78,7 @@ def test_a_missing_database_raises_database_unreachable(postgresql: Any) -> None
 
 @pytest.mark.parametrize("work", ["check", "migrate"])
 def test_an_unwritable_path_is_reported(tmp_path: Path, work: str) -> None:
-    """The message contains the path and a hint."""
+    """The error contains the path and a hint."""
     store = TrackingStore(f"sqlite:///{tmp_path}/missing/germane.db")
 
     with pytest.raises(DatabaseUnreachable, match=r"missing/germane.db .*unable to open.*make sure that its directory"):
@@ -87,7 +87,7 @@ def test_an_unwritable_path_is_reported(tmp_path: Path, work: str) -> None:
 
 
 def test_writing_to_a_read_only_database_is_reported(sqlite_store: TrackingStore, make: Make) -> None:
-    """Reading it works."""
+    """Reading still works."""
     path = str(sqlite_store._database.url.database)
     read_only = TrackingStore(f"sqlite:///file:{path}?mode=ro&uri=true")
 
@@ -98,7 +98,7 @@ def test_writing_to_a_read_only_database_is_reported(sqlite_store: TrackingStore
 
 
 def test_a_file_that_is_not_a_database_is_reported(tmp_path: Path) -> None:
-    """It is not overwritten."""
+    """The file is not overwritten."""
     path = tmp_path / "notes.txt"
     path.write_text("something else " * 100)
     store = TrackingStore(f"sqlite:///{path}")
@@ -162,7 +162,7 @@ def test_a_store_recovers_from_a_lost_connection(
 
 
 def test_a_closed_store_can_be_used_again(sqlite_store: TrackingStore) -> None:
-    """It opens new connections."""
+    """A closed store opens new connections on its next use."""
     sqlite_store.close()
     sqlite_store.close()
 
@@ -203,7 +203,7 @@ def test_a_writer_waits_for_another_writer(sqlite_store: TrackingStore, make: Ma
     assert sqlite_store.answers.counts().captured == 1
 
 
-def test_postgres_urls_are_postgresql_urls() -> None:
+def test_postgres_and_postgresql_urls_are_equivalent() -> None:
     """Hosting providers and libpq use both names."""
     store = TrackingStore(f"postgres://user:{SECRET}@localhost/x")
 
@@ -213,7 +213,7 @@ def test_postgres_urls_are_postgresql_urls() -> None:
 
 @pytest.mark.parametrize("option", ["", "?prepare_threshold=1"])
 def test_statements_are_never_prepared_on_the_server(postgresql: Any, migrated_database: str, option: str) -> None:
-    """Behind a pooler, the next transaction may run on a connection without the statement, or with another one."""
+    """Behind a pooler, the next transaction may run on a connection without the statement, or with a different one."""
     url = postgresql.url(migrated_database)
     store = TrackingStore(url + option.replace("?", "&"))
 

@@ -1,4 +1,4 @@
-"""Erasing text as soon as it is scored."""
+"""Erasure of text as soon as it is scored."""
 
 from __future__ import annotations
 
@@ -74,9 +74,11 @@ def places_of_secret(store: TrackingStore) -> list[str]:
     return found
 
 
-def test_text_is_erased_with_the_last_score(erasing: Callable[[], TrackingStore], secret: Make, clock: Any) -> None:
-    """It is not erased earlier, because the other scorer needs it. The returned score, which is
-    for spans, still has its text."""
+def test_text_is_erased_when_the_last_score_is_written(
+    erasing: Callable[[], TrackingStore], secret: Make, clock: Any
+) -> None:
+    """Text is not erased earlier, because the other scorer needs it. The returned score, which is exported on spans,
+    keeps its text."""
     store = erasing()
     exchange = secret()
     drawn(store, exchange)
@@ -95,7 +97,7 @@ def test_text_is_erased_with_the_last_score(erasing: Callable[[], TrackingStore]
 
 
 def test_explanations_are_never_written(erasing: Callable[[], TrackingStore], secret: Make) -> None:
-    """This holds even while the exchange waits for another scorer."""
+    """No explanation is written, even while the exchange waits for another scorer."""
     store = erasing()
     drawn(store, secret())
     first, _ = results(store)
@@ -119,7 +121,7 @@ def test_text_is_erased_after_a_failure(erasing: Callable[[], TrackingStore], se
 
 
 def test_text_of_skipped_exchanges_is_erased_immediately(erasing: Callable[[], TrackingStore], secret: Make) -> None:
-    """It is kept if another scorer still needs it."""
+    """The text is kept if another scorer still needs it."""
     store = erasing()
     skipped, drawn_ = secret(0), secret(1)
     store.exchanges.add([skipped, drawn_])
@@ -188,7 +190,7 @@ def test_one_of_two_concurrent_processes_erases_the_text(erasing: Callable[[], T
     assert places_of_secret(first) == []
 
 
-def test_pruning_erases_text_scored_before_the_setting(
+def test_pruning_erases_text_scored_before_the_setting_was_enabled(
     erasing: Callable[[], TrackingStore], store: TrackingStore, secret: Make, clock: Any
 ) -> None:
     """Undecided exchanges and those with pending tasks keep their text."""
@@ -202,8 +204,8 @@ def test_pruning_erases_text_scored_before_the_setting(
     assert [found.question for found in store.answers.list_exchanges()] == [SECRET, SECRET, None]
 
 
-def test_text_is_kept_without_the_setting(store: TrackingStore, secret: Make) -> None:
-    """It stays until the retention period ends."""
+def test_text_is_kept_by_default(store: TrackingStore, secret: Make) -> None:
+    """Text is kept until the retention period ends."""
     drawn(store, secret())
     store.queue.complete_tasks("me", results(store))
 

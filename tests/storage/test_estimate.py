@@ -40,7 +40,7 @@ def effective_trials(refused: list[float], others: list[float]) -> float:
 
 
 def test_equal_weights_make_each_score_one_trial() -> None:
-    """This holds for any weight, and if all or no scores are refusals."""
+    """The weight does not matter, nor whether all or no scores are refusals."""
     assert effective_trials([3.0] * 4, [3.0] * 16) == pytest.approx(20, abs=1e-9)
     assert effective_trials([], [0.5] * 16) == pytest.approx(16, abs=1e-9)
     assert effective_trials([2.0] * 12, []) == pytest.approx(12, abs=1e-9)
@@ -53,7 +53,7 @@ def test_refusals_with_large_weights_reduce_the_effective_trials() -> None:
 
 
 def test_many_oversampled_refusals_increase_the_effective_trials() -> None:
-    """A single oversampled refusal does not; a hundred do."""
+    """A single oversampled refusal does not increase them; a hundred do."""
     assert effective_trials([1.0], [9.0] * 9) < 2 * 10
     assert effective_trials([1.0] * 100, [9.0] * 900) > 4 * 1000
 
@@ -63,7 +63,7 @@ weights = st.lists(st.floats(1, 1000), max_size=30)
 
 @given(refused=weights, others=weights)
 def test_effective_trials_are_positive(refused: list[float], others: list[float]) -> None:
-    """This holds for any weights."""
+    """The effective number of trials is positive for any weights."""
     if refused or others:
         assert effective_trials(refused, others) > 0
 
@@ -85,7 +85,7 @@ def test_interval_contains_the_mean_and_stays_within_bounds(
 
 
 @given(weighted_scores, st.integers(2, 5))
-def test_more_of_the_same_scores_narrow_the_interval(pairs: list[tuple[float, float]], times: int) -> None:
+def test_repeating_the_scores_does_not_widen_the_interval(pairs: list[tuple[float, float]], times: int) -> None:
     """Repeating every score keeps the mean and does not widen its interval."""
     values, weights = [y for y, _ in pairs], [w for _, w in pairs]
     assume(sum(y != 0 for y in values) > 1)
@@ -106,7 +106,7 @@ def test_identical_scores_do_not_collapse_the_interval(value: float) -> None:
 
 
 def test_identical_scores_have_wilson_bounds_on_both_sides() -> None:
-    """They extend down to 0 and up to 1, by the share that Wilson's upper bound allows for unseen scores."""
+    """The interval extends toward 0 and toward 1 by the share that Wilson's upper bound allows for unseen scores."""
     _, (low, high) = estimate_with_interval([0.8] * 20)
     share = 1.959964**2 / (20 + 1.959964**2)
 

@@ -77,8 +77,8 @@ def test_without_a_limit_all_exchanges_are_kept(sqlite_store: TrackingStore, mak
 def test_exchanges_above_the_limit_are_counted_by_minute_and_route(
     store: TrackingStore, writer: ExchangeWriter, make: Make
 ) -> None:
-    """They count as skipped, per scorer. Kept ones are stored with their probability, which is at least their sampling
-    key."""
+    """Dropped exchanges count as skipped for each scorer. Kept exchanges are stored with their probability, which is at
+    least their sampling key."""
     offered = [(minute, route) for minute in (0, 1) for route in ("ask", "chat") for _ in range(200)]
     kept = [one for minute, route in offered if (one := offer(writer, make, minute, route=route))]
     assert writer.flush(LONG)
@@ -98,7 +98,7 @@ def test_exchanges_above_the_limit_are_counted_by_minute_and_route(
 
 
 def test_counts_are_written_without_a_flush(store: TrackingStore, writer: ExchangeWriter, make: Make) -> None:
-    """This holds even if no exchange is kept after them."""
+    """Counts are written even if no exchange is kept afterwards."""
     for _ in range(LIMIT):
         offer(writer, make)
     assert writer.flush(LONG)
@@ -116,7 +116,7 @@ def test_counts_are_written_without_a_flush(store: TrackingStore, writer: Exchan
 def test_the_start_and_end_of_thinning_are_logged(
     writer: ExchangeWriter, make: Make, time: Time, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each is logged once; if traffic fluctuates around the limit, only one start is logged."""
+    """The start and the end are logged once; if traffic fluctuates around the limit, only one start is logged."""
     caplog.set_level(logging.INFO)
     for _ in range(3):
         for _ in range(400):

@@ -72,8 +72,8 @@ def test_feedback_requeues_tasks_skipped_by_sampling_or_budget(
     assert (mean.n, mean.mean) == (1, 0.2)
 
 
-def test_feedback_takes_an_exchange_out_of_the_candidates(store: TrackingStore, write_decided: Any) -> None:
-    """Its tasks are ready; they already counted as pending."""
+def test_feedback_removes_an_exchange_from_the_candidate_pool(store: TrackingStore, write_decided: Any) -> None:
+    """The exchange's tasks become ready; they already counted as pending."""
     exchange = write_decided("candidate", {"faithfulness": UnscoredReason.MISSING_INPUT})
     tasks = tables.scoring_task
     execute(store, update(tasks).where(tasks.c.state == "pending").values(not_before=None))
@@ -104,7 +104,7 @@ def test_feedback_reweights_an_existing_score(store: TrackingStore, write_decide
 
 
 def test_feedback_does_not_requeue_tasks_skipped_for_other_reasons(store: TrackingStore, write_decided: Any) -> None:
-    """Missing inputs stay missing, and tasks of another fingerprint are not requeued."""
+    """Missing inputs stay missing, and tasks with a different fingerprint are not requeued."""
     exchange = write_decided(
         skip={"relevancy": UnscoredReason.MISSING_INPUT, "faithfulness": UnscoredReason.NOT_SAMPLED}
     )

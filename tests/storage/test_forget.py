@@ -38,8 +38,8 @@ def owners(store: TrackingStore, table: str) -> list[str]:
         return sorted(connection.execute(text(f"SELECT exchange_id FROM {table}")).scalars())
 
 
-def test_all_data_of_a_user_is_deleted(store: TrackingStore, make: Make, clock: Any) -> None:
-    """The user's exchanges with their tasks, scores and labels, and the user's own labels are deleted. Counts stay."""
+def test_all_of_a_users_data_is_deleted(store: TrackingStore, make: Make, clock: Any) -> None:
+    """Exchanges are deleted with their tasks, scores and labels, as are labels from the user. Counts are kept."""
     deleted, other, waiting = make(0, user="u1"), make(1, user="u2"), make(2, user="u1")
     drawn(store, deleted, other)
     store.queue.complete_tasks("me", claimed(store))
@@ -66,7 +66,7 @@ def test_all_data_of_a_user_is_deleted(store: TrackingStore, make: Make, clock: 
 
 
 def test_only_the_given_session_is_deleted(store: TrackingStore, make: Make) -> None:
-    """Other sessions of the same user stay."""
+    """Other sessions of the same user are kept."""
     kept = make(0, user="u1", session="s2")
     store.exchanges.add([kept, make(1, user="u1", session="s1"), make(2, user=None, session="s1")])
 
@@ -93,7 +93,7 @@ def test_only_the_given_session_is_deleted(store: TrackingStore, make: Make) -> 
 def test_exchanges_with_an_attribute_value_are_deleted(
     store: TrackingStore, make: Make, value: Any, named: str | None
 ) -> None:
-    """Values may have any type, and names any characters."""
+    """Values may have any type, and names may contain any characters."""
     name = "ten.ant \"a\"['b'] $"
     others = [{name: "other"}, {"tenant": value}, {}, {name: f"{value} "}]
     kept = [make(place, attributes=attributes) for place, attributes in enumerate(others)]
@@ -116,7 +116,7 @@ def test_exchanges_being_scored_are_deleted(store: TrackingStore, make: Make) ->
 
 
 def test_more_rows_than_one_batch_are_deleted(store: TrackingStore, make: Make, clock: Any) -> None:
-    """This includes many exchanges with the same time, and all labels of one user."""
+    """The rows include many exchanges with the same time, and all labels from one user."""
     store.exchanges.add([make(number // 300, user="u1") for number in range(650)])
     labels = [
         Feedback(id=str(number), exchange_id="nowhere", user="u1", score=1.0, created_at=clock.now)
@@ -132,7 +132,7 @@ def test_more_rows_than_one_batch_are_deleted(store: TrackingStore, make: Make, 
     [{}, {"user": "a", "session": "b"}, {"user": ""}, {"session": ""}, {"attribute": ("", "x")}],
 )
 def test_exactly_one_subject_is_required(sqlite_store: TrackingStore, given_: dict[str, Any]) -> None:
-    """An empty name would match exchanges that have none."""
+    """An empty value would match exchanges without a user or session."""
     with pytest.raises(UsageError, match="exactly one of user, session and attribute"):
         sqlite_store.retention.forget(**given_)
 
@@ -142,8 +142,8 @@ users = st.lists(st.sampled_from(["u1", "u2", "u3", None]), max_size=12)
 
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(users, st.integers(0, 12))
-def test_data_of_other_users_is_unchanged(store: TrackingStore, make: Make, of: list[str | None], scored: int) -> None:
-    """This holds for any mix of users, and the counts are consistent."""
+def test_other_users_data_is_unchanged(store: TrackingStore, make: Make, of: list[str | None], scored: int) -> None:
+    """For any mix of users, only the given user's data is deleted, and the counts are consistent."""
     exchanges = [make(number, user=user) for number, user in enumerate(of)]
     drawn(store, *exchanges)
     store.queue.complete_tasks("me", claimed(store)[:scored])

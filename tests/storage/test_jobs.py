@@ -58,7 +58,7 @@ def test_a_heartbeat_replaces_the_runs_of_its_jobs(store: TrackingStore, clock: 
 
 
 def test_jobs_are_deleted_with_their_worker(store: TrackingStore, clock: Any) -> None:
-    """They are deleted when it deregisters, or a day after its last heartbeat; runs of other workers stay."""
+    """A worker's jobs are deleted when it deregisters, or a day after its last heartbeat. Other jobs are kept."""
     for process in ("a", "b", "c"):
         beat(store, JobRuns(name="watch", runs=runs(clock, 1)), process=process)
     store.workers.deregister_worker("a")
@@ -72,7 +72,7 @@ def test_jobs_are_deleted_with_their_worker(store: TrackingStore, clock: Any) ->
 
 @pytest.mark.parametrize("jobs", [(), (JobRuns(name="watch"),)])
 def test_a_job_without_runs_has_no_next_run(store: TrackingStore, jobs: Sequence[JobRuns]) -> None:
-    """Its next run is unknown."""
+    """If a job has not run, the time of its next run is unknown."""
     beat(store, *jobs)
 
     assert [(one.name, one.last, one.next_at) for one in store.workers.list_job_runs()] == [

@@ -127,7 +127,7 @@ def test_every_strategy_matches_a_plain_sort(
     strategy_lists: Any,
     limit: int,
 ) -> None:
-    """This holds for any window, filter, tie and limit."""
+    """The rows are the same for any window, filter, tie and limit."""
     stored_rows = score_table.write(row_lists)
     start = score_table.make().started_at
     moments = {
@@ -142,7 +142,7 @@ def test_every_strategy_matches_a_plain_sort(
 
 
 def test_expensive_strategy_returns_none(score_table: ScoreTable) -> None:
-    """The next strategy is used instead."""
+    """If a strategy returns None, the next one is used."""
     score_table.write([(number / 100, number % 20, "a", "shop", "ask", "f1", None) for number in range(60)])
     score_filter = ScoreFilter(scorer="a", route="ask")
     unlikely = ScoreFilter(scorer="a", fingerprint="f2")

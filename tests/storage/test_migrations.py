@@ -57,7 +57,7 @@ def test_missing_tables_raise_an_error_that_names_the_command(
 
 
 def run_migrations(store: TrackingStore) -> None:
-    """Run all migrations, also on SQLite, where a new database is created without them."""
+    """Run all migrations, even on SQLite, where a new database is created without them."""
     with store._database.write(migrating=True) as connection:
         migrating._upgrade(connection)
 
@@ -73,7 +73,7 @@ def test_migrated_tables_match_the_models(empty: TrackingStore) -> None:
 
 
 def test_partial_indexes_match_the_models(database_url: str, empty: TrackingStore, tmp_path: Path) -> None:
-    """Alembic does not compare their conditions."""
+    """Alembic does not compare the conditions of partial indexes."""
     run_migrations(empty)
     with empty._database.read() as connection:
         migrated = _partial_indexes(connection)
@@ -89,7 +89,7 @@ def test_partial_indexes_match_the_models(database_url: str, empty: TrackingStor
 
 
 def test_new_sqlite_database_equals_a_migrated_one(tmp_path: Path) -> None:
-    """The same tables, columns, keys, indexes and views, without the memory that the migrations take."""
+    """Tables, columns, keys, indexes and views are the same, but creating a database does not import Alembic."""
     stores = [TrackingStore(f"sqlite:///{tmp_path / name}") for name in ("migrated.db", "created.db")]
     run_migrations(stores[0])
     stores[1].migrate()
@@ -102,8 +102,8 @@ def test_new_sqlite_database_equals_a_migrated_one(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", program + check], check=True)
 
 
-def test_tables_of_an_application_do_not_prevent_a_migration(tmp_path: Path) -> None:
-    """It may use the same SQLite file."""
+def test_application_tables_do_not_prevent_a_migration(tmp_path: Path) -> None:
+    """An application may use the same SQLite file."""
     store = TrackingStore(f"sqlite:///{tmp_path / 'shared.db'}")
     with store._database.write(migrating=True) as connection:
         connection.exec_driver_sql("CREATE TABLE mine (n INTEGER)")
@@ -233,7 +233,7 @@ def test_sqlite_uses_the_write_ahead_log(sqlite_store: TrackingStore) -> None:
 def test_the_answers_view_has_one_row_per_exchange_and_scorer(
     store: TrackingStore, make: Callable[..., Exchange], clock: Any
 ) -> None:
-    """It shows value and weight, or the state of a task without a score."""
+    """A row shows the value and weight of a score, or the state of a task without a score."""
     exchange = make()
     store.exchanges.add([exchange])
     store.sampling.assign_tasks([SamplingDecision(exchange.id, 0.25, "uniform")], {"a": "f1", "b": "f2"})
@@ -249,9 +249,7 @@ def test_the_answers_view_has_one_row_per_exchange_and_scorer(
     ]
 
 
-def test_the_answers_view_uses_the_fingerprint_of_the_score(
-    store: TrackingStore, make: Callable[..., Exchange]
-) -> None:
+def test_the_answers_view_uses_the_score_fingerprint(store: TrackingStore, make: Callable[..., Exchange]) -> None:
     """The judge may serve a different model than the configured one: the row contains the score and the score's
     fingerprint."""
     exchange = make()

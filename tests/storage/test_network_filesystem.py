@@ -35,7 +35,7 @@ broken
     ],
 )
 def test_the_longest_mount_point_determines_the_file_system(path: str, kind: str) -> None:
-    """A common name prefix is not a mount point; if two file systems are mounted on one point, the later one counts."""
+    """A common name prefix is not a mount point; of two file systems on one mount point, the later one counts."""
     assert filesystem_type(Path(path), TABLE) == kind
 
 
@@ -66,7 +66,7 @@ def test_symbolic_links_are_resolved(tmp_path: Path) -> None:
 
 
 def test_in_memory_databases_and_servers_are_never_rejected() -> None:
-    """Neither depends on mounted file systems."""
+    """In-memory databases and servers do not depend on mounted file systems."""
     table = b"22 1 8:1 / / rw - nfs4 far:/ rw\n"
     for url in ("sqlite://", "postgresql://localhost/germane"):
         Database(url, mounts=lambda: table)

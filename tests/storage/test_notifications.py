@@ -39,7 +39,7 @@ def enqueue(store: TrackingStore, *notifications: Notification) -> None:
 
 
 def test_notification_round_trips_with_its_alerts(store: TrackingStore) -> None:
-    """A claimed notification has its alerts, its idempotency key and the number of the attempt."""
+    """A claimed notification has its alerts, its idempotency key and the attempt number."""
     written = make_notification("n1", make_alert(message="worse \ud83d\ude00", value=0.4), make_alert("faq"))
     enqueue(store, written)
 
@@ -113,7 +113,7 @@ def test_retryable_failure_is_retried_after_the_requested_delay(store: TrackingS
     assert (record.http_status, record.error, record.settled_at) == (200, None, clock.now)
 
 
-def test_permanent_failures_and_expired_retries_are_undelivered(store: TrackingStore, clock: Clock) -> None:
+def test_permanent_failures_and_expired_retries_are_marked_undelivered(store: TrackingStore, clock: Clock) -> None:
     """Retryable failures are retried for a day; permanent ones are not retried."""
     enqueue(store, make_notification("n1"), make_notification("n2", make_alert("faq")))
     store.notifications.claim("oncall", "me", lease=LEASE)
@@ -133,8 +133,8 @@ def test_permanent_failures_and_expired_retries_are_undelivered(store: TrackingS
     ]
 
 
-def test_notifications_of_one_alert_are_delivered_in_order(store: TrackingStore, clock: Clock) -> None:
-    """A later notification waits for an earlier one of the same alert; other alerts are not delayed."""
+def test_notifications_about_one_alert_are_delivered_in_order(store: TrackingStore, clock: Clock) -> None:
+    """A later notification waits for an earlier one about the same alert; other alerts are not delayed."""
     resolved = make_alert(state="resolved", resolved_at=NOON)
     enqueue(store, make_notification("n1"), make_notification("n2", resolved, after=1, type="resolved"))
     enqueue(store, make_notification("n3", make_alert("faq"), after=2))
@@ -219,8 +219,8 @@ def test_concurrent_processes_claim_each_notification_once(store: TrackingStore)
     assert {record.notification.attempt for record in store.notifications.search()} == {1}
 
 
-def test_channel_queue_reports_waiting_and_recently_undelivered(store: TrackingStore, clock: Clock) -> None:
-    """It reports counts, waiting time and the last errors for each channel. Old failures are omitted."""
+def test_channel_queue_reports_waiting_and_undelivered_notifications(store: TrackingStore, clock: Clock) -> None:
+    """Each channel has counts, the waiting time and the latest errors. Old failures are omitted."""
     enqueue(store, make_notification("n1"), make_notification("n2", make_alert("faq"), after=60))
     enqueue(store, make_notification("n3", channel="mail"))
     store.notifications.claim("oncall", "me", lease=LEASE)

@@ -40,7 +40,7 @@ def send_heartbeats_for(store: TrackingStore, clock: Any) -> Callable[..., None]
 def test_tasks_of_a_removed_scorer_expire_after_an_hour(
     store: TrackingStore, sampled: Sampled, make: Make, send_heartbeats_for: Callable[..., None]
 ) -> None:
-    """They end up skipped with reason expired, and the counts agree; tasks of running scorers stay."""
+    """The tasks are skipped with the reason ``expired``, and the counts agree. Tasks of running scorers are kept."""
     old, new = sampled(make(0)), sampled(make(1), scorers=NEW_SCORER)
     send_heartbeats_for(60, NEW_SCORER)
     assert store.queue.list_orphaned_scorers() == [("relevancy", "f1")]

@@ -100,7 +100,7 @@ def identity_holds(store: TrackingStore) -> bool:
 
 
 def test_old_text_is_erased(store: TrackingStore, old: Make, clock: Any) -> None:
-    """Question, answer, contexts, history and error are removed; names, numbers and times stay."""
+    """Question, answer, contexts, history and error are removed; names, numbers and times are kept."""
     exchange, young = old(31), old(29)
     scored(store, exchange, young)
 
@@ -113,8 +113,8 @@ def test_old_text_is_erased(store: TrackingStore, old: Make, clock: Any) -> None
     assert store.retention.prune(texts_before=clock.now - 30 * DAY) == PruneResult()
 
 
-def test_quotes_of_erased_text_are_erased(store: TrackingStore, old: Make, clock: Any) -> None:
-    """Explanations, strings in details, task errors and comments are removed; values, labels and numbers stay."""
+def test_quotes_from_erased_text_are_erased(store: TrackingStore, old: Make, clock: Any) -> None:
+    """Explanations, strings in details, task errors and comments are removed; values, labels and numbers are kept."""
     exchange, failed, young = old(31), old(31, route="search"), old(29)
     scored(store, exchange, young)
     drawn(store, failed)
@@ -139,7 +139,7 @@ def test_quotes_of_erased_text_are_erased(store: TrackingStore, old: Make, clock
 
 
 def test_old_comments_are_erased_even_if_their_exchange_is_missing(store: TrackingStore, old: Make, clock: Any) -> None:
-    """This applies if the exchange never arrived, or if its text was erased before the comment was given."""
+    """The exchange may never have arrived, or its text may have been erased before the comment was given."""
     old_one = Feedback(id="1", exchange_id="nowhere", score=1.0, comment="By card.", created_at=clock.now - 31 * DAY)
     store.labels.add_feedback([old_one, replace(old_one, id="2", created_at=clock.now)])
 
@@ -165,7 +165,7 @@ def test_a_score_recorded_after_erasure_has_no_explanation(store: TrackingStore,
 def test_old_exchanges_are_deleted_with_their_tasks_scores_and_labels(
     store: TrackingStore, old: Make, clock: Any
 ) -> None:
-    """Counts stay until they reach the same age."""
+    """Counts are kept until they reach the same age."""
     exchange, young = old(399.9), old(1)
     scored(store, exchange, young)
     label = Feedback(id="1", exchange_id=exchange.id, score=1.0, created_at=clock.now)
@@ -185,7 +185,7 @@ def test_old_exchanges_are_deleted_with_their_tasks_scores_and_labels(
 
 
 def test_counts_are_kept_after_their_exchange_is_deleted(store: TrackingStore, old: Make, clock: Any) -> None:
-    """An exchange that was deleted because of the size is still counted."""
+    """An exchange that was deleted to reduce the size is still counted."""
     drawn(store, old(2), old(2))
     counts = store.trends.coverage()
 
@@ -198,7 +198,7 @@ def test_counts_are_kept_after_their_exchange_is_deleted(store: TrackingStore, o
     ]
 
 
-def test_pending_tasks_expire_and_running_tasks_stay(store: TrackingStore, old: Make, clock: Any) -> None:
+def test_pending_tasks_expire_and_running_tasks_are_kept(store: TrackingStore, old: Make, clock: Any) -> None:
     """Erased text is not scored, and no score in progress is lost. An expired lease does not protect a task."""
     running, waiting = old(31, id="1" * 32), old(30.5, id="2" * 32)
     drawn(store, running, waiting, scorers=SCORERS)
@@ -220,7 +220,7 @@ def test_pending_tasks_expire_and_running_tasks_stay(store: TrackingStore, old: 
 
 
 def test_pruning_continues_in_batches(store: TrackingStore, old: Make, clock: Any) -> None:
-    """It continues past exchanges that are left for the next run, and stops on request."""
+    """Pruning continues past exchanges that are left for the next run, and stops on request."""
     store.exchanges.add([old(31 + place / 10_000) for place in range(BATCH_SIZE + 250)])
     asked: list[bool] = []
 
@@ -235,8 +235,8 @@ def test_pruning_continues_in_batches(store: TrackingStore, old: Make, clock: An
     assert store.retention.prune(before=clock.now - 30 * DAY) == PruneResult(exchanges=BATCH_SIZE + 250)
 
 
-def test_a_dry_run_reports_and_changes_nothing(store: TrackingStore, old: Make, clock: Any) -> None:
-    """It returns the counts that a real run would, if no tasks were running."""
+def test_a_dry_run_reports_counts_and_changes_nothing(store: TrackingStore, old: Make, clock: Any) -> None:
+    """The dry run returns the counts that a real run would return if no tasks were running."""
     scored(store, old(401), old(31))
     drawn(store, old(402), old(32), old(1))
     store.labels.add_feedback([Feedback(id="1", exchange_id="nowhere", score=1.0, created_at=clock.now - 401 * DAY)])
@@ -250,7 +250,7 @@ def test_a_dry_run_reports_and_changes_nothing(store: TrackingStore, old: Make, 
 
 
 def test_counts_are_deleted_by_whole_minutes(store: TrackingStore, old: Make, clock: Any) -> None:
-    """The counts for a minute that still has an exchange stay, so that none becomes negative. Declared routes stay."""
+    """Counts for a minute with a remaining exchange are kept, so that none becomes negative, as are declared routes."""
     running = old(401)
     drawn(store, running)
     store.queue.claim_tasks("me", {"relevancy": "f1"}, limit=1, lease=LEASE)
@@ -263,7 +263,7 @@ def test_counts_are_deleted_by_whole_minutes(store: TrackingStore, old: Make, cl
 
 
 def test_pruning_by_size_erases_the_oldest_text_first(store: TrackingStore, old: Make, clock: Any) -> None:
-    """It then deletes only as many exchanges as needed, and none from the last hour."""
+    """Pruning then deletes only as many exchanges as needed, and none from the last hour."""
     store.exchanges.add([old(100 - place / 100, answer=os.urandom(1000).hex()) for place in range(420)])
     young = old(0.01)
     store.exchanges.add([young])
@@ -286,20 +286,20 @@ def test_pruning_by_size_erases_the_oldest_text_first(store: TrackingStore, old:
     assert store.answers.list_exchanges() == [young]
 
 
-def test_space_of_erased_text_is_reused(store: TrackingStore, old: Make, clock: Any) -> None:
-    """This works without a vacuum, even with short rows that share a page."""
+def test_space_freed_by_erasing_text_is_reused(store: TrackingStore, old: Make, clock: Any) -> None:
+    """No vacuum is required, even for short rows that share a page."""
     store.exchanges.add([old(31, question=os.urandom(500).hex()) for _ in range(400)])
     full = store.retention.measure_size(1)
 
     store.retention.prune(texts_before=clock.now - 30 * DAY)
 
-    # How many pages merge depends on the order of the random ids: 0.45 to 0.52 of the size was seen.
+    # How many pages merge depends on the order of the random ids: the observed share of the size was 0.45 to 0.52.
     assert store.retention.measure_size(1) < full * 0.6
     assert sorted(column(store, "SELECT count(*) FROM exchange")) == [400]
 
 
 def test_stopped_workers_are_deleted(store: TrackingStore, clock: Any) -> None:
-    """They are deleted a day after their last heartbeat."""
+    """A worker is deleted a day after its last heartbeat."""
     with store._database.write() as connection:
         for name, hours in (("gone", 25), ("alive", 1)):
             seen = clock.now - timedelta(hours=hours)
@@ -319,7 +319,7 @@ def test_stopped_workers_are_deleted(store: TrackingStore, clock: Any) -> None:
 
 
 def test_vacuum_frees_space(store: TrackingStore, old: Make, clock: Any) -> None:
-    """SQLite's file shrinks; on PostgreSQL the command runs, and the rows are unchanged."""
+    """SQLite's file shrinks. On PostgreSQL, the command runs, and the rows are unchanged."""
     kept = old(1)
     store.exchanges.add([kept, *(old(9, answer="x" * 50_000) for _ in range(50))])
     store.retention.prune(before=clock.now - 5 * DAY)
@@ -333,7 +333,7 @@ def test_vacuum_frees_space(store: TrackingStore, old: Make, clock: Any) -> None
 
 AGES = st.floats(0, 500)
 STATES = ("scored", "failed", "half", "running", "ended", "unsampled", "skipped", "pending")
-"""They are in an order in which none is claimed in place of another."""
+"""The order prevents an exchange from being claimed in place of a later one."""
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -391,7 +391,7 @@ def bring(store: TrackingStore, exchange: Exchange, state: str) -> None:
 
 
 def test_times_in_any_time_zone_are_accepted(store: TrackingStore, old: Make) -> None:
-    """They are converted to UTC."""
+    """Times are converted to UTC."""
     store.exchanges.add([old(31)])
 
     assert store.retention.prune(texts_before=datetime(2026, 2, 20, tzinfo=UTC).astimezone()).texts == 1
@@ -399,7 +399,7 @@ def test_times_in_any_time_zone_are_accepted(store: TrackingStore, old: Make) ->
 
 @pytest.mark.parametrize("before", [datetime(2999, 1, 1, tzinfo=UTC), NOON.astimezone(timezone(timedelta(hours=14)))])
 def test_todays_budget_usage_is_never_deleted(store: TrackingStore, before: datetime) -> None:
-    """This holds for any time in any time zone. Otherwise a budget could be used twice."""
+    """Today's usage is kept for any ``before`` in any time zone. Otherwise, a budget could be used twice."""
     days = [NOON - DAY, NOON]
     with store._database.write() as connection:
         rows = [{"day": f"{day:%Y-%m-%d}", "requests": 7, "tokens": 0, "usd": 0, "selected": 1} for day in days]
@@ -417,8 +417,8 @@ def test_a_time_without_a_time_zone_is_rejected(store: TrackingStore) -> None:
 
 
 def test_erased_text_is_not_left_in_files(tmp_path: Path, old: Make, clock: Any) -> None:
-    """On SQLite, after a vacuum, neither free pages nor the write-ahead log contain it, even while others have the file
-    open."""
+    """On SQLite, after a vacuum, neither free pages nor the write-ahead log contain the text, even while another store
+    has the file open."""
     url = f"sqlite:///{tmp_path / 'germane.db'}"
     with closing(TrackingStore(url, clock=clock)) as store, closing(TrackingStore(url)) as other:
         store.migrate()

@@ -91,7 +91,7 @@ def test_claim_cost_is_independent_of_the_backlog(sqlite_store: TrackingStore, m
 
 
 def count_sqlite_steps(store: TrackingStore, work: Callable[[], list[Any]]) -> int:
-    """Return the hundreds of virtual machine steps that SQLite needs for work that returns rows."""
+    """Return the number of SQLite virtual machine steps, in hundreds, for work that returns rows."""
     ticks = []
     with store._database.read() as connection:
         driver: Any = connection.connection.driver_connection
@@ -102,7 +102,7 @@ def count_sqlite_steps(store: TrackingStore, work: Callable[[], list[Any]]) -> i
 
 
 def test_postgresql_claim_reads_few_tasks(postgresql: Any, migrated_database: str, make: Make, clock: Any) -> None:
-    """This holds for any backlog, before and after ANALYZE."""
+    """The number of rows read is small for any backlog, before and after ANALYZE."""
     store = TrackingStore(postgresql.url(migrated_database), clock=clock)
     with store._database.write() as connection:
         connection.exec_driver_sql(FILL_OTHER_SCORER)
@@ -141,7 +141,7 @@ def count_rows_read(plan: dict[str, Any]) -> float:
 def test_postgresql_snapshot_reads_lower_the_random_page_cost(
     postgresql: Any, migrated_database: str, make: Make
 ) -> None:
-    """Otherwise a one-day window scans the whole tally. Sums use floats, not NUMERIC."""
+    """With the default cost, a one-day window would scan the whole tally. Sums use floats, not NUMERIC."""
     store = TrackingStore(postgresql.url(migrated_database))
     window = {"since": make(0).started_at, "until": make(9).started_at}
     read = record_statements(store, lambda: store.trends.over_time(scorer="a", bucket=timedelta(minutes=5), **window))

@@ -65,7 +65,7 @@ def test_a_burst_is_thinned_immediately() -> None:
 
 
 def test_thinning_ends_soon_after_the_traffic_falls() -> None:
-    """After a million per minute, everything is kept again within seconds; the credit is full ten seconds later."""
+    """After a million exchanges per minute, all are kept again within seconds; the credit is full ten seconds later."""
     time = Time()
     thinner = TrafficThinner(LIMIT, clock=time)
     stream(thinner, time, MILLION, 60)

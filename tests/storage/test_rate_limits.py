@@ -47,13 +47,13 @@ def test_idle_time_allows_one_burst(store: TrackingStore, clock: Any) -> None:
 
 
 def test_a_request_that_would_wait_too_long_gets_no_slot(store: TrackingStore) -> None:
-    """Neither do the requests after it, so none overtakes it."""
+    """Later requests get no slot either, so none overtakes it."""
     assert len(store.quota.reserve_slots([TWO_A_SECOND], ONE * 9, within=1.1)) == 3
     assert store.quota.reserve_slots([TWO_A_SECOND], ONE) == pytest.approx([1.5], abs=1e-5)
 
 
 def test_a_request_waits_for_all_limits(store: TrackingStore) -> None:
-    """It reserves its slot under each limit at that time."""
+    """A slot is reserved under each limit, at the time at which all limits allow the request."""
     both = [TWO_A_SECOND, RateLimit("tokens", 60_000)]
     assert store.quota.reserve_slots(both, [(1, 2000), (1, 100), (1, 100)]) == pytest.approx([0.0, 2.0, 2.5], abs=1e-5)
 
@@ -66,7 +66,7 @@ def test_a_request_above_the_limit_is_scheduled(store: TrackingStore) -> None:
 
 @pytest.mark.parametrize(("settled", "wait"), [(-500.0, 0.5), (1_000.0, 2.0)])
 def test_actual_usage_corrects_the_reservation(store: TrackingStore, settled: float, wait: float) -> None:
-    """A reservation that was too high is returned, and one that was too low is charged."""
+    """If the reservation was too high, the excess is refunded; if it was too low, the difference is charged."""
     tokens = [RateLimit("tokens", 60_000)]
     store.quota.reserve_slots(tokens, [(1_000,)])
 
@@ -93,8 +93,8 @@ def test_no_slot_is_assigned_twice_if_host_clocks_differ(
     assert other_store.quota.reserve_slots([TWO_A_SECOND], ONE) == pytest.approx([0.5], abs=1e-5)
 
 
-def test_the_clock_of_the_server_is_used(postgresql: Any) -> None:
-    """Otherwise hosts whose clocks differ by minutes would have separate limits."""
+def test_the_server_clock_is_used(postgresql: Any) -> None:
+    """Otherwise, hosts whose clocks differ by minutes would have separate limits."""
     name = postgresql.create()
     store = TrackingStore(postgresql.url(name))
     store.migrate()
@@ -114,7 +114,7 @@ def test_the_clock_of_the_server_is_used(postgresql: Any) -> None:
 
 
 def test_the_latest_wait_is_stored(store: TrackingStore, clock: Any) -> None:
-    """It includes the wait before the reservation. Requests without a slot, and corrections, do not change it."""
+    """The value includes the wait before the reservation. Requests without a slot and corrections do not change it."""
     assert store.quota.load_rate_limit_usage() == []
     store.quota.reserve_slots([TWO_A_SECOND], ONE)
     store.quota.reserve_slots([TWO_A_SECOND], ONE, waited=7.0)
@@ -188,7 +188,7 @@ while True:
 
 
 def test_a_killed_process_blocks_no_other_process(migrated_url: str) -> None:
-    """Its reservations count as used, and its locks are released."""
+    """The killed process's reservations count as used, and its locks are released."""
     with subprocess.Popen([sys.executable, "-c", HOLD, migrated_url], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert [holder.stdout.readline() for _ in range(20)] == ["asked\n"] * 20
@@ -209,7 +209,7 @@ def test_a_killed_process_blocks_no_other_process(migrated_url: str) -> None:
 def test_processes_with_different_clocks_share_one_schedule(
     offsets: list[float], order: list[int], jump: float
 ) -> None:
-    """Each clock grants at most one burst when it is first seen or jumps, and nobody waits for another clock."""
+    """Each clock grants at most one burst when it is first seen or jumps, and no process waits for another clock."""
     limit, clocks = RateLimit("requests", 60, burst=5), [ScheduleClock() for _ in offsets]
     latest, arrivals, admitted = NOON, [NOON.timestamp()], 0
     for step, who in enumerate(order):

@@ -1,4 +1,4 @@
-"""Means with their sample size and interval: weighted by sampling probability, one per fingerprint."""
+"""Means with their sample size and interval: weighted by inverse sampling probability, one per fingerprint."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_equal_weights_give_the_unweighted_statistics(store: TrackingStore, writ
 
 
 def test_single_score_has_no_interval(store: TrackingStore, write_scores: Scores) -> None:
-    """It has no standard deviation either."""
+    """A single score has no standard deviation either."""
     write_scores([0.5])
 
     [mean] = store.trends.means(scorer="relevancy", since=None)
@@ -163,7 +163,7 @@ def test_trend_omits_empty_buckets(store: TrackingStore, write_scores: Scores, m
 
 
 def test_worst_scores_are_sorted_lowest_first(store: TrackingStore, write_scores: Scores, make: Make) -> None:
-    """They are returned with their exchanges, and every filter applies."""
+    """Scores are returned with their exchanges, and every filter applies."""
     ask = write_scores([0.3, 0.1], start=0, step=1, route="ask")
     [search] = write_scores([0.2], start=5, route="search", fingerprint="f2")
     eleven = make(0).started_at
@@ -241,7 +241,7 @@ ROUTES = [(0.88, 40, 0.02), (0.80, 20, 0.05), (0.72, 10, 0.15)]
 def test_interval_covers_the_true_mean_in_95_percent_of_samples(
     mean: float, concentration: float, zeros: float, n: int, weighted: bool
 ) -> None:
-    """This holds with rare, heavily weighted refusals and with oversampled low scores."""
+    """The samples include rare, heavily weighted refusals and oversampled low scores."""
     random = np.random.default_rng(n)
     hits = rounds = 1200
     for _ in range(rounds):
@@ -266,7 +266,7 @@ def test_identical_scores_have_a_nonzero_interval() -> None:
     assert refused.deviation == perfect.deviation == 0.0
 
 
-def test_interval_of_negative_scores_is_ordered() -> None:
+def test_interval_bounds_of_negative_scores_are_in_order() -> None:
     """Cosine similarities can be below zero."""
     values = np.array([-0.2, -0.3, -0.25, 0.0, -0.1])
 

@@ -1,4 +1,4 @@
-"""Rescoring: the old score stays until the new one is stored, and the counts stay correct."""
+"""Rescoring: the old score is kept until the new one is stored, and the counts stay correct."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def load_task_states(store: TrackingStore, exchange: Exchange) -> list[tuple[str
 
 
 def test_new_score_replaces_the_old_one(store: TrackingStore, scored_exchange: Exchange) -> None:
-    """Until then, the old score stays; there is one score per fingerprint, and its weight is kept."""
+    """The old score is kept until the new one is stored. There is one score per fingerprint, and its weight is kept."""
     requested = store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f1"})
 
     assert requested == RescoreResult(ready=1)
@@ -159,8 +159,8 @@ def test_failed_rescore_keeps_the_old_score(store: TrackingStore, scored_exchang
     assert (covered.scored, covered.failed, covered.pending) == (1, {}, 0)
 
 
-def test_rescore_with_another_fingerprint_adds_a_score(store: TrackingStore, scored_exchange: Exchange) -> None:
-    """Both scores are kept under their fingerprints, and no mean mixes them."""
+def test_rescoring_with_a_different_fingerprint_adds_a_score(store: TrackingStore, scored_exchange: Exchange) -> None:
+    """The two scores are kept under their own fingerprints, and no mean mixes them."""
     store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f2"})
     complete_ready_tasks(store, value=0.6, fingerprint="f2")
 
@@ -174,7 +174,7 @@ def test_rescore_with_another_fingerprint_adds_a_score(store: TrackingStore, sco
 
 
 def test_failed_task_can_be_rescored(store: TrackingStore, make: Make, sampled: Callable[..., list[Exchange]]) -> None:
-    """It runs from the start, and another failure leaves no score."""
+    """The task starts over, and another failure leaves no score."""
     (exchange,) = sampled(make(1))
     complete_ready_tasks(store, reason=UnscoredReason.JUDGE_REJECTED)
 
@@ -242,7 +242,7 @@ def test_rescore_counts_exchanges_that_cannot_be_scored(
     assert load_scores(store, scored_exchange) == [("f1", 0.2)]
 
 
-def test_erased_text_cancels_a_rescore_and_keeps_the_score(
+def test_erasing_text_cancels_a_rescore_and_keeps_the_score(
     store: TrackingStore, scored_exchange: Exchange, clock: Any
 ) -> None:
     """The task returns to done instead of expiring."""
@@ -282,7 +282,7 @@ def test_baseline_history_has_one_score_per_answer(store: TrackingStore, scored_
 
 
 def test_rescore_counts_against_the_budget(store: TrackingStore, scored_exchange: Exchange) -> None:
-    """A budgeted rescore counts as one selected exchange, once."""
+    """With a budget, a rescored exchange counts as selected once, even if rescoring is requested twice."""
     before = store.quota.load_usage().selected
 
     store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f1"}, budgeted=True)

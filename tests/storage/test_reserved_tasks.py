@@ -49,7 +49,7 @@ def claim(store: TrackingStore, worker: str, *preferred: Exchange, limit: int = 
 def test_tasks_are_reserved_until_the_span_is_exported(
     store: TrackingStore, assign: Callable[..., Exchange], clock: Any
 ) -> None:
-    """Until then, other processes claim nothing; afterwards, any process may."""
+    """Before the export, other processes claim nothing; afterwards, any process may claim the tasks."""
     send_heartbeat(store, "holder")
     exchange = assign(1, "holder")
 
@@ -61,7 +61,7 @@ def test_tasks_are_reserved_until_the_span_is_exported(
 def test_the_holder_claims_its_own_exchanges_first(
     store: TrackingStore, assign: Callable[..., Exchange], clock: Any
 ) -> None:
-    """They come before older exchanges, with all their tasks, and up to the limit."""
+    """The holder's exchanges come before older ones, with all their tasks, up to the limit."""
     send_heartbeat(store, "holder")
     older = [assign(number, None) for number in (1, 2)]
     clock.now += timedelta(seconds=1)
@@ -88,7 +88,7 @@ def test_tasks_are_reserved_for_a_process_that_has_not_sent_a_heartbeat_yet(
 def test_tasks_without_a_running_holder_are_ready_immediately(
     store: TrackingStore, assign: Callable[..., Exchange], clock: Any, ending: str
 ) -> None:
-    """No span waits, or its process is gone."""
+    """Either no span is waiting, or its process has ended."""
 
     def stop() -> None:
         store.workers.deregister_worker("holder")
@@ -110,7 +110,7 @@ def test_tasks_without_a_running_holder_are_ready_immediately(
 def test_reserved_tasks_are_released_when_the_holder_ends(
     store: TrackingStore, make: Make, clock: Any, ending: str
 ) -> None:
-    """A stopped holder releases its tasks immediately. A killed one loses them once its heartbeat is too old."""
+    """A stopped holder releases its tasks immediately. A killed holder loses them once its heartbeat is too old."""
     exchange = make(1, started_at=clock.now, duration=0.0, span_holder="holder")
     for worker in ("holder", "other"):
         send_heartbeat(store, worker)
@@ -129,7 +129,7 @@ def test_reserved_tasks_are_released_when_the_holder_ends(
 
 
 def test_a_retried_task_is_not_claimed_early(store: TrackingStore, assign: Callable[..., Exchange], clock: Any) -> None:
-    """A span that still waits does not shorten the delay of a retry."""
+    """A span that is still waiting does not shorten the retry delay."""
     send_heartbeat(store, "holder")
     exchange = assign(1, "holder")
     (claimed,) = store.queue.claim_tasks("holder", SCORERS, limit=1, lease=LEASE, preferred=[exchange.id])

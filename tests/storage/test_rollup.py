@@ -104,7 +104,7 @@ class Killed(BaseException):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("statement_number", range(1, 40, 3))
-def test_killed_rollup_is_completed_by_the_next(
+def test_killed_rollup_is_completed_by_the_next_one(
     store: TrackingStore, other_store: TrackingStore, record_scores: Any, statement_number: int
 ) -> None:
     """If a rollup is killed at any statement, unfinished hours stay dirty, and readers always see correct sums."""
@@ -207,7 +207,7 @@ def test_changed_breakdowns_apply_to_all_hours(store: TrackingStore, record_scor
 def test_breakdowns_do_not_change_while_an_hour_is_written(
     store: TrackingStore, other_store: TrackingStore, record_scores: Any
 ) -> None:
-    """Otherwise that hour would lack the new labels without being dirty."""
+    """Otherwise, that hour would lack the new labels without being dirty."""
     if store._database.dialect == "sqlite":
         pytest.skip("SQLite allows one writer at a time")
     record_scores(0, prompt_version="7")
@@ -269,7 +269,9 @@ def _rolled_up_hours(store: TrackingStore) -> list[datetime]:
         return sorted(row.start for row in connection.execute(query))
 
 
-def test_deleted_exchanges_leave_the_rollups(store: TrackingStore, record_scores: Any, make: Make, clock: Any) -> None:
+def test_deleted_exchanges_are_removed_from_rollups(
+    store: TrackingStore, record_scores: Any, make: Make, clock: Any
+) -> None:
     """Rows of hours without data are deleted too."""
     record_scores(-100, user="u1")
     store.sampling.assign_tasks(

@@ -60,7 +60,7 @@ operations = st.lists(
     max_size=15,
 )
 timezones = st.sampled_from(["America/New_York", "America/Havana", "Asia/Kolkata", "Australia/Lord_Howe"]).map(ZoneInfo)
-"""Clocks change during these weeks in the first two, which skips midnight in Havana; the others have half hours."""
+"""In the first two, clocks change during these weeks, and Havana skips midnight; the others have half-hour offsets."""
 windows = st.lists(
     st.tuples(
         window_ends,
@@ -296,7 +296,7 @@ def moment(row: dict[str, Any]) -> datetime:
 
 
 def with_starts(groups: Mapping[Any, Any], grid: BucketGrid | None) -> dict[Any, Any]:
-    """Replace the numbers of buckets by their starts."""
+    """Replace bucket numbers with bucket starts."""
     return dict(groups) if grid is None else {(grid.start(key[0]), *key[1:]): group for key, group in groups.items()}
 
 

@@ -49,7 +49,7 @@ def stores(postgresql: Any, sqlite_store: TrackingStore) -> Iterator[tuple[Track
 
 
 def export(store: TrackingStore, since: datetime) -> str:
-    """Return the export of everything that started at a time, as the command writes it."""
+    """Return the export of one second from ``since`` on, as the command writes it."""
     selection = ExportSelection(since=since, until=since + timedelta(seconds=1))
     lines = [dump_stored(record) for record in store.transfer.load_stored(selection)]
     assert lines == [dump_line(record) for record in store.transfer.load_records(selection)]

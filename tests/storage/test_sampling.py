@@ -77,7 +77,7 @@ def test_decision_on_a_decided_exchange_adds_no_tasks(store: TrackingStore, make
 
 
 def test_decision_on_a_deleted_exchange_is_ignored(store: TrackingStore) -> None:
-    """It creates no tasks and counts nothing."""
+    """Such a decision creates no tasks and changes no counts."""
     store.sampling.assign_tasks([SamplingDecision("0" * 32, 1.0, "uniform")], {"a": "f1"})
 
     assert (store.answers.counts().pending, store.trends.coverage()) == (0, [])
@@ -98,7 +98,7 @@ def test_large_batch_of_decisions_is_split(store: TrackingStore, make: Make) -> 
 
 
 def test_lease_has_one_owner_until_it_expires(store: TrackingStore, clock: Any) -> None:
-    """The owner can renew its lease; an expired lease goes to the next process that asks."""
+    """The owner can renew its lease; an expired lease goes to the next process that requests it."""
     ttl = timedelta(seconds=10)
     assert store.workers.acquire_lease("sampler", "a", ttl=ttl)
     assert not store.workers.acquire_lease("sampler", "b", ttl=ttl)

@@ -14,7 +14,7 @@ Make = Callable[..., Exchange]
 
 
 def test_empty_database_has_an_empty_summary(store: TrackingStore) -> None:
-    """It reports no exchanges and no reasons."""
+    """The summary has no exchanges and no reasons."""
     summary = store.sampling.load_summary()
 
     assert (summary.n, summary.since, summary.reasons) == (0, None, [])
@@ -51,8 +51,8 @@ def test_summary_covers_only_the_newest_exchanges(store: TrackingStore, make: Ma
     assert (summary.n, summary.since) == (4, exchanges[5].started_at)
 
 
-def test_erased_text_differs_from_text_never_stored(store: TrackingStore, make: Make, clock: Any) -> None:
-    """Erased texts and texts that were never stored have separate counts."""
+def test_erased_text_and_unstored_text_are_counted_separately(store: TrackingStore, make: Make, clock: Any) -> None:
+    """An exchange whose text was never stored does not count as erased."""
     store.exchanges.add([make(0), make(1, question=None, answer=None)])
     store.sampling.assign_tasks(
         [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in store.sampling.list_undecided(9)], {}

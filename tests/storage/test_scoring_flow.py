@@ -42,7 +42,7 @@ def load_flow(store: TrackingStore, since: datetime = NOON - timedelta(hours=2),
     return found
 
 
-def test_waiting_counts_exchanges_after_the_newest_scored_one(store: TrackingStore) -> None:
+def test_waiting_count_covers_exchanges_after_the_newest_scored_one(store: TrackingStore) -> None:
     """The oldest waiting minute is reported too; unsampled exchanges do not count."""
     write_scores(store, [0.5], minutes=0)
     write_scores(store, [None, None], minutes=10)

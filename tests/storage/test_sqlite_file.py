@@ -81,7 +81,7 @@ def delete_log(path: Path) -> None:
 
 
 def replace_log(path: Path) -> None:
-    """Move an empty file to the place of the log."""
+    """Replace the log with an empty file."""
     new = path.with_name("new-wal")
     new.touch()
     new.replace(siblings(path)[1])
@@ -151,7 +151,7 @@ def test_files_are_private_to_their_owner(path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes exist on POSIX only")
-def test_the_mode_of_an_existing_file_is_kept(path: Path) -> None:
+def test_an_existing_file_keeps_its_mode(path: Path) -> None:
     """An administrator may share a database with a group."""
     path.touch()
     path.chmod(0o640)
@@ -228,7 +228,7 @@ def overwrite(path: Path, content: bytes) -> None:
 def test_exchanges_captured_after_any_sequence_of_losses_are_kept(
     steps: list[Damage | None], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """After each loss of the file, the new file contains everything captured since; the log loses nothing."""
+    """After each loss of the file, the new file contains all exchanges since. Losing only the log loses nothing."""
     path = tmp_path_factory.mktemp("data") / "nested" / "germane.db"
     path.parent.mkdir()
     with closing(TrackingStore(f"sqlite:///{path}")) as store:
@@ -247,7 +247,7 @@ def test_exchanges_captured_after_any_sequence_of_losses_are_kept(
         assert writer.stop(LONG)
 
 
-def test_readers_follow_a_replaced_file(opened: TrackingStore, path: Path) -> None:
+def test_readers_switch_to_a_replacement_file(opened: TrackingStore, path: Path) -> None:
     """A process that only reads, such as the dashboard, shows the file that exists now."""
     opened.exchanges.add([an_exchange()])
     with closing(TrackingStore(f"sqlite:///{path}")) as reader:
@@ -281,7 +281,7 @@ def set_revision(store: TrackingStore, revision: str) -> None:
 
 
 @pytest.mark.parametrize(("revision", "fix"), [("0099", "upgrade germane"), ("0001", "germane db upgrade")])
-def test_exchanges_wait_for_tables_that_match(
+def test_exchanges_wait_for_matching_tables(
     store: TrackingStore, revision: str, fix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An older germane writes nothing to a newer database, and vice versa; the log says what to do."""
@@ -316,7 +316,7 @@ def test_a_migration_by_another_process_stops_writing(
         set_revision(other_store, REVISIONS[-1])
 
 
-def test_checks_need_no_statement_per_transaction(sqlite_store: TrackingStore) -> None:
+def test_tables_are_not_checked_in_every_transaction(sqlite_store: TrackingStore) -> None:
     """Only a connection's first transaction queries the revision."""
     statements: list[Any] = []
     sqlite_store.exchanges.add([an_exchange()])

@@ -43,14 +43,14 @@ def test_adding_an_exchange_twice_changes_nothing(store: TrackingStore, make: Ma
 
 
 def test_an_empty_batch_is_allowed(store: TrackingStore) -> None:
-    """It is not an error."""
+    """Adding no exchanges is not an error."""
     store.exchanges.add([])
 
     assert store.answers.counts().captured == 0
 
 
 def test_times_are_returned_in_utc(store: TrackingStore, make: Make) -> None:
-    """They may be written in any time zone."""
+    """Times may be written in any time zone."""
     local = datetime(2026, 3, 1, 14, 30, tzinfo=timezone(timedelta(hours=2)))
     store.exchanges.add([make(started_at=local)])
 
@@ -95,10 +95,10 @@ def test_an_escaped_u0000_is_not_changed(store: TrackingStore, make: Make) -> No
 
 
 @pytest.mark.parametrize("wrong", [{"question": 5}, {"status": None}, {"started_at": datetime(2026, 1, 1)}])  # noqa: DTZ001
-def test_values_of_a_wrong_type_raise_content_refused(
+def test_values_of_the_wrong_type_raise_content_refused(
     store: TrackingStore, make: Make, wrong: dict[str, object]
 ) -> None:
-    """The error is the same wherever they are detected."""
+    """The error is the same wherever the value is detected."""
     with pytest.raises(StorageError):
         store.exchanges.add([make(**wrong)])
 

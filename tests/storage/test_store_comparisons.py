@@ -45,7 +45,7 @@ def _score(scorer: str, fingerprint: str, value: float) -> Score:
     return Score(scorer=scorer, fingerprint=fingerprint, value=value, label=band_of(value), scored_at=NOON)
 
 
-def test_comparison_sides_equal_the_summaries(store: TrackingStore, clock: Any, write_scores: Write) -> None:
+def test_compared_estimates_equal_the_summaries(store: TrackingStore, clock: Any, write_scores: Write) -> None:
     """Both estimates are identical to the summaries of their windows."""
     write_scores(-30, HIGH_SCORES)
     write_scores(30, LOW_SCORES)
@@ -89,7 +89,7 @@ def test_comparison_windows_do_not_overlap(store: TrackingStore, clock: Any, wri
 
 
 def test_earlier_window_can_be_chosen(store: TrackingStore, clock: Any, write_scores: Write) -> None:
-    """An example is the same hour on the previous day."""
+    """For example, it can be the same hour on the previous day."""
     write_scores(-24 * 60 + 10, HIGH_SCORES)
     write_scores(-30, LOW_SCORES)
     write_scores(10, LOW_SCORES)

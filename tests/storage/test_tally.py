@@ -139,7 +139,9 @@ def _truth(run: Run) -> dict[tuple[str, str], Counter[str]]:
     return truth
 
 
-def test_counts_belong_to_the_minute_of_the_exchange(store: TrackingStore, make: Make, clock: Any) -> None:
+def test_counts_belong_to_the_minute_in_which_the_exchange_started(
+    store: TrackingStore, make: Make, clock: Any
+) -> None:
     """The time of scoring does not matter."""
     exchange = make(0)
     store.exchanges.add([exchange])
@@ -169,7 +171,7 @@ def test_each_process_counts_in_its_own_rows(migrated_url: str, make: Make, cloc
 
 
 def test_dropped_exchanges_count_as_seen_and_skipped(store: TrackingStore, make: Make) -> None:
-    """They count for each scorer in the minute in which they were dropped; without scorers, under an empty name."""
+    """Each exchange counts for every scorer in the minute of the drop or, without scorers, under an empty name."""
     at = make(0).started_at
     store.exchanges.count_dropped({("shop", "ask"): 3}, ["a", "b"], at=at)
     store.exchanges.count_dropped({("shop", "ask"): 2}, [], UnscoredReason.EXCHANGE_LIMIT)
@@ -183,7 +185,7 @@ def test_dropped_exchanges_count_as_seen_and_skipped(store: TrackingStore, make:
 
 
 def test_declared_routes_have_coverage_before_their_first_exchange(store: TrackingStore) -> None:
-    """A route that is declared repeatedly is listed once. It has seen nothing and has no share."""
+    """A route that is declared repeatedly is listed once. Its seen count is 0, and it has no scored share."""
     for _ in range(2):
         store.exchanges.declare_routes("shop", ["search\0", "ask", "ask"])
 

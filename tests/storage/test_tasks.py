@@ -123,7 +123,7 @@ def test_task_is_completed_exactly_once(store: TrackingStore, sampled: Sampled, 
     assert [found.score.value for found in store.answers.worst()] == [0.25]
 
 
-def test_only_the_owner_of_a_claim_can_complete_its_task(store: TrackingStore, sampled: Sampled, make: Make) -> None:
+def test_only_the_claim_owner_can_complete_a_task(store: TrackingStore, sampled: Sampled, make: Make) -> None:
     """A result from a process that does not hold the claim is dropped."""
     sampled(make())
     [task] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
@@ -227,7 +227,7 @@ def nested_lists(depth: int) -> list[Any]:
 def test_unserializable_details_do_not_lose_the_score(
     store: TrackingStore, sampled: Sampled, make: Make, value: Any
 ) -> None:
-    """Cyclic, very deep and raising details are marked as unreadable."""
+    """Details that are cyclic, nested too deeply, or raise errors are marked as unreadable."""
     sampled(make(), make())
     first, second = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=2, lease=LEASE))
     circle: dict[str, Any] = {}

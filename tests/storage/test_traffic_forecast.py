@@ -15,8 +15,8 @@ from germane.storage import SamplingDecision, TrackingStore
 Make = Callable[..., Exchange]
 
 
-def test_traffic_counts_exchanges_since_a_time(store: TrackingStore, make: Make) -> None:
-    """It also returns the start of the oldest exchange."""
+def test_traffic_counts_exchanges_since_a_given_time(store: TrackingStore, make: Make) -> None:
+    """The result includes the start of the oldest exchange."""
     exchanges = [make(minutes) for minutes in range(5)]
     store.exchanges.add(exchanges)
 
@@ -27,7 +27,7 @@ def test_traffic_counts_exchanges_since_a_time(store: TrackingStore, make: Make)
 
 
 def test_a_sample_is_uniform_and_reproducible(store: TrackingStore, make: Make) -> None:
-    """It consists of the exchanges with the lowest sampling keys, which do not depend on the content."""
+    """A sample consists of the exchanges with the lowest sampling keys, which do not depend on the content."""
     exchanges = [make(minutes, sampling_key=(9 - minutes) / 10 + 0.05) for minutes in range(10)]
     store.exchanges.add(exchanges)
 

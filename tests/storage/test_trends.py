@@ -87,7 +87,7 @@ def test_new_fingerprint_starts_a_new_series(
 
 @pytest.mark.parametrize("rolled_up", [False, True])
 def test_trend_can_be_broken_down(store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool) -> None:
-    """It can be by route, service, model, prompt version or attribute; missing values have an empty label."""
+    """Breakdowns are by route, service, model, prompt version or attribute; missing values have an empty label."""
     write_scores([0.2], route="ask", model="m1", attributes={"tier": True})
     write_scores([0.4], route="search", model="m2", prompt_version="7", attributes={"tier": 3})
     write_scores([0.6], route="search", service="blog")
@@ -129,7 +129,7 @@ def test_bucket_includes_its_coverage(store: TrackingStore, write_scores: Any, w
 def test_late_scores_count_in_the_bucket_of_their_exchange(
     store: TrackingStore, write_scores: Any, window: Any, clock: Any
 ) -> None:
-    """This holds even if the hour was rolled up before."""
+    """The bucket includes a late score even if the hour has already been rolled up."""
     write_scores([0.5], minutes=0)
     store.rollups.update()
     clock.advance(hours=9)
@@ -144,7 +144,7 @@ def test_late_scores_count_in_the_bucket_of_their_exchange(
 def test_percentiles_are_accurate_to_one_bin(
     store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool
 ) -> None:
-    """They are within 0.011 of the weighted percentiles of the scores."""
+    """Percentiles are within 0.011 of the scores' weighted percentiles."""
     random = np.random.default_rng(5)
     values = np.round(random.beta(4, 2, 400), 3)
     write_scores(values.tolist(), probabilities=[0.5] * 400)
@@ -218,7 +218,7 @@ def test_proxies_correct_a_biased_mean(store: TrackingStore, write_scores: Any, 
 @pytest.mark.parametrize(
     "given", [{"reason": UnscoredReason.FILTERED}, {"fingerprint": "f2"}], ids=["filtered", "two fingerprints"]
 )
-def test_proxies_of_another_population_are_not_used(store: TrackingStore, write_scores: Any, given: Any) -> None:
+def test_proxies_from_a_different_population_are_not_used(store: TrackingStore, write_scores: Any, given: Any) -> None:
     """Filtered exchanges or a changed fingerprint disable the correction."""
     random = np.random.default_rng(7)
     proxies = random.random(120)
@@ -241,7 +241,7 @@ def test_sql_view_returns_the_same_mean_as_the_summary(store: TrackingStore, wri
     assert rows == [(summary.fingerprint, pytest.approx(summary.mean, abs=1e-9)) for summary in store.trends.summary()]
 
 
-def test_bucket_has_min_samples_from_twenty_scores_on(store: TrackingStore, write_scores: Any, window: Any) -> None:
+def test_bucket_has_min_samples_with_twenty_scores(store: TrackingStore, write_scores: Any, window: Any) -> None:
     """Buckets with fewer scores report it in ``has_min_samples``."""
     write_scores([0.5] * 19)
     write_scores([0.5] * 20, minutes=60)
@@ -263,7 +263,7 @@ def test_window_requires_a_time_zone(store: TrackingStore, window: Any) -> None:
 
 @pytest.mark.parametrize("rolled_up", [False, True])
 def test_window_can_span_all_datetimes(store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool) -> None:
-    """It may extend from ``datetime.min`` to ``datetime.max``, and may be empty."""
+    """A window may extend from ``datetime.min`` to ``datetime.max``, and may be empty."""
     write_scores([0.5])
     store.rollups.update() if rolled_up else None
     always: dict[str, Any] = {"since": datetime.min.replace(tzinfo=UTC), "until": datetime.max.replace(tzinfo=UTC)}

@@ -103,7 +103,7 @@ estimates = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=2, max_siz
 def test_traffic_shift_between_unchanged_routes_makes_no_difference(
     routes: list[tuple[Estimate, int]],
 ) -> None:
-    """Both sides use the earlier traffic as weights."""
+    """Both windows are weighted by the earlier traffic."""
     route_estimates, total = [one for one, _ in routes], sum(count for _, count in routes)
     whole = standardize(route_estimates, [count / total for _, count in routes])
 
@@ -120,7 +120,7 @@ def test_traffic_shift_between_unchanged_routes_makes_no_difference(
 
 @given(estimates, estimates)
 def test_swapping_the_windows_flips_the_sign(first: Estimate, second: Estimate) -> None:
-    """This holds for the difference, its interval and the effect size; the interval contains the difference."""
+    """The difference, its interval and the effect size change sign; the interval contains the difference."""
     pair, swapped = EstimatePair(first, second), EstimatePair(second, first)
     (found, (low, high)), (back, (back_low, back_high)) = mean_difference(pair), mean_difference(swapped)
 

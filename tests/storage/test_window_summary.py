@@ -109,7 +109,7 @@ def interval_ends(buckets: Sequence[Bucket]) -> list[float]:
 def test_overall_and_by_route_equals_two_separate_trends(
     store: TrackingStore, write_scores: Write, rolled_up: bool
 ) -> None:
-    """Both match the trends queried one by one."""
+    """Both results equal those of separate trend queries."""
     write_scores(0.9, 0.8, 0.0, None)
     write_scores(0.2, 0.3, fingerprint="f2", minutes=20)
     write_scores(0.5, 0.4, probability=0.25, route="search")

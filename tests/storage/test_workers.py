@@ -71,7 +71,7 @@ def test_a_heartbeat_renews_the_leases_of_running_tasks(
 def test_a_heartbeat_does_not_renew_abandoned_tasks(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
-    """They can be claimed when their lease ends, although the worker is alive."""
+    """Abandoned tasks can be claimed when their lease ends, although the worker is alive."""
     sampled(make(0), make(1))
     kept, dropped = claimed(store, "a")
     clock.advance(seconds=30)
@@ -101,7 +101,7 @@ def test_a_suspended_worker_does_not_regain_lost_tasks(
 
 
 def test_a_heartbeat_renews_any_number_of_leases(store: TrackingStore, sampled: Sampled, make: Make) -> None:
-    """They are renewed by several statements."""
+    """Several statements renew the leases."""
     sampled(*(make(number / 100) for number in range(600)))
     tasks = claimed(store, "a", 600)
 
@@ -111,7 +111,7 @@ def test_a_heartbeat_renews_any_number_of_leases(store: TrackingStore, sampled: 
 def test_tasks_are_rescheduled_after_the_clock_was_set_back(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
-    """Neither a delay of a few seconds nor a dead worker's lease grows by the hour that the clock was set back."""
+    """Neither a delay of a few seconds nor a dead worker's lease grows by the hour of the clock change."""
     sampled(make(0), make(1), make(120))
     late, held = claimed(store, "dead", 2)
     until = clock.now + timedelta(seconds=20)
@@ -146,7 +146,7 @@ def test_scheduled_retries_are_not_moved_forward(
 
 
 def test_a_lease_is_free_soon_after_the_clock_was_set_back(store: TrackingStore, clock: Any) -> None:
-    """It is free within a minute, not after the hour that the clock was set back. Small steps only delay it."""
+    """The lease is free within a minute, instead of an hour later. Small clock changes only delay it."""
     assert store.workers.acquire_lease("sampler", "dead", ttl=LEASE)
     clock.advance(seconds=-30)
     assert not store.workers.acquire_lease("sampler", "a", ttl=LEASE)
@@ -158,7 +158,7 @@ def test_a_lease_is_free_soon_after_the_clock_was_set_back(store: TrackingStore,
 
 @pytest.mark.parametrize("hours", [-1, 1])
 @pytest.mark.parametrize("migrated_url", ["postgresql"], indirect=True)
-def test_tasks_and_leases_use_the_clock_of_the_server(migrated_url: str, make: Make, hours: int) -> None:
+def test_tasks_and_leases_use_the_server_clock(migrated_url: str, make: Make, hours: int) -> None:
     """A process whose clock is an hour off neither claims others' tasks nor waits longer for them."""
     here, there = TrackingStore(migrated_url), TrackingStore(migrated_url)
     skewed = SkewedContext(there.context.database, timedelta(hours=hours))

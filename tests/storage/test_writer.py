@@ -54,7 +54,7 @@ def until(condition: Callable[[], bool]) -> None:
         if condition():
             return
         waiting.wait(0.005)
-    raise AssertionError("it never came true")
+    raise AssertionError("the condition never became true")
 
 
 def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
@@ -64,7 +64,7 @@ def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
 
 
 def test_queued_exchanges_are_written_without_a_flush(store: TrackingStore, writer: ExchangeWriter, make: Make) -> None:
-    """The background thread writes them."""
+    """The background thread writes the exchanges."""
     assert writer.put(make())
 
     until(lambda: store.answers.counts().captured == 1)
@@ -73,7 +73,7 @@ def test_queued_exchanges_are_written_without_a_flush(store: TrackingStore, writ
 def test_flush_waits_until_queued_exchanges_are_written(
     store: TrackingStore, writer: ExchangeWriter, make: Make
 ) -> None:
-    """It returns True once they are written."""
+    """flush() returns True once the exchanges are written."""
     for _ in range(600):
         writer.put(make())
 
@@ -83,12 +83,12 @@ def test_flush_waits_until_queued_exchanges_are_written(
 
 
 def test_flush_of_an_empty_queue_returns_immediately(writer: ExchangeWriter) -> None:
-    """It does not start a thread."""
+    """An empty flush does not start a thread."""
     assert writer.flush(0.0)
     assert writer._thread is None
 
 
-def test_threads_may_put_concurrently(store: TrackingStore, writer: ExchangeWriter, make: Make) -> None:
+def test_threads_may_call_put_concurrently(store: TrackingStore, writer: ExchangeWriter, make: Make) -> None:
     """Request threads need no lock."""
     threads = [threading.Thread(target=lambda: [writer.put(make()) for _ in range(100)]) for _ in range(8)]
     for thread in threads:
@@ -101,7 +101,7 @@ def test_threads_may_put_concurrently(store: TrackingStore, writer: ExchangeWrit
 
 
 def test_stop_writes_the_queue(store: TrackingStore, make: Make, write_to: WriteTo) -> None:
-    """Afterwards the thread has ended, and exchanges are dropped."""
+    """Afterwards, the thread has ended, and new exchanges are dropped."""
     writer = write_to(store, capacity=1000, interval=60)
     for _ in range(10):
         writer.put(make())
@@ -118,7 +118,7 @@ def test_stop_writes_the_queue(store: TrackingStore, make: Make, write_to: Write
 def test_stop_respects_its_timeout(
     nowhere: TrackingStore, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """If the database is unreachable, it logs the number of lost exchanges."""
+    """If the database is unreachable, stop() logs the number of lost exchanges."""
     writer = write_to(nowhere, capacity=1000, interval=0.01)
     writer.put(make())
 
@@ -151,14 +151,14 @@ class ExchangesWithoutCounts(ExchangeStore):
     def count_dropped(self, *arguments: Any, **named: Any) -> None:
         if self.refusals:
             self.refusals -= 1
-            raise DatabaseUnreachable("the tally is away")
+            raise DatabaseUnreachable("the tally is unreachable")
         super().count_dropped(*arguments, **named)
 
 
 def test_a_failed_write_of_counts_does_not_repeat_the_batch(
     store: TrackingStore, migrated_url: str, make: Make, write_to: WriteTo
 ) -> None:
-    """Counts are retried alone; stored exchanges are counted once."""
+    """Only the counts are retried; stored exchanges are counted once."""
     counted: Counter[str] = Counter()
     uncounting = TrackingStore(
         migrated_url, on_commit=lambda ended: counted.update({key[2]: by for key, by in ended.items()})
@@ -204,7 +204,7 @@ def test_the_queue_is_kept_while_the_database_is_unreachable(
 def test_a_full_queue_drops_new_exchanges_and_counts_them(
     nowhere: TrackingStore, make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """This is logged once. The tally has the counts by minute once the database is reachable."""
+    """The drop is logged once. The tally has the counts by minute once the database is reachable."""
     writer = write_to(nowhere, capacity=20, batch=5, interval=0.0, scorers=lambda: ["a", "b"], backoff=(0.01, 0.02))
     first = make()
     writer.put(first)
@@ -388,7 +388,7 @@ for _ in range(50):
 
 
 def run(script: str, url: str, interval: float) -> None:
-    """Run a script that uses a writer to its end."""
+    """Run a script that uses a writer until it exits."""
     command = [sys.executable, "-W", "error", "-c", COMMON + script, url, str(interval)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -397,7 +397,7 @@ def run(script: str, url: str, interval: float) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.parametrize("interval", [0.0, 30.0])
-def test_parent_and_child_of_a_fork_write_their_own_queue(
+def test_parent_and_forked_child_write_their_own_queues(
     store: TrackingStore, migrated_url: str, interval: float
 ) -> None:
     """Nothing is written twice or lost, whether the thread was writing or waiting."""
@@ -422,7 +422,7 @@ def test_a_fork_during_a_transaction_leaves_no_lock(store: TrackingStore, migrat
 
 @pytest.mark.slow
 def test_the_queue_is_written_at_exit(store: TrackingStore, migrated_url: str) -> None:
-    """This holds even if the writer has not been stopped."""
+    """At interpreter exit, the queue is written even if the writer has not been stopped."""
     run(EXIT, migrated_url, 30.0)
 
     assert store.answers.counts().captured == 50

@@ -1,4 +1,4 @@
-"""The writer with a full disk, rows of 100 kB, and ten times its queue size."""
+"""The writer with a full disk, with rows of 100 kB, and with ten times as many exchanges as its queue holds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def until(condition: Callable[[], bool]) -> None:
         if condition():
             return
         waiting.wait(0.005)
-    raise AssertionError("it never came true")
+    raise AssertionError("the condition never became true")
 
 
 def messages(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
@@ -55,7 +55,7 @@ class Quota:
 def test_a_full_disk_loses_nothing(
     sqlite_store: TrackingStore, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
-    """Committed rows stay, and the queue is written once there is space. Each event logs one line."""
+    """Committed rows are kept, and the queue is written once there is space. Each event logs one line."""
     caplog.set_level(logging.INFO)
     quota = Quota(sqlite_store)
     writer = write_to(sqlite_store, capacity=1_000, batch=20, interval=0.0, backoff=(0.01, 0.02), scorers=("a",))
@@ -127,7 +127,7 @@ def can_mount() -> bool:
 @pytest.mark.slow
 @pytest.mark.skipif(not can_mount(), reason="no small disk can be mounted here")
 def test_a_physically_full_disk_loses_nothing(tmp_path: Path) -> None:
-    """The same holds on a 4 MB disk that is filled by another file."""
+    """No exchange is lost on a 4 MB disk that another file fills."""
     space = ["unshare", "--user", "--map-root-user", "--mount"]
     command = [*space, sys.executable, "-W", "error", "-c", FULL, str(tmp_path)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)

@@ -41,7 +41,7 @@ class TrackingStore:
     Each group of methods is a component. All times are timezone-aware. Windows are ``since <= started_at < until``. All
     methods may raise:
 
-        DatabaseUnreachable: The connection failed, or the database does not work.
+        DatabaseUnreachable: The connection failed, or the database is not working.
         DatabaseNotMigrated: The tables are missing, or older or newer than the code.
         StorageError: The database rejected a row.
 
@@ -183,7 +183,7 @@ class Store:
             for scored in store.answers.worst(limit=3):
                 print(scored.score.value, scored.exchange.question)
 
-    Methods raise :class:`~germane.errors.DatabaseUnreachable` if the database does not work, and
+    Methods raise :class:`~germane.errors.DatabaseUnreachable` if the database is not working, and
     :class:`~germane.errors.DatabaseNotMigrated` if its tables are missing, or older or newer than this version of
     germane expects.
 

@@ -136,7 +136,7 @@ def register_workers(connection: Connection, services: Mapping[str, str], now: d
 
     Args:
         connection: A transaction that writes.
-        services: Services by the workers' ids.
+        services: Services by worker id.
         now: The current time.
     """
     process = {"host": clean_text(socket.gethostname()), "pid": os.getpid(), "version": version("germane")}

@@ -35,7 +35,7 @@ SHOP, CAFE = (BaselineKey(service, "relevancy", "f1") for service in ("shop", "c
 RELEASE = ("gpt-4o-mini", "7")
 RULE = Drop()
 TAKEN = 6
-"""Of eight scores that have arrived."""
+"""Number of processed scores, out of eight that have arrived."""
 BUCKET = ("start", "fingerprint", "group", "n", "mean")
 
 
@@ -119,7 +119,7 @@ def _fire(store: TrackingStore) -> Alert:
 
 
 def a_drop() -> Alert:
-    """Return a firing alert with every field set except those about its end."""
+    """Return a firing alert with every field set except those about its resolution."""
     usual, current = (
         ScoreLevel(mean=0.75, n=2400, interval=(0.74, 0.76)),
         ScoreLevel(mean=0.5, n=200, interval=(0.4, 0.6)),

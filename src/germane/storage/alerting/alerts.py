@@ -65,7 +65,7 @@ class AlertReader(StoreComponent):
         """Return the open alerts, oldest first."""
         with self._database.read() as connection:
             rows = connection.execute(select(tables.alert).where(_OPEN)).mappings().all()
-        # Sorted here: with ORDER BY, SQLite would scan all alerts by start time instead of the few open ones.
+        # Sort in Python: with ORDER BY, SQLite would scan all alerts by start time instead of the few open ones.
         return sorted(map(_alert_of, rows), key=lambda alert: (alert.starts_at, alert.id))
 
     def search(
@@ -125,7 +125,7 @@ class AlertStore(AlertReader):
         return True
 
     def get(self, alert_id: str) -> Alert | None:
-        """Return the alert with this id, or None if there is none."""
+        """Return the alert with this id, or None if the id is unknown."""
         query = select(tables.alert).where(tables.alert.c.id == alert_id)
         with self._database.read() as connection:
             row = connection.execute(query).mappings().first()

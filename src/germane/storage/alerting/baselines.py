@@ -215,7 +215,7 @@ class BaselineStore(StoreComponent):
     ) -> BaselineVersion | None:
         """Supersede the active version and start learning a new one.
 
-        ``replaces`` and the result are those of :meth:`replace_baseline`.
+        ``replaces`` and the return value are the same as for :meth:`replace_baseline`.
         """
         with self._database.write() as connection:
             values = _learning(reason, since, until, self._context.now(connection))

@@ -92,7 +92,7 @@ class NotificationStore(StoreComponent):
     """
 
     def due_channels(self, channels: Collection[str]) -> set[str]:
-        """Return those of the given channels that may have a due notification. Read-only."""
+        """Return the given channels that may have a due notification. Read-only."""
         due_at = notification.c.next_attempt_at
         query = select(notification.c.channel).distinct().where(notification.c.channel.in_(sorted(channels)))
         with self._database.read() as connection:

@@ -29,7 +29,7 @@ class AnswerFilter(ScoreCriteria):
     user: str | None = None
     session: str | None = None
     attributes: tuple[tuple[str, str], ...] = ()
-    """Pairs of an attribute's name and its value as text; only the first 200 characters of a value count."""
+    """Pairs of attribute name and value as text; only the first 200 characters of a value are compared."""
     text: str = ""
     """Substring of the question or the answer, case-insensitive."""
     labeled: bool | None = None
@@ -55,7 +55,7 @@ class AnswerFilter(ScoreCriteria):
 
     @property
     def selects_by_result(self) -> bool:
-        """Whether the filter depends on results. The mean of the matches then does not represent all answers."""
+        """Whether the filter depends on results. If so, the mean of the matches does not represent all answers."""
         is_selective = self.low or self.label or self.text or self.labeled is not None or self.refusals is not None
         return bool(is_selective) or self.state != "scored" or self.at_least is not None or self.below is not None
 
@@ -106,7 +106,7 @@ class TaskStatus:
     error: str | None
     """The last error message."""
     retries: int
-    """Number of failed attempts after which the task was postponed."""
+    """Number of times that the task was postponed after a failed attempt."""
     not_before: datetime | None
     """For a pending task, the earliest time of the next attempt; for a running task, the end of the lease."""
     is_rescore: bool

@@ -1,6 +1,6 @@
 """Search for the lowest scores in a window. Equal scores are sorted newest first.
 
-There are three strategies, each of which is fast in one situation:
+There are three strategies, each of which is fast in a different situation:
 
 - If the window has few scores, read all of them through the time index.
 - If the route has few exchanges in the window, read their scores.
@@ -33,7 +33,7 @@ VALUE_SCAN_STEPS = (10_000, 10_000, 20_000, 40_000, 80_000, 160_000)
 window.
 """
 MIN_MATCH_RATIO = 100
-"""For conditions that the value index does not cover, it is used only if at least one in this many scores matches."""
+"""If the value index does not cover a condition, it is used only if at least one in this many scores matches."""
 
 ScorePosition = tuple[float, datetime, int]
 """A score's value, time and id."""

@@ -47,7 +47,7 @@ STATES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 Row = RowMapping
 Rows = tuple[list[Row], datetime | None]
-"""Sorted rows, and the start of the searched time range if it was truncated or None."""
+"""Sorted rows, and the start of the searched time range if it was truncated (otherwise None)."""
 _SORT_KEYS: Final[Mapping[AnswerSort, Callable[[Row], float]]] = {
     "lowest": lambda row: row["value"],
     "highest": lambda row: -row["value"],

@@ -21,7 +21,7 @@ from germane.storage.db.tables import calibration, exchange, feedback, score
 from germane.storage.queue.feedback import COLUMNS, LabeledExchange, select_labels
 
 NEUTRAL_LABEL: Final = 0.5
-"""Labels above this value mark good answers and labels below it bad ones. Labels equal to it are ignored."""
+"""Labels above this value mark an answer as good, labels below it as bad. Labels equal to it are ignored."""
 MAX_LABELS_COMPARED: Final = 20_000
 """Maximum number of labels to compare, newest first."""
 CALIBRATION_COLUMNS: Final = ("embedder", "scorer", "fingerprint", "floor", "high", "n", "made_at")
@@ -29,7 +29,7 @@ CALIBRATION_COLUMNS: Final = ("embedder", "scorer", "fingerprint", "floor", "hig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disagreement:
-    """How often labels disagree with the scores that have one fingerprint.
+    """How often labels disagree with scores, for one fingerprint.
 
     An answer's label is the mean of each person's latest label. Answers whose label is exactly 0.5 are ignored.
     """
@@ -39,9 +39,9 @@ class Disagreement:
     labeled: int
     """Number of scored answers with a label other than 0.5."""
     too_low: int
-    """Number of low scores on answers that are labeled good."""
+    """Number of answers labeled good whose score is low."""
     too_high: int
-    """Number of scores that are not low on answers that are labeled bad."""
+    """Number of answers labeled bad whose score is not low."""
 
     @property
     def count(self) -> int:

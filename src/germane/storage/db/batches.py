@@ -1,4 +1,4 @@
-"""Batches of rows that background jobs change, one transaction per batch, and counts of the rows removed."""
+"""Batches of rows that background jobs change, one transaction per batch, and counts of removed rows."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class StoreContext:
         self.database = database
         self.erase_after_scoring = erase_after_scoring
         self.registered_workers: set[str] = set()
-        """Workers of this process that have registered. They stay here when they deregister."""
+        """Workers that this process has registered, including any that have deregistered since."""
         self._clock = clock
         self._process = (0, "")
 

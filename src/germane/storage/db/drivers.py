@@ -50,7 +50,7 @@ def parse_url(url: str) -> URL:
             raise SettingsError(f"germane needs SQLite 3.35 or newer; this Python has {sqlite3.sqlite_version}")
         if not parsed.database or is_memory(parsed) or parsed.database.startswith("file:"):
             return parsed
-        # Absolute, because the application may change its working directory later.
+        # Make the path absolute, because the application may change its working directory later.
         return parsed.set(database=str(Path(parsed.database).expanduser().absolute()))
     # Heroku, Render and others provide URLs with postgres://, which libpq accepts and SQLAlchemy does not.
     if parsed.drivername in {"postgresql", "postgresql+psycopg", "postgres"}:
@@ -74,7 +74,7 @@ def create_sqlite_engine(url: URL, file: SqliteFile | None) -> Engine:
         url: The parsed URL.
         file: The database file; None for an in-memory database, and for a ``file:`` path, which SQLite parses itself.
     """
-    # An in-memory database exists in a single connection, which one thread at a time uses.
+    # An in-memory database exists in a single connection, which only one thread uses at a time.
     pool = {"pool_size": 1, "max_overflow": 0} if is_memory(url) else {"pool_size": 5, "max_overflow": 20}
     engine = create_engine(
         url,

@@ -299,7 +299,7 @@ class Database:
         # The old locks may be held by threads that do not exist in the child.
         self._lock, self._reopening = threading.Lock(), threading.Lock()
         self._process = os.getpid()
-        if self._engine is not None and not drivers.is_memory(self.url):  # the child owns its copy of an in-memory one
+        if self._engine is not None and not drivers.is_memory(self.url):  # the child owns its in-memory database
             self._inherited.append(self._engine)  # keep a reference: garbage collection would close the connections
             self._engine = None
 

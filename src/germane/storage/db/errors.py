@@ -22,7 +22,7 @@ _HINTS: Final = (
     ("unable to open database file", "make sure that its directory exists and that this process can write to it"),
     ("readonly database", "give this process write access to the file and its directory"),
     ("disk is full", "free some disk space"),
-    ("database is locked", "another process is holding the lock for too long: stop that process"),
+    ("database is locked", "another process has held the lock for too long: stop that process"),
     ("not a database", "the file is not an SQLite database: choose another path"),
     ("disk I/O error", "check the disk, and make sure that the file still exists"),
     ("password authentication failed", "check the user name and the password"),

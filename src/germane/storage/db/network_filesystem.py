@@ -51,7 +51,7 @@ def reject_network_filesystem(path: Path, mounts: MountTableReader = read_mount_
 
 
 def filesystem_type(path: Path, mount_table: bytes) -> str | None:
-    """Return the file system type of a resolved path's longest mount point, or None if it is unknown."""
+    """Return the type of the file system that contains a resolved path, or None if it is unknown."""
     longest_match, depth = None, -1
     for line in mount_table.splitlines():
         left, _, right = line.partition(b" - ")

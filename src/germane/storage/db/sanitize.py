@@ -50,7 +50,7 @@ def _repaired(value: Any) -> str:
     try:
         return _encode(_plain(value))
     except Exception:  # noqa: BLE001 - a cycle, or an object whose methods raise
-        return '{"unreadable":"a cycle, too deep nesting, or an object that raises"}'
+        return '{"unreadable":"a cycle, excessive nesting, or an object that raises"}'
 
 
 def _plain(value: Any) -> Any:

@@ -164,7 +164,7 @@ class TrafficThinner:
 
 
 class ExchangeLimiter:
-    """Decides by its sampling key whether to keep each exchange, and counts dropped exchanges. Thread-safe.
+    """Decides whether to keep each exchange based on its sampling key, and counts dropped exchanges. Thread-safe.
 
     Args:
         limit: Maximum number of exchanges per minute; None keeps all.

@@ -39,8 +39,8 @@ class ExchangeStore(StoreComponent):
     def add(self, exchanges: Sequence[Exchange]) -> None:
         """Store exchanges. Exchanges with an existing id are ignored, so a batch can be retried.
 
-        A worker that holds spans is registered with its first exchange. Its first heartbeat may come later, and other
-        workers would take its tasks.
+        A worker that holds spans is registered with its first exchange. Otherwise, other workers could claim its tasks
+        before its first heartbeat.
 
         Raises:
             ContentRefused: An exchange contains a value that no column accepts.

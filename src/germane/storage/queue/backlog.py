@@ -56,7 +56,7 @@ class OutstandingWork:
 class Throughput:
     """Recent hourly rates of one scorer and fingerprint.
 
-    Measured over the last 10 minutes, or over the last 100,000 rows of all scorers if these are more recent.
+    Measured over the last 10 minutes, or over the last 100,000 rows of all scorers if these cover less time.
     """
 
     scores_per_hour: float
@@ -75,7 +75,7 @@ MAX_RECENT_ROWS: Final = 100_000
 def load_throughput(connection: Connection, now: datetime) -> dict[tuple[str, str], Throughput]:
     """Return the recent rates of each (scorer, fingerprint) pair that had scores or new tasks recently.
 
-    Scores that were computed elsewhere are not included.
+    Externally computed scores are not included.
     """
     scores = _rates_per_hour(connection, score, score.c.scored_at, now)
     tasks = _rates_per_hour(connection, scoring_task, scoring_task.c.first_pending_at, now)
@@ -89,8 +89,8 @@ def _rates_per_hour(
     connection: Connection, table: Table, moment: Column[datetime], now: datetime
 ) -> dict[tuple[str, str], float]:
     """Return the number of recent rows per hour, by scorer and fingerprint."""
-    # One window for all scorers: the newest rows may all belong to the fastest scorer. Reading by id keeps the number
-    # of rows limited, because there is no index on these times.
+    # Use one window for all scorers, because the newest rows may all belong to the fastest scorer. Reading by id
+    # limits the number of rows, because there is no index on these times.
     columns = (table.c.scorer, table.c.fingerprint, moment.label("moment"))
     newest = select(*columns).order_by(table.c.id.desc()).limit(MAX_RECENT_ROWS).subquery("newest")
     pair = (newest.c.scorer, newest.c.fingerprint)

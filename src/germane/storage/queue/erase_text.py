@@ -74,10 +74,10 @@ def erase_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -
 
 
 def erase_closed_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -> int:
-    """Erase the text of those exchanges that have a sampling decision and only closed tasks. Return their number.
+    """Erase the text of exchanges that have a sampling decision and only closed tasks. Return their number.
 
     Exchanges are locked first: if two processes close the last two tasks concurrently, the later process sees that both
-    are closed.
+    tasks are closed.
     """
     erased = 0
     for batch in batched(sorted(set(ids))):

@@ -1,8 +1,8 @@
 """Rescoring of answers, with a new judge or after an error has been fixed.
 
-An existing score is kept until the new score replaces it, and stays if scoring fails. For a different fingerprint, a
-separate task is added and both scores are kept; they are never averaged. Rescored answers keep their sampling
-probability. The detectors do not process them, because they were not chosen at random.
+An existing score is replaced only when scoring succeeds. For a different fingerprint, a separate task is added and both
+scores are kept; they are never averaged. Rescored answers keep their sampling probability. The detectors do not process
+them, because they were not chosen at random.
 """
 
 from __future__ import annotations

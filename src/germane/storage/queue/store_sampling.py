@@ -39,7 +39,7 @@ class SamplingDecision:
     sampling_reason: str
     """Reason for the decision. With ``candidate``, the tasks wait in the pool until the interval ends."""
     skip: Mapping[str, UnscoredReason] = field(default_factory=dict)
-    """Reasons by name of the scorers that skip the exchange."""
+    """For each scorer that skips the exchange, the reason by scorer name."""
     proxy: float | None = None
     """Proxy score, computed locally without an LLM."""
     proxy_probability: float | None = None
@@ -229,8 +229,8 @@ def _assign_tasks(
     names = ("id", "service", "route", "started_at", "duration", "sampling_reason", "span_holder")
     locked = select(*(exchange.c[name] for name in names)).where(exchange.c.id.in_(list(by_id)))
     rows = connection.execute(locked.order_by(exchange.c.id).with_for_update()).mappings().all()
-    # Skip exchanges for which another process has written a different decision in the meantime. The new tasks would
-    # wait forever, for the end of an interval that has already passed.
+    # Skip exchanges for which another process has written a different decision in the meantime. Otherwise,
+    # the new tasks would wait forever for the end of an interval that has already passed.
     exchanges = [row for row in rows if row["sampling_reason"] in {None, by_id[row["id"]].sampling_reason}]
     new = [by_id[row["id"]] for row in exchanges if row["sampling_reason"] is None]
     values = [

@@ -111,7 +111,7 @@ class TaskQueue(StoreComponent):
     ) -> RescoreResult:
         """Queue answers for rescoring. Pass at most a few thousand per call.
 
-        A score with the same fingerprint is kept until the new score replaces it, and stays if scoring fails.
+        A score with the same fingerprint is replaced only when scoring succeeds.
 
         Args:
             asked: (Exchange id, scorer name) pairs.

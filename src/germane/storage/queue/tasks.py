@@ -57,12 +57,11 @@ class ScoringTask:
     scorer: str
     fingerprint: str
     claims: int
-    """Number of claims, including this one. Returned claims do not count, so an unreachable judge does not use up any.
-    """
+    """Number of claims, including this one and excluding claims after which the task was postponed or released."""
     first_pending_at: datetime
     """Time at which the task started waiting; UTC."""
     retries: int = 0
-    """Number of failed attempts after which the task was postponed."""
+    """Number of times that the task was postponed after a failed attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +308,7 @@ _TAKE = update(scoring_task).values(
 
 
 def _is_ours(task: FromClause) -> ColumnElement[bool]:
-    """Return the SQL condition that a task belongs to these scorers, in a form that prevents an index on scorers."""
+    """Return the SQL condition that a task belongs to these scorers, in a form that prevents use of a scorer index."""
     return task.c.scorer.concat(_BETWEEN).concat(task.c.fingerprint).in_(bindparam("pairs", expanding=True))
 
 

@@ -59,7 +59,7 @@ class BudgetDay:
     tokens: float = 0.0
     usd: float = 0.0
     selected: int = 0
-    """Number of exchanges selected for scoring, excluding those that the budget then did not cover."""
+    """Number of exchanges selected for scoring, excluding those that turned out to exceed the budget."""
 
     @property
     def usage(self) -> RequestUsage:

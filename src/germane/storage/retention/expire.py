@@ -1,7 +1,7 @@
 """Erasure and deletion of old rows, in small transactions so that writers never wait for long.
 
-Exchanges are removed first, with their tasks, scores and labels. Counts, markers, alerts, workers, budget days, and
-scores and labels whose exchange is missing follow.
+Exchanges are removed first, with their tasks, scores and labels, and then counts, markers, alerts, workers, budget
+days, and scores and labels whose exchange is missing.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def erase_comments(connection: Connection, before: datetime) -> PruneResult:
 
 
 def delete_feedback(connection: Connection, before: datetime) -> PruneResult:
-    """Delete labels older than ``before``. At this point, only labels remain whose exchange never arrived."""
+    """Delete labels older than ``before``. At this point, these are labels whose exchange never arrived."""
     return PruneResult(feedback=_delete_oldest(connection, feedback, feedback.c.created_at, before))
 
 

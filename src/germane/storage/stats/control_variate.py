@@ -1,7 +1,8 @@
-"""Mean scores that are corrected by proxy scores, which are available for many more exchanges.
+"""Mean scores corrected with proxy scores, which are available for many more exchanges.
 
 If the scored exchanges happen to have higher proxy scores than the rest, their scores are expected to be higher too,
-and the mean is corrected for that difference. The variance shrinks by about the squared correlation.
+and the mean is corrected for that difference. The variance decreases by a share of about r^2, where r is the
+correlation of score and proxy score.
 
 With w = 1 / sampling probability, and X the mean of all proxy scores x, each weighted by
 1 / (probability of having a proxy score * probability of being captured)::
@@ -27,7 +28,7 @@ from germane.score import UnscoredReason
 from germane.storage.stats.estimate import Estimate, Interval, WeightedSums, estimate_mean, mean_interval, t_quantile
 
 MIN_PAIRS = 30
-"""Minimum number of scores with a proxy score that a correction requires."""
+"""Minimum number of scores with a proxy score for a correction."""
 MAX_SELECTED_SHARE: Final = 0.01
 """Maximum share of exchanges that have no score for a reason that may depend on their quality."""
 MAX_TOTAL_DIFFERENCE: Final = 0.1
@@ -87,7 +88,7 @@ class ProxySums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectedMean:
-    """A mean score that is corrected by proxy scores."""
+    """A mean score corrected with proxy scores."""
 
     mean: float
     variance: float
@@ -171,7 +172,7 @@ def estimate_group(
     outcomes: Mapping[tuple[str, str], int],
     scorer: str,
 ) -> Estimate:
-    """Return the estimate for a group of scores with one fingerprint, corrected by proxy scores if possible.
+    """Return the estimate for a group of scores with one fingerprint, corrected with proxy scores if possible.
 
     Args:
         sums: Sums over the scores.
@@ -179,7 +180,7 @@ def estimate_group(
         outcomes: Number of these exchanges by (outcome, reason).
         scorer: Name of the scorer.
     """
-    of_scores = WeightedSums(**{name: sums[name] for name in _PLAIN})  # type: ignore[arg-type]  # counts are whole
+    of_scores = WeightedSums(**{name: sums[name] for name in _PLAIN})  # type: ignore[arg-type]  # counts are integers
     plain = estimate_mean(of_scores, scorer)
     if proxies is None or plain.interval is None or sums["n_with_x"] < MIN_PAIRS:
         return plain

@@ -36,7 +36,7 @@ class Estimate:
     interval: Interval | None
     """95 % confidence interval of the mean; None for a single score."""
     correlation: float | None = None
-    """Correlation of score and proxy score if proxy scores correct the mean; None otherwise."""
+    """Correlation of score and proxy score if the mean is corrected with proxy scores; None otherwise."""
     histogram: Histogram | None = field(default=None, repr=False)
     """Weighted histogram of the scores; None if not requested."""
 
@@ -121,7 +121,7 @@ def mean_interval(sums: WeightedSums, mean: float, gain: float = 1.0) -> Interva
     Args:
         sums: Sums over the scores.
         mean: The mean.
-        gain: For a mean that is corrected by proxy scores, the ratio of its variance to that of the uncorrected mean.
+        gain: For a mean corrected with proxy scores, the ratio of its variance to that of the uncorrected mean.
     """
     share = 1 - sums.sum_w_zero / sums.sum_w
     share_low, share_high = _wilson(share, _trials(sums))

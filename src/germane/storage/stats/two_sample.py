@@ -31,7 +31,7 @@ outside the interval, which also happens in 1 of 20 comparisons without any chan
 no fingerprint in common."""
 TimeWindow = tuple[datetime, datetime]
 SIGNIFICANCE_LEVEL = 0.0125
-"""Nominal probability of reporting at least one drop if there is none, over all comparisons.
+"""Nominal probability, over all comparisons, of reporting at least one drop if there is none.
 
 The actual probability is up to twice as high, 1 in 40, because intervals are asymmetric if few scores with rare
 refusals are compared with many scores.
@@ -43,7 +43,7 @@ _EFFECT_NAMES = ((0.2, "negligible"), (0.5, "small"), (0.8, "medium"), (math.inf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The comparison of both windows for one scorer and fingerprint, on one route or in a whole service."""
+    """The comparison of the two windows for one scorer and fingerprint, on one route or in a whole service."""
 
     service: str
     route: str | None
@@ -102,7 +102,7 @@ class Comparisons:
 
 @dataclass(frozen=True, slots=True)
 class EstimatePair:
-    """The estimates for both windows."""
+    """The estimates for the two windows."""
 
     before: Estimate
     after: Estimate

@@ -261,7 +261,7 @@ def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
     _check_exchange(record.exchange)
     done = {score_key(task) for task in record.tasks if task["state"] == "done"}
     if any((row["scorer"], row["fingerprint"]) not in done for row in record.scores):
-        raise UsageError("a score has no task with the state done")
+        raise UsageError("a score has no matching task in state 'done'")
     for row in record.scores:
         _check_range("score.value", row["value"], -1)
         _check_range("score.sampling_probability", row["sampling_probability"], MIN_PROBABILITY)

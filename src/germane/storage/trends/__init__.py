@@ -1,3 +1,3 @@
-"""Trends over time: rollups, buckets, markers and comparisons."""
+"""Trends: rollups, buckets, markers and comparisons."""
 
 from __future__ import annotations

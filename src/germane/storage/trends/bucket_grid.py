@@ -1,4 +1,4 @@
-"""Bucket boundaries: hours start at multiples of their length since 1970, days at midnight, and weeks on Monday."""
+"""Bucket boundaries: days start at midnight, weeks on Monday, other buckets at multiples of their length since 1970."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class BucketGrid:
         return seconds // self.length * self.length
 
     def split(self, since: datetime, until: datetime) -> Iterator[tuple[TimeRange, int]]:
-        """Split a window at the times at which clocks change.
+        """Split a window at clock changes.
 
         Yields:
             A part of the window, and the seconds to add to UTC in that part before rounding down to a multiple of the
@@ -69,9 +69,9 @@ class BucketGrid:
         yield (start, until), self._offset(start) - self._origin
 
     def split_hours(self, since: datetime, until: datetime) -> Iterator[datetime]:
-        """Yield the UTC hours that contain the start of a bucket after their own start, oldest first.
+        """Yield the UTC hours in which a bucket starts later than on the hour, oldest first.
 
-        There are such hours in timezones whose offset is not a whole number of hours.
+        Such hours exist in timezones whose offset is not a whole number of hours.
         """
         if self.is_local and any(shift % HOUR for _, shift in self.split(since, until)):
             for start in self.starts(since, until):

@@ -233,7 +233,7 @@ class TrendQuery:
     ) -> Iterable[Select[Any]]:
         """Yield one query per part of the window, all with the same columns.
 
-        Rollups that are whole buckets are read without summing in SQL, because there is hardly anything to add up.
+        Rollups that cover whole buckets are read without summing in SQL, because there is little to add up.
         """
         source, moment, columns, condition = raw
         table = moment.table
@@ -256,9 +256,9 @@ class TrendQuery:
                     yield select(*keys, *added).where(*where).group_by(*_plain(keys))
 
     def _is_bucket(self, span: int) -> bool:
-        """Return whether a rollup of this length is a whole bucket.
+        """Return whether a rollup of this length covers a whole bucket.
 
-        Rollups by label are also by route, so they are only parts of a bucket unless one route is selected.
+        Rollups by label are also split by route, so each covers only part of a bucket unless one route is selected.
         """
         are_parts = bool(self._request.dimension) and ROUTE not in self._request.equal
         return self._request.bucket is not None and span == self._request.bucket.length and not are_parts

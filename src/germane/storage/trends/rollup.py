@@ -173,7 +173,7 @@ def _lock(connection: Connection, number: int, *, shared: bool = False) -> None:
 
 
 def _replace(connection: Connection, computed: Mapping[datetime, RollupRows], names: Sequence[str]) -> int:
-    """Write a day's hourly rollups, except those that another process has written since. Return their number."""
+    """Write a day's hourly rollups, except those that another process has written since. Return the number written."""
     if not computed:
         return 0
     day, week = down(min(computed), DAY), down(min(computed), WEEK)

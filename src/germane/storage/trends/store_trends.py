@@ -42,7 +42,7 @@ class TrendReader(StoreComponent):
     """Reads means over time and by group: ``germane.Store(url).trends``.
 
     Windows are ``since <= started_at < until``. All methods use the same sums, so they return the same mean for the
-    same window. If proxy scores correct a mean, its ``correlation`` is set.
+    same window. If a mean is corrected with proxy scores, its ``correlation`` is set.
     """
 
     def over_time(
@@ -291,8 +291,8 @@ class TrendStore(TrendReader):
     ) -> WindowSummary:
         """Return the results of :meth:`summary` without histograms and of :meth:`coverage`, from one snapshot.
 
-        Both are also summarized by service. A service's mean is the mean of all its scores, as in :meth:`over_time`
-        without a breakdown.
+        The means and the coverage are also summarized by service. A service's mean is the mean of all its scores, as
+        in :meth:`over_time` without a breakdown.
         """
         request = _request(since, until, None, None, service=service, scorer=scorer)
         read = self._read(request, histograms=False)

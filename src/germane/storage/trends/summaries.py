@@ -170,8 +170,8 @@ class WindowSums:
 def newest_fingerprints(scores: Iterable[tuple[Key, str, datetime]]) -> dict[Key, str]:
     """Return the fingerprint of each group's newest scores.
 
-    Scores from elsewhere are the newest only in groups that have no others: they do not come from a judge that replaces
-    the group's own.
+    Externally computed scores count as the newest only in groups without other scores, because they do not come from
+    a judge that replaces the group's judge.
 
     Args:
         scores: Group, fingerprint and time of the newest score, in any order.

@@ -145,7 +145,7 @@ class TaskRow(Base, table=True):
     reason: str | None = Field(default=None, sa_type=Text)
     error: str | None = Field(default=None, sa_type=Text)
     claims: int = Field(sa_type=Integer)
-    """Number of times that the task was claimed, excluding claims that were returned."""
+    """Number of claims, excluding claims after which the task was postponed or released."""
     first_pending_at: datetime = Field(sa_type=UtcDateTime)
     not_before: datetime | None = Field(default=None, sa_type=UtcDateTime)
     """Earliest time of the next claim; for a running task, the end of the lease. Null for candidates and closed tasks.
@@ -156,7 +156,7 @@ class TaskRow(Base, table=True):
     """Fingerprint of the score; null means the same as ``fingerprint``. In an open task that is queued for rescoring,
     the fingerprint of the existing score, or empty if there is none."""
     retries: int = Field(sa_type=Integer, sa_column_kwargs={"server_default": "0"})
-    """Number of failed attempts after which the task was postponed."""
+    """Number of times that the task was postponed after a failed attempt."""
 
 
 class ScoreRow(Base, table=True):

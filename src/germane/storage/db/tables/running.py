@@ -20,7 +20,7 @@ class LeaseRow(Base, table=True):
     owner: str = Field(sa_type=Text)
     expires_at: datetime = Field(sa_type=UtcDateTime)
     cursor: str | None = Field(default=None, sa_type=Text)
-    """The job's progress, in a format of its own."""
+    """The job's progress, in a job-specific format."""
     renewed_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
 
 

@@ -126,7 +126,7 @@ def _rollup_dimension() -> None:
 
 
 def _all_due() -> None:
-    """Mark every hour that contains rows as due for a rollup. Until then, trends read its rows directly."""
+    """Mark every hour that contains rows as due for a rollup. Trends read an hour's rows until it is rolled up."""
     for table, column, condition in HOURS:
         hour = _HOUR[op.get_bind().dialect.name].format(column=column)
         op.execute(f"INSERT INTO rollup_due (hour) SELECT DISTINCT {hour} FROM {table} WHERE {condition}")  # noqa: S608 - constants

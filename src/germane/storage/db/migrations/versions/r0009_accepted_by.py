@@ -12,8 +12,8 @@ down_revision = "0008"
 def upgrade() -> None:
     """Add and drop the columns.
 
-    ``alert.evidence`` measured how rare a drop is, but always at the threshold at which drops fire, so it said nothing
-    about the individual drop.
+    ``alert.evidence`` measured the rarity of a drop, but always at the threshold at which alerts fire, so it contained
+    no information about the individual drop.
     """
     op.drop_column("alert", "evidence")
     op.add_column("baseline", sa.Column("accepted_by", sa.Text()))
