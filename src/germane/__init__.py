@@ -122,12 +122,12 @@ def _stop_at_exit() -> None:
 
 
 def _register_exit_callback() -> None:
-    """Stop at exit, after the exit callbacks that are registered from now on, which may call handlers."""
+    """Stop germane at exit, after all exit callbacks that are registered later, because those may call handlers."""
     import atexit
     import weakref
 
-    # Registers the exit callback of weakref now, so that it runs after germane's: it fails if a thread adds a finalizer
-    # meanwhile, as the writer's may.
+    # Register weakref's exit callback now, so that it runs after germane's. It fails if a thread, such as the writer's,
+    # adds a finalizer while it runs.
     weakref.finalize(_stop_at_exit, int).detach()
     atexit.register(_stop_at_exit)
 

@@ -102,7 +102,7 @@ def _wins(labels: Floats, scores: Floats, absent: float | None) -> tuple[Floats,
     for level in np.unique(labels):
         better, worse = labels == level, scores[labels < level]
         mine, known = scores[better], np.sort(worse[~np.isnan(worse)])
-        above = (np.searchsorted(known, mine, "left") + np.searchsorted(known, mine, "right")) / 2  # ties count half
+        above = (np.searchsorted(known, mine, "left") + np.searchsorted(known, mine, "right")) / 2  # ties count as half
         scored = ~np.isnan(mine)
         won[better], pairs[better] = above * scored, len(known) * scored
         if absent is not None:
@@ -148,7 +148,7 @@ def auc(
 ) -> float | Floats:
     """Return the share (0..1) of pairs in which a row labeled ``high`` or above outscores one labeled ``low`` or below.
 
-    Ties count half. For ``absent`` and ``weights``, see :func:`pairwise_accuracy`.
+    Ties count as half. For ``absent`` and ``weights``, see :func:`pairwise_accuracy`.
     """
     order, values = _floats(labels), _floats(scores)
     drawn = _weights_or_ones(weights, len(order))

@@ -330,7 +330,7 @@ def _freeze_permanent_objects() -> None:
     A full collection visits every object while holding the GIL: the 190,000 objects of germane and its dependencies
     would delay the application's event loop by 50 to 150 ms each time. ``gc.unfreeze()`` undoes this.
     """
-    gc.collect()  # otherwise, garbage would be exempt as well
+    gc.collect()  # otherwise, garbage would be exempt, too
     gc.freeze()
 
 
@@ -364,7 +364,7 @@ def _register_finalizer(pid: int) -> None:  # noqa: ARG001 - once per process: a
 
 
 def _wait_for_imports() -> None:
-    """Wait, before a fork, for imports in other threads. Otherwise, the child would never release their locks.
+    """Wait, before a fork, for imports in other threads. Otherwise, their locks would stay locked in the child.
 
     Background work imports many modules in its first second, which is when servers fork their workers.
     """

@@ -327,7 +327,7 @@ def _is_only_question_echo(score: Score) -> bool:
 
 
 def _with_meaning(label: str, explanation: str | None, *, is_rated: bool) -> str:
-    """Return the explanation, starting with the sentence for the label, which replaces that for an earlier label.
+    """Return the explanation, with the sentence for the label at the start, in place of an earlier label's.
 
     Without a judge's rating, the sentence says only what the similarities show.
     """

@@ -27,7 +27,7 @@ _CONTROL_TOKEN = re.compile(
     r"(?:<[|\uff5c][\w\u2581]{1,40}[|\uff5c]>|</s>|<eos>|<(?:end|start)_of_turn>)(?:(?<=im_start\|>)assistant\b)?",
     re.IGNORECASE,
 )
-"""A token with which a model begins or ends its turn, and that its server should have removed."""
+"""A token that begins or ends a model's turn. The server should have removed it."""
 _INVISIBLE = "\ufeff\u200b\u200c\u200d\u2060"
 _STRING_OR_COMMA = re.compile(r'("(?:[^"\\]|\\[\s\S])*(?:"|\Z))|,(\s*[}\]])')
 """A JSON string, or a comma before a closing bracket, which JSON does not allow."""
@@ -46,7 +46,7 @@ _INTRODUCTION_WORDS = frozenset(
 )
 """Words allowed around a rating in a code fence, or around a JSON object."""
 _MAX_INTRODUCTION = 60
-"""Number of characters of an introduction in any language."""
+"""Maximum length of an introduction in any language."""
 _NO_INTRODUCTION = re.compile(
     r"[.!?\u3002\uff01\uff1f;\d]|n't\b|n\u2019t\b|\b(?:not|no|cannot|unable|fail\w*|would|could|should|if|e\.?g|i\.?e|\w*format\w*"
     r"|example\w*|sample|schema|template|instance|error\w*|warning|exception|timeout|timed|refus\w*|sorry|default|fallback"

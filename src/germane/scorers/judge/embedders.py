@@ -34,9 +34,9 @@ Vector = Vectors
 """One unit-length vector."""
 _Call = tuple[Sequence[str], asyncio.Future[dict[str, Vector]]]
 _MIN_DISTANCE = 1e-3
-"""Unit-length vectors of different texts are not closer. Even "pier 4" and "pier 5" are about .1 apart."""
+"""Minimum distance between the unit-length vectors of different texts. Even "pier 4" and "pier 5" are 0.1 apart."""
 _MIN_MAGNITUDE = 1e-18
-"""No model computes a number that is smaller than this, relative to the largest number of its vector, and not 0."""
+"""Minimum size of a nonzero number, relative to the largest number of its vector. No model returns smaller ones."""
 _COMPARED_CHARACTERS = 200
 """Number of characters to compare, because embedders ignore the end of long texts."""
 _KEY_ERRORS = ("HTTP 401", "HTTP 403")
@@ -46,7 +46,7 @@ FIX_EMBEDDER_KEY = (
     'with embedder = "local"'
 )
 _SINGLE_REQUEST_ERRORS = ("HTTP 400", "HTTP 422")
-"""Prefixes of errors that concern a single request rather than all requests."""
+"""Prefixes of errors that affect a single request rather than all requests."""
 
 
 class EmbeddingBatcher:
@@ -238,9 +238,9 @@ class OpenAIEmbedder:
 
         Raises:
             ScoringError: the embedder failed. The reason is ``embedder_error``. The error has ``retry_after`` (0 if the
-                server did not request a
-                delay) if the server was unreachable, slow or busy, or rejected the key, model or quota. For such a
-                rejection, ``rejected`` is true. Errors about these texts or the reply have neither.
+                server did not request a delay) if the server was unreachable, slow or busy, or rejected the key, model
+                or quota. For such a rejection, ``rejected`` is true. Errors about these texts or the reply have
+                neither.
         """
         try:
             async with self.server.guard_request():
@@ -337,7 +337,7 @@ def _require_different_rows(rows: Vectors, texts: Sequence[str]) -> None:
     Raises:
         ScoringError: the rows are equal apart from rounding or noise; reason ``embedder_error``.
     """
-    are_equal = all(np.linalg.norm(row - rows[0]) < _MIN_DISTANCE for row in rows)  # usually, the second differs
+    are_equal = all(np.linalg.norm(row - rows[0]) < _MIN_DISTANCE for row in rows)  # usually, the second row differs
     if are_equal and len({_comparable(text) for text in texts}) > 1:
         raise ScoringError(
             UnscoredReason.EMBEDDER_ERROR, f"the embedder returned the same vector for {len(texts)} different texts"
