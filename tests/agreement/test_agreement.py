@@ -59,8 +59,8 @@ def test_pairwise_accuracy_counts_pairs_within_groups_and_ties_as_half() -> None
     assert pairwise_accuracy([1, 0.5, 0, 1], [0.9, 0.2, 0.2, 0.0], ["a", "a", "a", "b"]) == pytest.approx(2.5 / 3)
 
 
-def test_missing_scores_exclude_pairs_or_count_half() -> None:
-    """One of two pairs lacks a score: the result is 1 without it, and 0.75 if it counts half."""
+def test_missing_scores_exclude_pairs_or_count_as_half() -> None:
+    """One of two pairs lacks a score: the result is 1 if the pair is excluded, and 0.75 if it counts as half."""
     rows = ([1, 0, 0], [0.9, 0.1, NAN], ["a", "a", "a"])
     assert pairwise_accuracy(*rows) == 1.0
     assert pairwise_accuracy(*rows, absent=0.5) == 0.75
@@ -72,14 +72,14 @@ def test_auc_ignores_rows_between_the_limits() -> None:
     assert auc([1, 0, 0], [0.9, 0.1, NAN], absent=0.5) == 0.75
 
 
-def test_spearman_averages_ranks_of_ties() -> None:
+def test_spearman_gives_ties_their_average_rank() -> None:
     """Ranks 1 2 3 4 against 1.5 1.5 3 4: 0.948683298..., which is 4.5 / sqrt(5 x 4.5)."""
     assert spearman([1, 2, 3, 4], [5, 5, 7, 9]) == pytest.approx(4.5 / (5 * 4.5) ** 0.5, abs=1e-12)
     assert spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
 
 
 def test_statistics_without_pairs_are_nan() -> None:
-    """This covers no rows, a single label, equal scores and missing scores."""
+    """This covers empty data, a single label, equal scores and missing scores."""
     assert np.isnan([pairwise_accuracy([], [], []), auc([1, 1], [0.1, 0.2]), mean([NAN])]).all()
     assert np.isnan([spearman([1, 2], [5, 5]), spearman([], []), bootstrap_interval(mean, [], scores=[]).value]).all()
 
@@ -122,7 +122,7 @@ def test_weights_are_equivalent_to_repeated_rows(rows: Rows, drawn: list[int]) -
     assert weighed == pytest.approx(counted_out, nan_ok=True, abs=1e-9)
 
 
-def test_rows_of_a_unit_are_resampled_together() -> None:
+def test_rows_in_the_same_unit_are_resampled_together() -> None:
     """A hundred copies of a row in one unit do not narrow the interval."""
     scores = [0.0, 1.0, 0.0, 1.0]
     few = bootstrap_interval(mean, [0, 1, 2, 3], scores=scores)
@@ -132,7 +132,7 @@ def test_rows_of_a_unit_are_resampled_together() -> None:
 
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_interval_of_a_mean_matches_the_normal_approximation(seed: int) -> None:
+def test_interval_for_a_mean_matches_the_normal_approximation(seed: int) -> None:
     """For 100 zeros and 100 ones: 0.5 plus or minus 1.96 standard errors (0.069), within 0.015."""
     found = bootstrap_interval(mean, range(200), seed=seed, scores=[0.0, 1.0] * 100)
     assert found.value == 0.5
@@ -181,7 +181,7 @@ def test_single_unit_has_no_interval() -> None:
 
 
 def test_large_groups_need_little_memory() -> None:
-    """A hundred million pairs are counted by sorting."""
+    """A hundred million pairs are counted by sorting instead of being listed."""
     labels, scores = np.arange(20_000) % 2, np.arange(20_000)
 
     assert pairwise_accuracy(labels, scores, np.zeros(20_000)) == pytest.approx(0.50005, abs=1e-9)
