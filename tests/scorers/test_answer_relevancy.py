@@ -142,7 +142,7 @@ def test_the_label_can_depend_on_the_questions_alone(bench: Any) -> None:
 
 
 def test_an_answer_on_the_topic_of_the_question_is_not_relevant(bench: Any, exchange: Make) -> None:
-    """The question asks for a time, but none is recognized. The label and the sentence agree, whatever the cosine is."""
+    """The question asks for a time, but none is recognized. Label and sentence agree, whatever the cosine is."""
     asked = "When was the tower completed?"
     bench.fake.questions = lambda answer: [asked] * 3
 

@@ -69,7 +69,7 @@ def test_refusal_votes_are_requested_only_if_they_count(bench: Any) -> None:
     [([True, True, False], True), ([True, False, False], False), ([True, False], False), (None, False)],
 )
 def test_enabled_refusal_votes_are_decided_by_strict_majority(bench: Any, votes: Any, decided: bool) -> None:
-    """Half of the votes are not enough."""
+    """Half of the votes is not a strict majority."""
     bench.options |= {"judge_detects_refusals": True, "generated_questions": len(votes or [1, 2])}
     bench.fake.noncommittal = votes
     bench.fake.questions = lambda answer: QUESTIONS[: len(votes or [1, 2])]

@@ -101,7 +101,7 @@ def test_rows_are_normalized() -> None:
      [None, None], [1.0, 2.0], [[], []], 7, [[1.0], [10**400]], [[1.0], [1e200]]],
 )  # fmt: skip
 def test_invalid_vectors_are_rejected(rows: object) -> None:
-    """Vectors are invalid if they are empty, zero, not finite or not numeric, or if their count or dimension is wrong."""
+    """Vectors must not be empty, zero, infinite or non-numeric, and their count and dimensions must match."""
     with pytest.raises(ScoringError, match="the embedder returned"):
         normalize_rows(rows, 2)  # type: ignore[arg-type]  # on purpose
 

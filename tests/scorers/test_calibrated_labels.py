@@ -181,7 +181,7 @@ def test_score_below_the_floor_is_irrelevant() -> None:
 
 @given(st.floats(-1, 0.99), st.floats(-1, 1))
 def test_label_is_the_band_of_the_value_in_details(floor: float, value: float) -> None:
-    """This holds for any floors and values. Higher values never get lower labels."""
+    """This holds for any floors and values, and calibration preserves the order of values."""
     floors = {(HALF.embedder, NAME): calibration(floor=floor, topic_floor=max(floor, 0.5))}
     found = apply_calibration(replace(RAW, value=value), floors)
     lower = apply_calibration(replace(RAW, value=-1.0), floors)

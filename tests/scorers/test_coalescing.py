@@ -158,7 +158,7 @@ def test_finished_requests_are_not_reused() -> None:
 
 
 def test_failures_are_shared() -> None:
-    """All waiting callers get the error, and later callers send a new request."""
+    """Waiting callers get the same error. Later callers send a new request."""
     oracle = Oracle(error=ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "busy", retry_after=3))
 
     replies, meter = together(oracle, *[lambda judge: judge.ask(ASKED)] * 2)
