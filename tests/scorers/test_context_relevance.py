@@ -30,7 +30,7 @@ def ratings(*given: Any) -> dict[str, Any]:
 
 
 def test_the_value_is_the_mean_weighted_by_position(exchange: Make, judged: Any, fake: FakeJudge) -> None:
-    """Ratings 1 to 5 map to 0 to 1. The details contain both means, the number of chunks with at least 0.5, and all chunks."""
+    """Ratings 1 to 5 map to 0 to 1. The details contain both means, all chunks, and the number of relevant chunks."""
     (score,) = judged(NAME, [ratings(5, 4, 2, 3)], exchange(PYTHON, None, CREATED, RELEASED, SNAKES, COFFEE))
 
     assert score.value == pytest.approx((1 + 0.75 * 0.9 + 0.25 * 0.81 + 0.5 * 0.729) / 3.439, abs=1e-9)

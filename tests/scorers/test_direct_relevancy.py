@@ -66,7 +66,7 @@ def test_digits_and_expected_ratings_have_different_fingerprints(direct: Any) ->
 
 
 def test_a_reasoning_judge_gets_a_longer_token_limit(direct: Any, exchange: Make) -> None:
-    """If the single token contains no text, the request is repeated with a longer limit, which later requests also use."""
+    """If the single token contains no text, this request is repeated with a longer limit, and later ones use it."""
     direct.fake.first_token = None
     direct.fake.faults.append(Fault("thinking"))
     direct.fake.replies = lambda request: "<think>It names the pier.</think> Rating: 4"
