@@ -476,7 +476,7 @@ def score_replies(fake: FakeJudge, bare: Path, exchange: Any) -> Callable[..., l
 @pytest.mark.slow
 @pytest.mark.parametrize("case", SCORERS)
 def test_no_invalid_reply_becomes_a_number(case: str, score_replies: Callable[..., list[Score]]) -> None:
-    """Invalid replies are digits in sentences, refusals with question marks, errors, web pages and other JSON objects."""
+    """Invalid replies include digits in sentences, refusals with question marks, errors, pages and other JSON objects."""
     replies = invalid_replies()
     assert len(replies) >= 300
 
@@ -722,7 +722,7 @@ GENERATED = (
 
 
 def test_generated_questions_about_contacts_hours_and_errors_are_accepted(judged: Any, exchange: Any) -> None:
-    """At most one in twenty is mistaken for small talk, because it addresses the user and shares no word with the answer."""
+    """At most one in twenty is mistaken for small talk: it addresses the user and shares no word with the answer."""
     lost = []
     for asked, answer, generated in GENERATED:
         (score,) = judged(

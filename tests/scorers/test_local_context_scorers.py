@@ -40,7 +40,7 @@ def test_means_lie_between_the_minimum_and_the_maximum(values: list[float]) -> N
 
 @given(VALUES)
 def test_the_weighted_mean_is_highest_if_the_best_chunks_come_first(values: list[float]) -> None:
-    """The mean of any order lies between those of the ascending and the descending order. The plain mean is constant."""
+    """Any order has a mean between those of the ascending and descending orders. The plain mean is always the same."""
     falling, rising = sorted(values, reverse=True), sorted(values)
 
     weighted = position_weighted_mean(values)

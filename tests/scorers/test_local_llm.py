@@ -232,7 +232,7 @@ def test_a_cancelled_start_does_not_block_the_next_one() -> None:
     async def cancel_and_ask() -> tuple[int | None, int | None]:
         judge = LocalJudge()
         hasty = asyncio.create_task(judge.ask([Message("user", "Hello")], max_tokens=1))
-        while judge.pid is None:  # noqa: ASYNC110 - a process sends no event
+        while judge.pid is None:  # noqa: ASYNC110 - a process does not send events
             await asyncio.sleep(0)
         first = judge.pid
         hasty.cancel()

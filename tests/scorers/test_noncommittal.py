@@ -65,7 +65,7 @@ def test_an_answer_that_only_repeats_the_question_is_noncommittal(exchange: Make
 
 
 def test_the_judge_is_asked_only_if_no_rule_matches(judged: Any, exchange: Make) -> None:
-    """Refusals that match a rule take no request. All scores share a fingerprint that differs from that of rules alone."""
+    """A refusal that matches a rule takes no request. All scores share a fingerprint, which differs without a judge."""
     refusal, evasion = judged.score(exchange(answer="I don't know."), exchange(answer="Ferries are interesting."))
 
     assert (refusal.value, refusal.details["decided"]) == (0.0, "rules")

@@ -154,7 +154,7 @@ def test_the_explanation_names_the_nearest_and_the_farthest_question(compared: A
     assert len(score.explanation) < 250
 
 
-def test_the_explanation_for_a_single_question_names_no_farthest_question(compared: Any) -> None:
+def test_the_explanation_for_a_single_question_omits_the_farthest_question(compared: Any) -> None:
     """The explanation only names the nearest question."""
     compared.options["generated_questions"] = 1
     compared.fake.replies = says([1])

@@ -65,8 +65,8 @@ def test_digits_in_reasoning_before_the_list_are_ignored() -> None:
     ],
 )
 def test_unusable_log_probabilities_yield_no_expected_ratings(tokens: list[Token], written: list[float]) -> None:
-    """The ratings are parsed from the text if there is no list or no log probabilities, if digits differ or are parts of
-    numbers, or if their probability is too low.
+    """The ratings are parsed from the text if the list or the log probabilities are missing, if digits differ or belong
+    to longer numbers, or if their probability is too low.
     """
     assert expected_ratings(tokens, written) is None
 

@@ -127,7 +127,7 @@ WITHOUT_REPLY: tuple[Any, ...] = (
 
 @pytest.mark.parametrize("reply", WITHOUT_REPLY, ids=json.dumps)
 def test_body_without_a_reply_is_retried(serve: Any, reply: Any) -> None:
-    """HTTP 200 with an object that is not a completion is treated like a 5xx: one retry, then the task waits."""
+    """HTTP 200 with an object other than a completion is treated like a 5xx: one retry, then the task waits."""
     broken, working = body(json.dumps(reply).encode()), body(COMPLETION)
 
     recovering = serve(lambda handler, number: (broken if number == 1 else working)(handler, number))
@@ -147,7 +147,9 @@ def test_body_without_a_reply_is_retried(serve: Any, reply: Any) -> None:
         ({"type": "error", "code": "insufficient_quota"}, UnscoredReason.JUDGE_REJECTED, 1),
     ],
 )
-def test_status_in_the_body_determines_the_reason(serve: Any, reply: Any, reason: UnscoredReason, requests: int) -> None:
+def test_status_in_the_body_determines_the_reason(
+    serve: Any, reply: Any, reason: UnscoredReason, requests: int
+) -> None:
     """Gateways put the status of the server behind them into the body."""
     server = serve(body(json.dumps(reply).encode()))
 

@@ -118,14 +118,14 @@ def test_numpy_numbers_are_valid_values(exchange: Make, score: Any, number: Any)
 
 
 def test_a_number_that_is_too_large_is_rejected(exchange: Make, score: Any) -> None:
-    """The score is failed, and no exception is raised."""
+    """The score fails, and no exception is raised."""
     (result,) = score(Own(10**400), exchange())
 
     assert result.reason is UnscoredReason.SCORER_ERROR
 
 
 def test_an_unknown_required_input_is_a_scorer_error(exchange: Make, score: Any) -> None:
-    """A typo in `requires` is not mistaken for the answer."""
+    """A typo in `requires` is reported and not treated as the answer."""
     (result,) = score(Own(0.5, {"anwser"}), exchange())
 
     assert (result.reason, result.explanation) == (UnscoredReason.SCORER_ERROR, "KeyError: 'anwser'")
