@@ -254,7 +254,7 @@ def test_a_slow_database_server_causes_no_warning(
 def test_scores_abandoned_by_a_stop_are_reported_and_computed_after_the_next_start(
     database: str, warnings: Warnings, query: Query, until: Until
 ) -> None:
-    """The judge accepts requests but never replies. One line states how many scores are missing and what happens next."""
+    """The judge accepts requests but never replies. One line reports the missing scores and what happens next."""
     with socket.create_server(("127.0.0.1", 0), backlog=100) as server, FakeJudge() as judge:
         silent = judge.settings() | {"base_url": f"http://127.0.0.1:{server.getsockname()[1]}/v1"}
         germane.start(**silent, database=database, poll_interval=0.05, scorers=("answer_relevancy",))

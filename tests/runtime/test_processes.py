@@ -229,7 +229,7 @@ if __name__ == '__main__':
 
 
 def test_killing_the_judge_process_loses_no_score(database: str, query: Query, until: Until) -> None:
-    """The judge is killed during requests. All rows are stored, no score is invented, and a new judge scores all rows."""
+    """The judge is killed during requests. All rows are stored, none gets a false score, and a new judge scores all."""
     command = [sys.executable, "-m", "germane.testing.judge", "--latency"]
     with subprocess.Popen([*command, "30"], stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout is not None

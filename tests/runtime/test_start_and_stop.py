@@ -86,7 +86,7 @@ def test_a_second_start_replaces_the_first(judge: FakeJudge, tmp_path: Path, mon
 
 
 def test_objects_from_the_first_start_are_exempt_from_garbage_collection(bare: Path) -> None:
-    """They are exempted once per process, so that a full collection in the application visits few of germane's objects."""
+    """They are exempted once per process, so a full collection in the application visits few of germane's objects."""
     program = """
 import gc, germane
 germane.start(role="capture")

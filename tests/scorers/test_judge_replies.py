@@ -476,7 +476,7 @@ def score_replies(fake: FakeJudge, bare: Path, exchange: Any) -> Callable[..., l
 @pytest.mark.slow
 @pytest.mark.parametrize("case", SCORERS)
 def test_no_invalid_reply_becomes_a_number(case: str, score_replies: Callable[..., list[Score]]) -> None:
-    """Invalid replies include digits in sentences, refusals with question marks, errors, pages and other JSON objects."""
+    """Examples are digits in sentences, refusals with question marks, errors, web pages and other JSON objects."""
     replies = invalid_replies()
     assert len(replies) >= 300
 

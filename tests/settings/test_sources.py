@@ -87,7 +87,7 @@ def test_fields_of_a_budget_can_come_from_different_sources(bare: Path, monkeypa
 
 
 def test_the_openai_client_variables_are_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variables that configure the OpenAI client also configure the judge. germane's own variables take precedence."""
+    """The OpenAI client's variables also configure the judge. germane's own variables take precedence."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1")
     monkeypatch.setenv("OPENAI_MODEL", "mistral")

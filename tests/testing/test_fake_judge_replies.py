@@ -64,7 +64,7 @@ def response_format(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_reply_function_sets_the_reply(judge: FakeJudge) -> None:
-    """A text is sent unchanged, a mapping as JSON, and a list with one text per choice. None means the default reply."""
+    """Texts are sent unchanged, mappings as JSON, and lists with one text per choice. None means the default reply."""
     scripted: dict[str, Any] = {"a": "four", "b": {"rating": 4}, "c": ["x", "y"], "d": None}
     judge.replies = lambda request: scripted[request.body["messages"][-1]["content"]]
 
