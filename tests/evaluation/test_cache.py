@@ -180,7 +180,7 @@ def test_user_defined_scorers_see_all_columns(numeric: Any) -> None:
     assert [score.value for score in germane.evaluate(rows, [Matches()]).scores] == [1.0, 0.0, 1.0]
 
 
-def test_configuration_is_part_of_the_cache_key(judge: FakeJudge) -> None:
+def test_cache_key_includes_the_configuration(judge: FakeJudge) -> None:
     """The cache key includes the scorer's fingerprint."""
     run(judge, ROWS[:1])
     run(judge, ROWS[:1], generated_questions=2)
@@ -191,7 +191,7 @@ def test_configuration_is_part_of_the_cache_key(judge: FakeJudge) -> None:
 @pytest.mark.parametrize(
     "change", [{"question": "Why?"}, {"answer": "By cash."}, {"contexts": ["one"]}, {"history": ["user: Hello"]}]
 )
-def test_all_inputs_are_part_of_the_cache_key(judge: FakeJudge, change: dict[str, Any]) -> None:
+def test_cache_key_includes_all_inputs(judge: FakeJudge, change: dict[str, Any]) -> None:
     """A row is scored again if any of its inputs changes."""
     evaluation = run(judge, [ROWS[0], ROWS[0] | change])
 

@@ -157,7 +157,7 @@ def test_rejected_key_ends_the_run(failure: ScoringError, whose: str) -> None:
 
 @pytest.mark.parametrize(("failure", "retry_timeout"), [(AWAY, 0.1), (BUSY_NOW, 0.1 / RATE_LIMIT_TIMEOUT_FACTOR)])
 def test_row_that_always_fails_does_not_block_the_run(failure: ScoringError, retry_timeout: float) -> None:
-    """Its retries end, and the other rows are scored."""
+    """The row's retries end, and the other rows are scored."""
     scorer = Scripted(always={"bad": failure})
 
     async def one_by_one() -> Score:

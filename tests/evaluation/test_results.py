@@ -283,7 +283,7 @@ def test_report_explains_missing_scores(evaluated: Evaluated) -> None:
 
 
 def test_notebooks_show_the_report(evaluated: Evaluated) -> None:
-    """In contrast, the repr is a single line."""
+    """The report is shown as Markdown, and the repr is a single line."""
     evaluation = evaluated(["0.5"] * 30)
 
     assert repr(evaluation) == "Evaluation(30 rows, scored by numeric)"
@@ -323,7 +323,7 @@ def test_html_report_escapes_texts(numeric: Any) -> None:
 
 
 def test_json_report_is_a_single_object(numeric: Any) -> None:
-    """It contains every row with all fields of its scores. NaN becomes null."""
+    """The object contains every row with all fields of its scores. NaN becomes null."""
 
     class Odd(type(numeric)):  # type: ignore[misc]  # the fixture's class
         async def score(self, exchange: Exchange) -> Score | float:

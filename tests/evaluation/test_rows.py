@@ -63,7 +63,7 @@ def test_history_can_be_objects_strings_or_json(numeric: Any, history: Any) -> N
 
 
 @pytest.mark.parametrize("talk", [TALK, json.dumps(TALK)])
-def test_last_question_of_a_conversation_is_the_question(numeric: Any, talk: Any) -> None:
+def test_last_user_message_in_a_conversation_is_the_question(numeric: Any, talk: Any) -> None:
     """Ragas stores the conversation in the question column. The earlier messages become the history."""
     exchange = read({"user_input": talk, "response": "0.5"}, numeric)
 

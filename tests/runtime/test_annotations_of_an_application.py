@@ -34,7 +34,7 @@ def ask(question: str) -> str:
 
 
 def test_stop_writes_annotations(database: str, query: Query) -> None:
-    """One is a score recorded in a handler, the other is feedback from a later request."""
+    """The annotations are a score recorded in a handler, and feedback from a later request."""
     germane.start(role="capture", database=database, redact=lambda text: text.replace("card", "****"))
     identity = ask("How do I pay?")
     germane.feedback(identity, score=0.0, comment="no card", user="ann")

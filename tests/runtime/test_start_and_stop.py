@@ -175,7 +175,7 @@ def test_lifespan_runs_germane_with_the_application(
 
 
 def test_a_running_handler_survives_stop(judge: FakeJudge, database: str, warnings: Callable[[], list[str]]) -> None:
-    """Its result is unchanged. Later calls are not captured, and no warning is logged."""
+    """The handler's result is unchanged. Later calls are not captured, and no warning is logged."""
     begun, go_on, answers = threading.Event(), threading.Event(), []
 
     @germane.observe

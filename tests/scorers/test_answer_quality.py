@@ -85,7 +85,7 @@ def test_the_type_of_mean_can_be_chosen(asked: Exchange, score: Any, aggregate: 
 
 
 def test_one_part_at_zero_makes_the_harmonic_mean_zero(asked: Exchange, score: Any) -> None:
-    """In the weighted mean, the other parts compensate for it."""
+    """In the weighted mean, the other parts compensate for a zero."""
     (result,) = score(quality(1.0, 0.0, 1.0, aggregate="harmonic"), asked)
 
     assert (result.value, result.label) == (0.0, "F")
@@ -280,7 +280,7 @@ def test_weights_are_configurable(asked: Exchange) -> None:
 
 
 def test_another_aggregate_can_determine_the_grade(asked: Exchange) -> None:
-    """With the minimum, the grade is that of the worst part, while the value remains the weighted mean."""
+    """With the minimum, the worst part determines the grade, while the value remains the weighted mean."""
     by_value, by_minimum = quality(1.0, 1.0, 0.62), quality(1.0, 1.0, 0.62, grade_from="minimum")
 
     scores = [asyncio.run(scorer.score(asked)) for scorer in (by_value, by_minimum)]

@@ -132,7 +132,7 @@ def test_all_questions_are_embedded_in_one_request(bench: Any) -> None:
 
 
 def test_the_label_can_depend_on_the_questions_alone(bench: Any) -> None:
-    """In this case, the answer is not embedded."""
+    """If the label depends on the questions, the answer is not embedded."""
     bench.options["label_from"] = "questions"
 
     (score,) = bench.score()
@@ -141,7 +141,7 @@ def test_the_label_can_depend_on_the_questions_alone(bench: Any) -> None:
     assert "answer_similarity" not in score.details
 
 
-def test_an_answer_on_the_topic_of_the_question_is_not_relevant(bench: Any, exchange: Make) -> None:
+def test_an_on_topic_answer_without_the_requested_time_is_not_relevant(bench: Any, exchange: Make) -> None:
     """The question asks for a time, but none is recognized. Label and sentence agree, whatever the cosine is."""
     asked = "When was the tower completed?"
     bench.fake.questions = lambda answer: [asked] * 3

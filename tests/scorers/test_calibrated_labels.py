@@ -204,7 +204,7 @@ def test_scores_that_are_not_cosines_are_unchanged(score: Score) -> None:
 
 
 def test_labels_other_than_bands_are_kept() -> None:
-    """For example, the label `noncommittal` is kept."""
+    """For example, `noncommittal` remains the label."""
     found = apply_calibration(replace(RAW, value=0.0, label="noncommittal"), FLOORS)
     assert (found.label, found.details["calibrated"]) == ("noncommittal", 0.0)
 

@@ -256,7 +256,7 @@ def test_parts_are_shared_with_configured_scorers(exchange: Make, fake: FakeJudg
 
 @pytest.mark.usefixtures("bare")
 def test_a_part_without_weight_is_not_created(exchange: Make, fake: FakeJudge) -> None:
-    """Such a part may need something that is not configured."""
+    """The scorer for such a part may not be configured."""
     (combined,) = wired(fake, exchange(), "combined_relevancy", weights={INTENT: 1, COVERAGE: 1})
 
     assert (list(combined.details["parts"]), len(fake.chat_requests), fake.embedding_requests) == (

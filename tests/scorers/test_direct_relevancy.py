@@ -196,7 +196,7 @@ def test_a_refusal_keeps_its_rating_and_gets_a_label(direct: Any, exchange: Make
 
 
 def test_an_answer_that_only_repeats_the_question_is_not_rated(direct: Any, exchange: Make) -> None:
-    """It scores 0 with the fingerprint of rated answers. The judge is only asked for its name and capabilities."""
+    """An echo scores 0 with the fingerprint of rated answers. The judge is only asked for its name and capabilities."""
     echo, answer = direct.score(exchange(answer=f"{ASKED} {ASKED}"), exchange())
 
     assert (echo.value, echo.label) == (0.0, "irrelevant")

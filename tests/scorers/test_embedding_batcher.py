@@ -201,7 +201,7 @@ class Gated(FakeEmbedder):
 
 
 def test_texts_collect_while_a_request_is_in_progress() -> None:
-    """They are sent together afterwards, so any number of callers takes two requests."""
+    """Waiting texts are sent together afterwards, so any number of callers takes two requests."""
     embedder = Gated()
 
     async def crowd() -> list[Vectors]:
@@ -243,7 +243,7 @@ def test_a_full_batch_does_not_wait_for_a_request_in_progress() -> None:
 
 
 def test_a_hanging_request_delays_the_others_only_for_a_limited_time() -> None:
-    """After the maximum wait, they are sent in a separate request."""
+    """After the maximum wait, the waiting texts are sent in a separate request."""
     embedder = Gated()
 
     async def crowd() -> Vectors:

@@ -224,7 +224,7 @@ def test_equivalent_json_forms_are_accepted(fake: FakeJudge, exchange: Any, repl
 
 
 def test_a_number_with_hundreds_of_digits_is_out_of_range(fake: FakeJudge, exchange: Any) -> None:
-    """This does not depend on how Python represents the number."""
+    """The number is rejected even though Python can represent it."""
     fake.replies = lambda _: {**GOOD, "rating": 10**400}
 
     assert_failed(rate(fake, exchange()), UnscoredReason.OUT_OF_RANGE)
@@ -241,7 +241,7 @@ def test_prose_around_json_is_accepted(fake: FakeJudge, exchange: Any) -> None:
 
 @pytest.mark.parametrize("reply", ["Certainly.", "The ferry leaves from pier four.", '{"verdict": 7}', "?!"])
 def test_replies_without_a_question_yield_no_score(bench: Any, reply: str) -> None:
-    """This holds for any other content, and nothing is embedded."""
+    """This holds for all other content, and nothing is embedded."""
     bench.fake.replies = lambda _: reply
 
     (score,) = bench.score()

@@ -68,7 +68,7 @@ def test_a_relevant_answer_can_be_unfaithful(exchange: Make, judged: Any) -> Non
 
 @pytest.mark.parametrize("total", [1, 2, 7, 20])
 def test_the_value_is_exact_for_any_number_of_claims(exchange: Make, judged: Any, total: int) -> None:
-    """The value is the number of supported claims divided by that of all claims, from one request."""
+    """The value is the number of supported claims divided by the number of all claims, from one request."""
     answer = " ".join(f"Fact number {place} holds." for place in range(total))
     for supported in {0, 1, total // 2, total}:
         reply = verdicts(*[("four papers", "SUPPORTED")] * supported, *[FALSE] * (total - supported))

@@ -237,7 +237,7 @@ def test_any_callable_can_be_a_scorer(exchange: Make, score: Any, custom: Any, f
 
 
 def test_the_fingerprint_covers_the_declaration() -> None:
-    """It covers name, version, qualified name, range and inputs. Update this test if one changes on purpose."""
+    """It covers name, version, qualified name, range and inputs. Update it if one changes on purpose."""
 
     def made(**options: Any) -> str:
         return FunctionScorer(build_declaration(as_coroutine, **{"name": "own"} | options)).fingerprint

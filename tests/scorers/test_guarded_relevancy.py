@@ -81,7 +81,7 @@ def test_the_judge_request_is_identical_to_that_of_direct_relevancy(guarded: Any
 
 
 def test_a_refusal_keeps_its_value_and_gets_a_label(guarded: Any, exchange: Make) -> None:
-    """This is the same as in direct relevancy."""
+    """Refusals are treated in the same way as in direct relevancy."""
     guarded.fake.vectors["I don't know."] = [0.8, 0.6]
 
     (score,) = guarded.score(exchange(answer="I don't know."))

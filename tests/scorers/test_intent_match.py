@@ -135,7 +135,7 @@ def test_contexts_are_not_reported_as_truncated(exchange: Make, match: Any) -> N
 
 
 def test_copies_of_the_question_can_be_kept(exchange: Make, match: Any, fake: FakeJudge) -> None:
-    """By default, the judge does not see them."""
+    """By default, the judge does not see the copies."""
     for options in ({}, {"remove_question_echo": False}):
         match(exchange(AKS, f"{AKS} Buy shoes."), {"intent": INTENT, "rating": 1}, **options)
 
@@ -143,7 +143,7 @@ def test_copies_of_the_question_can_be_kept(exchange: Make, match: Any, fake: Fa
 
 
 def test_the_judges_summary_of_the_answer_is_optional(exchange: Make, match: Any) -> None:
-    """It helps the judge to rate and explains the rating, but the value does not depend on it."""
+    """The summary helps the judge to rate and explains the rating, but does not affect the value."""
     score = match(exchange(), {"intent": INTENT, "given": "Fewer servers.", "rating": 3})
 
     assert score.details["given"] == "Fewer servers."
@@ -168,5 +168,5 @@ def test_non_latin_scripts_reach_the_judge_unchanged(exchange: Make, match: Any,
 
 
 def test_the_fingerprint_does_not_change_by_accident(exchange: Make, match: Any) -> None:
-    """It covers prompt, schema, limits, version and judge. Update this test if one of them changes on purpose."""
+    """The fingerprint covers prompt, schema, limits, version and judge. Update it if one of them changes on purpose."""
     assert match(exchange(), {"intent": INTENT, "rating": 3}).fingerprint == "f7dd245874ad"

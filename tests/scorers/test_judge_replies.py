@@ -185,7 +185,7 @@ SMALL_TALK = (
     "איך אני יכול לעזור לך?",
     "คุณต้องการความช่วยเหลืออะไรอีกไหม?",
 )
-"""Small talk of assistants, in phrases that no list contains. None of it mentions a ferry."""
+"""Small talk by assistants, in phrases that no list contains. No phrase mentions a ferry."""
 PROSE = (
     "Rate limited: try again in {digit} seconds.",
     "The answer misses {digit} aspects entirely.",

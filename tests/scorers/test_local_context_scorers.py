@@ -40,7 +40,7 @@ def test_means_lie_between_the_minimum_and_the_maximum(values: list[float]) -> N
 
 @given(VALUES)
 def test_the_weighted_mean_is_highest_if_the_best_chunks_come_first(values: list[float]) -> None:
-    """Any order has a mean between those of the ascending and descending orders. The plain mean is always the same."""
+    """The mean is lowest in ascending order and highest in descending order. The plain mean is always the same."""
     falling, rising = sorted(values, reverse=True), sorted(values)
 
     weighted = position_weighted_mean(values)
@@ -194,7 +194,7 @@ def test_fingerprints_of_local_scorers_do_not_change_by_accident() -> None:
     )
 
 
-def test_decay_of_the_weights_is_an_option(
+def test_weight_decay_is_configurable(
     score: Callable[..., list[Score]], exchange: Callable[..., Exchange]
 ) -> None:
     """With a decay of 0.5, the second context has half the weight of the first. The fingerprint records the decay."""

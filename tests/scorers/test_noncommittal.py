@@ -56,7 +56,7 @@ def test_rules_need_neither_question_nor_judge(exchange: Make, score: Any) -> No
 
 
 def test_an_answer_that_only_repeats_the_question_is_noncommittal(exchange: Make, score: Any) -> None:
-    """This does not apply if copies of the question are kept."""
+    """The answer counts as committal if copies of the question are kept."""
     echo = exchange(question="The ferry leaves from pier four", answer="The ferry leaves from pier four.")
     (removed,), (kept,) = score(Noncommittal(), echo), score(Noncommittal(remove_question_echo=False), echo)
 
@@ -78,7 +78,7 @@ def test_the_judge_is_asked_only_if_no_rule_matches(judged: Any, exchange: Make)
     ("verdict", "value"), [("committal", 1.0), ("Noncommittal", 0.0), ("NONCOMMITTAL.", 0.0), (" committal ", 1.0)]
 )
 def test_a_verdict_must_match_a_whole_word(judged: Any, verdict: str, value: float) -> None:
-    """The wording of one verdict contains that of the other."""
+    """The verdict `noncommittal` contains the word `committal`."""
     judged.fake.replies = lambda request: {"verdict": verdict}
 
     (score,) = judged.score()

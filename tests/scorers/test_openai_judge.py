@@ -546,7 +546,7 @@ def test_an_invalid_base64_vector_is_rejected(broken: str) -> None:
 
 @given(st.lists(st.floats(-10, 10).filter(lambda number: number == 0 or abs(number) > 1e-6), min_size=8, max_size=500))
 def test_vectors_of_64_bit_floats_are_rejected(numbers: list[float]) -> None:
-    """They would be read as vectors of twice the dimension, with random numbers in every second position."""
+    """Otherwise, they would be read as vectors of twice the dimension, with every second number random."""
     numbers = [number / 3 for number in numbers]  # uses all bits of the numbers
     assume(sum(number != 0 for number in numbers) >= 8)
     encoded = base64.b64encode(np.array(numbers, "<f8").tobytes()).decode()

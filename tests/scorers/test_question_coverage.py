@@ -165,7 +165,7 @@ def test_an_echo_of_the_question_scores_zero_without_a_request(exchange: Make, c
 
 
 def test_copies_of_the_question_can_be_kept(exchange: Make, cover: Any, fake: FakeJudge) -> None:
-    """By default, the judge does not see them. The option changes the fingerprint."""
+    """By default, the judge does not see the copies. The option changes the fingerprint."""
     echoed = exchange(FRANCE, f"{FRANCE} I like cheese.")
     without = cover(echoed, verdicts(("A?", "no")))
     with_copies = cover(echoed, verdicts(("A?", "no")), remove_question_echo=False)
@@ -223,5 +223,5 @@ def test_contexts_are_not_reported_as_truncated(exchange: Make, cover: Any) -> N
 
 
 def test_the_fingerprint_does_not_change_by_accident(exchange: Make, cover: Any) -> None:
-    """It covers prompt, schema, limits, version and judge. Update this test if one of them changes on purpose."""
+    """The fingerprint covers prompt, schema, limits, version and judge. Update it if one of them changes on purpose."""
     assert cover(exchange(), verdicts(("A?", "yes"))).fingerprint == "7153a8c87870"

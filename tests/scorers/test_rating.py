@@ -33,7 +33,7 @@ def test_tokens_that_differ_in_whitespace_count_as_one_digit() -> None:
 
 
 def test_digits_with_too_little_probability_yield_no_rating() -> None:
-    """With a probability of at most one half, the judge was about to generate something else."""
+    """If their total probability is at most one half, the judge was about to generate something else."""
     with pytest.raises(
         ScoringError, match=r"digits have a total probability of 0\.49; the most likely token is 'I'"
     ) as caught:

@@ -251,5 +251,5 @@ def test_only_temporary_failures_can_be_retried(
 
 
 def test_a_score_with_a_value_is_not_retried() -> None:
-    """Such a score has succeeded."""
+    """A score with a value has succeeded."""
     assert not is_retryable(own_score(0.5))

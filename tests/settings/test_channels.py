@@ -89,7 +89,7 @@ def test_a_channel_needs_a_type() -> None:
     assert types in refusal(oncall={"type": "mattermost", "url": "env:X"})
 
 
-def test_an_unknown_field_of_a_channel_gets_a_suggestion() -> None:
+def test_an_unknown_channel_field_gets_a_suggestion() -> None:
     """The suggestion is a field of the channel's type."""
     assert refusal(oncall={"type": "webhook", "url": "env:X", "secrt": "env:Y"}) == (
         "unknown setting 'channels.oncall.secrt'; did you mean 'secret'? Correct or remove it"

@@ -154,7 +154,7 @@ def test_an_unknown_variable_gets_a_suggestion(monkeypatch: pytest.MonkeyPatch, 
     assert message in error_for()
 
 
-def test_an_unknown_field_of_a_rule_gets_a_suggestion() -> None:
+def test_an_unknown_rule_field_gets_a_suggestion() -> None:
     """The suggestion is a field of the rule's type."""
     assert "'rules.0.treshold'; did you mean 'threshold'?" in error_for(rules=[{"treshold": 0.7}])
 

@@ -69,7 +69,7 @@ def test_variables_can_contain_lists_and_json(monkeypatch: pytest.MonkeyPatch) -
     assert settings.local_judge_path == Path("/models/small.gguf")
 
 
-def test_fields_of_a_budget_can_come_from_different_sources(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_budget_fields_can_come_from_different_sources(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fields from files and variables are merged, and the variable takes precedence."""
     (bare / "germane.toml").write_text("[budget]\nrequests_per_day = 100\nusd_per_day = 1.5\n")
     assert load_settings().budget == Budget(requests_per_day=100, usd_per_day=1.5)
@@ -214,10 +214,10 @@ PROGRAMS = [
         (None, "shop-directory"),
     ],
 )
-def test_every_program_of_an_application_has_the_same_service_name(
+def test_all_programs_in_an_application_have_the_same_service_name(
     bare: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], project: str | None, expected: str
 ) -> None:
-    """The name is that of the project, not of the server, task queue or script that runs it."""
+    """The service is named after the project, not after the server, task queue or script that runs it."""
     (bare / "shop-directory").mkdir()
     monkeypatch.chdir(bare / "shop-directory")
     monkeypatch.setattr(sys, "argv", arguments)

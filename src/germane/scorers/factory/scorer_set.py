@@ -207,7 +207,7 @@ def builtin_base(scorer: type) -> type | None:
 
 
 def _builtin_name(scorer: type) -> str:
-    """Return the name of a built-in scorer's class, which is that of its module; empty for other classes."""
+    """Return the scorer name of a built-in scorer's class, which is its module's name; empty for other classes."""
     package, _, name = scorer.__module__.rpartition(".")
     return name if package == "germane.scorers.metrics" else ""
 
