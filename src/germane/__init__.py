@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-if sys.version_info < (3, 11):  # noqa: UP036 - a source tree or a copied package has no installer that checks this
+if sys.version_info < (3, 11):  # noqa: UP036 - no installer checks the version of a source tree or a copied package
     raise ImportError(
-        f"germane needs Python 3.11 or newer, and this is Python {sys.version_info[0]}.{sys.version_info[1]} "
+        f"germane needs Python 3.11 or newer, but this is Python {sys.version_info[0]}.{sys.version_info[1]} "
         f"({sys.executable})"
     )
 

@@ -4,7 +4,7 @@ Rows are arrays of equal length: ``labels`` (higher is better), ``scores`` (NaN 
 that are ranked against each other) and ``units`` (independent samples, such as questions or conversations).
 
     pairwise_accuracy(labels, scores, groups)            share of pairs within a group that the scores order correctly
-    auc(labels, scores, high=0.75, low=0.25)             the same for all pairs of a good row and a bad row
+    auc(labels, scores, high=0.75, low=0.25)             the same share, for all pairs of a good and a bad row
     spearman(labels, scores)                             rank correlation
     mean(scores)                                         mean of the available scores; a rate if all are 0 or 1
     bootstrap_interval(statistic, units, labels=..., scores=...)   a statistic with its 95 % interval

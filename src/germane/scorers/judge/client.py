@@ -232,7 +232,8 @@ async def post_json(
 ) -> Any:
     """Send a POST request, and return the parsed JSON of the reply, with JSON objects as namespaces.
 
-    The client retries connection errors and HTTP errors. Replies that do not come from a model are retried as often.
+    The client retries connection errors and HTTP errors. Replies that do not come from a model are retried
+    the same number of times.
 
     Raises:
         NoModelReply: the reply is not a JSON object with choices or vectors, or contains an error.

@@ -53,7 +53,7 @@ class EmbeddingBatcher:
     """An embedder that combines concurrent calls into fewer requests, and sends identical texts once.
 
     If no request is in flight, it gathers calls for a few milliseconds. If one is in flight, it gathers calls until
-    that request returns. If there are only a few callers then, it waits for up to twice the request's duration.
+    that request returns. If only a few callers are waiting by then, it waits for up to twice the request's duration.
 
     It can be used from one event loop at a time. A caller's invalid texts do not affect other callers: if a batch is
     rejected, each caller's texts are sent separately.
@@ -299,7 +299,7 @@ def decode_vector(vector: Any) -> Any:
         numbers = np.frombuffer(base64.b64decode(vector, validate=True), dtype="<f4")
     except (TypeError, ValueError):
         raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's reply contains an invalid vector") from None
-    # The lower halves of 64-bit floats are random bits, which are extremely small or large as 32-bit floats.
+    # The lower halves of 64-bit floats are random bits. Read as 32-bit floats, some are extremely small or large.
     with np.errstate(invalid="ignore"):
         magnitudes = np.abs(numbers)
         smallest = magnitudes.min(initial=np.inf, where=magnitudes > 0)

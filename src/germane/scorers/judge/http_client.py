@@ -112,7 +112,7 @@ def _invalid_proxy(name: str) -> ScoringError:
 
 
 def parse_retry_after(headers: Any) -> float | None:
-    """Return the delay that a server requested, in seconds and at most one day; None if it did not request any."""
+    """Return the delay that a server requested, in seconds and at most one day; None if it did not request one."""
     # Use the client's order of precedence: it would sleep for the first value that it finds.
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(KeyError, ValueError):

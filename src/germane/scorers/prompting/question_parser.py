@@ -42,7 +42,7 @@ _ASKING = re.compile(
 )
 """The beginning of a question without a question mark. "could not write a question" does not match."""
 _JAPANESE_ENDS = ("\u304b\u3002", "\u304f\u3060\u3055\u3044\u3002", "\u4e0b\u3055\u3044\u3002")
-"""The interrogative particle, and "please (tell me)", before a full stop."""
+"""The Japanese question particle and "please (tell me)", each followed by a full stop."""
 _STATEMENT_ENDS = (".", "!", "\u3002", "\uff01")
 
 
