@@ -174,7 +174,7 @@ def test_row_that_always_fails_does_not_block_the_run(failure: ScoringError, ret
     assert (score.reason, score.explanation) == (failure.reason, str(failure))
 
 
-def test_retry_timeout_of_zero_retries_nothing() -> None:
+def test_retry_timeout_of_zero_disables_retries() -> None:
     """A few failures do not end the run."""
     scorer = Scripted(AWAY, AWAY)
     scores = ask(scorer, "a", "b", "c", retry_timeout=0)

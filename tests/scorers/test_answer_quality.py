@@ -76,7 +76,9 @@ def test_the_value_is_the_weighted_mean(asked: Exchange, score: Any) -> None:
     ("aggregate", "value", "label"),
     [("weighted", 0.71, "C"), ("harmonic", 3 / (1 / 0.8 + 1 / 0.5 + 1 / 0.9), "D"), ("minimum", 0.5, "F")],
 )
-def test_the_type_of_mean_can_be_chosen(asked: Exchange, score: Any, aggregate: Any, value: float, label: str) -> None:
+def test_the_type_of_mean_is_configurable(
+    asked: Exchange, score: Any, aggregate: Any, value: float, label: str
+) -> None:
     """The value and the letter grade are based on the chosen mean."""
     (result,) = score(quality(0.8, 0.5, 0.9, aggregate=aggregate), asked)
 
@@ -146,7 +148,7 @@ def test_a_missing_part_can_be_configured_to_fail_the_score(asked: Exchange, sco
     assert "no value for faithfulness: prose" in result.explanation
 
 
-def test_a_temporary_failure_of_a_part_postpones_the_score(asked: Exchange, score: Any) -> None:
+def test_a_temporary_part_failure_postpones_the_score(asked: Exchange, score: Any) -> None:
     """The score is retried after the delay that the part requested."""
     busy = ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "slow down", retry_after=7.0)
 

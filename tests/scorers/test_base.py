@@ -25,7 +25,7 @@ def test_fingerprints_are_stable() -> None:
     assert len(made) == 12
 
 
-def test_order_of_parameters_does_not_matter() -> None:
+def test_parameter_order_does_not_change_the_fingerprint() -> None:
     """Only the names and values of parameters matter."""
     one, other = {"a": 1, "b": 2}, {"b": 2, "a": 1}
 

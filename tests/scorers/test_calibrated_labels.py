@@ -90,7 +90,7 @@ def test_score_from_an_uncalibrated_embedder_is_labeled_uncalibrated() -> None:
     assert found.explanation == "No label, because the embedder is not calibrated; run germane calibrate --save."
 
 
-def test_embedded_embedder_is_calibrated_by_default() -> None:
+def test_local_embedder_is_calibrated_by_default() -> None:
     """A measured calibration takes precedence over the shipped one."""
     score = replace(RAW, value=0.7, embedder="local:all-MiniLM-L6-v2-int8")
     own = calibration("local:all-MiniLM-L6-v2-int8", topic_floor=0.9)
@@ -156,7 +156,7 @@ def test_a_rating_needs_no_calibration() -> None:
     assert apply_calibration(score, {}).label == "mostly_relevant"
 
 
-def test_an_echo_of_the_question_is_irrelevant_without_a_calibration() -> None:
+def test_a_question_echo_is_irrelevant_without_a_calibration() -> None:
     """An answer that only repeats the question is irrelevant with any embedder."""
     echo = replace(RAW, value=0.0, embedder="large", explanation="The answer only repeats the question.")
 
@@ -180,7 +180,7 @@ def test_score_below_the_floor_is_irrelevant() -> None:
 
 
 @given(st.floats(-1, 0.99), st.floats(-1, 1))
-def test_label_is_the_band_of_the_value_in_details(floor: float, value: float) -> None:
+def test_label_is_the_band_of_the_calibrated_value(floor: float, value: float) -> None:
     """This holds for any floors and values, and calibration preserves the order of values."""
     floors = {(HALF.embedder, NAME): calibration(floor=floor, topic_floor=max(floor, 0.5))}
     found = apply_calibration(replace(RAW, value=value), floors)

@@ -127,7 +127,7 @@ def test_there_is_no_value_if_every_part_is_missing(exchange: Make, score: Any) 
 
 
 @pytest.mark.parametrize("missing", ["renormalize", "fail"])
-def test_a_temporary_failure_of_a_part_postpones_the_score(exchange: Make, score: Any, missing: Any) -> None:
+def test_a_temporary_part_failure_postpones_the_score(exchange: Make, score: Any, missing: Any) -> None:
     """A temporary failure never produces a value. The delay that the server requested is passed on."""
     results = {
         COVERAGE: failed(UnscoredReason.JUDGE_RATE_LIMITED, retry_after=7.0),

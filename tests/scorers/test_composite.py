@@ -86,7 +86,7 @@ def test_all_parts_missing_is_an_error() -> None:
         part(None, reason=UnscoredReason.EMBEDDER_ERROR, details={"retry_after": 7.0}),
     ],
 )
-def test_retryable_failure_of_a_part_postpones_the_score(awaited: ScorePart) -> None:
+def test_retryable_part_failure_postpones_the_score(awaited: ScorePart) -> None:
     """Examples are an unreachable server and a rejected key."""
     with pytest.raises(ScoringError) as caught:
         raise_if_incomplete([part(0.5), part(None), awaited])

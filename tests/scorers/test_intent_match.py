@@ -119,7 +119,7 @@ def test_an_unreachable_judge_yields_no_value(exchange: Make, match: Any, fake: 
     assert (score.value, score.reason) == (None, UnscoredReason.JUDGE_UNREACHABLE)
 
 
-def test_an_echo_of_the_question_serves_no_intent(exchange: Make, match: Any, fake: FakeJudge) -> None:
+def test_a_question_echo_does_not_fulfill_the_intent(exchange: Make, match: Any, fake: FakeJudge) -> None:
     """The echo is not sent to the judge for a rating."""
     score = match(exchange(AKS, AKS), {"intent": INTENT, "rating": 5})
 

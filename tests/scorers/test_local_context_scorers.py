@@ -194,9 +194,7 @@ def test_fingerprints_of_local_scorers_do_not_change_by_accident() -> None:
     )
 
 
-def test_weight_decay_is_configurable(
-    score: Callable[..., list[Score]], exchange: Callable[..., Exchange]
-) -> None:
+def test_weight_decay_is_configurable(score: Callable[..., list[Score]], exchange: Callable[..., Exchange]) -> None:
     """With a decay of 0.5, the second context has half the weight of the first. The fingerprint records the decay."""
     embedder = FakeEmbedder({"q": (1.0, 0.0), "near": (0.8, 0.6), "far": (0.6, 0.8)})
     usual, steep = ContextSimilarity(embedder), ContextSimilarity(embedder, decay=0.5)

@@ -110,7 +110,7 @@ def test_each_failure_has_its_own_reason(fake: FakeJudge, fault: Fault, reason: 
     assert len(fake.chat_requests) == requests
 
 
-def test_text_may_arrive_in_parts() -> None:
+def test_reply_text_may_arrive_in_parts() -> None:
     """Some servers send a list. Only its parts with the type `text` belong to the reply."""
     parts = [SimpleNamespace(type="thinking", text="2"), *(SimpleNamespace(type="text", text=text) for text in "4.")]
 

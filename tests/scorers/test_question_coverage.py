@@ -153,7 +153,7 @@ def test_a_repeated_sub_question_counts_once(exchange: Make, cover: Any) -> None
     assert (score.details["covered"], score.details["total"], score.value) == (1, 2, 0.5)
 
 
-def test_an_echo_of_the_question_scores_zero_without_a_request(exchange: Make, cover: Any, fake: FakeJudge) -> None:
+def test_a_question_echo_scores_zero_without_a_request(exchange: Make, cover: Any, fake: FakeJudge) -> None:
     """The score has the same fingerprint as the judge's other scores."""
     echo = cover(exchange(FRANCE, f"{FRANCE} {FRANCE}"), verdicts(("A?", "yes")))
     asked = len([request for request in fake.chat_requests if "sub_questions" in request.text])

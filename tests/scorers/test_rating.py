@@ -130,7 +130,7 @@ def test_rating_with_unknown_fields_is_rejected(members: dict[str, object]) -> N
         ('{"rating": 50}', UnscoredReason.OUT_OF_RANGE),
     ],
 )
-def test_an_unparsable_rating_has_a_reason(text: str, reason: UnscoredReason) -> None:
+def test_an_unparsable_rating_yields_a_reason(text: str, reason: UnscoredReason) -> None:
     """An unparsable rating never results in a value."""
     with pytest.raises(UnreadableReply) as caught:
         parse_rating(text)

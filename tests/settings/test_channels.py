@@ -33,7 +33,7 @@ def test_a_user_without_a_password_is_rejected(half: dict[str, str]) -> None:
         assert "user and password belong together" in refusal(away={**channel, **half})
 
 
-def test_a_secret_is_read_at_each_use(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_is_read_on_each_use(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rotated key takes effect without a restart."""
     (bare / "key").write_text("first\n")
     monkeypatch.setenv("KEY", "second")

@@ -63,7 +63,7 @@ def response_format(schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
 
 
-def test_reply_function_sets_the_reply(judge: FakeJudge) -> None:
+def test_replies_can_come_from_a_function(judge: FakeJudge) -> None:
     """Texts are sent unchanged, mappings as JSON, and lists with one text per choice. None means the default reply."""
     scripted: dict[str, Any] = {"a": "four", "b": {"rating": 4}, "c": ["x", "y"], "d": None}
     judge.replies = lambda request: scripted[request.body["messages"][-1]["content"]]
@@ -129,7 +129,7 @@ def test_question_schema_gets_generated_questions(judge: FakeJudge) -> None:
     assert json.loads(many) == {"questions": [{"question": "Is it blue?"}]}
 
 
-def test_request_has_the_delimited_sections() -> None:
+def test_request_exposes_the_delimited_sections() -> None:
     """The answer section comes first. Messages without sections are ignored."""
     turns = ["<question-1f>\nWhy?\n</question-1f>\n<answer-1f>\nSo.\n</answer-1f>\nRate.", "Again."]
     request = JudgeRequest(
@@ -191,7 +191,7 @@ def test_server_can_ignore_or_reject_log_probabilities() -> None:
         ("malformed", '{"question": {"a": [1, '),
     ],
 )
-def test_fault_corrupts_the_json_of_a_reply(judge: FakeJudge, kind: Any, content: str) -> None:
+def test_fault_corrupts_the_reply_json(judge: FakeJudge, kind: Any, content: str) -> None:
     """The fault also applies to scripted replies."""
     judge.replies = [{"rating": 4, "shares": [0.5, 1], "why": "so"}]
     judge.faults.append(Fault(kind))

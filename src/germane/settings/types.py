@@ -220,7 +220,7 @@ PublicURLs = Annotated[Names, AfterValidator(_validate_public_urls)]
 AllowedHosts = Annotated[Names, AfterValidator(_validate_hosts)]
 Statuses = Annotated[tuple[Status, ...], NoDecode, BeforeValidator(_split_list)]
 SecretReference = Annotated[str, AfterValidator(_validate_reference)]
-"""``env:NAME`` or ``file:/path``; :func:`resolve_secret` reads it at each use."""
+"""``env:NAME`` or ``file:/path``; :func:`resolve_secret` reads it on each use."""
 Dimension = Annotated[
     str,
     _full_match(
