@@ -130,7 +130,7 @@ def test_verdicts_are_accepted_in_several_forms(exchange: Make, cover: Any, fake
     ],
 )
 def test_two_unparsable_replies_yield_no_value(exchange: Make, cover: Any, fake: FakeJudge, reply: Any) -> None:
-    """The verdicts are missing, partial or contradictory, or there are no or too many sub-questions."""
+    """The verdicts are missing, partial or contradictory, or there are too many sub-questions or none."""
     score = cover(exchange(), reply)
 
     assert (score.value, score.reason) == (None, UnscoredReason.UNPARSABLE)

@@ -295,7 +295,7 @@ class ExchangeFilter(BaseModel):
     attributes: dict[str, str] = Field(default_factory=dict)
     """Attribute value patterns, by attribute name. All must match."""
     predicate: FunctionName | None = None
-    """A function of yours, such as `myapp.sampling:is_odd`, that takes an exchange and returns whether it matches."""
+    """A function, such as `myapp.sampling:is_odd`, that takes an exchange and returns whether it matches."""
 
     _no_condition_error: ClassVar[str] = "must set at least one condition, such as routes"
 

@@ -180,7 +180,7 @@ def is_reason(text: str, *shown: str) -> bool:
     )
 
 
-@lru_cache(maxsize=32)  # a reply and its only line are the same text
+@lru_cache(maxsize=32)  # called for a reply and for its only line, which is the same text
 def find_reply_problem(reply: str, answer: str = "", question: str = "") -> ReplyProblem | None:
     """Return the problem with a judge's text, such as a refusal; None if no rule matches.
 
