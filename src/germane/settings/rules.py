@@ -79,8 +79,8 @@ class Drop(Rule):
     """Whether germane accepts a lasting improvement as the new baseline automatically. By default, it only proposes it.
     """
     attributes: dict[str, str] = Field(default_factory=dict)
-    """Attribute value patterns, by attribute name. Only answers that match all patterns count. Matching answers
-    have their own baseline, which germane starts to learn with the first of them."""
+    """Attribute value patterns, by attribute name. Only answers that match all patterns count. They have their own
+    baseline, and learning starts with the first of them."""
 
 
 class WindowRule(Rule):
