@@ -293,7 +293,7 @@ def ask_at_once(server: ModelServer, count: int, concurrency: int) -> list[Any]:
 
 @pytest.mark.slow
 def test_waiting_for_a_slot_does_not_count_towards_the_timeout(fake: FakeJudge, server: ModelServer) -> None:
-    """Ten requests of one second, two at a time, with a timeout of four seconds."""
+    """Ten requests of one second each are sent two at a time, with a timeout of four seconds."""
     fake.latency = 1.0
 
     replies = ask_at_once(dataclasses.replace(server, timeout=4.0), 10, concurrency=2)

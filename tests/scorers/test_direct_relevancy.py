@@ -56,7 +56,7 @@ def test_without_log_probabilities_the_generated_digit_is_used(direct: Any, exch
 
 
 def test_digits_and_expected_ratings_have_different_fingerprints(direct: Any) -> None:
-    """Their values are not comparable."""
+    """Digits and expected ratings are not comparable."""
     (expected,) = direct.score()
     direct.fake.first_token = None
     direct.fake.replies = lambda request: "5"
@@ -207,7 +207,7 @@ def test_an_answer_that_only_repeats_the_question_is_not_rated(direct: Any, exch
 
 
 def test_the_judge_sees_earlier_messages(direct: Any, exchange: Make) -> None:
-    """ "And the return?" makes no sense without them."""
+    """ "And the return?" makes no sense without the earlier messages."""
     asked = dataclasses.replace(exchange("And the return?"), history=(Message("user", "When does the ferry leave?"),))
 
     direct.score(asked, exchange())

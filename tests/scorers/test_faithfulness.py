@@ -259,7 +259,7 @@ def test_claims_and_texts_are_limited_and_the_details_record_it(exchange: Make, 
 
 
 def test_a_huge_sentence_is_truncated_and_the_details_record_it(exchange: Make, judged: Any, fake: FakeJudge) -> None:
-    """The judge sees its beginning."""
+    """The judge sees the beginning of the sentence."""
     (score,) = judged(NAME, [verdicts(TRUE)], exchange(EINSTEIN, "word " * 2_000, PAPERS))
 
     assert score.details["cut"] == {"claim 0": {"shown": 1_000, "of": 9_999}}

@@ -151,7 +151,7 @@ def test_the_judges_summary_of_the_answer_is_optional(exchange: Make, match: Any
 
 
 def test_a_long_intent_is_shortened(exchange: Make, match: Any) -> None:
-    """Long intents do not make the details large."""
+    """The details contain only the beginning of the intent."""
     score = match(exchange(), {"intent": "x" * 5_000, "rating": 3})
 
     assert len(score.details["intent"]) == 300

@@ -189,7 +189,7 @@ def test_texts_stay_between_delimiters_that_they_cannot_close(exchange: Make, co
 
 
 def test_the_judge_sees_earlier_messages(exchange: Make, cover: Any, fake: FakeJudge) -> None:
-    """ "And its capital?" makes no sense without them."""
+    """ "And its capital?" makes no sense without the earlier messages."""
     later = replace(exchange("And its capital?", "Paris."), history=(Message("user", "Where is France?"),))
     cover(later, verdicts(("A?", "yes")))
     cover(exchange(), verdicts(("A?", "yes")))
