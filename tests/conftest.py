@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, settings
 from germane.storage import TrackingStore
 from germane.storage.db.tables import metadata
 
-# The time that an example takes depends on the load of the machine, not on germane. Each run repeats the same examples;
-# to look for new ones: make test ARGS=--hypothesis-profile=explore
+# The time that an example takes depends on the load of the machine, not on germane. Each run repeats the same examples.
+# To look for new ones: make test ARGS=--hypothesis-profile=explore
 for profile, is_repeated in (("explore", False), ("repeat", True)):
     settings.register_profile(
         profile,
@@ -61,7 +61,7 @@ class PostgreSQL:
         return f"postgresql://postgres@/{database}?host={directory or self.directory}"
 
     def create(self) -> str:
-        """Create an empty database, which exists as long as the server, and return its name."""
+        """Create an empty database that exists as long as the server, and return its name."""
         name = f"germane_{uuid4().hex}"
         self.execute(f"CREATE DATABASE {name}")
         return name

@@ -25,7 +25,7 @@ def test_exchange_ids_are_distinct_and_sort_by_time() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_forked_child_creates_different_ids_from_its_parent() -> None:
+def test_forked_child_and_parent_create_different_ids() -> None:
     """A child process does not use random digits that its parent buffered before the fork."""
     new_exchange_id()
     reading, writing = os.pipe()
@@ -60,13 +60,13 @@ def test_sampling_keys_are_uniform() -> None:
     assert 850 < sum(key <= 0.1 for key in keys) < 1150
 
 
-def test_sampling_key_of_a_trace_never_changes() -> None:
+def test_sampling_key_for_a_trace_never_changes() -> None:
     """Every version computes the same key, because processes of two versions may share one database."""
     assert sampling_key_for("a" * 32) == 0.5886324739114288
 
 
 def test_exchange_can_be_created_from_texts_alone() -> None:
-    """A caller of a scorer needs no ids and no times: they are filled in, and ids differ."""
+    """Callers of a scorer do not need to pass ids or times. They are filled in, and each id is different."""
     first, second = (
         Exchange.from_texts("Why?", "Because.", ["It is so."], [Message("user", "Hello.")]) for _ in range(2)
     )

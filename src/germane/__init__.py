@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-if sys.version_info < (3, 11):  # noqa: UP036 - a source tree or a copied package has no installer that checks this
+if sys.version_info < (3, 11):  # noqa: UP036 - no installer checks the version of a source tree or a copied package
     raise ImportError(
-        f"germane needs Python 3.11 or newer, and this is Python {sys.version_info[0]}.{sys.version_info[1]} "
+        f"germane needs Python 3.11 or newer, but this is Python {sys.version_info[0]}.{sys.version_info[1]} "
         f"({sys.executable})"
     )
 
@@ -122,12 +122,12 @@ def _stop_at_exit() -> None:
 
 
 def _register_exit_callback() -> None:
-    """Stop at exit, after the exit callbacks that are registered from now on, which may call handlers."""
+    """Stop germane at exit, after all exit callbacks that are registered later, because those may call handlers."""
     import atexit
     import weakref
 
-    # Registers the exit callback of weakref now, so that it runs after germane's: it fails if a thread adds a finalizer
-    # meanwhile, as the writer's may.
+    # Register weakref's exit callback now, so that it runs after germane's. It fails if a thread, such as the writer's,
+    # adds a finalizer while it runs.
     weakref.finalize(_stop_at_exit, int).detach()
     atexit.register(_stop_at_exit)
 

@@ -4,7 +4,7 @@ Rows are arrays of equal length: ``labels`` (higher is better), ``scores`` (NaN 
 that are ranked against each other) and ``units`` (independent samples, such as questions or conversations).
 
     pairwise_accuracy(labels, scores, groups)            share of pairs within a group that the scores order correctly
-    auc(labels, scores, high=0.75, low=0.25)             the same for all pairs of a good row and a bad row
+    auc(labels, scores, high=0.75, low=0.25)             the same share, for all pairs of a good and a bad row
     spearman(labels, scores)                             rank correlation
     mean(scores)                                         mean of the available scores; a rate if all are 0 or 1
     bootstrap_interval(statistic, units, labels=..., scores=...)   a statistic with its 95 % interval
@@ -102,7 +102,7 @@ def _wins(labels: Floats, scores: Floats, absent: float | None) -> tuple[Floats,
     for level in np.unique(labels):
         better, worse = labels == level, scores[labels < level]
         mine, known = scores[better], np.sort(worse[~np.isnan(worse)])
-        above = (np.searchsorted(known, mine, "left") + np.searchsorted(known, mine, "right")) / 2  # ties count half
+        above = (np.searchsorted(known, mine, "left") + np.searchsorted(known, mine, "right")) / 2  # ties count as half
         scored = ~np.isnan(mine)
         won[better], pairs[better] = above * scored, len(known) * scored
         if absent is not None:
@@ -148,7 +148,7 @@ def auc(
 ) -> float | Floats:
     """Return the share (0..1) of pairs in which a row labeled ``high`` or above outscores one labeled ``low`` or below.
 
-    Ties count half. For ``absent`` and ``weights``, see :func:`pairwise_accuracy`.
+    Ties count as half. For ``absent`` and ``weights``, see :func:`pairwise_accuracy`.
     """
     order, values = _floats(labels), _floats(scores)
     drawn = _weights_or_ones(weights, len(order))

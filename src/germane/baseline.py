@@ -28,9 +28,9 @@ class RouteBaseline:
     zero_rate: float
     """Smoothed share of zeros: (zeros + 1/2) / (n + 1)."""
     committed_wander: float
-    """Standard deviation of the mean of nonzero scores between blocks of 6 hours, beyond sampling error."""
+    """Standard deviation of the mean nonzero score between 6-hour blocks, in excess of sampling error."""
     zero_wander: float
-    """Standard deviation of the zero rate between blocks of 6 hours, beyond sampling error."""
+    """Standard deviation of the zero rate between 6-hour blocks, in excess of sampling error."""
     scores_per_day: float
     committed_per_day: float
 
@@ -45,13 +45,13 @@ class Baseline:
     since: datetime
     """Start of the window from which the baseline was learned, UTC."""
     until: datetime
-    """End of that window."""
+    """End of the window, UTC."""
     n: int
-    """Number of scores in that window."""
+    """Number of scores in the window."""
     mean: float
     deviation: float
     scores_per_day: float
-    """Number of scores per day that reach the detector, from the routes that it watches."""
+    """Number of scores per day that reach the detector from the routes that it watches."""
     committed_per_day: float
     sampling_rate: float = 1.0
     """Probability that a score reaches the detector. It is below 1 if there are more than 1,000 scores a day."""

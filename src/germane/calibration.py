@@ -33,7 +33,7 @@ class Calibration:
     floor: float
     """Mean cosine of unrelated pairs."""
     topic_floor: float
-    """75th percentile of the cosines between each question and the nearest different question, or its texts."""
+    """75th percentile of each question's cosine with the nearest different question, or with that question's texts."""
     n: int
     """Number of exchanges that were compared."""
     made_at: datetime

@@ -128,8 +128,8 @@ def new_exchange_id() -> str:
     try:
         random_digits = _random_digits.pop()
     except IndexError:
-        # Reading os.urandom releases the GIL. If another thread is waiting for the GIL, that takes a third of the time
-        # of a captured call, so each read fetches the digits of many ids.
+        # Reading os.urandom releases the GIL. If another thread is waiting for the GIL, the read takes a third of the
+        # duration of a captured call, so each read fetches the digits of many ids.
         digits = os.urandom(10 * _ID_BATCH_SIZE).hex()
         random_digits, *rest = (digits[start : start + 20] for start in range(0, len(digits), 20))
         _random_digits.extend(rest)

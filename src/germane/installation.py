@@ -1,4 +1,4 @@
-"""The command that installs an extra of germane in the way in which germane itself was installed."""
+"""The command that installs one of germane's extras from the same source as germane itself."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from urllib.request import url2pathname
 
 
 def install_command(extra: str) -> str:
-    """Return a pip command for an extra: from the same directory, file or repository, or else from the package index.
+    """Return a pip command for an extra: from germane's own directory, file or repository, or else from the index.
 
-    A clone that was installed is not on any index, so ``germane[extra]`` would not be found there.
+    If germane was installed from a clone, the package index may not have ``germane[extra]``.
     """
     return f"pip install {_requirement(extra)}"
 

@@ -53,7 +53,7 @@ _thread: Final = _ThreadState()
 
 @contextmanager
 def suppressed_loggers() -> Iterator[None]:
-    """Suppress routine log lines, such as one per judge request, whose URLs may contain secrets."""
+    """Suppress routine log lines, such as those for judge requests, whose URLs may contain secrets."""
     for logger in _LOGGERS:
         logger.addFilter(_FILTER)  # adding the same filter again has no effect
     token = _is_suppressed.set(True)

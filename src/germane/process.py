@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 START_TIMEOUT: Final = 2.0
 """Maximum time, in seconds, for which :func:`germane.start` waits for a database server. A server that responds later
-is used from then on."""
+is used as soon as it responds."""
 RESPONSE_TIMEOUT: Final = 20.0
 """Time, in seconds, after which a database server that accepts connections but does not respond is unreachable."""
 STOP_TIMEOUT: Final = 10.0
@@ -112,7 +112,7 @@ class Runtime:
             redact=self._redact,
             max_text_length=self.settings.max_text_length,
             sample_rate=self.settings.sample_rate,
-            # With a budget, exchanges are selected at the end of an interval, which is later than a span can wait.
+            # A budget selects exchanges at the end of an interval, and spans cannot wait that long.
             holds_spans=self.has_scorers and self.settings.budget is None,
             max_span_delay=self.settings.max_span_delay,
             worker_id=lambda: self._worker_id,
@@ -330,7 +330,7 @@ def _freeze_permanent_objects() -> None:
     A full collection visits every object while holding the GIL: the 190,000 objects of germane and its dependencies
     would delay the application's event loop by 50 to 150 ms each time. ``gc.unfreeze()`` undoes this.
     """
-    gc.collect()  # otherwise, garbage would be exempt as well
+    gc.collect()  # otherwise, garbage would be exempt, too
     gc.freeze()
 
 
@@ -364,7 +364,7 @@ def _register_finalizer(pid: int) -> None:  # noqa: ARG001 - once per process: a
 
 
 def _wait_for_imports() -> None:
-    """Wait, before a fork, for imports in other threads. Otherwise, the child would never release their locks.
+    """Wait, before a fork, for imports in other threads. Otherwise, their locks would stay locked in the child.
 
     Background work imports many modules in its first second, which is when servers fork their workers.
     """

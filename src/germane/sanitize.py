@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 _ZERO_WIDTH_JOINER = "\u200d"
-"""Joins emoji, and is the only unprintable character that is kept."""
+"""The only unprintable character that is kept, because it joins emoji."""
 _MARKDOWN_SYNTAX = re.compile(r"([\\`*_{}\[\]<>#|!~&:$]|(?<=www)\.)", re.IGNORECASE)
 """Characters with a special meaning inside a Markdown line. ``:`` and ``www.`` create links."""
 _FORMULA_PREFIXES = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")

@@ -30,7 +30,7 @@ COSINE_SCORERS = ("answer_relevancy", "question_answer_similarity", "context_sim
 UNCALIBRATED = "uncalibrated"
 """Placeholder for a missing label, used if the scale of the embedder's cosines is unknown."""
 GRADES = (*(label for _, label in BANDS), UNCALIBRATED)
-"""Labels that determine whether a score is low. For a score with any other label, its value determines this."""
+"""Labels that determine whether a score is low. For a score with any other label, the value determines it."""
 _UNCALIBRATED_MEANING = "No label, because the embedder is not calibrated; run germane calibrate --save"
 MEANINGS = {
     "relevant": "The answer addresses the question",
@@ -109,7 +109,7 @@ class Score:
     """
 
     scorer: str = ""
-    """Name of the scorer. If a scorer returns a score without name or fingerprint, germane fills them in."""
+    """Name of the scorer. If a scorer returns a score without a name or fingerprint, germane fills them in."""
     fingerprint: str = ""
     """Short hash of scorer, prompt, judge, embedder and parameters. Scores with different fingerprints are never
     averaged together."""

@@ -55,38 +55,38 @@ def ranked(values: list[float]) -> list[float]:
 
 
 def test_pairwise_accuracy_counts_pairs_within_groups_and_ties_as_half() -> None:
-    """One of three pairs is won and one is tied: 0.5."""
+    """Of three pairs, one is won and one is tied, so the accuracy is 0.5."""
     assert pairwise_accuracy([1, 0.5, 0, 1], [0.9, 0.2, 0.2, 0.0], ["a", "a", "a", "b"]) == pytest.approx(2.5 / 3)
 
 
-def test_missing_scores_exclude_pairs_or_count_half() -> None:
-    """One of two pairs lacks a score: the result is 1 without it, and 0.75 if it counts half."""
+def test_missing_scores_exclude_pairs_or_count_as_half() -> None:
+    """One of two pairs lacks a score: the result is 1 if the pair is excluded, and 0.75 if it counts as half."""
     rows = ([1, 0, 0], [0.9, 0.1, NAN], ["a", "a", "a"])
     assert pairwise_accuracy(*rows) == 1.0
     assert pairwise_accuracy(*rows, absent=0.5) == 0.75
 
 
 def test_auc_ignores_rows_between_the_limits() -> None:
-    """Of four pairs, two are won and one is tied: 0.625."""
+    """Of four pairs, two are won and one is tied, so the AUC is 0.625."""
     assert auc([1, 0.75, 0.5, 0.25, 0], [0.9, 0.3, 0.0, 0.3, 0.5]) == pytest.approx(2.5 / 4)
     assert auc([1, 0, 0], [0.9, 0.1, NAN], absent=0.5) == 0.75
 
 
-def test_spearman_averages_ranks_of_ties() -> None:
-    """Ranks 1 2 3 4 against 1.5 1.5 3 4: 0.948683298..., which is 4.5 / sqrt(5 x 4.5)."""
+def test_spearman_gives_ties_their_average_rank() -> None:
+    """The correlation of ranks 1 2 3 4 and 1.5 1.5 3 4 is 0.948683298..., or 4.5 / sqrt(5 x 4.5)."""
     assert spearman([1, 2, 3, 4], [5, 5, 7, 9]) == pytest.approx(4.5 / (5 * 4.5) ** 0.5, abs=1e-12)
     assert spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
 
 
 def test_statistics_without_pairs_are_nan() -> None:
-    """This covers no rows, a single label, equal scores and missing scores."""
+    """This covers empty data, a single label, equal scores and missing scores."""
     assert np.isnan([pairwise_accuracy([], [], []), auc([1, 1], [0.1, 0.2]), mean([NAN])]).all()
     assert np.isnan([spearman([1, 2], [5, 5]), spearman([], []), bootstrap_interval(mean, [], scores=[]).value]).all()
 
 
 @given(ROWS, st.sampled_from([None, 0.5]))
 def test_pairwise_accuracy_equals_a_direct_count(rows: Rows, absent: float | None) -> None:
-    """For any rows, it equals the result of a loop over all pairs."""
+    """For any rows, the result equals that of a loop over all pairs."""
     pairs = [credit(a[1], b[1]) for a, b in product(rows, rows) if a[2] == b[2] and a[0] > b[0]]
     expected = share(counted(pairs, absent))
     assert pairwise_accuracy(*columns(rows), absent=absent) == pytest.approx(expected, nan_ok=True)
@@ -94,7 +94,7 @@ def test_pairwise_accuracy_equals_a_direct_count(rows: Rows, absent: float | Non
 
 @given(ROWS, st.sampled_from([None, 0.5]))
 def test_auc_equals_a_direct_count(rows: Rows, absent: float | None) -> None:
-    """For any rows, it equals the result of a loop over all pairs of a good and a bad row."""
+    """For any rows, the result equals that of a loop over all pairs of a good and a bad row."""
     pairs = [credit(a[1], b[1]) for a, b in product(rows, rows) if a[0] >= 0.75 and b[0] <= 0.25]
     labels, scores, _ = columns(rows)
     assert auc(labels, scores, absent=absent) == pytest.approx(share(counted(pairs, absent)), nan_ok=True)
@@ -102,7 +102,7 @@ def test_auc_equals_a_direct_count(rows: Rows, absent: float | None) -> None:
 
 @given(ROWS)
 def test_spearman_equals_correlation_of_ranks(rows: Rows) -> None:
-    """For any rows, it equals numpy's correlation of ranks."""
+    """For any rows, the result equals NumPy's correlation of the ranks."""
     there = [row for row in rows if row[1] == row[1]]
     first, second = ranked([row[0] for row in there]), ranked([row[1] for row in there])
     expected = float(np.corrcoef(first, second)[0, 1]) if len(set(first)) > 1 and len(set(second)) > 1 else NAN
@@ -122,7 +122,7 @@ def test_weights_are_equivalent_to_repeated_rows(rows: Rows, drawn: list[int]) -
     assert weighed == pytest.approx(counted_out, nan_ok=True, abs=1e-9)
 
 
-def test_rows_of_a_unit_are_resampled_together() -> None:
+def test_rows_in_the_same_unit_are_resampled_together() -> None:
     """A hundred copies of a row in one unit do not narrow the interval."""
     scores = [0.0, 1.0, 0.0, 1.0]
     few = bootstrap_interval(mean, [0, 1, 2, 3], scores=scores)
@@ -132,8 +132,8 @@ def test_rows_of_a_unit_are_resampled_together() -> None:
 
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_interval_of_a_mean_matches_the_normal_approximation(seed: int) -> None:
-    """For 100 zeros and 100 ones: 0.5 plus or minus 1.96 standard errors (0.069), within 0.015."""
+def test_interval_for_a_mean_matches_the_normal_approximation(seed: int) -> None:
+    """For 100 zeros and 100 ones, the interval is 0.5 plus or minus 1.96 standard errors (0.069), within 0.015."""
     found = bootstrap_interval(mean, range(200), seed=seed, scores=[0.0, 1.0] * 100)
     assert found.value == 0.5
     assert [found.low, found.high] == pytest.approx([0.431, 0.569], abs=0.015)
@@ -181,7 +181,7 @@ def test_single_unit_has_no_interval() -> None:
 
 
 def test_large_groups_need_little_memory() -> None:
-    """A hundred million pairs are counted by sorting."""
+    """A hundred million pairs are counted by sorting instead of being listed."""
     labels, scores = np.arange(20_000) % 2, np.arange(20_000)
 
     assert pairwise_accuracy(labels, scores, np.zeros(20_000)) == pytest.approx(0.50005, abs=1e-9)
@@ -198,6 +198,6 @@ def test_upper_limit_matches_clopper_and_pearson(count: int, of: int) -> None:
 
 
 def test_upper_limit_for_zero_events_is_positive() -> None:
-    """It is 1 - 0.05^(1/n). If all events occurred, it is 1."""
+    """The limit is 1 - 0.05^(1/n). If all trials are events, it is 1."""
     assert upper_limit(0, 60) == pytest.approx(1 - 0.05 ** (1 / 60), abs=1e-8)
     assert upper_limit(5, 5) == upper_limit(0, 0) == 1.0

@@ -15,7 +15,7 @@ from germane.score import Score, UnscoredReason
 
 
 class Numeric:
-    """Scorer whose result is given in the answer: a number or a failure."""
+    """Scorer that returns the number, or raises the failure, given in the answer."""
 
     name = "numeric"
     fingerprint = "numeric-1"
@@ -56,7 +56,7 @@ Evaluate = Callable[..., germane.Evaluation]
 
 @pytest.fixture
 def evaluated(bare: Path, numeric: Numeric) -> Evaluate:
-    """Score answers by the number they contain."""
+    """Score answers by the number that they contain."""
 
     def evaluate(answers: list[object], **options: Any) -> germane.Evaluation:
         rows = [{"question": f"Question {number}?", "answer": answer} for number, answer in enumerate(answers)]

@@ -1,4 +1,4 @@
-"""Scores cached in a file: an interrupted run keeps every score that was paid for."""
+"""The score cache: an interrupted run keeps every score that was paid for."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ print(json.dumps([score.value for score in evaluation.scores]))
 
 @pytest.fixture
 def judge() -> Iterator[FakeJudge]:
-    """Return a judge that runs in this process and is called over HTTP."""
+    """Return a judge that runs in this process and receives requests over HTTP."""
     with FakeJudge() as running:
         yield running
 
@@ -60,7 +60,7 @@ def run(judge: FakeJudge, rows: Any = ROWS, **options: Any) -> germane.Evaluatio
 
 
 def test_second_run_sends_no_request(judge: FakeJudge) -> None:
-    """Its scores are the same, including details and fingerprints, and it costs nothing."""
+    """The second run is free, and returns the same scores, including details and fingerprints."""
     judge.model = "fake-judge-2026"
     first, second = (germane.evaluate(ROWS, cache="scores.db", **judge.settings()) for _ in range(2))
 
@@ -72,8 +72,8 @@ def test_second_run_sends_no_request(judge: FakeJudge) -> None:
 
 
 @pytest.mark.slow
-def test_killed_run_resumes(judge: FakeJudge, until: Callable[..., None]) -> None:
-    """After SIGKILL, no answered request is repeated, and the result equals that of one run."""
+def test_a_new_run_resumes_a_killed_one(judge: FakeJudge, until: Callable[..., None]) -> None:
+    """After SIGKILL, the next run repeats no answered request, and returns the result of an uninterrupted run."""
     hanging = 3
     judge.faults.extend([*[None] * 5, *[Fault("hang")] * hanging])
     settings = {**judge.settings(), "concurrency": hanging, "scorers": ["direct_relevancy"]}
@@ -91,7 +91,7 @@ def test_killed_run_resumes(judge: FakeJudge, until: Callable[..., None]) -> Non
     again = asked(judge) - before
     assert kept == 5
     assert sum(again.values()) == len(ROWS) - kept
-    assert sorted(asked(judge).values()) == [1] * (len(ROWS) - hanging) + [2] * hanging  # the requests without a reply
+    assert sorted(asked(judge).values()) == [1] * (len(ROWS) - hanging) + [2] * hanging  # requests without a reply
     assert all(value is not None for value in json.loads(done.stdout))
 
 
@@ -102,7 +102,7 @@ def stored() -> int:
     connection = sqlite3.connect("scores.db", timeout=10)
     try:
         count: int = connection.execute("SELECT count(*) FROM score").fetchone()[0]
-    except sqlite3.OperationalError:  # no table yet
+    except sqlite3.OperationalError:  # the table does not exist yet
         return 0
     finally:
         connection.close()
@@ -142,7 +142,7 @@ def test_interrupted_run_keeps_finished_rows(numeric: Any) -> None:
 
 
 def test_failed_scores_are_not_cached(judge: FakeJudge) -> None:
-    """A later run retries them. Skipped scores are cached."""
+    """A later run retries failed scores. Skipped scores are cached."""
     judge.outage = Fault("refusal")
     rows = [ROWS[0], {"question": "How?", "answer": ""}]
     first = run(judge, rows)
@@ -155,7 +155,7 @@ def test_failed_scores_are_not_cached(judge: FakeJudge) -> None:
 
 @pytest.mark.parametrize("cache", [None, "scores.db"])
 def test_identical_rows_are_scored_once(judge: FakeJudge, cache: str | None) -> None:
-    """With and without a cache. Each row gets the score, and the cost counts once."""
+    """With or without a cache, each row gets the score, and the cost counts once."""
     rows = [{**ROWS[0], "id": number, "label": number} for number in range(20)] + ROWS[1:3]
     once = germane.evaluate(ROWS[:3], **judge.settings())
     judge.requests.clear()
@@ -169,7 +169,7 @@ def test_identical_rows_are_scored_once(judge: FakeJudge, cache: str | None) -> 
 
 
 def test_user_defined_scorers_see_all_columns(numeric: Any) -> None:
-    """Rows that differ only in a reference are scored separately."""
+    """Rows that differ only in a reference answer are scored separately."""
 
     class Matches(type(numeric)):  # type: ignore[misc]  # the fixture's class
         async def score(self, exchange: Exchange) -> Score | float:
@@ -180,8 +180,8 @@ def test_user_defined_scorers_see_all_columns(numeric: Any) -> None:
     assert [score.value for score in germane.evaluate(rows, [Matches()]).scores] == [1.0, 0.0, 1.0]
 
 
-def test_configuration_is_part_of_the_cache_key(judge: FakeJudge) -> None:
-    """The key includes the fingerprint."""
+def test_cache_key_includes_the_configuration(judge: FakeJudge) -> None:
+    """The cache key includes the scorer's fingerprint."""
     run(judge, ROWS[:1])
     run(judge, ROWS[:1], generated_questions=2)
 
@@ -191,8 +191,8 @@ def test_configuration_is_part_of_the_cache_key(judge: FakeJudge) -> None:
 @pytest.mark.parametrize(
     "change", [{"question": "Why?"}, {"answer": "By cash."}, {"contexts": ["one"]}, {"history": ["user: Hello"]}]
 )
-def test_all_inputs_are_part_of_the_cache_key(judge: FakeJudge, change: dict[str, Any]) -> None:
-    """A changed row is rescored."""
+def test_cache_key_includes_all_inputs(judge: FakeJudge, change: dict[str, Any]) -> None:
+    """A row is scored again if any of its inputs changes."""
     evaluation = run(judge, [ROWS[0], ROWS[0] | change])
 
     assert len(evaluation.rows) == 2
@@ -200,7 +200,7 @@ def test_all_inputs_are_part_of_the_cache_key(judge: FakeJudge, change: dict[str
 
 
 def test_scores_survive_a_round_trip() -> None:
-    """All fields, and the part of the details that JSON can hold."""
+    """Cached scores keep all fields, and the details that JSON can represent."""
     score = Score(
         scorer="numeric", fingerprint="served", value=0.5, label="partly_relevant", explanation="\u4ef7 \U0001f600",
         details={"list": [1, {"a": None}]}, judge="j", embedder="e", input_tokens=1, output_tokens=2, cost=0.5,
@@ -213,8 +213,8 @@ def test_scores_survive_a_round_trip() -> None:
         assert cache.find_score(CacheKey("numeric", "numeric-2", "c")) is None
 
 
-def test_details_may_hold_any_object() -> None:
-    """The cache stores what JSON can represent."""
+def test_details_may_contain_any_object() -> None:
+    """The cache stores the parts of the details that JSON can represent."""
     details = {
         "nan": float("nan"),
         "set": {1},
@@ -231,15 +231,15 @@ def test_details_may_hold_any_object() -> None:
 
 
 def test_unreadable_entries_are_ignored() -> None:
-    """The row is rescored."""
+    """A row whose entry is unreadable is scored again."""
     with ScoreCache("scores.db") as cache:
         for spoilt in ("{", "[]", "{}", '{"scorer": "numeric"}'):
             cache._connection.execute("INSERT OR REPLACE INTO score VALUES ('numeric', 'numeric-1', 'c', ?)", (spoilt,))
             assert cache.find_score(WORK) is None
 
 
-def test_cache_with_another_version_is_rejected() -> None:
-    """The error states the fix, and the file does not change."""
+def test_cache_from_a_different_version_is_rejected() -> None:
+    """The error contains the fix, and the file does not change."""
     ScoreCache("scores.db").close()
     connection = sqlite3.connect("scores.db")
     connection.execute("PRAGMA user_version = 99")
@@ -249,8 +249,8 @@ def test_cache_with_another_version_is_rejected() -> None:
         ScoreCache("scores.db")
 
 
-def test_database_of_another_program_is_rejected_unchanged() -> None:
-    """One example is germane's own database, named by mistake."""
+def test_another_programs_database_is_rejected_unchanged() -> None:
+    """This includes germane's own tracking database, passed by mistake."""
     connection = sqlite3.connect("other.db")
     connection.execute("CREATE TABLE theirs (a)")
     connection.close()
@@ -265,7 +265,7 @@ def test_database_of_another_program_is_rejected_unchanged() -> None:
     ("path", "message"), [("rows.csv", "is not a score cache"), ("absent/a.db", "cannot be opened")]
 )
 def test_path_that_is_not_a_score_cache_is_rejected(path: str, message: str) -> None:
-    """Before any request is sent."""
+    """The error is raised before any request is sent."""
     Path("rows.csv").write_text("question,answer\n" * 100)
 
     with pytest.raises(UsageError, match=f"the cache {path} {message}"):
@@ -273,7 +273,7 @@ def test_path_that_is_not_a_score_cache_is_rejected(path: str, message: str) -> 
 
 
 def test_unwritable_cache_warns_once(numeric: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """The run returns its scores anyway."""
+    """The run still returns its scores."""
     cache = ScoreCache("scores.db")
     cache._connection.execute("DROP TABLE score")
     for number in range(3):
@@ -287,7 +287,7 @@ def test_unwritable_cache_warns_once(numeric: Any, caplog: pytest.LogCaptureFixt
 
 
 def test_processes_can_create_a_cache_concurrently() -> None:
-    """One of them creates the table, and no score is lost."""
+    """One process creates the table, and no score is lost."""
 
     def save_score(number: int) -> None:
         gate.wait()
@@ -305,7 +305,7 @@ def test_processes_can_create_a_cache_concurrently() -> None:
 
 
 def test_two_runs_can_share_a_cache(numeric: Any) -> None:
-    """Each sees the other's scores."""
+    """Each run finds the other's scores."""
     with ScoreCache("scores.db") as one, ScoreCache("scores.db") as other:
         one.save_score(WORK, Score(scorer="numeric", fingerprint="f", value=0.25))
         found = other.find_score(WORK)
@@ -315,7 +315,7 @@ def test_two_runs_can_share_a_cache(numeric: Any) -> None:
 
 
 def test_rows_are_scored_with_limited_concurrency(numeric: Any) -> None:
-    """Thousands of rows do not create thousands of tasks."""
+    """Thousands of rows do not create thousands of concurrent tasks."""
     most = 0
 
     class Counting(type(numeric)):  # type: ignore[misc]  # the fixture's class

@@ -41,7 +41,7 @@ def test_labels_come_from_the_calibrated_value(bare: Path) -> None:
 
 
 def test_calibrated_label_determines_low_scores(bare: Path) -> None:
-    """A cosine of 0.62 just above a floor of 0.6 is low, also in the summary."""
+    """A cosine of 0.62, just above a floor of 0.6, counts as low. This also applies to the summary."""
     scorer = QuestionAnswerSimilarity(FakeEmbedder({**VECTORS, "far": (0.62, (1 - 0.62**2) ** 0.5)}))
     shares = [
         summary.estimate and summary.estimate.low_share

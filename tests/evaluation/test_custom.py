@@ -27,7 +27,7 @@ def brevity(exchange: Exchange) -> float:
 
 
 async def calm(exchange: Exchange) -> float:
-    """Return the same number from a coroutine."""
+    """Return the number assigned to the answer, from a coroutine."""
     return brevity(exchange)
 
 
@@ -68,6 +68,6 @@ def test_functions_names_and_scorers_can_be_mixed() -> None:
     ],
 )
 def test_invalid_scorers_are_rejected(given: Any, numeric: str) -> None:
-    """Before any row is scored."""
+    """The error is raised before any row is scored."""
     with pytest.raises(UsageError, match=numeric):
         germane.evaluate(ROWS, given)

@@ -41,7 +41,7 @@ class Length:
         self.most_at_work = 0
 
     async def score(self, exchange: Exchange) -> Score | float:
-        """Return the number of characters over 100."""
+        """Return the number of characters divided by 100."""
         self.seen.append(exchange)
         self.at_work += 1
         self.most_at_work = max(self.at_work, self.most_at_work)
@@ -69,7 +69,7 @@ def read(row: Mapping[str, Any], **options: Any) -> Exchange:
 
 
 def test_rows_are_scored_by_the_judge(judge: FakeJudge) -> None:
-    """In one call, with the same settings as `germane.start`."""
+    """One call scores all rows, with the same settings as `germane.start`."""
     evaluation = germane.evaluate([ROW, ROW | {"answer": "By card."}], **judge.settings())
 
     (summary,) = evaluation.summary()
@@ -77,11 +77,11 @@ def test_rows_are_scored_by_the_judge(judge: FakeJudge) -> None:
     assert (summary.scorer, summary.rows, summary.reasons) == ("answer_relevancy", 2, {})
     assert summary.estimate is not None
     assert summary.estimate.n == 2
-    assert len(judge.chat_requests) == 2 * 2  # questions, and the rating for the label
+    assert len(judge.chat_requests) == 2 * 2  # one for the questions, one for the rating that determines the label
 
 
 def test_a_mapping_of_columns_is_accepted() -> None:
-    """As data frames and Ragas have them; ``query`` is the question."""
+    """Data frames and Ragas use this format; ``query`` is accepted as the question."""
     columns = {"query": ["How?", "Why?"], "answer": ["So.", "Because."]}
 
     evaluation = germane.evaluate(columns, metrics=["noncommittal"])
@@ -91,8 +91,8 @@ def test_a_mapping_of_columns_is_accepted() -> None:
     assert {score.scorer for score in evaluation.scores} == {"noncommittal"}
 
 
-def test_classes_of_scorers_are_accepted(judge: FakeJudge) -> None:
-    """A built-in one is built from the settings, another one without arguments."""
+def test_scorer_classes_are_accepted(judge: FakeJudge) -> None:
+    """Built-in classes are instantiated from the settings, other classes without arguments."""
     evaluation = germane.evaluate([ROW], metrics=[Faithfulness, Length], **judge.settings())
 
     assert {score.scorer: score.judge for score in evaluation.scores} == {"faithfulness": None, "length": None}
@@ -117,7 +117,7 @@ CONTAINERS: list[Callable[[list[Any]], Any]] = [
 def test_columns_may_be_in_any_container(
     questions: Callable[[list[Any]], Any], answers: Callable[[list[Any]], Any]
 ) -> None:
-    """Lists, tuples, arrays, series and other iterables with an order can be mixed; cells become Python values."""
+    """Lists, tuples, arrays, series and other ordered iterables can be mixed; cells become Python values."""
     contexts = [["a", "b"], [], ["c"]]
     columns = {"query": questions(CELLS), "answer": answers(CELLS), "contexts": contexts, "n": np.arange(3)}
 
@@ -181,7 +181,7 @@ class Other(Named):
     "container", [list, tuple, set, frozenset, iter, lambda classes: (one for one in classes), deque]
 )
 def test_scorers_may_be_in_any_iterable(judge: FakeJudge, container: Callable[[Any], Any], argument: str) -> None:
-    """Names, built-in classes, their subclasses and other classes; a set is sorted by name."""
+    """An iterable may contain names, built-in classes, their subclasses and other classes. Sets are sorted by name."""
     given: Any = {argument: container(["direct_relevancy", Short, Named, Fixed, Length])}
 
     evaluation = germane.evaluate([{**ROW, "contexts": ["By card."]}], **given, **judge.settings())
@@ -204,7 +204,7 @@ def test_invalid_collections_of_scorers_are_rejected(argument: str) -> None:
 
 
 def test_subclass_has_its_own_fingerprint(judge: FakeJudge, tmp_path: Path) -> None:
-    """It may compute other values, so its scores are neither cached nor averaged with those of the built-in scorer."""
+    """A subclass may compute other values, so it shares neither cached scores nor means with the built-in scorer."""
     row, cache = {**ROW, "contexts": ["By card."]}, tmp_path / "scores.jsonl"
     (builtin,) = germane.evaluate([row], Faithfulness, cache=cache, **judge.settings()).scores
     (other,) = germane.evaluate([row], Short, cache=cache, **judge.settings()).scores
@@ -214,7 +214,7 @@ def test_subclass_has_its_own_fingerprint(judge: FakeJudge, tmp_path: Path) -> N
 
 
 def test_rows_from_csv_dictreader_are_accepted(judge: FakeJudge) -> None:
-    """Contexts are a JSON list in a cell."""
+    """The cell with the contexts contains a JSON list."""
     file = io.StringIO('question,answer,contexts\nHow?,"By card.","[""one"", ""two""]"\n')
     scorer = Length()
 
@@ -239,25 +239,25 @@ def test_rows_from_csv_dictreader_are_accepted(judge: FakeJudge) -> None:
     ],
 )
 def test_contexts_can_be_lists_json_or_text(cell: Any, texts: list[str]) -> None:
-    """An empty cell of a data frame holds no contexts."""
+    """An empty cell in a data frame means that there are no contexts."""
     assert [context.text for context in read(ROW | {"answer": "By card.", "contexts": cell}).contexts] == texts
 
 
 @pytest.mark.parametrize(("cell", "text"), [(42, "42"), (0.5, "0.5"), (float("nan"), None), (True, None), ([], None)])
 def test_numbers_are_converted_to_text(cell: Any, text: str | None) -> None:
-    """Data frames convert columns of numbers."""
+    """Data frames store columns of digits as numbers."""
     assert read(ROW | {"question": cell}).question == text
 
 
 def test_single_scorer_needs_no_list(judge: FakeJudge) -> None:
-    """A name is not treated as a sequence of letters."""
+    """A scorer name is not treated as a sequence of letters."""
     (summary,) = germane.evaluate([ROW], "question_answer_similarity", **judge.settings()).summary()
 
     assert summary.scorer == "question_answer_similarity"
 
 
 def test_ragas_column_names_are_accepted() -> None:
-    """Data sets for Ragas need no change."""
+    """Data sets for Ragas can be scored unchanged."""
     exchange = read({"user_input": "How?", "response": "By card.", "retrieved_contexts": ["one"]})
 
     assert (exchange.question, exchange.answer, exchange.contexts[0].text) == ("How?", "By card.", "one")
@@ -282,7 +282,7 @@ class Frame:
 
 
 def test_data_frames_are_accepted() -> None:
-    """A missing value becomes a missing text."""
+    """A missing value becomes None."""
     scorer = Length()
     germane.evaluate(Frame(), [scorer])
 
@@ -290,7 +290,7 @@ def test_data_frames_are_accepted() -> None:
 
 
 def test_order_is_kept_and_concurrency_is_limited() -> None:
-    """Scores are in row order, regardless of their duration."""
+    """Scores are returned in row order, however long each one takes."""
     scorer = Length()
     rows = [{"question": "How?", "answer": "x" * length} for length in range(1, 60)]
 
@@ -302,7 +302,7 @@ def test_order_is_kept_and_concurrency_is_limited() -> None:
 
 
 def test_failures_are_counted_and_not_averaged() -> None:
-    """Rows without a score have a reason and are not part of the mean."""
+    """Rows without a score have a reason and are excluded from the mean."""
     answers = ["x" * 50, "fail", "raise", "x" * 200, None, "x" * 70]
 
     (summary,) = germane.evaluate([{"question": "How?", "answer": answer} for answer in answers], [Length()]).summary()
@@ -315,7 +315,7 @@ def test_failures_are_counted_and_not_averaged() -> None:
 
 
 def test_unreachable_judge_yields_no_mean(judge: FakeJudge) -> None:
-    """The summary contains only reasons."""
+    """The summary only contains the reasons for missing scores."""
     judge.outage = Fault("status", status=503)
 
     (summary,) = germane.evaluate([ROW], retry_timeout=0, **judge.settings()).summary()
@@ -324,14 +324,14 @@ def test_unreachable_judge_yields_no_mean(judge: FakeJudge) -> None:
 
 
 def test_empty_data_set_yields_an_empty_evaluation(judge: FakeJudge) -> None:
-    """It is not an error."""
+    """An empty data set is not an error."""
     evaluation = germane.evaluate([], **judge.settings())
 
     assert (evaluation.rows, evaluation.summary()) == ((), [])
 
 
-def test_scores_have_the_name_of_their_scorer() -> None:
-    """It replaces any name that a scorer puts into its scores."""
+def test_scores_have_their_scorers_name() -> None:
+    """It replaces any other name that a scorer sets in its scores."""
 
     class Misnamed(Length):
         async def score(self, exchange: Exchange) -> Score | float:
@@ -343,7 +343,7 @@ def test_scores_have_the_name_of_their_scorer() -> None:
 
 
 def test_user_defined_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) -> None:
-    """There is no warning about a missing judge."""
+    """No warning about a missing judge is logged."""
     caplog.set_level(logging.INFO)
     germane.evaluate([ROW], [Length()])
 
@@ -366,7 +366,7 @@ def test_user_defined_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) ->
     ],
 )
 def test_invalid_arguments_are_rejected(arguments: dict[str, Any], message: str) -> None:
-    """Before any request is sent."""
+    """The error is raised before any request is sent."""
     with pytest.raises(UsageError, match=message):
         germane.evaluate(**{"scorers": [Length()], **arguments})
 
@@ -383,13 +383,13 @@ def test_invalid_arguments_are_rejected(arguments: dict[str, Any], message: str)
     ],
 )
 def test_invalid_settings_are_rejected(arguments: dict[str, Any], message: str) -> None:
-    """With the same errors as `germane.start`."""
+    """The errors are the same as those from `germane.start`."""
     with pytest.raises(SettingsError, match=message):
         germane.evaluate([ROW], **arguments)
 
 
 def test_running_event_loop_requires_aevaluate() -> None:
-    """In a notebook, `evaluate` names `aevaluate`, which works."""
+    """In a notebook, the error from `evaluate` refers to `aevaluate`, which works there."""
 
     async def notebook() -> germane.Evaluation:
         with pytest.raises(UsageError, match="await germane"):

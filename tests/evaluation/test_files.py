@@ -31,7 +31,7 @@ def read(path: Path, numeric: Any, **options: Any) -> list[Exchange]:
 
 
 def test_json_lines_are_read(file: File, numeric: Any) -> None:
-    """With a byte order mark, Windows line ends and empty lines."""
+    """Files may contain a byte order mark, Windows line endings and empty lines."""
     path = file("rows.jsonl", b"\xef\xbb\xbf" + f"{LINE}\r\n\r\n{LINE}".encode())
 
     evaluation = germane.evaluate(path, [numeric])
@@ -42,14 +42,14 @@ def test_json_lines_are_read(file: File, numeric: Any) -> None:
 
 
 def test_json_lists_are_read(file: File, numeric: Any) -> None:
-    """A JSON file holds one list."""
+    """A JSON file contains a single list."""
     (exchange,) = read(file("rows.json", f"[{LINE}]"), numeric)
 
     assert (exchange.question, exchange.answer) == ("How?", "0.5")
 
 
 def test_lines_may_be_long(file: File, numeric: Any) -> None:
-    """A row may contain megabytes, and line separators other than the newline."""
+    """A line may contain megabytes of text, and line separators other than the newline."""
     text = "x\u2028y\x85" * 500_000
 
     (exchange,) = read(file("rows.jsonl", json.dumps({"question": text, "answer": "1"}, ensure_ascii=False)), numeric)
@@ -59,7 +59,7 @@ def test_lines_may_be_long(file: File, numeric: Any) -> None:
 
 @pytest.mark.parametrize(("name", "separator"), [("a.csv", ","), ("b.csv", ";"), ("c.tsv", "\t")])
 def test_csv_is_read(file: File, numeric: Any, name: str, separator: str) -> None:
-    """With commas or other delimiters, quoted line breaks, and contexts as JSON."""
+    """CSV files may have commas or other delimiters, quoted line breaks, and contexts as JSON."""
     cells = ('"Two\r\nlines?"', "0.5", '"[""one"", ""two""]"')
     path = file(name, "\ufeff" + separator.join(("question", "answer", "contexts")) + "\r\n" + separator.join(cells))
 
@@ -70,7 +70,7 @@ def test_csv_is_read(file: File, numeric: Any, name: str, separator: str) -> Non
 
 
 def test_long_csv_fields_are_read(file: File, numeric: Any) -> None:
-    """The csv module's global limit does not change."""
+    """The global limit of the csv module stays unchanged."""
     before = csv.field_size_limit()
 
     (exchange,) = read(file("rows.csv", f"question,answer\n{'x' * (before + 1)},1\n"), numeric)
@@ -80,7 +80,7 @@ def test_long_csv_fields_are_read(file: File, numeric: Any) -> None:
 
 
 def test_parquet_is_read(bare: Path, numeric: Any) -> None:
-    """Through pandas; contexts are arrays."""
+    """Parquet files are read with pandas. Contexts are arrays."""
     pd.DataFrame({"question": ["How?", "Why?"], "answer": ["0.5", None], "contexts": [["one", "two"], []]}).to_parquet(
         "rows.parquet"
     )
@@ -115,7 +115,7 @@ def test_parquet_is_read(bare: Path, numeric: Any) -> None:
     ],
 )  # fmt: skip
 def test_errors_name_file_line_and_fix(file: File, numeric: Any, name: str, content: str | bytes, message: str) -> None:
-    """Before any row is scored."""
+    """The error is raised before any row is scored."""
     with pytest.raises(UsageError, match=message):
         read(file(name, content), numeric)
     assert numeric.seen == []
@@ -131,7 +131,7 @@ def test_missing_file_is_an_error(bare: Path, numeric: Any, name: str) -> None:
 def test_parquet_error_without_pandas_names_the_extra(
     bare: Path, numeric: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error contains the command that installs it."""
+    """The error contains the command that installs the extra."""
     monkeypatch.setitem(sys.modules, "pandas", None)
 
     with pytest.raises(UsageError, match=re.escape(install_command("pandas"))):
@@ -141,7 +141,7 @@ def test_parquet_error_without_pandas_names_the_extra(
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(question=st.text(), context=st.text(min_size=1))
 def test_csv_survives_a_round_trip(file: File, question: str, context: str) -> None:
-    """For any text except lone surrogates, which no file can hold."""
+    """This holds for any text without lone surrogates, which no file can contain."""
     question, context = (text.encode("utf-8", "ignore").decode() for text in (question, context))
     from germane.evaluation.files import read_file_records
 

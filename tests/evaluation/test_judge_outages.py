@@ -25,7 +25,7 @@ BUSY_NOW = ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429: slow down"
 
 
 class Scripted:
-    """Scorer with a script of failures for its first calls, which then returns scores."""
+    """Scorer whose first calls fail as scripted, and whose later calls return scores."""
 
     name = "scripted"
     fingerprint = "scripted-1"
@@ -40,7 +40,7 @@ class Scripted:
         self.most_at_work_in_trouble = 0
 
     async def score(self, exchange: Exchange) -> Score | float:
-        """Fail, or return 1."""
+        """Raise the next scripted failure, or return 1."""
         answer = exchange.answer or ""
         self.asked.append(answer)
         failure = self.always.get(answer) or (self.failures.pop(0) if self.failures else None)
@@ -85,7 +85,7 @@ def test_temporary_failures_lose_no_score(failure: ScoringError) -> None:
 
 
 def test_one_row_probes_a_paused_judge() -> None:
-    """The other rows wait."""
+    """The other rows wait for the result of the probe."""
     scorer = Scripted(*[AWAY] * 14)
     ask(scorer, *"abcdefghij")
 
@@ -93,7 +93,7 @@ def test_one_row_probes_a_paused_judge() -> None:
 
 
 def test_retry_after_applies_to_all_rows() -> None:
-    """The first rejection sets the delay."""
+    """The first rejected row sets the delay for all rows."""
     scorer = Scripted(ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429", retry_after=0.3))
     began = time.monotonic()
     scores = ask(scorer, "a", "b")
@@ -103,7 +103,7 @@ def test_retry_after_applies_to_all_rows() -> None:
 
 
 def test_run_gives_up_on_an_unreachable_judge(caplog: pytest.LogCaptureFixture) -> None:
-    """The remaining rows fail without a request, and one warning gives the reason."""
+    """The remaining rows fail without a request, and one warning contains the reason."""
     answers = [str(number) for number in range(50)]
     scorer = Scripted(always=dict.fromkeys(answers, AWAY))
     with caplog.at_level(logging.WARNING, "germane.evaluation"):
@@ -120,11 +120,11 @@ def test_run_gives_up_on_an_unreachable_judge(caplog: pytest.LogCaptureFixture) 
 
 
 def test_excessive_retry_after_ends_the_run(caplog: pytest.LogCaptureFixture) -> None:
-    """The warning gives the reason."""
+    """The warning contains the reason."""
     scorer = Scripted(
         always={"a": ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429: spent", retry_after=3600)}
     )
-    (first,) = ask(scorer, "a", retry_timeout=300)  # pytest's own time limit would end a run that waits
+    (first,) = ask(scorer, "a", retry_timeout=300)  # a run that waits would exceed pytest's time limit
 
     assert scorer.asked == ["a"]
     assert (first.reason, first.explanation) == (UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429: spent")
@@ -139,7 +139,7 @@ def test_excessive_retry_after_ends_the_run(caplog: pytest.LogCaptureFixture) ->
     ],
 )
 def test_rejected_key_ends_the_run(failure: ScoringError, whose: str) -> None:
-    """This applies to judge and embedder. Most rows are not sent."""
+    """This applies to the judge and the embedder. Most rows are never sent."""
     answers = [str(number) for number in range(2 * MAX_REJECTIONS)]
     scorer = Scripted(always=dict.fromkeys(answers, failure))
     rows = read_rows([{"question": "How?", "answer": answer} for answer in answers])
@@ -148,7 +148,7 @@ def test_rejected_key_ends_the_run(failure: ScoringError, whose: str) -> None:
         asker = RetryingScorer(scorer, retry_timeout=600)
         return [await asker.score(row.exchange) for row in rows]
 
-    scores = asyncio.run(one_by_one())  # pytest's own time limit would end a run that waits
+    scores = asyncio.run(one_by_one())  # a run that waits would exceed pytest's time limit
 
     assert scorer.asked == answers[:MAX_REJECTIONS]
     assert {score.reason for score in scores} == {failure.reason}
@@ -157,7 +157,7 @@ def test_rejected_key_ends_the_run(failure: ScoringError, whose: str) -> None:
 
 @pytest.mark.parametrize(("failure", "retry_timeout"), [(AWAY, 0.1), (BUSY_NOW, 0.1 / RATE_LIMIT_TIMEOUT_FACTOR)])
 def test_row_that_always_fails_does_not_block_the_run(failure: ScoringError, retry_timeout: float) -> None:
-    """Its retries end while other rows are scored."""
+    """The row's retries end, and the other rows are scored."""
     scorer = Scripted(always={"bad": failure})
 
     async def one_by_one() -> Score:
@@ -174,7 +174,7 @@ def test_row_that_always_fails_does_not_block_the_run(failure: ScoringError, ret
     assert (score.reason, score.explanation) == (failure.reason, str(failure))
 
 
-def test_retry_timeout_of_zero_retries_nothing() -> None:
+def test_retry_timeout_of_zero_disables_retries() -> None:
     """A few failures do not end the run."""
     scorer = Scripted(AWAY, AWAY)
     scores = ask(scorer, "a", "b", "c", retry_timeout=0)
@@ -187,7 +187,7 @@ def test_retry_timeout_of_zero_retries_nothing() -> None:
     ("fault", "times"), [(Fault("status", status=503), 5), (Fault("status", status=429, retry_after=1.2), 2)]
 )
 def test_run_survives_a_short_outage(judge: FakeJudge, fault: Fault, times: int) -> None:
-    """Over HTTP. Each row gets its score, and only rejected requests are repeated."""
+    """Each row is scored over HTTP, and only rejected requests are repeated."""
     judge.faults.extend([fault] * times)
     rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(20)]
     evaluation = germane.evaluate(rows, "intent_match", concurrency=2, **judge.settings())
@@ -198,7 +198,7 @@ def test_run_survives_a_short_outage(judge: FakeJudge, fault: Fault, times: int)
 
 @pytest.mark.slow
 def test_retry_timeout_is_configurable(judge: FakeJudge) -> None:
-    """The argument can exceed the default."""
+    """The timeout passed as an argument can exceed the default."""
     judge.outage = Fault("status", status=503)
     rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(50)]
     evaluation = germane.evaluate(rows, "intent_match", retry_timeout=0.5, **judge.settings())

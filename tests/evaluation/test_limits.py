@@ -18,7 +18,7 @@ def test_rate_limits_apply_to_data_sets(bare: Path) -> None:
         evaluation = germane.evaluate(rows, "intent_match", requests_per_minute=600, **settings)
         took = time.monotonic() - began
 
-    assert took > 1.0  # eleven intervals of .1 s, minus the .1 s by which the last request can be early
+    assert took > 1.0  # eleven intervals of 0.1 s, minus the 0.1 s by which the last request can be early
     assert [score.reason for score in evaluation.scores] == [None] * 12
     assert all(score.cost for score in evaluation.scores)
     assert list(bare.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Progress of a run."""
+"""Progress of an evaluation run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("bare")
 
 
 class Terminal(io.StringIO):
-    """Stream that claims to be a terminal."""
+    """Stream that pretends to be a terminal."""
 
     def isatty(self) -> bool:
         """Return True."""
@@ -45,14 +45,14 @@ def shown(stream: io.StringIO, wanted: bool | None, rows: int = 20) -> str:
 
 
 def test_progress_is_hidden_without_a_terminal() -> None:
-    """Unless it is requested."""
+    """Progress is still shown if it is requested."""
     assert shown(io.StringIO(), None) == ""
     assert shown(Terminal(), False) == ""
     assert shown(io.StringIO(), True, rows=0) == ""
 
 
 def test_lines_show_rate_cost_and_remaining_time() -> None:
-    """One line per tenth of the rows."""
+    """One line is written for each tenth of the rows."""
     lines = shown(io.StringIO(), True).splitlines()
 
     assert len(lines) == 10
@@ -62,12 +62,12 @@ def test_lines_show_rate_cost_and_remaining_time() -> None:
 
 
 def test_few_rows_get_one_line_each() -> None:
-    """Never more lines than rows."""
+    """There are never more lines than rows."""
     assert len(shown(io.StringIO(), True, rows=3).splitlines()) == 3
 
 
 def test_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With count, rate and cost. It disappears at the end."""
+    """The bar shows count, rate and cost, and disappears at the end."""
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "120")
 
@@ -80,7 +80,7 @@ def test_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_progress_is_written_to_stderr(
     capsys: pytest.CaptureFixture[str], evaluated: Callable[..., germane.Evaluation]
 ) -> None:
-    """stdout belongs to the caller."""
+    """stdout is left to the caller."""
     evaluated(["0.5"] * 3, progress=True)
     asked = capsys.readouterr()
     evaluated(["0.5"] * 3)

@@ -50,7 +50,7 @@ SUPER_BOWL = [
 
 
 class Tenth:
-    """Scorer: a tenth of the number in the answer."""
+    """Scorer that returns a tenth of the number in the answer."""
 
     name = "tenth"
     fingerprint = "tenth-1"
@@ -77,7 +77,7 @@ class ByFingerprint:
 
 
 def test_ragas_example_works() -> None:
-    """The example from Ragas' documentation."""
+    """The example is from the Ragas documentation."""
     with FakeJudge(questions=lambda answer: ["When was the first super bowl?"], first_token={"5": 1.0}) as judge:
         frame = germane.evaluate(SUPER_BOWL, ["answer_relevancy"], **judge.settings()).to_pandas()
 
@@ -90,7 +90,7 @@ def test_ragas_example_works() -> None:
 
 
 def test_data_frame_gets_score_columns() -> None:
-    """The result is the same data frame with scores."""
+    """The result is the same data frame with additional columns."""
     with FakeJudge() as judge:
         frame = germane.evaluate(pd.DataFrame(SUPER_BOWL), "question_answer_similarity", **judge.settings()).to_pandas()
 
@@ -98,7 +98,7 @@ def test_data_frame_gets_score_columns() -> None:
 
 
 def test_missing_scores_are_nan_with_a_reason(evaluated: Evaluated) -> None:
-    """The column's mean equals the summary's."""
+    """The column has the same mean as the summary."""
     evaluation = evaluated(["0.25", "none", "0.75", None])
     frame = evaluation.to_pandas()
 
@@ -109,7 +109,7 @@ def test_missing_scores_are_nan_with_a_reason(evaluated: Evaluated) -> None:
 
 
 def test_data_frame_keeps_other_columns(numeric: Any) -> None:
-    """A scorer's column overrides another column with its name."""
+    """A scorer's column replaces a data set column with the same name."""
     rows = [{"question": "How?", "answer": "0.5", "label": 1, "numeric": 0.1}]
 
     frame = germane.evaluate(rows, [numeric]).to_pandas()
@@ -119,7 +119,7 @@ def test_data_frame_keeps_other_columns(numeric: Any) -> None:
 
 @pytest.mark.parametrize("answers", [[], ["none"]])
 def test_data_frame_without_scores_keeps_the_input_columns(evaluated: Evaluated, answers: list[object]) -> None:
-    """Without rows, and if all rows failed."""
+    """This covers a data set without rows, and one whose rows all failed."""
     frame = evaluated(answers).to_pandas()
 
     assert len(frame) == len(answers)
@@ -127,7 +127,7 @@ def test_data_frame_without_scores_keeps_the_input_columns(evaluated: Evaluated,
 
 
 def test_data_frame_error_without_pandas_names_the_extra(evaluated: Evaluated, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error contains the command that installs it."""
+    """The error contains the command that installs the extra."""
     evaluation = evaluated(["0.5"])
     monkeypatch.setitem(sys.modules, "pandas", None)
 
@@ -136,7 +136,7 @@ def test_data_frame_error_without_pandas_names_the_extra(evaluated: Evaluated, m
 
 
 def test_problems_list_low_scores_before_failures(evaluated: Evaluated) -> None:
-    """Lowest first. Skipped scores and scores at the threshold are not problems."""
+    """The lowest score comes first. Skipped scores and scores at the threshold are not problems."""
     problems = evaluated(["0.4", "x", "0.6", "0.1", None, "y"]).problems()
 
     assert [problem.lowest for problem in problems] == [0.1, 0.4, None, None]
@@ -144,7 +144,7 @@ def test_problems_list_low_scores_before_failures(evaluated: Evaluated) -> None:
 
 
 def test_problem_threshold_is_configurable(evaluated: Evaluated) -> None:
-    """All scores below it are problems."""
+    """All scores below the threshold are problems."""
     evaluation = evaluated(["0.4", "0.6", "0.9"])
 
     assert [problem.lowest for problem in evaluation.problems(0.7)] == [0.4, 0.6]
@@ -153,7 +153,7 @@ def test_problem_threshold_is_configurable(evaluated: Evaluated) -> None:
 
 
 def test_problems_are_grouped_by_answer(numeric: Any) -> None:
-    """An answer has one entry with all of its issues, however often it occurs."""
+    """An answer has one entry with all of its problems, however often it occurs."""
     rows = [{"question": "How?", "answer": answer} for answer in ("0.4", "0.9", "0.4", "0.2")]
 
     first, second, third = germane.evaluate(rows, [numeric, Tenth()]).problems()
@@ -166,7 +166,7 @@ def test_problems_are_grouped_by_answer(numeric: Any) -> None:
 
 
 def test_a_threshold_applies_to_calibrated_values() -> None:
-    """Label and list agree: a cosine of 0.5 can be good with one embedder and bad with another."""
+    """Problems agree with labels: a cosine of 0.5 can be good with one embedder and bad with another."""
     details = {"good": {"calibrated": 0.8}, "bad": {"calibrated": 0.55}, "unknown": {}}
     labels = {"good": "mostly_relevant", "bad": "partly_relevant", "unknown": "uncalibrated"}
     scores = {
@@ -179,7 +179,7 @@ def test_a_threshold_applies_to_calibrated_values() -> None:
 
 
 def test_summary_contains_extremes_and_the_sum(evaluated: Evaluated) -> None:
-    """As in the methods that germane implements."""
+    """These are the lowest score, the highest score, and the sum of all scores."""
     (summary,) = evaluated(["0.25", "0.75", "x", "0.5"]).summary()
     (empty,) = evaluated(["x"]).summary()
 
@@ -188,7 +188,7 @@ def test_summary_contains_extremes_and_the_sum(evaluated: Evaluated) -> None:
 
 
 def test_identical_answers_are_merged_into_one_line_in_reports(numeric: Any) -> None:
-    """The line states the number of further rows."""
+    """The line states how many more rows have the same answer."""
     rows = [{"question": "How?", "answer": "0.1"}] * 3 + [{"question": "Why?", "answer": "0.1"}]
 
     report = germane.evaluate(rows, [numeric]).report()
@@ -217,7 +217,7 @@ def test_scores_with_different_fingerprints_are_never_averaged() -> None:
     ("answers", "least", "passed", "broken", "expected"),
     [
         (["0.8"] * 20, 0.75, True, False, "mean 0.800 (n=20, 95 % interval 0.667 to 0.832) is at least 0.75, which"),
-        (["0.7"] * 20, 0.7, True, False, "is at least 0.7"),  # although their sum divided by 20 is slightly less
+        (["0.7"] * 20, 0.7, True, False, "is at least 0.7"),  # although rounding makes the mean slightly lower
         (["0.7"] * 20, 0.75, False, True, "mean 0.700 (n=20, 95 % interval 0.577 to 0.748) is below 0.75;"),
         (["0.5", "0.9"] * 10, 0.71, False, True, "is below 0.71, which is inside the interval"),
         (["0.1"] * 19, 0.75, False, False, "not enough data (n=19, need 20)"),
@@ -253,14 +253,14 @@ def test_check_without_rows_does_not_pass(evaluated: Evaluated) -> None:
 
 @pytest.mark.parametrize("share", [1.01, 90, -0.1, float("nan")])
 def test_coverage_threshold_must_be_between_0_and_1(evaluated: Evaluated, share: float) -> None:
-    """90 is an error, because 0.9 is meant."""
+    """A threshold of 90 is an error, because 0.9 was meant."""
     with pytest.raises(UsageError, match="a share of the rows, from 0 to 1"):
         evaluated([]).check(min_coverage=share)
 
 
 @pytest.mark.parametrize("mean", [float("nan"), float("inf")])
 def test_mean_threshold_must_be_finite(evaluated: Evaluated, mean: float) -> None:
-    """A check against NaN would always pass."""
+    """A check against NaN would never fail."""
     with pytest.raises(UsageError, match=r"min_mean is .*: it must be a finite number"):
         evaluated([]).check(min_mean=mean)
 
@@ -275,7 +275,7 @@ def test_markdown_report_escapes_texts(numeric: Any) -> None:
 
 
 def test_report_explains_missing_scores(evaluated: Evaluated) -> None:
-    """Each reason comes with its most common explanation."""
+    """Each reason is listed with its most frequent explanation."""
     report = evaluated(["0.5", "one", "two", "two", None]).report("markdown")
 
     assert "| numeric | 3 | unparsable | no number in two |" in report
@@ -283,7 +283,7 @@ def test_report_explains_missing_scores(evaluated: Evaluated) -> None:
 
 
 def test_notebooks_show_the_report(evaluated: Evaluated) -> None:
-    """The repr is one line."""
+    """The report is shown as Markdown, and the repr is a single line."""
     evaluation = evaluated(["0.5"] * 30)
 
     assert repr(evaluation) == "Evaluation(30 rows, scored by numeric)"
@@ -311,7 +311,7 @@ class Tags(HTMLParser):
 
 
 def test_html_report_escapes_texts(numeric: Any) -> None:
-    """It is self-contained and has no script, for any answer."""
+    """For any answer, the page is self-contained and has no script."""
     page = Tags()
     page.feed(germane.evaluate([{"question": HOSTILE, "answer": HOSTILE}], [numeric]).report("html"))
 
@@ -323,7 +323,7 @@ def test_html_report_escapes_texts(numeric: Any) -> None:
 
 
 def test_json_report_is_a_single_object(numeric: Any) -> None:
-    """With every row and all fields of its scores. NaN becomes null."""
+    """The object contains every row with all fields of its scores. NaN becomes null."""
 
     class Odd(type(numeric)):  # type: ignore[misc]  # the fixture's class
         async def score(self, exchange: Exchange) -> Score | float:
@@ -340,7 +340,7 @@ def test_json_report_is_a_single_object(numeric: Any) -> None:
 
 
 def test_report_shows_means_of_small_data_sets_with_a_note(evaluated: Evaluated) -> None:
-    """A data set is not a sample of the traffic. The interval is shown, with a note that it is wide."""
+    """The interval is also shown, with a note that it is wide."""
     enough, few = (evaluated(["0.25", "0.75"] * half).report() for half in (10, 9))
 
     assert "| numeric | 20 | 0.500 |" in enough

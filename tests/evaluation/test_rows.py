@@ -1,4 +1,4 @@
-"""Rows of many forms, converted to exchanges."""
+"""Conversion of rows in many formats to exchanges."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read(row: Any, numeric: Any, **options: Any) -> Exchange:
 
 
 def test_additional_columns_become_attributes(numeric: Any) -> None:
-    """This applies to plain values, such as labels."""
+    """Only scalar values, such as labels, become attributes."""
     given = {"label": 1.0, "kind": "gold", "group": 7, "ok": True, "none": None, "nan": float("nan"), "meta": {"a": 1}}
 
     exchange = read({**ROW, **given, "count": np.int64(3), "share": np.float32(0.5)}, numeric)
@@ -58,13 +58,13 @@ def test_id_route_and_model_are_used(numeric: Any) -> None:
     ],
 )
 def test_history_can_be_objects_strings_or_json(numeric: Any, history: Any) -> None:
-    """Strings may start with a role."""
+    """A string may start with its role."""
     assert read({**ROW, "history": history}, numeric).history == HISTORY
 
 
 @pytest.mark.parametrize("talk", [TALK, json.dumps(TALK)])
-def test_last_question_of_a_conversation_is_the_question(numeric: Any, talk: Any) -> None:
-    """Ragas stores the conversation in the question's column; the rest is history."""
+def test_last_user_message_in_a_conversation_is_the_question(numeric: Any, talk: Any) -> None:
+    """Ragas stores the conversation in the question column. The earlier messages become the history."""
     exchange = read({"user_input": talk, "response": "0.5"}, numeric)
 
     assert (exchange.question, exchange.answer, exchange.history) == ("How much?", "0.5", HISTORY)
@@ -80,7 +80,7 @@ def test_reply_to_the_last_question_is_the_answer(numeric: Any) -> None:
 
 
 def test_ragas_samples_are_rows(numeric: Any) -> None:
-    """They are pydantic models; unset fields are omitted."""
+    """Ragas samples are pydantic models. Unset fields are omitted."""
 
     class Sample:
         def model_dump(self, *, exclude_none: bool) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def test_ragas_samples_are_rows(numeric: Any) -> None:
 
 
 def test_dotted_columns_refer_to_nested_objects(numeric: Any) -> None:
-    """Such as earlier messages in `meta`."""
+    """For example, `meta` can contain the earlier messages."""
     row = {"meta": {"q": {"text": "How?"}, "history": ["user: Do you sell shoes?", "agent: Yes."]}, "answer": "0.5"}
 
     exchange = read(row, numeric, columns={"question": "meta.q.text"})
@@ -110,7 +110,7 @@ def test_dotted_columns_refer_to_nested_objects(numeric: Any) -> None:
     ],
 )
 def test_contexts_can_be_texts_or_objects(numeric: Any, cell: Any, contexts: tuple[Context, ...]) -> None:
-    """Lists in Python syntax, which data frames write to CSV, are also accepted."""
+    """Lists in Python syntax, as written by data frames to CSV, are also accepted."""
     assert read({**ROW, "contexts": cell}, numeric).contexts == contexts
 
 
@@ -124,7 +124,7 @@ def test_contexts_can_be_texts_or_objects(numeric: Any, cell: Any, contexts: tup
     ],
 )
 def test_errors_name_the_row_and_the_cause(numeric: Any, row: Any, message: str) -> None:
-    """Invalid rows are not interpreted as something else."""
+    """An invalid row is an error and is never interpreted differently."""
     with pytest.raises(UsageError, match=message):
         read(row, numeric)
 
@@ -149,16 +149,16 @@ class Dataset:
 
 
 def test_hugging_face_data_sets_are_read(numeric: Any) -> None:
-    """They are iterables of rows."""
+    """Hugging Face data sets are iterables of rows."""
     assert len(germane.evaluate(Dataset(), [numeric]).rows) == 2
 
 
-def test_splits_are_rejected_by_name(numeric: Any) -> None:
-    """Loading without a split gives a mapping of data sets."""
+def test_data_set_with_splits_is_rejected_with_their_names(numeric: Any) -> None:
+    """A data set loaded without selecting a split is a mapping of data sets."""
     with pytest.raises(UsageError, match=r"splits train, test: pass one split, such as rows\['train'\]"):
         germane.evaluate({"train": Dataset(), "test": Dataset()}, [numeric])
 
 
 def test_limit_reads_only_the_first_rows(numeric: Any) -> None:
-    """Later rows may be invalid."""
+    """Rows beyond the limit may be invalid."""
     assert len(germane.evaluate([ROW, ROW, "wrong"], [numeric], limit=2).rows) == 2

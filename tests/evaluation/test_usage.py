@@ -1,4 +1,4 @@
-"""Usage of a run, and its concurrency."""
+"""Usage and concurrency of an evaluation run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def judge() -> Iterator[FakeJudge]:
 
 
 def test_run_counts_requests_and_tokens(judge: FakeJudge) -> None:
-    """The counts cover judge and embedder, as reported by the server."""
+    """The counts cover the judge and the embedder, as reported by the server."""
     evaluation = germane.evaluate(ROWS, **judge.settings())
 
     assert evaluation.usage.requests == len(judge.requests)
@@ -44,7 +44,7 @@ def test_failed_scores_cost_tokens(judge: FakeJudge) -> None:
 
 
 def test_usage_of_user_defined_scorers_is_counted(judge: FakeJudge) -> None:
-    """It is added to the judge's usage. Identical rows count once."""
+    """Their usage is added to the judge's. Identical rows count once."""
 
     class Paid:
         name = "paid"
@@ -64,7 +64,7 @@ def test_usage_of_user_defined_scorers_is_counted(judge: FakeJudge) -> None:
 
 
 def test_judge_concurrency_is_limited(judge: FakeJudge) -> None:
-    """The number of rows does not matter."""
+    """The limit does not depend on the number of rows."""
     judge.latency = 0.01
     germane.evaluate(ROWS, scorers=["answer_relevancy"], concurrency=3, **judge.settings())
 

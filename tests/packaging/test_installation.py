@@ -58,4 +58,4 @@ def test_old_python_is_rejected_with_one_sentence(version: tuple[int, int, int])
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 
     last = ended.stderr.splitlines()[-1]
-    assert last.startswith(f"ImportError: germane needs Python 3.11 or newer, and this is Python 3.{version[1]} (")
+    assert last.startswith(f"ImportError: germane needs Python 3.11 or newer, but this is Python 3.{version[1]} (")

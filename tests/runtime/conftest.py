@@ -41,7 +41,7 @@ def database(tmp_path: Path) -> str:
 
 @pytest.fixture
 def query(tmp_path: Path) -> Callable[[str], list[Any]]:
-    """Query the SQLite file; a row with one column becomes its value."""
+    """Return a function that queries the SQLite file. A row with one column is returned as its value."""
 
     def run_query(statement: str) -> list[Any]:
         with closing(sqlite3.connect(tmp_path / "germane.db")) as connection:
@@ -56,7 +56,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Start]:
-    """Start code as a process, with the settings of a judge in its environment."""
+    """Return a function that starts code as a process, with a judge's settings in its environment."""
     started: list[subprocess.Popen[str]] = []
 
     def start(code: str, judge: FakeJudge | None = None, **variables: str) -> subprocess.Popen[str]:
@@ -92,13 +92,13 @@ def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 @pytest.fixture
 def run(program: Start) -> Callable[..., tuple[str, str]]:
-    """Run code as a process to its end; return its standard output and standard error."""
+    """Return a function that runs code as a process and returns its standard output and standard error."""
     return lambda *arguments, **variables: finished(program(*arguments, **variables))
 
 
 @pytest.fixture
 def until() -> Callable[[Callable[[], Any]], None]:
-    """Wait until a condition holds that another thread or process fulfills."""
+    """Return a function that waits for a condition that another thread or process fulfills."""
 
     def wait(condition: Callable[[], Any], seconds: float = 60.0) -> None:
         pause = threading.Event()
@@ -113,7 +113,7 @@ def until() -> Callable[[Callable[[], Any]], None]:
 
 @pytest.fixture
 def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """Return the warnings that germane has logged so far."""
+    """Return a function that returns the warnings that germane has logged so far."""
 
     def logged() -> list[str]:
         ours = [record for record in caplog.records if record.name.startswith("germane")]

@@ -34,7 +34,7 @@ def ask(question: str) -> str:
 
 
 def test_stop_writes_annotations(database: str, query: Query) -> None:
-    """They are a score recorded in its handler, and feedback from a later request."""
+    """The annotations are a score recorded in a handler, and feedback from a later request."""
     germane.start(role="capture", database=database, redact=lambda text: text.replace("card", "****"))
     identity = ask("How do I pay?")
     germane.feedback(identity, score=0.0, comment="no card", user="ann")
@@ -50,7 +50,7 @@ def test_stop_writes_annotations(database: str, query: Query) -> None:
 
 @pytest.mark.slow
 def test_feedback_may_come_from_another_process(run: Run, query: Query) -> None:
-    """The exchange is found by its id."""
+    """The other process refers to the exchange by its id."""
     start = "germane.start(role='capture')\n"
     printed, _ = run(HANDLER + start + "ask('How?'); print(ids[0])")
     identity = printed.strip()
@@ -83,10 +83,10 @@ germane.stop()
     assert query("SELECT count(DISTINCT exchange_id) FROM feedback") == [2]
 
 
-def test_scores_with_the_name_of_a_built_in_scorer_have_a_fingerprint_of_their_own(
+def test_recorded_scores_named_like_a_built_in_scorer_have_their_own_fingerprint(
     judge: FakeJudge, database: str, query: Query
 ) -> None:
-    """They are never averaged with germane's own scores, and germane does not judge these answers again."""
+    """Recorded scores are never averaged with germane's own scores, and germane does not judge these answers again."""
     germane.start(**judge.settings(), database=database, poll_interval=0.05)
     identity = germane.record_exchange(
         "How do I pay?", "By card.", contexts=["We accept cards."], scores={"answer_relevancy": 0.8, "mine": -0.5}
@@ -109,7 +109,7 @@ def test_scores_with_the_name_of_a_built_in_scorer_have_a_fingerprint_of_their_o
     assert counts["recorded", "answer_relevancy"] == counts["import", "answer_relevancy"] == (1, 1)
 
 
-def test_an_invalid_recorded_exchange_is_dropped_whole(
+def test_an_invalid_recorded_exchange_is_dropped_entirely(
     judge: FakeJudge, database: str, query: Query, warnings: Callable[[], list[str]]
 ) -> None:
     """Nothing is stored, and the reason is logged. The caller gets None."""
@@ -124,7 +124,7 @@ def test_an_invalid_recorded_exchange_is_dropped_whole(
 
 
 def test_a_marker_has_the_configured_service(database: str) -> None:
-    """This works right after the start, before the first exchange; a comparison finds the marker by name."""
+    """This works immediately after the start, before the first exchange. A comparison finds the marker by name."""
     germane.start(role="capture", database=database, service="shop")
     germane.mark("index v42", attributes={"commit": "4f2a9c1"})
     ask("How?")

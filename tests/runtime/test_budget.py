@@ -20,7 +20,7 @@ Query = Callable[[str], list[Any]]
 def test_spans_are_not_held_under_a_budget(
     judge: FakeJudge, database: str, changes: dict[str, object], at_once: int
 ) -> None:
-    """With a budget spans are exported when they end; with a sample rate they wait for their scores."""
+    """With a budget, spans are exported when they end. With a sample rate, they wait for their scores."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(germane.ScoreSpanProcessor(SimpleSpanProcessor(exporter), max_delay=600))
@@ -48,6 +48,6 @@ def test_draining_does_not_wait_for_candidates(judge: FakeJudge, database: str, 
         return "By card, in the shop."
 
     ask("How do I pay?")
-    assert germane.stop(drain_timeout=3600)  # pytest's own time limit would end a stop that waits
+    assert germane.stop(drain_timeout=3600)  # a stop that waits would exceed pytest's time limit
 
     assert query("SELECT sampling_reason FROM exchange") == ["candidate"]

@@ -1,4 +1,4 @@
-"""Calibrations are read at the start and applied to labels."""
+"""Calibrations, which are read at the start and applied to labels."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def calibrate(database: str) -> None:
 
 
 def test_unreadable_calibrations_are_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """One line is logged for any number of scores; calibrations are used once they are readable."""
+    """One line is logged for any number of scores. Calibrations are used as soon as they are readable."""
     database = f"sqlite:///{tmp_path / 'later.db'}"
     store = TrackingStore(database)
     floors = CalibrationCache(store)
@@ -57,7 +57,7 @@ def test_unreadable_calibrations_are_logged_once(tmp_path: Path, caplog: pytest.
 
 
 def test_labels_are_calibrated_from_the_start(judge: FakeJudge, database: str, query: Query) -> None:
-    """The stored value is raw, the label calibrated; another embedder's calibration is not used."""
+    """The stored value is not calibrated, but its label is. The other embedder's calibration is not used."""
     calibrate(database)
     germane.start(**judge.settings(), database=database, scorers=["question_answer_similarity"], poll_interval=0.05)
     ask("You pay by what in the shop?")
@@ -72,7 +72,7 @@ def test_labels_are_calibrated_from_the_start(judge: FakeJudge, database: str, q
 
 
 def test_labels_are_calibrated_when_the_database_is_created_later(judge: FakeJudge, tmp_path: Path) -> None:
-    """Calibrations are read for the first score."""
+    """Calibrations are read when the first score is computed."""
     folder = tmp_path / "later"
     database = f"sqlite:///{folder / 'germane.db'}"
     germane.start(**judge.settings(), database=database, scorers=["question_answer_similarity"], poll_interval=0.05)

@@ -17,7 +17,7 @@ def ask(question: str) -> str:
 
 
 def test_every_call_is_stored_or_counted(database: str, query: Query, warnings: Callable[[], list[str]]) -> None:
-    """Rows have their probability and counts their reason. There is one warning, and no handler is affected."""
+    """Rows have their probability, and counts have their reason. One warning is logged, and no handler is affected."""
     germane.start(role="capture", database=database, max_exchanges_per_minute=60)
     for number in range(500):
         assert ask(f"How do I pay {number}?") == "By card, in the shop."

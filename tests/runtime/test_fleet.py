@@ -76,7 +76,7 @@ print([os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(3)])
 
 @pytest.fixture
 def url(database_url: str) -> str:
-    """A database of either kind, with tables."""
+    """A migrated database, once on SQLite and once on PostgreSQL."""
     with closing(TrackingStore(database_url)) as store:
         store.migrate()
     return database_url
@@ -84,13 +84,13 @@ def url(database_url: str) -> str:
 
 @pytest.fixture
 def store(url: str) -> Iterator[TrackingStore]:
-    """A store on that database."""
+    """A store on the test database."""
     with closing(TrackingStore(url)) as opened:
         yield opened
 
 
 def times_requested(judge: FakeJudge) -> list[int]:
-    """Return the distinct numbers of times that a request was sent. Each exchange takes two: questions and a rating."""
+    """Return the distinct numbers of times that a request was sent. An exchange takes two: questions and a rating."""
     return sorted(set(Counter(str(request.body["messages"]) for request in judge.chat_requests).values()))
 
 
@@ -110,7 +110,7 @@ def test_concurrent_applications_score_each_exchange_once(
 
 @pytest.mark.parametrize("preloaded", ["1", "0"])
 def test_stopping_a_forking_server_loses_no_exchange(preloaded: str, run: Run, judge: FakeJudge, database: str) -> None:
-    """Started before or after the forks, each worker writes the exchanges that it captured until the signal."""
+    """Whether germane starts before or after the forks, each worker writes the exchanges captured until the signal."""
     printed, logged = run(PREFORK, judge, PRELOADED=preloaded)
     captured = 40 + 5 * int(preloaded)
 
@@ -123,7 +123,7 @@ def test_stopping_a_forking_server_loses_no_exchange(preloaded: str, run: Run, j
 
 
 def test_spawned_servers_stop_when_their_lifespan_ends(run: Run, judge: FakeJudge, database: str) -> None:
-    """Like uvicorn workers: SIGTERM ends the lifespan, then the process."""
+    """As in uvicorn workers, SIGTERM ends first the lifespan and then the process."""
     pytest.importorskip("uvicorn", reason="needs a server")
     code = """
 import asyncio, multiprocessing, os, signal, socket, sys

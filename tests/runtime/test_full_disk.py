@@ -24,7 +24,7 @@ def ask(question: str) -> str:
 def test_a_full_disk_affects_no_handler(
     database: str, query: Query, warnings: Callable[[], list[str]], until: Callable[[Callable[[], Any]], None]
 ) -> None:
-    """Exchanges wait in memory until there is space. There is one warning."""
+    """Exchanges wait in memory until there is space. One warning is logged."""
     germane.start(role="capture", database=database)
     runtime = current_runtime()
     assert runtime is not None

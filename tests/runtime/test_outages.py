@@ -1,4 +1,4 @@
-"""An application starts and captures even if judge, database or model is missing or unreachable."""
+"""Outages: an application starts and captures even if the judge, database or model is missing or unreachable."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ask(question: str) -> str:
 
 
 def ask_all(count: int) -> None:
-    """Ask different questions."""
+    """Ask several different questions."""
     for number in range(count):
         assert ask(f"How do I pay {number}?") == "By card, in the shop."
 
@@ -47,13 +47,13 @@ def depth() -> int:
 def test_exchanges_are_captured_without_a_judge(
     database: str, query: Query, warnings: Warnings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is one warning with the fix; draining does not wait for scores."""
+    """One warning with the fix is logged. Draining does not wait for scores."""
     for module in EXTRAS:
         monkeypatch.setitem(sys.modules, module, None)
     germane.start(database=database, poll_interval=0.05)
     ask_all(5)
 
-    assert germane.stop(drain_timeout=3600)  # pytest's own time limit would end a stop that waits
+    assert germane.stop(drain_timeout=3600)  # a stop that waits would exceed pytest's time limit
 
     assert query("SELECT count(*) FROM exchange") == [5]
     (warning,) = warnings()
@@ -62,7 +62,7 @@ def test_exchanges_are_captured_without_a_judge(
 
 
 def test_the_next_start_with_a_judge_scores_earlier_exchanges(judge: FakeJudge, database: str, query: Query) -> None:
-    """Without a scorer nothing was sampled."""
+    """Without a scorer, no exchange was sampled earlier."""
     germane.start(database=database, scorers=())
     ask_all(5)
     germane.stop()
@@ -74,7 +74,7 @@ def test_the_next_start_with_a_judge_scores_earlier_exchanges(judge: FakeJudge, 
 
 
 def test_an_unreachable_judge_is_logged_once(database: str, query: Query, warnings: Warnings, until: Until) -> None:
-    """Exchanges are captured, tasks wait, and none has failed."""
+    """Exchanges are captured. Their tasks wait, and none of them fails."""
     germane.start(base_url="http://127.0.0.1:9/v1", database=database, poll_interval=0.05, embedder="unreachable")
     ask_all(30)
     until(lambda: any("judge_unreachable" in warning for warning in warnings()))
@@ -112,7 +112,7 @@ def test_a_rejected_key_is_logged_once(
 
 @pytest.mark.slow
 def test_an_unwritable_path_is_logged_once(tmp_path: Path, warnings: Warnings) -> None:
-    """The warning names the file and the fix; exchanges wait in memory, and stop returns False."""
+    """The warning names the file and the fix. Exchanges wait in memory, and `stop` returns False."""
     (tmp_path / "file").write_text("")
     germane.start(database=f"sqlite:///{tmp_path}/file/germane.db", role="capture")
     ask_all(3)
@@ -140,12 +140,12 @@ def test_an_unreachable_server_is_logged_once(warnings: Warnings) -> None:
 def test_draining_does_not_wait_for_an_unreachable_database(
     judge: FakeJudge, tmp_path: Path, warnings: Warnings
 ) -> None:
-    """A script exits soon, with a log line that explains why there are no scores."""
+    """A script exits promptly, with a log line that explains why there are no scores."""
     (tmp_path / "file").write_text("")
     germane.start(**judge.settings(), database=f"sqlite:///{tmp_path}/file/germane.db", poll_interval=0.05)
     ask_all(3)
 
-    assert not germane.stop(timeout=0.5, drain_timeout=3600)  # pytest's own time limit would end a stop that waits
+    assert not germane.stop(timeout=0.5, drain_timeout=3600)  # a stop that waits would exceed pytest's time limit
 
     assert any(warning.startswith("not waiting for scores: ") for warning in warnings())
 
@@ -165,7 +165,7 @@ def test_a_read_only_database_is_logged_once(tmp_path: Path, database: str, warn
 
 
 def test_missing_weights_are_logged_once(database: str, query: Query, warnings: Warnings) -> None:
-    """Exchanges are captured without the local judge's file."""
+    """Exchanges are captured even without the local judge's weights."""
     germane.start(database=database, judge="local", local_judge_path="/nowhere/at-all.gguf")
     ask_all(3)
 
@@ -178,7 +178,7 @@ def test_missing_weights_are_logged_once(database: str, query: Query, warnings: 
 def test_exchanges_are_stored_when_the_database_becomes_reachable(
     postgresql: Any, judge: FakeJudge, tmp_path: Path, until: Until
 ) -> None:
-    """Earlier exchanges are stored once and scored."""
+    """Earlier exchanges are stored exactly once, and scored."""
     name = postgresql.create()
     store = TrackingStore(postgresql.url(name))
     store.migrate()
@@ -197,7 +197,7 @@ def test_exchanges_are_stored_when_the_database_becomes_reachable(
 def test_exchanges_are_stored_after_a_migration(
     postgresql: Any, judge: FakeJudge, warnings: Warnings, until: Until
 ) -> None:
-    """germane does not migrate PostgreSQL itself: it names the command, waits, and continues."""
+    """germane does not migrate PostgreSQL itself. It logs the command, waits, and continues after the migration."""
     from germane.cli.app import group
 
     url = postgresql.url(postgresql.create())
@@ -215,11 +215,11 @@ def test_exchanges_are_stored_after_a_migration(
 
 
 @pytest.mark.slow
-def test_a_silent_database_server_does_not_delay_the_start(
+def test_an_unresponsive_database_server_does_not_delay_the_start(
     caplog: pytest.LogCaptureFixture, warnings: Warnings, until: Until
 ) -> None:
-    """A port that accepts connections and never replies: the start does not wait, and nothing is logged as a problem
-    before the server has failed.
+    """The server accepts connections but never replies. The start does not wait for it, and nothing is logged as a
+    problem before the server has failed.
     """
     caplog.set_level(logging.INFO, "germane")
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -233,10 +233,10 @@ def test_a_silent_database_server_does_not_delay_the_start(
 
 
 @pytest.mark.slow
-def test_a_slow_database_server_is_no_problem(
+def test_a_slow_database_server_causes_no_warning(
     postgresql: Any, caplog: pytest.LogCaptureFixture, warnings: Warnings
 ) -> None:
-    """A server that answers after the start has stopped waiting: everything is stored, and no warning is logged."""
+    """The server responds after the start has stopped waiting. Everything is stored, and no warning is logged."""
     caplog.set_level(logging.INFO, "germane")
     url = postgresql.emptied()
     with psycopg.connect(url) as blocker:
@@ -251,10 +251,10 @@ def test_a_slow_database_server_is_no_problem(
     assert warnings() == []
 
 
-def test_scores_that_a_stop_abandons_are_reported_and_computed_after_the_next_start(
+def test_scores_abandoned_by_a_stop_are_reported_and_computed_after_the_next_start(
     database: str, warnings: Warnings, query: Query, until: Until
 ) -> None:
-    """A judge that accepts requests and never replies: one line says how many scores are missing, and what follows."""
+    """The judge accepts requests but never replies. One line reports the missing scores and what happens next."""
     with socket.create_server(("127.0.0.1", 0), backlog=100) as server, FakeJudge() as judge:
         silent = judge.settings() | {"base_url": f"http://127.0.0.1:{server.getsockname()[1]}/v1"}
         germane.start(**silent, database=database, poll_interval=0.05, scorers=("answer_relevancy",))

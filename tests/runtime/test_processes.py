@@ -49,7 +49,7 @@ def start_and_drain(judge: FakeJudge, database: str) -> None:
 
 
 def test_an_immediate_exit_loses_no_exchange(run: Run, judge: FakeJudge, database: str, query: Query) -> None:
-    """The row is stored, nothing failed, and the next start scores it."""
+    """The exchange is stored without an error, and the next start scores it."""
     judge.latency = 0.3
     printed, logged = run(HANDLER + "germane.start()\nask_all('now', 40)\ntime.sleep(0.4)\nask_all('then', 40)", judge)
 
@@ -65,7 +65,7 @@ def test_an_immediate_exit_loses_no_exchange(run: Run, judge: FakeJudge, databas
 
 
 def test_local_scores_do_not_fail_at_interpreter_exit(run: Run, query: Query) -> None:
-    """Exchanges in progress are scored or stay pending, although threads can no longer be started."""
+    """Exchanges in progress are scored or stay pending, even though threads can no longer be started."""
     pytest.importorskip("onnxruntime", reason="needs germane[local]")
     code = """
 germane.start(scorers=["question_answer_similarity"])
@@ -99,7 +99,7 @@ threading.Thread(target=last).start()
 def test_exchanges_written_by_a_terminated_process_are_kept(
     program: Start, judge: FakeJudge, database: str, query: Query, until: Until
 ) -> None:
-    """An unhandled SIGTERM ends the process immediately; the written exchanges are scored later."""
+    """An unhandled SIGTERM ends the process immediately. Exchanges that were written are scored later."""
     process = program(
         HANDLER + "germane.start(role='capture')\nask_all('term', 5)\nprint(1, flush=True)\ninput()", judge
     )
@@ -114,7 +114,7 @@ def test_exchanges_written_by_a_terminated_process_are_kept(
 
 
 def test_capture_only_processes_import_no_scoring_libraries(run: Run, query: Query) -> None:
-    """An application that leaves scoring to workers does not load them."""
+    """An application that leaves scoring to workers does not load scoring libraries."""
     code = """
 germane.start(role='capture')
 ask_all('light', 3)
@@ -155,11 +155,11 @@ print(stopped, [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in 
     assert query("SELECT count(*) FROM score") == [30]
     assert query("SELECT DISTINCT state FROM scoring_task") == ["done"]
     asked = Counter(str(request.body["messages"]) for request in judge.chat_requests)
-    assert sum(asked.values()) == 2 * 30  # questions, and the rating for the label
+    assert sum(asked.values()) == 2 * 30  # one for the questions, one for the rating that determines the label
 
 
 def test_a_forked_worker_may_call_start(run: Run, judge: FakeJudge, query: Query) -> None:
-    """As in a server's post-fork hook: no process exports another process's spans."""
+    """A server's post-fork hook may do this. No process exports another process's spans."""
     code = """
 germane.start(service='parent')
 ask_all('before', 3)
@@ -181,7 +181,7 @@ print(germane.stop(drain_timeout=30), os.waitstatus_to_exitcode(os.waitpid(child
 
 
 def test_a_fork_waits_for_imports_in_other_threads(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
-    """A module that was being imported at the fork would stay locked in the child."""
+    """Otherwise, a module that is being imported during the fork would stay locked in the child."""
     (tmp_path / "slow.py").write_text("import time\nbegun.set()\ntime.sleep(0.5)\n")
     code = """
 import builtins, importlib
@@ -206,7 +206,7 @@ if not ended[0]:
 
 
 def test_multiprocessing_children_write_their_exchanges(run: Run, judge: FakeJudge, query: Query) -> None:
-    """Forked and spawned children skip `atexit`, and lose nothing."""
+    """Forked and spawned children skip `atexit` callbacks but lose nothing."""
     code = """
 import multiprocessing
 
@@ -229,7 +229,7 @@ if __name__ == '__main__':
 
 
 def test_killing_the_judge_process_loses_no_score(database: str, query: Query, until: Until) -> None:
-    """With requests in flight: all rows are stored, no score is invented, and a new judge scores all."""
+    """The judge is killed during requests. All rows are stored, none gets a false score, and a new judge scores all."""
     command = [sys.executable, "-m", "germane.testing.judge", "--latency"]
     with subprocess.Popen([*command, "30"], stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout is not None
@@ -260,7 +260,7 @@ def test_killing_the_judge_process_loses_no_score(database: str, query: Query, u
 
 
 def test_an_unreachable_collector_does_not_delay_the_exit(run: Run, judge: FakeJudge, query: Query) -> None:
-    """Stopping takes no longer than its timeout, and the scores are stored."""
+    """Stopping does not exceed its timeout, and the scores are stored."""
     code = """
 germane.start()
 ask_all('lost', 5)

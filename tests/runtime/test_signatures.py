@@ -1,4 +1,4 @@
-"""The signatures of `germane.start` and `germane.lifespan`: they show every setting to people and tools."""
+"""The signatures of `germane.start` and `germane.lifespan`, which show every setting to people and tools."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_stop_has_explicit_parameters() -> None:
 
 
 def test_start_takes_a_settings_object(database: str) -> None:
-    """Complete settings are used as they are."""
+    """Complete settings are used unchanged."""
     settings = load_settings(database=database, role="capture", service="shop")
 
     germane.start(settings)

@@ -1,4 +1,4 @@
-"""One process from start to stop."""
+"""Starting and stopping germane in one process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ask(question: str) -> str:
 
 
 def ask_all(count: int) -> None:
-    """Ask different questions."""
+    """Ask several different questions."""
     for number in range(count):
         assert ask(f"How do I pay {number}?") == "By card, in the shop."
 
@@ -41,7 +41,7 @@ def monitors() -> Callable[[], list[str]]:
 
 
 def test_stop_writes_captured_exchanges(judge: FakeJudge, database: str, query: Query) -> None:
-    """Nothing remains in memory, and no thread remains."""
+    """No data is left in memory, and no thread keeps running."""
     before = set(threading.enumerate())
     germane.start(**judge.settings(), database=database)
     ask_all(50)
@@ -62,7 +62,7 @@ def test_draining_waits_for_scores(judge: FakeJudge, database: str, query: Query
     assert germane.stop(drain_timeout=60)
 
     assert query("SELECT count(*) FROM score") == [20]
-    assert judge.chat_requests  # equal answers may share a request
+    assert judge.chat_requests  # identical answers may share a request
 
 
 def test_stop_without_start_is_not_an_error() -> None:
@@ -72,7 +72,7 @@ def test_stop_without_start_is_not_an_error() -> None:
 
 
 def test_a_second_start_replaces_the_first(judge: FakeJudge, tmp_path: Path, monitors: Monitors) -> None:
-    """Earlier exchanges go to the earlier database; then the new settings apply."""
+    """Earlier exchanges are written to the earlier database. Later ones use the new settings."""
     for name in ("one", "two"):
         germane.start(**judge.settings(), database=f"sqlite:///{tmp_path / name}.db", service=name)
         ask_all(3)
@@ -85,8 +85,8 @@ def test_a_second_start_replaces_the_first(judge: FakeJudge, tmp_path: Path, mon
         store.close()
 
 
-def test_objects_of_the_first_start_are_exempt_from_garbage_collections(bare: Path) -> None:
-    """Once per process, so that a full collection in the application visits few objects of germane's."""
+def test_objects_from_the_first_start_are_exempt_from_garbage_collection(bare: Path) -> None:
+    """They are exempted once per process, so a full collection in the application visits few of germane's objects."""
     program = """
 import gc, germane
 germane.start(role="capture")
@@ -103,7 +103,7 @@ germane.stop()
 def test_concurrent_starts_and_stops_are_serialized(
     judge: FakeJudge, database: str, query: Query, monitors: Monitors
 ) -> None:
-    """One runtime runs at a time, and its captured exchanges are written."""
+    """Only one runtime runs at a time, and its captured exchanges are written."""
     seen = []
 
     def restart() -> None:
@@ -138,10 +138,10 @@ def test_concurrent_starts_and_stops_are_serialized(
         {"judge": "local", "embedder": "at-a-server"},
     ],
 )
-def test_invalid_settings_do_not_affect_the_running_monitor(
+def test_invalid_settings_do_not_affect_the_running_runtime(
     judge: FakeJudge, database: str, query: Query, wrong: dict[str, Any]
 ) -> None:
-    """The second start raises, and the first continues."""
+    """The second start raises an error, and the first runtime continues."""
     germane.start(**judge.settings(), database=database)
     with pytest.raises(SettingsError):
         germane.start(**wrong)
@@ -161,7 +161,7 @@ def test_a_value_that_is_not_callable_raises_at_start(name: str) -> None:
 def test_lifespan_runs_germane_with_the_application(
     judge: FakeJudge, database: str, query: Query, monitors: Monitors
 ) -> None:
-    """Handlers are captured inside the lifespan; at its end, everything is written."""
+    """Handlers are captured during the lifespan. At its end, everything is written."""
 
     async def live() -> None:
         async with germane.lifespan(object(), **judge.settings(), database=database):
@@ -175,7 +175,7 @@ def test_lifespan_runs_germane_with_the_application(
 
 
 def test_a_running_handler_survives_stop(judge: FakeJudge, database: str, warnings: Callable[[], list[str]]) -> None:
-    """Its result is unchanged; later calls are not captured, without a warning."""
+    """The handler's result is unchanged. Later calls are not captured, and no warning is logged."""
     begun, go_on, answers = threading.Event(), threading.Event(), []
 
     @germane.observe
@@ -227,7 +227,7 @@ def test_alerts_reach_the_callback(judge: FakeJudge, database: str, kind: str) -
 
 
 def test_texts_are_redacted_before_they_are_used(judge: FakeJudge, database: str, query: Query) -> None:
-    """Database and judge see the redacted text."""
+    """The database and the judge only receive the redacted text."""
     germane.start(
         **judge.settings(),
         database=database,
@@ -244,7 +244,7 @@ def test_texts_are_redacted_before_they_are_used(judge: FakeJudge, database: str
 
 
 def test_a_failing_redaction_drops_the_text(judge: FakeJudge, database: str, query: Query) -> None:
-    """No text is better than an unredacted one."""
+    """Dropping the text is safer than storing it unredacted."""
 
     def fail_to_redact(text: str) -> str:
         raise ZeroDivisionError
@@ -257,7 +257,7 @@ def test_a_failing_redaction_drops_the_text(judge: FakeJudge, database: str, que
 
 
 def test_capture_none_stores_no_text(judge: FakeJudge, database: str, query: Query) -> None:
-    """The exchange is counted, and its text is stored nowhere."""
+    """The exchange is counted, but its text is not stored anywhere."""
     germane.start(**judge.settings(), database=database, capture="none", poll_interval=0.05)
     ask("How do I pay by card?")
 
@@ -269,7 +269,7 @@ def test_capture_none_stores_no_text(judge: FakeJudge, database: str, query: Que
 def test_an_observed_judge_client_creates_no_exchange(
     judge: FakeJudge, database: str, query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This holds even if every request of the client is observed."""
+    """This holds even if every request by the client is observed."""
     from openai import AsyncOpenAI
 
     seen = []
@@ -285,7 +285,7 @@ def test_an_observed_judge_client_creates_no_exchange(
     ask_all(3)
 
     assert germane.stop(drain_timeout=60)
-    assert 2 <= len(seen) <= 6  # two requests per exchange; equal answers may share one
+    assert 2 <= len(seen) <= 6  # two requests per exchange; identical answers may share them
     assert query("SELECT count(*) FROM exchange") == [3]
     assert query("SELECT count(*) FROM score") == [3]
 
@@ -309,7 +309,7 @@ def test_no_handler_waits_for_its_score(judge: FakeJudge, database: str, query: 
 def test_libraries_do_not_log_judge_requests_or_migrations(
     judge: FakeJudge, database: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At INFO, the application's log has no line per judge request or migration, and keeps its own lines."""
+    """At level INFO, the application's log has no lines about judge requests or migrations, and keeps its own lines."""
     import httpx2
 
     caplog.set_level("DEBUG", logger="httpx2")

@@ -62,7 +62,7 @@ def answer_relevancy_without_ratings(judge: Judge, embedder: Embedder | None, **
 
 
 class Bench:
-    """Scorer connected to a fake judge: answer relevancy without ratings, or what ``make`` builds."""
+    """A scorer connected to a fake judge: answer relevancy without ratings, or the scorer that ``make`` builds."""
 
     def __init__(self, fake: FakeJudge) -> None:
         self.fake = fake

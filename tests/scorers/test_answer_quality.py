@@ -55,7 +55,7 @@ def quality(
 
 @pytest.fixture
 def asked(exchange: Make) -> Exchange:
-    """Return an exchange with question, answer and contexts."""
+    """Return an exchange with a question, an answer and contexts."""
     return exchange("Who created Python?", "Guido van Rossum.", "Python was created by Guido van Rossum.")
 
 
@@ -76,8 +76,10 @@ def test_the_value_is_the_weighted_mean(asked: Exchange, score: Any) -> None:
     ("aggregate", "value", "label"),
     [("weighted", 0.71, "C"), ("harmonic", 3 / (1 / 0.8 + 1 / 0.5 + 1 / 0.9), "D"), ("minimum", 0.5, "F")],
 )
-def test_the_type_of_mean_can_be_chosen(asked: Exchange, score: Any, aggregate: Any, value: float, label: str) -> None:
-    """The value and the letter grade follow it."""
+def test_the_type_of_mean_is_configurable(
+    asked: Exchange, score: Any, aggregate: Any, value: float, label: str
+) -> None:
+    """The value and the letter grade are based on the chosen mean."""
     (result,) = score(quality(0.8, 0.5, 0.9, aggregate=aggregate), asked)
 
     assert result.value == pytest.approx(value, abs=1e-9)
@@ -85,7 +87,7 @@ def test_the_type_of_mean_can_be_chosen(asked: Exchange, score: Any, aggregate: 
 
 
 def test_one_part_at_zero_makes_the_harmonic_mean_zero(asked: Exchange, score: Any) -> None:
-    """In the weighted mean, the other parts compensate for it."""
+    """In the weighted mean, the other parts compensate for a zero."""
     (result,) = score(quality(1.0, 0.0, 1.0, aggregate="harmonic"), asked)
 
     assert (result.value, result.label) == (0.0, "F")
@@ -123,7 +125,7 @@ def test_the_harmonic_mean_lies_between_the_minimum_and_the_plain_mean(values: l
 
 
 def test_a_missing_part_is_excluded_and_recorded(asked: Exchange, score: Any) -> None:
-    """It never counts as 0. The remaining weights are renormalized."""
+    """A missing part never counts as 0. The remaining weights are renormalized."""
     nothing = ScoringError(UnscoredReason.MISSING_INPUT, "the answer makes no claims")
 
     whole, without = score(quality(0.8, 0.8, 0.9), asked)[0], score(quality(0.8, nothing, 0.9), asked)[0]
@@ -146,7 +148,7 @@ def test_a_missing_part_can_be_configured_to_fail_the_score(asked: Exchange, sco
     assert "no value for faithfulness: prose" in result.explanation
 
 
-def test_a_temporary_failure_of_a_part_postpones_the_score(asked: Exchange, score: Any) -> None:
+def test_a_temporary_part_failure_postpones_the_score(asked: Exchange, score: Any) -> None:
     """The score is retried after the delay that the part requested."""
     busy = ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "slow down", retry_after=7.0)
 
@@ -160,7 +162,7 @@ def test_a_temporary_failure_of_a_part_postpones_the_score(asked: Exchange, scor
 
 
 def test_there_is_no_value_if_every_part_is_missing(asked: Exchange, score: Any) -> None:
-    """It has the reason of the first missing part."""
+    """The score has the reason of the first missing part."""
     errors = [
         ScoringError(reason, "no")
         for reason in (UnscoredReason.UNPARSABLE, UnscoredReason.MISSING_INPUT, UnscoredReason.UNPARSABLE)
@@ -172,7 +174,7 @@ def test_there_is_no_value_if_every_part_is_missing(asked: Exchange, score: Any)
 
 
 def test_contexts_are_required(exchange: Make, score: Any) -> None:
-    """Relevancy alone is a different scorer."""
+    """Without contexts, only relevancy would remain, which is a different scorer."""
     (result,) = score(quality(0.8, 0.8, 0.8), exchange())
 
     assert result.reason is UnscoredReason.MISSING_INPUT
@@ -228,7 +230,7 @@ def test_parts_are_shared_with_configured_scorers(fake: FakeJudge, bare: Path) -
 
 
 def test_errors_about_invalid_options_name_the_setting(fake: FakeJudge, bare: Path) -> None:
-    """They are raised before anything is scored."""
+    """Errors are raised before anything is scored."""
     options = {"answer_quality": {"relevancy": "answer_quality"}}
 
     with pytest.raises(SettingsError, match=r"scorer_options.answer_quality: relevancy must be one of"):
@@ -241,7 +243,7 @@ def test_errors_about_invalid_options_name_the_setting(fake: FakeJudge, bare: Pa
 
 
 def test_the_relevancy_part_can_be_another_scorer(asked: Exchange, score: Any) -> None:
-    """It gets the same weight."""
+    """The other scorer gets the same weight."""
     parts = {name: Fixed(name, 1.0) for name in ("context_relevance", "faithfulness")}
     scorer = AnswerQuality({**parts, "direct_relevancy": Fixed("direct_relevancy", 0.5)}, relevancy="direct_relevancy")
 
@@ -255,20 +257,20 @@ def test_the_relevancy_part_can_be_another_scorer(asked: Exchange, score: Any) -
     [{"relevancy": "answer_quality"}, {"relevancy": "direct_relevancy"}, {"aggregate": "mean"}, {"missing": "zero"}],
 )
 def test_invalid_options_are_rejected(options: Any) -> None:
-    """The scorer itself as a part, an unknown part, and invalid values."""
+    """Invalid options are the scorer itself as a part, an unknown part, and values outside their range."""
     with pytest.raises(ValueError, match=r"must be|there is no scorer for direct_relevancy"):
         quality(1.0, 1.0, 1.0, **options)
 
 
 def test_the_fingerprint_does_not_change_by_accident() -> None:
-    """It covers the options and the fingerprints of the parts."""
+    """The fingerprint covers the options and the fingerprints of the parts."""
     assert quality(1.0, 1.0, 1.0).fingerprint == "af977222ffdf"
     assert quality(1.0, 1.0, 1.0, aggregate="minimum").fingerprint != "af977222ffdf"
     assert "faithfulness" in repr(quality(1.0, 1.0, 1.0))
 
 
 def test_weights_are_configurable(asked: Exchange) -> None:
-    """Any sum is allowed. Parts without a weight do not run and are not missing."""
+    """Weights may have any sum. Parts without a weight do not run and do not count as missing."""
     weights = {"context_relevance": 1, "answer_relevancy": 3}
     scorer = quality(0.4, ScoringError(UnscoredReason.UNPARSABLE, "not asked"), 0.8, weights=weights)
 
@@ -280,7 +282,7 @@ def test_weights_are_configurable(asked: Exchange) -> None:
 
 
 def test_another_aggregate_can_determine_the_grade(asked: Exchange) -> None:
-    """An answer is as good as its worst part, while the value remains the weighted mean."""
+    """With the minimum, the worst part determines the grade, while the value remains the weighted mean."""
     by_value, by_minimum = quality(1.0, 1.0, 0.62), quality(1.0, 1.0, 0.62, grade_from="minimum")
 
     scores = [asyncio.run(scorer.score(asked)) for scorer in (by_value, by_minimum)]

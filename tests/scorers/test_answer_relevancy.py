@@ -50,7 +50,7 @@ def prompt_of(request: Any) -> str:
 
 
 def test_the_value_is_the_mean_cosine_to_the_original_question(bench: Any) -> None:
-    """With fixed vectors the mean is exact, and each generated question keeps its own similarity."""
+    """With fixed vectors, the mean is exact. Each generated question keeps its own similarity."""
     bench.fake.questions = lambda answer: QUESTIONS
     vectors = [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 2.0], [3.0, 0.0, 4.0]]
     bench.fake.vectors = dict(zip([ASKED, *QUESTIONS, ANSWER], [*vectors, [0.0, 1.0, 0.0]], strict=True))
@@ -65,7 +65,7 @@ def test_the_value_is_the_mean_cosine_to_the_original_question(bench: Any) -> No
 
 
 def test_negative_means_are_kept(bench: Any) -> None:
-    """The raw mean is stored, down to -1."""
+    """The mean is stored unclipped, down to -1."""
     bench.fake.questions = lambda answer: QUESTIONS
     bench.fake.vectors = {ASKED: [1.0, 0.0], **{question: [-1.0, 0.0] for question in QUESTIONS}}
 
@@ -75,7 +75,7 @@ def test_negative_means_are_kept(bench: Any) -> None:
 
 
 def test_a_score_records_judge_embedder_and_tokens(bench: Any) -> None:
-    """A score records what produced it."""
+    """Scores can be traced to the models that produced them."""
     (score,) = bench.score()
 
     assert (score.judge, score.embedder) == ("fake-judge", "fake-embedder")
@@ -125,14 +125,14 @@ def test_the_judge_sees_the_answer_and_never_the_question(bench: Any, exchange: 
 
 
 def test_all_questions_are_embedded_in_one_request(bench: Any) -> None:
-    """One request contains the original question, the generated ones and the answer: five texts."""
+    """The request contains five texts: the original question, the generated ones and the answer."""
     bench.score()
 
     assert [len(request.body["input"]) for request in bench.fake.embedding_requests] == [5]
 
 
-def test_the_label_can_be_taken_from_the_questions_alone(bench: Any) -> None:
-    """Then, the answer is not embedded."""
+def test_the_label_can_depend_on_the_questions_alone(bench: Any) -> None:
+    """If the label depends on the questions, the answer is not embedded."""
     bench.options["label_from"] = "questions"
 
     (score,) = bench.score()
@@ -141,8 +141,8 @@ def test_the_label_can_be_taken_from_the_questions_alone(bench: Any) -> None:
     assert "answer_similarity" not in score.details
 
 
-def test_an_answer_on_the_topic_of_the_question_is_not_relevant(bench: Any, exchange: Make) -> None:
-    """The question asks for a time, and none is recognized: label and sentence say the same, whatever the cosine is."""
+def test_an_on_topic_answer_without_the_requested_time_is_not_relevant(bench: Any, exchange: Make) -> None:
+    """The question asks for a time, but none is recognized. Label and sentence agree, whatever the cosine is."""
     asked = "When was the tower completed?"
     bench.fake.questions = lambda answer: [asked] * 3
 
@@ -170,7 +170,7 @@ def test_an_answer_on_the_topic_of_the_question_is_not_relevant(bench: Any, exch
 def test_an_unusual_time_or_quantity_does_not_make_an_answer_irrelevant(
     bench: Any, exchange: Make, question: str, answer: str
 ) -> None:
-    """No list of words is complete, so the check limits the label of a well rated answer, but does not decide it."""
+    """No list of words is complete, so the check limits the label of a well-rated answer, but does not decide it."""
     bench.options["label_from"] = "guarded"
     bench.fake.questions = lambda answer: [question] * 3
     bench.fake.first_token = {"5": 1.0}
@@ -197,7 +197,7 @@ def test_a_rating_can_decide_the_label(bench: Any) -> None:
 
 
 def test_an_unreadable_rating_leaves_the_label_to_the_similarities(bench: Any) -> None:
-    """The score is not lost."""
+    """The score still has a value."""
     bench.options["label_from"] = "guarded"
     bench.fake.first_token = None
     bench.fake.replies = lambda request: "no digit here" if "Rate" in prompt_of(request) else None
@@ -219,8 +219,8 @@ def test_a_repeated_question_is_not_embedded_again(bench: Any, exchange: Make) -
 # Servers that ignore n
 
 
-def test_a_server_that_ignores_n_is_subsequently_asked_for_a_list(bench: Any, exchange: Make) -> None:
-    """The first exchange takes a second request for the list. Later exchanges take one request."""
+def test_a_server_that_ignores_n_is_asked_for_a_list_from_then_on(bench: Any, exchange: Make) -> None:
+    """The first exchange takes a second request, for the list. Later exchanges take one request."""
     bench.fake.supports_n = False
     bench.fake.questions = lambda answer: QUESTIONS
 
@@ -235,7 +235,7 @@ def test_a_server_that_ignores_n_is_subsequently_asked_for_a_list(bench: Any, ex
 
 
 def test_missing_questions_are_requested_only_once_more(bench: Any, exchange: Make) -> None:
-    """A judge that returns too few questions twice is not asked a third time."""
+    """A judge that returns too few questions twice is not asked again."""
     bench.fake.supports_n = False
     bench.fake.questions = lambda answer: QUESTIONS[:1]
 
@@ -246,7 +246,7 @@ def test_missing_questions_are_requested_only_once_more(bench: Any, exchange: Ma
 
 
 def test_one_missing_choice_does_not_disable_requests_for_n_choices(exchange: Make, score: Any) -> None:
-    """A server that sent two of three choices supports n.
+    """A server that sent two of three choices supports ``n``.
 
     The third is requested, and the next request asks for all three.
     """
@@ -281,7 +281,7 @@ def test_one_malformed_choice_loses_only_one_question(bench: Any) -> None:
 
 @pytest.mark.parametrize("useless", [" ?", "???", "Pier four.", "12?", "\u200b?"])
 def test_there_is_no_value_without_a_usable_question(bench: Any, useless: str) -> None:
-    """Replies that are empty, without letters or not a question never become a number."""
+    """Replies that are empty, contain no letters or are not questions never become a number."""
     bench.fake.questions = lambda answer: [useless]
 
     (score,) = bench.score()
@@ -292,7 +292,7 @@ def test_there_is_no_value_without_a_usable_question(bench: Any, useless: str) -
 
 @pytest.mark.parametrize("habit", ["supported", "ignored", "rejected"])
 def test_servers_with_and_without_json_schema_yield_the_same_value(bench: Any, habit: Any) -> None:
-    """The form of the reply does not affect the score."""
+    """The format of the reply does not affect the score."""
     bench.options["judge_detects_refusals"] = True
     bench.fake.response_format = habit
     bench.fake.questions = lambda answer: QUESTIONS
@@ -342,7 +342,7 @@ def test_hostile_answers_are_treated_as_data(bench: Any, exchange: Make, answer:
 
 
 def test_each_answer_has_its_own_delimiter(bench: Any, exchange: Make) -> None:
-    """A delimiter seen once does not close another answer. Identical answers have identical requests."""
+    """The delimiter of one answer cannot close another. Identical answers have identical requests."""
     bench.score(exchange(), exchange(), exchange(answer="It leaves at nine from pier four."))
 
     first, again, other = (request.body["messages"] for request in bench.fake.chat_requests)
@@ -351,7 +351,7 @@ def test_each_answer_has_its_own_delimiter(bench: Any, exchange: Make) -> None:
 
 
 def test_a_huge_answer_is_truncated_and_the_details_record_it(bench: Any, exchange: Make) -> None:
-    """The details record the length that the judge was shown."""
+    """The details contain the length of the text that the judge saw."""
     (score,) = bench.score(exchange(answer="The ferry leaves from pier four. " * 32_000))
 
     assert score.state == "scored"
@@ -363,7 +363,7 @@ def test_a_huge_answer_is_truncated_and_the_details_record_it(bench: Any, exchan
 
 
 def test_few_shot_mode_sends_examples_and_requests_one_line(bench: Any) -> None:
-    """Four examples as messages, no schema, no refusal vote, one line."""
+    """The request has four examples as messages, and no schema or refusal vote. The reply is one line."""
     bench.options["prompt_style"] = "few_shot"
     bench.fake.questions = lambda answer: QUESTIONS
 
@@ -390,13 +390,13 @@ def scorer(**changes: Any) -> AnswerRelevancy:
 
 
 def test_the_fingerprint_does_not_change_by_accident() -> None:
-    """Only scores with equal fingerprints are averaged: a new fingerprint needs a new version or prompt."""
+    """Only scores with equal fingerprints are averaged. To change the fingerprint, change the version or the prompt."""
     assert scorer().fingerprint == "b75be946f1f4"
     assert scorer(prompt_style="few_shot").fingerprint == "c0a6f14b78b7"
 
 
 def test_every_option_that_affects_values_changes_the_fingerprint() -> None:
-    """Judge, embedder, N, form of the request and handling of votes."""
+    """This covers the judge, the embedder, N, the request format and the handling of votes."""
     kinds = [
         scorer(),
         scorer(judge="judge-2"),
@@ -422,7 +422,7 @@ def test_values_stay_in_the_documented_range() -> None:
 
 
 def test_cached_vectors_are_replaced_if_the_embedding_dimension_changes(fake: FakeJudge, exchange: Make) -> None:
-    """A model can change behind one name. The question is embedded again, and the exchange gets a score."""
+    """A server can change the model behind a name. The question is embedded again, and the exchange is scored."""
 
     async def score_twice() -> list[Score]:
         server = ModelServer(api_key="test", base_url=fake.base_url)

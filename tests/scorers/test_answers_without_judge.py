@@ -24,7 +24,7 @@ def prompt_of(request: Any) -> str:
 
 
 def test_a_refusal_found_by_rules_scores_zero_without_judging(bench: Any, exchange: Make) -> None:
-    """The details name the matching rule. The judge is only asked to identify itself."""
+    """The details name the matching rule. The judge is only asked for its name."""
     (score,) = bench.score(exchange(answer="I'm sorry, but I don't have that information."))
 
     assert (score.value, score.label, score.state) == (0.0, "noncommittal", "scored")
@@ -34,7 +34,7 @@ def test_a_refusal_found_by_rules_scores_zero_without_judging(bench: Any, exchan
 
 @pytest.mark.parametrize("supports_n", [True, False])
 def test_rule_based_zeros_and_judged_scores_share_a_fingerprint(bench: Any, exchange: Make, supports_n: bool) -> None:
-    """This holds in any order, in one process and after a restart."""
+    """This holds in any order, both within a process and after a restart."""
     bench.fake.supports_n = supports_n
     refusal = exchange(answer="I don't know.")
 
@@ -44,7 +44,7 @@ def test_rule_based_zeros_and_judged_scores_share_a_fingerprint(bench: Any, exch
 
 
 def test_separate_choices_and_lists_have_different_fingerprints(bench: Any) -> None:
-    """Questions from one list differ more from each other than N separate choices."""
+    """Questions in one list differ more from each other than N separate choices do."""
     (choices,) = bench.score()
     bench.fake.supports_n = False
     (listed,) = bench.score()
@@ -53,7 +53,7 @@ def test_separate_choices_and_lists_have_different_fingerprints(bench: Any) -> N
 
 
 def test_refusal_votes_are_requested_only_if_they_count(bench: Any) -> None:
-    """Small judges vote incorrectly nine times in ten, and a plain question costs fewer tokens."""
+    """Small judges vote incorrectly nine times out of ten, and a plain question takes fewer tokens."""
     bench.fake.noncommittal = True
 
     (score,) = bench.score()
@@ -69,7 +69,7 @@ def test_refusal_votes_are_requested_only_if_they_count(bench: Any) -> None:
     [([True, True, False], True), ([True, False, False], False), ([True, False], False), (None, False)],
 )
 def test_enabled_refusal_votes_are_decided_by_strict_majority(bench: Any, votes: Any, decided: bool) -> None:
-    """Half of the votes is not enough."""
+    """Half of the votes is not a strict majority."""
     bench.options |= {"judge_detects_refusals": True, "generated_questions": len(votes or [1, 2])}
     bench.fake.noncommittal = votes
     bench.fake.questions = lambda answer: QUESTIONS[: len(votes or [1, 2])]
@@ -84,7 +84,7 @@ def test_enabled_refusal_votes_are_decided_by_strict_majority(bench: Any, votes:
 
 
 def test_an_answer_that_only_repeats_the_question_is_irrelevant(bench: Any, exchange: Make) -> None:
-    """An echo gets 0 and the lowest band and is not sent to the judge."""
+    """An echo scores 0, gets the lowest band, and is not sent to the judge."""
     (score,) = bench.score(
         exchange(answer="Where does the ferry to the island leave? WHERE DOES the ferry to the island leave")
     )
@@ -104,7 +104,7 @@ def test_copies_of_the_question_do_not_reach_the_judge(bench: Any, exchange: Mak
 
 
 def test_copies_of_the_question_can_be_kept(bench: Any, exchange: Make) -> None:
-    """Removing them is an option."""
+    """An option determines whether they are removed."""
     bench.options["remove_question_echo"] = False
 
     (score,) = bench.score(exchange(answer=f"{ASKED} Bananas are rich in potassium."))

@@ -16,7 +16,7 @@ from germane.scorers.prompting.prompt import Prompt, load_prompt
 
 
 def test_fingerprints_are_stable() -> None:
-    """Equal in every process and release, because stored scores are grouped by them."""
+    """Fingerprints are equal in every process and release, because stored scores are grouped by them."""
     made = fingerprint(
         scorer="s", version="1", parameters={"b": [1, 2], "a": 0.5}, prompt="Frage: {q}ü", judge="j", embedder=None
     )
@@ -25,8 +25,8 @@ def test_fingerprints_are_stable() -> None:
     assert len(made) == 12
 
 
-def test_order_of_parameters_does_not_matter() -> None:
-    """Only names and values matter."""
+def test_parameter_order_does_not_change_the_fingerprint() -> None:
+    """Only the names and values of parameters matter."""
     one, other = {"a": 1, "b": 2}, {"b": 2, "a": 1}
 
     assert fingerprint(scorer="s", version="1", parameters=one) == fingerprint(
@@ -38,7 +38,7 @@ def test_order_of_parameters_does_not_matter() -> None:
     "name", ["question_of_answer", "questions_of_answer", "question_and_vote", "questions_and_votes", "few_shot"]
 )
 def test_prompts_are_packaged(name: str) -> None:
-    """Each has a version, starts with a system message, and has a placeholder for the answer."""
+    """Each prompt has a version, starts with a system message, and has a placeholder for the answer."""
     prompt = load_prompt(name)
 
     assert prompt.version.isdigit()
@@ -57,19 +57,19 @@ def test_placeholders_in_filled_values_are_not_replaced() -> None:
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\x00\x07", "\u200b\u200f\ufeff", "\u00a0"])
 def test_invisible_text_is_blank(text: str) -> None:
-    """White space, control and zero-width characters."""
+    """Whitespace, control characters and zero-width characters are invisible."""
     assert is_blank(text)
 
 
 @pytest.mark.parametrize("text", ["a", "?", "7", "👍", " € "])
 def test_visible_text_is_not_blank(text: str) -> None:
-    """Letters, numbers, punctuation and symbols."""
+    """Letters, numbers, punctuation and symbols are visible."""
     assert not is_blank(text)
     assert not is_blank("\u200b" * 200 + text), "however late it comes"
 
 
 def test_control_characters_are_removed() -> None:
-    """And lone surrogates. Line breaks and tabs stay."""
+    """Lone surrogates are also removed. Line breaks and tabs are kept."""
     assert strip_control_characters("a\x00b\ud800c\n\td\x9f") == "a b c\n\td "
     json.dumps(strip_control_characters("\udfff")).encode()
     strip_control_characters("\ud83d x \udfff").encode()
@@ -77,7 +77,7 @@ def test_control_characters_are_removed() -> None:
 
 @pytest.mark.parametrize("text", ["abcdef", "äöü", "日本語", "👍👍", "a\ud800b"])
 def test_truncation_keeps_whole_characters(text: str) -> None:
-    """The result is a prefix within the limit of bytes."""
+    """The result is a prefix that does not exceed the byte limit."""
     for limit in range(8):
         kept = truncate_utf8(text, limit)
         assert len(kept.encode()) <= limit
@@ -85,13 +85,13 @@ def test_truncation_keeps_whole_characters(text: str) -> None:
 
 
 def test_shortened_text_ends_in_an_ellipsis() -> None:
-    """Within the limit of characters."""
+    """The result, including the ellipsis, does not exceed the character limit."""
     assert shorten("abc", 3) == "abc"
     assert shorten("abcd", 3) == "ab…"
 
 
 def test_rows_are_normalized() -> None:
-    """Exactly, in double precision."""
+    """Rows are normalized exactly, in double precision."""
     assert normalize_rows([[3, 4], [0, -2]], 2).tolist() == [[0.6, 0.8], [0.0, -1.0]]
 
 
@@ -101,13 +101,13 @@ def test_rows_are_normalized() -> None:
      [None, None], [1.0, 2.0], [[], []], 7, [[1.0], [10**400]], [[1.0], [1e200]]],
 )  # fmt: skip
 def test_invalid_vectors_are_rejected(rows: object) -> None:
-    """Wrong count, zero, not finite, different dimensions, not numbers, empty."""
+    """Vectors must not be empty, zero, infinite or non-numeric, and their count and dimensions must match."""
     with pytest.raises(ScoringError, match="the embedder returned"):
         normalize_rows(rows, 2)  # type: ignore[arg-type]  # on purpose
 
 
 def test_mean_pairwise_cosine_covers_all_pairs() -> None:
-    """It is None for a single row."""
+    """The mean is None for a single row."""
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
 
     assert mean_pairwise_cosine(rows) == pytest.approx(1 / 3)

@@ -21,12 +21,12 @@ Make = Callable[..., Exchange]
 
 
 def cosines_of(rows: list[list[float]]) -> CosinePairs:
-    """Return cosines as computed between questions and answers."""
+    """Return the cosine pairs of questions and answers."""
     return CosinePairs("question_answer_similarity", "mini", np.array(rows))
 
 
 def test_pairs_from_the_same_exchange_are_excluded() -> None:
-    """Six pairs of three exchanges count: the mean of 0.1 to 0.6 is 0.35."""
+    """Three exchanges have six such pairs: the mean of 0.1 to 0.6 is 0.35."""
     found = cosines_of([[9.0, 0.1, 0.2], [0.3, 9.0, 0.4], [0.5, 0.6, 9.0]]).to_calibration(NOW)
 
     assert found.floor == pytest.approx(0.35, abs=1e-9)
@@ -40,8 +40,8 @@ def test_same_topic_floor_is_the_75th_percentile_of_the_nearest_exchanges() -> N
     assert found.topic_floor == pytest.approx(0.5, abs=1e-9)
 
 
-def test_paraphrases_are_not_different_questions(exchange: Make) -> None:
-    """Neither questions in nearly the same words count, nor exchanges with the same answer."""
+def test_paraphrases_do_not_count_as_different_questions(exchange: Make) -> None:
+    """This applies to questions with nearly the same words, and to exchanges with the same answer."""
     words = [f"w{n}" for n in range(50)]
     given = [exchange(f"where is {word}", f"{word} lies there") for word in words]
     given += [exchange(f"please tell where {word} lies", f"{word} lies there") for word in words]
@@ -78,13 +78,13 @@ def test_floor_of_one_is_an_error() -> None:
 
 
 def test_questions_are_counted_once_and_need_an_answer(exchange: Make) -> None:
-    """White space and case are ignored."""
+    """Whitespace and case are ignored."""
     given = [exchange("Where?", "Here."), exchange(" where? ", "There."), exchange("When?", " "), exchange(None, "So.")]
     assert distinct_exchanges(given) == given[:1]
 
 
 def test_each_cosine_scorer_gets_a_floor(exchange: Make) -> None:
-    """Fifty exchanges with contexts are enough; 49 give none for contexts."""
+    """Fifty exchanges with contexts are enough. With 49, there is no floor for contexts."""
     given = [exchange(f"q{n} is", f"a{n} was", f"c{n} of") for n in range(50)]
     found = asyncio.run(measure_cosine_pairs(given, FakeEmbedder(dimension=2048)))
 
@@ -101,7 +101,7 @@ def test_each_cosine_scorer_gets_a_floor(exchange: Make) -> None:
 
 
 def test_fewer_than_fifty_exchanges_are_not_embedded(exchange: Make) -> None:
-    """Embedding them would cost money without a result."""
+    """Embedding them would cost money without producing a result."""
     embedder = FakeEmbedder()
     assert asyncio.run(measure_cosine_pairs([exchange(f"q{n}", "a") for n in range(49)], embedder)) == []
     assert embedder.calls == []

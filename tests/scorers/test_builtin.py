@@ -60,7 +60,7 @@ def test_every_module_builds_the_scorer_with_its_name() -> None:
 
 
 def test_scorers_that_detect_refusals_are_listed(fake: FakeJudge, exchange: Any) -> None:
-    """For all others, the share of refusals is not measured."""
+    """The share of refusals is not measured for other scorers."""
     import asyncio
 
     from germane.scorers import build_scorers, run_scorer
@@ -83,8 +83,8 @@ def test_scorers_that_detect_refusals_are_listed(fake: FakeJudge, exchange: Any)
 
 
 @pytest.mark.slow
-def test_adding_a_scorer_takes_one_file(tmp_path: Path) -> None:
-    """A module in `scorers/metrics` can be named in settings, with options, without any other change."""
+def test_adding_a_scorer_takes_a_single_file(tmp_path: Path) -> None:
+    """The settings can name a new module in `scorers/metrics`, with options, without any other change."""
     package = tmp_path / "germane"
     shutil.copytree(Path(germane.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "scorers" / "metrics" / "brevity.py").write_text(NEW_SCORER)
@@ -101,7 +101,7 @@ def test_adding_a_scorer_takes_one_file(tmp_path: Path) -> None:
 
 
 def test_names_are_known_without_importing_the_scorers() -> None:
-    """A capture-only process also checks names."""
+    """Capture-only processes also check the names in the settings."""
     code = "import sys, germane.registry as r; assert 'faithfulness' in r.BUILTIN_SCORER_NAMES; print(*sys.modules)"
 
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

@@ -1,4 +1,4 @@
-"""Labels of calibrated scores."""
+"""Labels for calibrated scores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAME = "question_answer_similarity"
 def calibration(
     embedder: str = "mini", scorer: str = NAME, floor: float = 0.5, topic_floor: float = 0.6
 ) -> Calibration:
-    """Return a calibration as this version measures it."""
+    """Return a calibration as measured by this version."""
     return Calibration(
         embedder=embedder,
         scorer=scorer,
@@ -43,7 +43,7 @@ RAW = Score(scorer=NAME, fingerprint="f1", value=0.75, label="mostly_relevant", 
 
 
 def test_label_comes_from_the_calibrated_value() -> None:
-    """Value, fingerprint and other details do not change, and the sentence follows the label."""
+    """The value, the fingerprint and other details do not change. The sentence matches the label."""
     found = apply_calibration(replace(RAW, value=0.605), FLOORS)
 
     calibrated = HALF.rescale(0.605)
@@ -62,7 +62,7 @@ def test_label_comes_from_the_calibrated_value() -> None:
 def test_the_sentence_claims_relevance_only_if_a_judge_rated_the_answer(
     rating: float, similarity: float, is_rated: bool
 ) -> None:
-    """Similarities show closeness. The sentence replaces that of an earlier label, and agrees with the current one."""
+    """Similarities only show closeness. The sentence for the current label replaces that for an earlier one."""
     details = {"answer_similarity": similarity, **({"direct": rating} if is_rated else {})}
     floors = {**FLOORS, ("mini", "answer_relevancy"): calibration(scorer="answer_relevancy")}
     score = replace(RAW, scorer="answer_relevancy", value=similarity, details=details)
@@ -78,19 +78,19 @@ def test_the_sentence_claims_relevance_only_if_a_judge_rated_the_answer(
     ("value", "label"), [(0.6, "irrelevant"), (0.605, "partly_relevant"), (0.7, "mostly_relevant")]
 )
 def test_same_topic_floor_is_in_the_lowest_band(value: float, label: str) -> None:
-    """So is everything below it."""
+    """All lower values are also in the lowest band."""
     assert apply_calibration(replace(RAW, value=value), FLOORS).label == label
 
 
-def test_unknown_embedder_has_no_label() -> None:
-    """Without a calibration, the score is not low either, whatever its value."""
+def test_score_from_an_uncalibrated_embedder_is_labeled_uncalibrated() -> None:
+    """Without a calibration, the score is never low, whatever its value."""
     found = apply_calibration(replace(RAW, value=0.1, embedder="large"), FLOORS)
 
     assert (found.label, found.is_low, found.details) == ("uncalibrated", False, {"kept": 1})
     assert found.explanation == "No label, because the embedder is not calibrated; run germane calibrate --save."
 
 
-def test_embedded_embedder_is_calibrated_by_default() -> None:
+def test_local_embedder_is_calibrated_by_default() -> None:
     """A measured calibration takes precedence over the shipped one."""
     reverse = "answer_relevancy"
     score = replace(RAW, scorer=reverse, value=0.7, embedder="local:all-MiniLM-L6-v2-int8")
@@ -114,7 +114,7 @@ def test_free_similarity_has_no_band_until_it_is_calibrated(value: float) -> Non
 
 @given(st.floats(-1, 1), st.none() | st.floats(0, 1))
 def test_a_missing_kind_of_information_limits_the_label(similarity: float, rating: float | None) -> None:
-    """It is never better than partly relevant, and never irrelevant because of the check alone."""
+    """The label is never better than partly relevant, and the check alone never makes it irrelevant."""
     details = {} if rating is None else {"answer_similarity": similarity, "direct": rating}
     score = replace(RAW, value=similarity, details=details)
     unchecked = apply_calibration(score, FLOORS)
@@ -124,8 +124,8 @@ def test_a_missing_kind_of_information_limits_the_label(similarity: float, ratin
     assert found.label == ("irrelevant" if unchecked.label == "irrelevant" else "partly_relevant")
 
 
-def test_similarity_of_the_answer_raises_the_label_of_answer_relevancy() -> None:
-    """Small judges write unrelated questions even from good answers."""
+def test_answer_similarity_can_raise_the_answer_relevancy_label() -> None:
+    """Small judges generate unrelated questions even from good answers."""
     reverse = calibration(scorer="answer_relevancy")
     floors = {**FLOORS, ("mini", "answer_relevancy"): reverse}
     score = replace(RAW, scorer="answer_relevancy", value=0.2, details={"answer_similarity": 0.9})
@@ -146,7 +146,7 @@ def test_similarity_of_the_answer_raises_the_label_of_answer_relevancy() -> None
     ],
 )
 def test_the_rating_determines_the_label_of_an_on_topic_answer(rating: float, label: str) -> None:
-    """Ratings of 5, 4, 3 and less have a band each. The similarity of the questions has no influence."""
+    """Ratings of 5, 4, 3 and less each have their own band. The similarity of the questions has no influence."""
     details = {"answer_similarity": 0.6, "direct": rating}
     score = replace(RAW, scorer="answer_relevancy", value=0.2, details=details)
 
@@ -154,8 +154,8 @@ def test_the_rating_determines_the_label_of_an_on_topic_answer(rating: float, la
     assert apply_calibration(replace(score, value=0.9), FLOORS).label == label
 
 
-def test_no_rating_makes_an_answer_about_something_else_relevant() -> None:
-    """An answer that asks the judge for a good rating is still not about the question."""
+def test_a_rating_cannot_make_an_off_topic_answer_relevant() -> None:
+    """An answer that asks the judge for a good rating is still off topic."""
     details = {"answer_similarity": 0.52, "direct": 1.0}
     score = replace(RAW, scorer="answer_relevancy", value=0.2, details=details)
 
@@ -163,13 +163,13 @@ def test_no_rating_makes_an_answer_about_something_else_relevant() -> None:
 
 
 def test_a_rating_needs_no_calibration() -> None:
-    """Until the embedder is calibrated, the rating alone decides."""
+    """If the embedder is not calibrated, the rating alone determines the label."""
     score = replace(RAW, embedder="large", details={"answer_similarity": 0.1, "direct": 0.75})
 
     assert apply_calibration(score, {}).label == "mostly_relevant"
 
 
-def test_an_echo_of_the_question_is_irrelevant_without_a_calibration() -> None:
+def test_a_question_echo_is_irrelevant_without_a_calibration() -> None:
     """An answer that only repeats the question is irrelevant with any embedder."""
     echo = replace(RAW, value=0.0, embedder="large", explanation="The answer only repeats the question.")
 
@@ -178,8 +178,8 @@ def test_an_echo_of_the_question_is_irrelevant_without_a_calibration() -> None:
     assert (found.label, found.explanation) == ("irrelevant", echo.explanation)
 
 
-def test_calibration_of_an_earlier_version_is_ignored() -> None:
-    """Its second value is not the same-topic floor."""
+def test_calibration_by_an_earlier_version_is_ignored() -> None:
+    """In earlier versions, the second value was not the same-topic floor."""
     own = replace(calibration("local:all-MiniLM-L6-v2-int8", topic_floor=0.9), fingerprint="of version 1")
     score = replace(RAW, value=0.7, embedder=own.embedder)
 
@@ -187,14 +187,14 @@ def test_calibration_of_an_earlier_version_is_ignored() -> None:
 
 
 def test_score_below_the_floor_is_irrelevant() -> None:
-    """Calibrated values lie from 0 to 1."""
+    """Calibrated values range from 0 to 1."""
     found = apply_calibration(replace(RAW, value=0.2), FLOORS)
     assert (found.value, found.label, found.details["calibrated"]) == (0.2, "irrelevant", 0.0)
 
 
 @given(st.floats(-1, 0.99), st.floats(-1, 1))
-def test_label_is_the_band_of_the_value_in_details(floor: float, value: float) -> None:
-    """For any floor and value, and monotonically."""
+def test_label_is_the_band_of_the_calibrated_value(floor: float, value: float) -> None:
+    """This holds for any floors and values, and calibration preserves the order of values."""
     floors = {(HALF.embedder, NAME): calibration(floor=floor, topic_floor=max(floor, 0.5))}
     found = apply_calibration(replace(RAW, value=value), floors)
     lower = apply_calibration(replace(RAW, value=-1.0), floors)
@@ -212,12 +212,12 @@ OTHERS = [
 
 @pytest.mark.parametrize("score", OTHERS, ids=["no embedder", "no cosine", "no value"])
 def test_scores_that_are_not_cosines_are_unchanged(score: Score) -> None:
-    """Their scale does not depend on an embedder."""
+    """The scale of such scores does not depend on an embedder."""
     assert apply_calibration(score, {**FLOORS, ("mini", "faithfulness"): HALF}) == score
 
 
 def test_labels_other_than_bands_are_kept() -> None:
-    """One example is noncommittal."""
+    """For example, `noncommittal` remains the label."""
     found = apply_calibration(replace(RAW, value=0.0, label="noncommittal"), FLOORS)
     assert (found.label, found.details["calibrated"]) == ("noncommittal", 0.0)
 
@@ -244,7 +244,7 @@ def test_wrapper_only_changes_labels(exchange: Callable[..., Exchange]) -> None:
 
 
 def test_only_cosine_scorers_are_wrapped() -> None:
-    """They are wrapped only if there are calibrations."""
+    """Scorers are wrapped only if there are calibrations."""
 
     class Rating:
         name = "faithfulness"

@@ -32,7 +32,7 @@ ASKED = [Message("user", "Why?")]
 
 
 class Oracle:
-    """Judge that replies with its prompt when released, and counts requests."""
+    """Judge that replies with the prompt once it is released, and counts requests."""
 
     model = "oracle"
 
@@ -85,7 +85,7 @@ def together(oracle: Oracle, *asks: Callable[[CoalescingJudge], Awaitable[Reply]
 
 
 def test_identical_concurrent_requests_are_sent_once() -> None:
-    """One caller gets tokens and cost, the others 0."""
+    """One caller gets the tokens and the cost, and the others get 0."""
     oracle = Oracle()
 
     replies, meter = together(oracle, *[lambda judge: judge.ask(ASKED, n=3, temperature=0.7)] * 3)
@@ -126,8 +126,8 @@ def test_different_requests_are_not_coalesced(options: dict[str, Any]) -> None:
     assert oracle.asked == 2
 
 
-def test_omitted_options_equal_their_defaults() -> None:
-    """A request that states a default is coalesced with one that omits it."""
+def test_omitted_options_are_equivalent_to_their_defaults() -> None:
+    """A request that specifies a default is coalesced with one that omits the option."""
     oracle = Oracle()
 
     together(oracle, lambda judge: judge.ask(ASKED), lambda judge: judge.ask(ASKED, **DEFAULT_JUDGE_OPTIONS))
@@ -143,7 +143,7 @@ def test_default_options_match_the_protocol() -> None:
 
 
 def test_finished_requests_are_not_reused() -> None:
-    """The next reply may differ at a positive temperature."""
+    """At a positive temperature, the next reply may differ."""
     oracle = Oracle()
     oracle.gate.set()
 
@@ -158,7 +158,7 @@ def test_finished_requests_are_not_reused() -> None:
 
 
 def test_failures_are_shared() -> None:
-    """Later callers send a new request."""
+    """Waiting callers get the same error. Later callers send a new request."""
     oracle = Oracle(error=ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "busy", retry_after=3))
 
     replies, meter = together(oracle, *[lambda judge: judge.ask(ASKED)] * 2)
@@ -169,7 +169,7 @@ def test_failures_are_shared() -> None:
 
 @pytest.mark.parametrize("hasty", [0, 1])
 def test_cancelled_caller_does_not_affect_others(hasty: int) -> None:
-    """This holds for the caller that sent the request and for callers that joined it."""
+    """This holds for the caller that started the request and for callers that joined it."""
     oracle = Oracle()
 
     async def stop_waiting() -> list[Any]:
@@ -190,7 +190,7 @@ def test_cancelled_caller_does_not_affect_others(hasty: int) -> None:
 
 
 def test_request_without_callers_is_cancelled() -> None:
-    """The next caller sends a new one."""
+    """The next caller sends a new request."""
     oracle = Oracle()
 
     async def stop_waiting() -> Reply:
@@ -210,7 +210,7 @@ def test_request_without_callers_is_cancelled() -> None:
 
 
 def test_coalescing_judge_works_on_successive_event_loops() -> None:
-    """Requests of a closed event loop are sent again."""
+    """Requests from a closed event loop are sent again."""
     oracle = Oracle()
     judge = CoalescingJudge(oracle)
 
@@ -229,7 +229,7 @@ def test_coalescing_judge_works_on_successive_event_loops() -> None:
 
 @pytest.mark.parametrize("outage", [None, Fault("status", status=503)])
 def test_identify_is_coalesced(fake: FakeJudge, server: ModelServer, outage: Fault | None) -> None:
-    """An unreachable judge does not get one request per exchange."""
+    """An unreachable judge does not receive a request for each exchange."""
     fake.outage, fake.latency = outage, 0.05
 
     async def identify_all() -> list[Any]:
@@ -246,7 +246,7 @@ def test_identify_is_coalesced(fake: FakeJudge, server: ModelServer, outage: Fau
 
 
 def test_slots_are_free_in_the_next_event_loop() -> None:
-    """The way in which the previous loop ended does not matter."""
+    """It does not matter how the previous loop ended."""
     slots = RequestSlots(2)
     most, inside = 0, 0
     numbers: set[int] = set()
@@ -293,7 +293,7 @@ def ask_at_once(server: ModelServer, count: int, concurrency: int) -> list[Any]:
 
 @pytest.mark.slow
 def test_waiting_for_a_slot_does_not_count_towards_the_timeout(fake: FakeJudge, server: ModelServer) -> None:
-    """Ten requests of one second, two at a time, with a timeout of four seconds."""
+    """Ten requests of one second each are sent two at a time, with a timeout of four seconds."""
     fake.latency = 1.0
 
     replies = ask_at_once(dataclasses.replace(server, timeout=4.0), 10, concurrency=2)
@@ -303,7 +303,7 @@ def test_waiting_for_a_slot_does_not_count_towards_the_timeout(fake: FakeJudge, 
 
 
 def test_waiting_requests_respect_retry_after(fake: FakeJudge, server: ModelServer) -> None:
-    """They fail with the remaining time and are not sent."""
+    """Waiting requests fail with the remaining delay and are not sent."""
     fake.outage = Fault("status", status=429, retry_after=30)
 
     errors = ask_at_once(server, 8, concurrency=2)
@@ -314,7 +314,7 @@ def test_waiting_requests_respect_retry_after(fake: FakeJudge, server: ModelServ
 
 
 def test_later_requests_are_sent_despite_retry_after(fake: FakeJudge, server: ModelServer) -> None:
-    """Otherwise no probe would reach the server."""
+    """Otherwise, no probe would reach the server."""
     fake.faults.append(Fault("status", status=429, retry_after=30))
 
     async def ask_twice() -> Reply:
@@ -330,7 +330,7 @@ def test_later_requests_are_sent_despite_retry_after(fake: FakeJudge, server: Mo
 
 
 def test_meter_counts_judge_and_embedder_usage(fake: FakeJudge, server: ModelServer) -> None:
-    """It counts requests with and without a reply, and the tokens reported by the server."""
+    """The meter counts requests with and without a reply, and the tokens reported by the server."""
     fake.faults.extend([None, Fault("status", status=503)])
     meter = UsageMeter()
 
@@ -352,5 +352,5 @@ def test_meter_counts_judge_and_embedder_usage(fake: FakeJudge, server: ModelSer
 
 
 def test_user_defined_scorers_do_not_limit_concurrency() -> None:
-    """Their caller has to limit it."""
+    """The caller must limit their concurrency."""
     assert not uses_coalescing_judge(object())

@@ -22,7 +22,7 @@ REVERSE, DIRECT, COVERAGE, INTENT = VALUES
 
 
 class Scripted:
-    """Part that returns scripted results."""
+    """Part that returns its scripted results."""
 
     requires = frozenset({"question", "answer"})
     range = (-1.0, 1.0)
@@ -78,7 +78,7 @@ def test_the_value_is_the_weighted_mean_of_four_parts(exchange: Make, score: Any
 
 
 def test_a_negative_cosine_counts_as_zero(exchange: Make, score: Any) -> None:
-    """Answer relevancy can be as low as -1, the combined value cannot. The original value is kept."""
+    """Answer relevancy can be as low as -1, but the combined value cannot. The original value is kept."""
     low = dict.fromkeys(VALUES, 0.0)
 
     (result,) = score(CombinedRelevancy(parts(**low | {REVERSE: -0.4})), exchange())
@@ -88,7 +88,7 @@ def test_a_negative_cosine_counts_as_zero(exchange: Make, score: Any) -> None:
 
 @pytest.mark.parametrize("missing", VALUES)
 def test_a_permanently_failed_part_is_excluded_and_recorded(exchange: Make, score: Any, missing: str) -> None:
-    """Label, explanation, details and fingerprint record it, so such scores are never averaged with complete ones."""
+    """The label, explanation, details and fingerprint record it. Such scores are never averaged with complete ones."""
     whole, found = (
         score(CombinedRelevancy(parts(**results)), exchange())[0]
         for results in ({}, {missing: failed(UnscoredReason.UNPARSABLE)})
@@ -116,7 +116,7 @@ def test_a_missing_part_can_be_configured_to_fail_the_score(exchange: Make, scor
 
 
 def test_there_is_no_value_if_every_part_is_missing(exchange: Make, score: Any) -> None:
-    """The value is never 0."""
+    """Missing parts never result in a value of 0."""
     results = dict.fromkeys(VALUES, failed(UnscoredReason.UNPARSABLE)) | {
         REVERSE: failed(UnscoredReason.NO_USABLE_QUESTION)
     }
@@ -127,8 +127,8 @@ def test_there_is_no_value_if_every_part_is_missing(exchange: Make, score: Any) 
 
 
 @pytest.mark.parametrize("missing", ["renormalize", "fail"])
-def test_a_temporary_failure_of_a_part_postpones_the_score(exchange: Make, score: Any, missing: Any) -> None:
-    """A temporary failure does not become a value. The delay that the server requested is passed on."""
+def test_a_temporary_part_failure_postpones_the_score(exchange: Make, score: Any, missing: Any) -> None:
+    """A temporary failure never produces a value. The delay that the server requested is passed on."""
     results = {
         COVERAGE: failed(UnscoredReason.JUDGE_RATE_LIMITED, retry_after=7.0),
         DIRECT: failed(UnscoredReason.UNPARSABLE),
@@ -169,7 +169,7 @@ def test_results_are_reused_only_for_the_same_exchange(exchange: Make, score: An
 
 
 def test_weights_can_be_configured(exchange: Make, score: Any) -> None:
-    """A part that is not listed or has weight 0 is neither called nor required."""
+    """A part that is not listed or has a weight of 0 is neither called nor required."""
     results = parts()
     weights = {REVERSE: 3, INTENT: 1, DIRECT: 0}
 
@@ -201,7 +201,7 @@ def test_invalid_weights_are_rejected(weights: Any, message: str) -> None:
 
 
 def test_an_unknown_policy_or_missing_part_is_rejected() -> None:
-    """The policy does not exist, or a weighted part was not passed."""
+    """This covers a nonexistent policy, and a weighted part that was not passed."""
     with pytest.raises(ValueError, match="missing must be renormalize or fail, not 'ignore'"):
         CombinedRelevancy(parts(), missing="ignore")  # type: ignore[arg-type]  # on purpose
     with pytest.raises(ValueError, match="there is no scorer for intent_match"):
@@ -224,7 +224,7 @@ def test_the_fingerprint_covers_weights_and_the_parts_used(exchange: Make, score
 
 
 def wired(fake: FakeJudge, exchange: Exchange, *names: str, **options: Any) -> list[Score]:
-    """Score an exchange as configured, with the real parts over HTTP."""
+    """Score an exchange with the scorer from the settings and its real parts, over HTTP."""
     settings = load_settings(
         service="tests", **fake.settings(), scorers=names, scorer_options={"combined_relevancy": options}
     )
@@ -243,7 +243,7 @@ def wired(fake: FakeJudge, exchange: Exchange, *names: str, **options: Any) -> l
 
 @pytest.mark.usefixtures("bare")
 def test_parts_are_shared_with_configured_scorers(exchange: Make, fake: FakeJudge) -> None:
-    """A part that is also configured as a scorer has the same value and is judged once."""
+    """A part that is also configured as a scorer has the same value, and the judge is called once."""
     combined, coverage = wired(fake, exchange(), "combined_relevancy", "question_coverage")
 
     parts = combined.details["parts"]
@@ -256,7 +256,7 @@ def test_parts_are_shared_with_configured_scorers(exchange: Make, fake: FakeJudg
 
 @pytest.mark.usefixtures("bare")
 def test_a_part_without_weight_is_not_created(exchange: Make, fake: FakeJudge) -> None:
-    """It can depend on something that is not configured."""
+    """The scorer for such a part may not be configured."""
     (combined,) = wired(fake, exchange(), "combined_relevancy", weights={INTENT: 1, COVERAGE: 1})
 
     assert (list(combined.details["parts"]), len(fake.chat_requests), fake.embedding_requests) == (
@@ -269,6 +269,6 @@ def test_a_part_without_weight_is_not_created(exchange: Make, fake: FakeJudge) -
 @pytest.mark.parametrize("options", [{"weights": {"intent": 1}}, {"weights": 3}, {"missing": "zero"}, {"wieghts": {}}])
 @pytest.mark.usefixtures("bare")
 def test_errors_about_invalid_options_name_the_setting(exchange: Make, fake: FakeJudge, options: Any) -> None:
-    """They are raised at startup."""
+    """Errors are raised at startup."""
     with pytest.raises(SettingsError, match=r"^setting scorer_options\.combined_relevancy: "):
         wired(fake, exchange(), "combined_relevancy", **options)

@@ -26,17 +26,17 @@ def part(value: float | None, weight: float = 1.0, **more: Any) -> ScorePart:
 
 
 def test_mean_is_weighted() -> None:
-    """The result is exact."""
+    """The weighted mean is exact."""
     assert weighted_mean([part(0.9, 0.3), part(0.5, 0.4), part(0.1, 0.3)]) == pytest.approx(0.5, abs=1e-12)
 
 
-def test_missing_part_is_not_counted_as_0() -> None:
-    """The remaining weights are renormalized."""
+def test_missing_part_does_not_count_as_0() -> None:
+    """The weights of the remaining parts are renormalized."""
     assert weighted_mean([part(0.9, 0.3), part(None, 0.4), part(0.3, 0.1)]) == pytest.approx(0.75, abs=1e-12)
 
 
-def test_truncation_of_a_part_is_kept() -> None:
-    """The score shows that not all of the answer was used."""
+def test_truncation_in_a_part_is_kept() -> None:
+    """The score shows that only a part of the answer was used."""
     cut = {"answer": {"shown": 16_000, "of": 1_000_000}}
 
     assert part(0.5, details={"cut": cut, "more": 1}).details()["cut"] == cut
@@ -44,21 +44,21 @@ def test_truncation_of_a_part_is_kept() -> None:
 
 
 def test_negative_part_counts_as_0() -> None:
-    """Parts lie between 0 and 1."""
+    """Parts are clipped to [0, 1]."""
     assert weighted_mean([part(-0.8), part(0.5)]) == pytest.approx(0.25, abs=1e-12)
 
 
 @given(st.lists(st.tuples(VALUES, WEIGHTS), min_size=1, max_size=6))
 def test_mean_lies_between_its_parts(pairs: list[tuple[float, float]]) -> None:
-    """For any weights."""
+    """This holds for any weights."""
     clipped = [max(value, 0.0) for value, _ in pairs]
 
     assert min(clipped) - 1e-9 <= weighted_mean([part(*pair) for pair in pairs]) <= max(clipped) + 1e-9
 
 
 @given(st.lists(st.tuples(VALUES, WEIGHTS), min_size=1, max_size=6), WEIGHTS)
-def test_scale_of_weights_does_not_matter(pairs: list[tuple[float, float]], scale: float) -> None:
-    """With and without a missing part."""
+def test_scaling_all_weights_does_not_change_the_mean(pairs: list[tuple[float, float]], scale: float) -> None:
+    """This holds with and without a missing part."""
     scaled = [part(value, weight * scale) for value, weight in pairs]
 
     assert weighted_mean([*scaled, part(None, 7.0)]) == pytest.approx(
@@ -67,7 +67,7 @@ def test_scale_of_weights_does_not_matter(pairs: list[tuple[float, float]], scal
 
 
 def test_all_parts_missing_is_an_error() -> None:
-    """With the reason of the first part."""
+    """The error has the reason of the first missing part."""
     missing = [part(None, reason=UnscoredReason.JUDGE_REFUSED, explanation="it would not"), part(None)]
 
     with pytest.raises(ScoringError, match="no value for p, p: it would not") as caught:
@@ -86,7 +86,7 @@ def test_all_parts_missing_is_an_error() -> None:
         part(None, reason=UnscoredReason.EMBEDDER_ERROR, details={"retry_after": 7.0}),
     ],
 )
-def test_retryable_failure_of_a_part_postpones_the_score(awaited: ScorePart) -> None:
+def test_retryable_part_failure_postpones_the_score(awaited: ScorePart) -> None:
     """Examples are an unreachable server and a rejected key."""
     with pytest.raises(ScoringError) as caught:
         raise_if_incomplete([part(0.5), part(None), awaited])
@@ -95,7 +95,7 @@ def test_retryable_failure_of_a_part_postpones_the_score(awaited: ScorePart) -> 
     assert caught.value.retry_after == awaited.score.details.get("retry_after")
 
 
-def test_longest_retry_after_applies() -> None:
+def test_longest_retry_delay_applies() -> None:
     """After a shorter delay, one of the servers would reject the request."""
     waits = [part(None, reason=UnscoredReason.JUDGE_RATE_LIMITED, details={"retry_after": wait}) for wait in (2, 9, 4)]
 
@@ -106,7 +106,7 @@ def test_longest_retry_after_applies() -> None:
 
 
 def test_final_failures_do_not_postpone_the_score() -> None:
-    """Another attempt would not change them."""
+    """Another attempt would fail in the same way."""
     reasons = [
         UnscoredReason.UNPARSABLE,
         UnscoredReason.JUDGE_REFUSED,
@@ -118,7 +118,7 @@ def test_final_failures_do_not_postpone_the_score() -> None:
 
 
 def test_usage_of_parts_is_summed() -> None:
-    """The sum is None if no usage is known; each judge is named once."""
+    """The sum is None if no usage is known. Each judge is listed once."""
     reported = part(0.5, judge="j", input_tokens=10, output_tokens=2, cost=0.25)
     other = part(0.5, judge="j", embedder="e", input_tokens=5)
 

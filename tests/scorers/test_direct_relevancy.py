@@ -20,7 +20,7 @@ ASKED = "Where does the ferry to the island leave?"
 
 @pytest.fixture
 def direct(bench: Any) -> Any:
-    """Return a bench with a rating scorer and a judge whose most likely rating is 5."""
+    """Return a bench with the direct relevancy scorer and a judge whose most likely rating is 5."""
     bench.make = lambda judge, embedder, **options: DirectRelevancy(judge, **options)
     bench.fake.first_token = {"5": 0.7, "4": 0.3}
     return bench
@@ -42,7 +42,7 @@ def test_the_value_is_the_expected_rating_of_one_token(direct: Any) -> None:
 
 @pytest.mark.parametrize("treatment", ["ignored", "refused"])
 def test_without_log_probabilities_the_generated_digit_is_used(direct: Any, exchange: Make, treatment: Any) -> None:
-    """It is taken from the same reply if possible. The next request does not ask for log probabilities."""
+    """If possible, the digit is taken from the same reply. The next request does not ask for log probabilities."""
     direct.fake.logprobs = treatment
     direct.fake.replies = lambda request: "4"
 
@@ -56,7 +56,7 @@ def test_without_log_probabilities_the_generated_digit_is_used(direct: Any, exch
 
 
 def test_digits_and_expected_ratings_have_different_fingerprints(direct: Any) -> None:
-    """Their values are not comparable."""
+    """Digits and expected ratings are not comparable."""
     (expected,) = direct.score()
     direct.fake.first_token = None
     direct.fake.replies = lambda request: "5"
@@ -66,7 +66,7 @@ def test_digits_and_expected_ratings_have_different_fingerprints(direct: Any) ->
 
 
 def test_a_reasoning_judge_gets_a_longer_token_limit(direct: Any, exchange: Make) -> None:
-    """If one token yields no text, the judge is asked again for a text, and from then on directly."""
+    """If the single token contains no text, this request is repeated with a longer limit, and later ones use it."""
     direct.fake.first_token = None
     direct.fake.faults.append(Fault("thinking"))
     direct.fake.replies = lambda request: "<think>It names the pier.</think> Rating: 4"
@@ -78,7 +78,7 @@ def test_a_reasoning_judge_gets_a_longer_token_limit(direct: Any, exchange: Make
 
 
 def test_a_server_can_stop_returning_log_probabilities(direct: Any, exchange: Make) -> None:
-    """From then on, parsed ratings count, and rule-based zeros have the fingerprint of parsed ratings."""
+    """From then on, ratings are parsed, and rule-based zeros also have the fingerprint of parsed ratings."""
     direct.fake.first_token = lambda request: {"4": 1.0} if len(direct.fake.chat_requests) == 1 else None
     direct.fake.replies = lambda request: "4"
 
@@ -90,7 +90,7 @@ def test_a_server_can_stop_returning_log_probabilities(direct: Any, exchange: Ma
 
 
 def test_a_judge_that_generates_reasoning_gets_a_longer_token_limit(direct: Any, exchange: Make) -> None:
-    """Its first token is unrelated to the rating. From then on, it is asked for a text directly."""
+    """The first token is unrelated to the rating. Later requests use the longer limit from the start."""
     direct.fake.first_token = {"<think>": 0.99, "4": 0.01}
     direct.fake.replies = lambda request: "<think>" if request.is_single_token else "<think>It names the pier.</think>4"
 
@@ -103,7 +103,7 @@ def test_a_judge_that_generates_reasoning_gets_a_longer_token_limit(direct: Any,
 
 
 def test_a_server_that_rejects_a_one_token_limit_gets_a_longer_one(direct: Any, exchange: Make) -> None:
-    """After the first text, no single token is requested again."""
+    """After the first reply with a longer limit, single tokens are not requested again."""
     direct.fake.first_token = None
     direct.fake.faults.append(Fault("refusal"))
     direct.fake.replies = lambda request: "4"
@@ -116,7 +116,7 @@ def test_a_server_that_rejects_a_one_token_limit_gets_a_longer_one(direct: Any, 
 
 
 def test_a_refusal_to_rate_is_reported_as_the_reason(direct: Any, exchange: Make) -> None:
-    """One request and a reason. The next answer is rated as usual."""
+    """The score has a reason and takes one request. The next answer is rated as usual."""
     direct.fake.faults.extend([None, Fault("refusal")])
 
     before, refused, after = direct.score(exchange(), exchange(), exchange())
@@ -143,7 +143,7 @@ def test_an_unparsable_rating_is_requested_once_more(direct: Any) -> None:
     ("reply", "reason"), [("It is rather good.", UnscoredReason.UNPARSABLE), ("Rating: 9", UnscoredReason.OUT_OF_RANGE)]
 )
 def test_two_replies_without_a_rating_yield_no_value(direct: Any, reply: str, reason: UnscoredReason) -> None:
-    """Two requests, a reason, no value."""
+    """The score has a reason and no value, and takes two requests."""
     direct.options["logprobs"] = False
     direct.fake.replies = lambda request: reply
 
@@ -153,7 +153,7 @@ def test_two_replies_without_a_rating_yield_no_value(direct: Any, reply: str, re
 
 
 def test_digits_with_low_probability_yield_no_value(direct: Any) -> None:
-    """Digits with less than half of the probability are unparsable, after one request."""
+    """If the digits have less than half of the probability, the score is unparsable after one request."""
     direct.fake.first_token = {"I": 0.6, "5": 0.4}
 
     (score,) = direct.score()
@@ -175,7 +175,7 @@ def test_digits_with_low_probability_yield_no_value(direct: Any) -> None:
 def test_probabilities_count_only_if_they_belong_to_the_written_rating(
     direct: Any, text: str, first_token: dict[str, float], value: float | None
 ) -> None:
-    """Otherwise the text decides, which is no rating if it says more or something else."""
+    """Otherwise, the rating is parsed from the text, which must not contain anything else."""
     direct.fake.first_token, direct.fake.replies = first_token, lambda _: text
 
     (score,) = direct.score()
@@ -184,7 +184,7 @@ def test_probabilities_count_only_if_they_belong_to_the_written_rating(
 
 
 def test_a_refusal_keeps_its_rating_and_gets_a_label(direct: Any, exchange: Make) -> None:
-    """An honest refusal can be the best answer. The label distinguishes it from a bad one."""
+    """An honest refusal can be the best answer. The label distinguishes it from a bad answer."""
     direct.fake.first_token = {"4": 1.0}
 
     refusal, answer = direct.score(exchange(answer="I'm sorry, but I don't have that information."), exchange())
@@ -196,7 +196,7 @@ def test_a_refusal_keeps_its_rating_and_gets_a_label(direct: Any, exchange: Make
 
 
 def test_an_answer_that_only_repeats_the_question_is_not_rated(direct: Any, exchange: Make) -> None:
-    """It gets 0 with the fingerprint of rated answers. The judge is only asked for its name and capabilities."""
+    """An echo scores 0 with the fingerprint of rated answers. The judge is only asked for its name and capabilities."""
     echo, answer = direct.score(exchange(answer=f"{ASKED} {ASKED}"), exchange())
 
     assert (echo.value, echo.label) == (0.0, "irrelevant")
@@ -207,7 +207,7 @@ def test_an_answer_that_only_repeats_the_question_is_not_rated(direct: Any, exch
 
 
 def test_the_judge_sees_earlier_messages(direct: Any, exchange: Make) -> None:
-    """ "And the return?" makes no sense without them."""
+    """ "And the return?" makes no sense without the earlier messages."""
     asked = dataclasses.replace(exchange("And the return?"), history=(Message("user", "When does the ferry leave?"),))
 
     direct.score(asked, exchange())
@@ -231,7 +231,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("answer", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_answers_are_treated_as_data(direct: Any, exchange: Make, answer: str) -> None:
-    """They stay between delimiters that they cannot know, and the rating is the judge's."""
+    """Answers stay between delimiters that they cannot predict, and the rating is the judge's."""
     (score,) = direct.score(exchange(answer=answer))
 
     assert score.value == pytest.approx((4.7 - 1) / 4)
@@ -252,7 +252,7 @@ def test_an_exchange_without_an_answer_is_skipped(direct: Any, exchange: Make, a
 
 
 def test_a_huge_answer_is_truncated_and_the_details_record_it(direct: Any, exchange: Make) -> None:
-    """The judge sees 16,000 bytes."""
+    """The judge sees the first 16,000 bytes."""
     (score,) = direct.score(exchange(answer="The ferry leaves from pier four. " * 32_000))
 
     assert score.details["cut"] == {"answer": {"shown": 16_000, "of": 1_056_000}}
@@ -272,7 +272,7 @@ class IdleJudge:
 
 
 def test_the_fingerprint_does_not_change_by_accident() -> None:
-    """A new fingerprint needs a new version or prompt."""
+    """To change the fingerprint, change the version or the prompt."""
     scorer = DirectRelevancy(IdleJudge())
 
     assert scorer.fingerprint == "e14d6c8c5cde"

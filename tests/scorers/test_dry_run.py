@@ -40,7 +40,7 @@ def make_texts() -> tuple[str, str]:
 
 
 def test_requests_and_tokens_are_counted(exchange: Callable[..., Exchange], score: Callable[..., list[Score]]) -> None:
-    """Input tokens are estimated from bytes, output tokens are assumed per choice, and all embedded texts count.
+    """Input tokens are estimated from bytes, output tokens are assumed per choice, and all embedded texts are counted.
 
     The second request is the rating for the label, which has one output token.
     """
@@ -76,5 +76,5 @@ def test_requests_and_tokens_are_counted(exchange: Callable[..., Exchange], scor
     ],
 )
 def test_the_minimal_value_matches_its_schema(schema: dict[str, Any], value: Any) -> None:
-    """It contains what the schema requires and nothing else."""
+    """The value contains what the schema requires and nothing else."""
     assert minimal_value(schema) == value

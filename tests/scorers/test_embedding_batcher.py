@@ -16,7 +16,7 @@ from germane.testing import FakeEmbedder
 
 
 class Picky(FakeEmbedder):
-    """Embedder that rejects batches with a bad text and can be unreachable or slow."""
+    """Embedder that rejects batches with an invalid text and can be unreachable or slow."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ def test_a_full_batch_is_sent_immediately_and_never_exceeds_its_size() -> None:
 
 
 def test_rejected_texts_raise_only_for_their_own_caller() -> None:
-    """A rejected batch is retried caller by caller."""
+    """If a batch is rejected, each caller's texts are sent separately."""
     embedder = Picky()
 
     first, second, third = gather(EmbeddingBatcher(embedder), ["a"], ["bad"], ["c", "d"])
@@ -83,7 +83,7 @@ def test_rejected_texts_raise_only_for_their_own_caller() -> None:
 
 
 def test_an_unreachable_embedder_raises_for_all_callers_after_one_request() -> None:
-    """Retries per caller would only add load."""
+    """A separate retry for each caller would only add load."""
     embedder = Picky()
     embedder.away = True
 
@@ -106,7 +106,7 @@ def test_any_exception_from_an_embedder_reaches_all_callers() -> None:
 
 
 def test_invalid_rows_from_an_embedder_are_rejected() -> None:
-    """Rows from a custom embedder are checked like all others."""
+    """Rows from a custom embedder are validated like any others."""
 
     class Zero(FakeEmbedder):
         async def embed(self, texts: Sequence[str]) -> Vectors:
@@ -170,7 +170,7 @@ def test_closing_cancels_requests_in_progress() -> None:
 
 
 def test_a_batcher_works_on_successive_event_loops() -> None:
-    """State left by a closed loop does not block the next one."""
+    """State left over from a closed loop does not block the next one."""
     batcher = EmbeddingBatcher(FakeEmbedder(), gather_seconds=3600)
 
     async def stop_waiting() -> None:
@@ -201,7 +201,7 @@ class Gated(FakeEmbedder):
 
 
 def test_texts_collect_while_a_request_is_in_progress() -> None:
-    """They are sent together afterwards: any number of callers, two requests."""
+    """Waiting texts are sent together afterwards, so any number of callers takes two requests."""
     embedder = Gated()
 
     async def crowd() -> list[Vectors]:
@@ -243,7 +243,7 @@ def test_a_full_batch_does_not_wait_for_a_request_in_progress() -> None:
 
 
 def test_a_hanging_request_delays_the_others_only_for_a_limited_time() -> None:
-    """After that, they are sent in a separate request."""
+    """After the maximum wait, the waiting texts are sent in a separate request."""
     embedder = Gated()
 
     async def crowd() -> Vectors:
@@ -263,7 +263,7 @@ def test_a_hanging_request_delays_the_others_only_for_a_limited_time() -> None:
 
 
 def test_long_texts_are_split_into_requests_of_limited_size() -> None:
-    """Each row is returned in its place."""
+    """Rows are returned in the order of their texts."""
     embedder = FakeEmbedder()
     texts = [f"{place} " + "word " * 1_500 for place in range(120)]
 
@@ -276,7 +276,7 @@ def test_long_texts_are_split_into_requests_of_limited_size() -> None:
 
 
 def test_cached_vectors_are_replaced_if_the_dimension_changes() -> None:
-    """A different model can answer under the same name."""
+    """A server can serve a different model under the same name."""
     embedder = FakeEmbedder()
     batcher = EmbeddingBatcher(embedder, gather_seconds=0)
 

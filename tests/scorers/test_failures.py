@@ -1,4 +1,4 @@
-"""Failures over HTTP: scores without a value state the reason, and no value is invented."""
+"""Failures over HTTP: a failure results in a reason, never in a value."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ AT_THE_DOOR = {
     "refusal": (Fault("refusal"), UnscoredReason.JUDGE_REFUSED),
     "filtered reply": (Fault("content_filter"), UnscoredReason.JUDGE_REFUSED),
 }
-"""What is wrong with every reply, and what it is called. One request tells."""
+"""Faults in every reply, each with the reason of the score. The score fails after one request."""
 IN_THE_JSON = {
     "cut off": (Fault("cut_off"), UnscoredReason.UNPARSABLE),
     "malformed": (Fault("malformed"), UnscoredReason.UNPARSABLE),
@@ -116,7 +116,7 @@ IN_THE_JSON = {
     "out of range": (Fault("out_of_range"), UnscoredReason.OUT_OF_RANGE),
     "no number": (Fault("nan"), UnscoredReason.OUT_OF_RANGE),
 }
-"""What is wrong in every JSON, and what it is called after the judge was asked once more."""
+"""Faults in the JSON of every reply, each with the reason of the score after one retry."""
 EMBEDDER = {
     "busy": (status(429), 0, 1),
     "busy, come back later": (status(429, retry_after=21), 21, 1),
@@ -138,14 +138,14 @@ EMBEDDER = {
     "uneven dimension": (Fault("uneven_dimension"), None, 1),
     "a vector too few": (Fault("wrong_count"), None, 1),
 }
-"""What is wrong with every reply, the pause until it may be better, and the requests that it takes.
+"""Faults in every reply, each with the expected retry delay (None if a retry cannot help) and number of requests.
 
-The first request that is refused for itself is made again without packing: that may have been the reason.
+The first rejected request is repeated without base64, which may have been the reason.
 """
 
 
 def server_options(fault: Fault) -> dict[str, float]:
-    """Return the timeout: two seconds if no reply is expected, longer if a busy machine may be late."""
+    """Return the timeout: two seconds if no reply is expected, otherwise enough time for a busy machine."""
     return {"timeout": 2.0 if fault.kind in {"hang", "drip"} else 30.0, "retries": 0}
 
 
@@ -171,7 +171,7 @@ def test_a_failing_judge_yields_no_relevancy(bench: Any, kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", AT_THE_DOOR)
 def test_a_failing_judge_yields_no_rating(fake: FakeJudge, exchange: Any, kind: str) -> None:
-    """A failed JSON request is not repeated immediately, either."""
+    """Failed requests for JSON are not repeated immediately, either."""
     fake.replies = lambda _: GOOD
     fake.outage, reason = AT_THE_DOOR[kind]
 
@@ -184,7 +184,7 @@ def test_a_failing_judge_yields_no_rating(fake: FakeJudge, exchange: Any, kind: 
 
 @pytest.mark.parametrize("kind", IN_THE_JSON)
 def test_invalid_json_twice_yields_no_rating(fake: FakeJudge, exchange: Any, kind: str) -> None:
-    """The reply is requested once more, not twice."""
+    """The reply is requested only once more."""
     fake.replies = lambda _: GOOD
     fake.outage, reason = IN_THE_JSON[kind]
 
@@ -215,7 +215,7 @@ def test_a_valid_second_json_reply_is_used(fake: FakeJudge, exchange: Any, kind:
     ],
 )
 def test_equivalent_json_forms_are_accepted(fake: FakeJudge, exchange: Any, reply: Any) -> None:
-    """Numbers as words or strings, prose around the JSON, and reasoning before it."""
+    """Numbers can be words or strings. Prose can surround the JSON, and reasoning can precede it."""
     fake.replies = lambda _: reply
 
     score = rate(fake, exchange())
@@ -223,8 +223,8 @@ def test_equivalent_json_forms_are_accepted(fake: FakeJudge, exchange: Any, repl
     assert (score.value, len(fake.chat_requests)) == (0.8, 1)
 
 
-def test_a_number_of_hundreds_of_digits_is_out_of_range(fake: FakeJudge, exchange: Any) -> None:
-    """Its internal representation does not matter."""
+def test_a_number_with_hundreds_of_digits_is_out_of_range(fake: FakeJudge, exchange: Any) -> None:
+    """The number is rejected even though Python can represent it."""
     fake.replies = lambda _: {**GOOD, "rating": 10**400}
 
     assert_failed(rate(fake, exchange()), UnscoredReason.OUT_OF_RANGE)
@@ -241,7 +241,7 @@ def test_prose_around_json_is_accepted(fake: FakeJudge, exchange: Any) -> None:
 
 @pytest.mark.parametrize("reply", ["Certainly.", "The ferry leaves from pier four.", '{"verdict": 7}', "?!"])
 def test_replies_without_a_question_yield_no_score(bench: Any, reply: str) -> None:
-    """Other content does not matter, and nothing is embedded."""
+    """This holds for all other content, and nothing is embedded."""
     bench.fake.replies = lambda _: reply
 
     (score,) = bench.score()
@@ -253,7 +253,7 @@ def test_replies_without_a_question_yield_no_score(bench: Any, reply: str) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", EMBEDDER)
 def test_a_failing_embedder_yields_no_similarity(fake: FakeJudge, exchange: Any, kind: str) -> None:
-    """The score states whether and when a retry can help."""
+    """The score states whether a retry can help, and when."""
     fake.outage, pause, requests = EMBEDDER[kind]
 
     (score,) = compare(fake, exchange(), **server_options(fake.outage))
@@ -278,7 +278,7 @@ def test_a_failing_embedder_yields_no_relevancy(bench: Any, kind: str) -> None:
 
 
 def test_vectors_from_a_new_model_are_not_mixed_with_old_ones(fake: FakeJudge, exchange: Any) -> None:
-    """If the cached vector of the question has another dimension than the answer's, both are embedded again."""
+    """If the question's cached vector and the answer's vector differ in dimension, both texts are embedded again."""
     fake.embedding_faults.extend([None, Fault("other_dimension"), Fault("other_dimension")])
 
     first, second = compare(fake, exchange(), exchange(answer="Quite another answer."))
@@ -290,7 +290,7 @@ def test_vectors_from_a_new_model_are_not_mixed_with_old_ones(fake: FakeJudge, e
 
 @pytest.mark.parametrize("fault", [status(503), status(429), Fault("reset")], ids=["503", "429", "reset"])
 def test_the_client_retries_one_temporary_error(fake: FakeJudge, exchange: Any, fault: Fault) -> None:
-    """The score has a value."""
+    """After the client's retry, the score has a value."""
     fake.replies = lambda _: GOOD
     fake.faults.append(fault)
 
@@ -299,7 +299,7 @@ def test_the_client_retries_one_temporary_error(fake: FakeJudge, exchange: Any, 
 
 
 def test_the_client_does_not_wait_for_a_long_retry_delay(fake: FakeJudge, exchange: Any) -> None:
-    """The delay is passed on to the scheduler of retries."""
+    """The delay is passed on to the code that schedules retries."""
     fake.outage = status(429, retry_after=21)
 
     score = rate(fake, exchange())

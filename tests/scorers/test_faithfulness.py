@@ -38,7 +38,7 @@ FALSE = ("", "NOT_SUPPORTED")
 
 
 def test_the_value_is_the_share_of_supported_claims(exchange: Make, judged: Any, fake: FakeJudge) -> None:
-    """Einstein in 1905, with and without a prize that the contexts do not mention."""
+    """The answer about Einstein in 1905 either does or does not mention a prize that the contexts lack."""
     (with_prize,) = judged(NAME, [verdicts(TRUE, ALSO_TRUE, FALSE)], exchange(EINSTEIN, UNFAITHFUL, PAPERS))
     (without,) = judged(NAME, [verdicts(TRUE, ALSO_TRUE)], exchange(EINSTEIN, FAITHFUL, PAPERS))
 
@@ -68,7 +68,7 @@ def test_a_relevant_answer_can_be_unfaithful(exchange: Make, judged: Any) -> Non
 
 @pytest.mark.parametrize("total", [1, 2, 7, 20])
 def test_the_value_is_exact_for_any_number_of_claims(exchange: Make, judged: Any, total: int) -> None:
-    """Supported claims divided by all claims, in one request."""
+    """The value is the number of supported claims divided by the number of all claims, from one request."""
     answer = " ".join(f"Fact number {place} holds." for place in range(total))
     for supported in {0, 1, total // 2, total}:
         reply = verdicts(*[("four papers", "SUPPORTED")] * supported, *[FALSE] * (total - supported))
@@ -88,7 +88,7 @@ def test_the_value_is_exact_for_any_number_of_claims(exchange: Make, judged: Any
      ("NOT-SUPPORTED", False), ("unsupported", False), ("CONTRADICTED", False), (True, True), (False, False)],
 )  # fmt: skip
 def test_a_verdict_must_match_completely(exchange: Make, judged: Any, verdict: Any, supported: bool) -> None:
-    """NOT_SUPPORTED contains SUPPORTED and does not count as support."""
+    """NOT_SUPPORTED contains the word SUPPORTED but does not count as support."""
     (score,) = judged(NAME, [verdicts((FOUR, verdict))], exchange(EINSTEIN, "He published four papers.", PAPERS))
 
     assert score.value == float(supported)
@@ -101,7 +101,7 @@ def test_a_verdict_must_match_completely(exchange: Make, judged: Any, verdict: A
      "1905"],
 )  # fmt: skip
 def test_evidence_is_matched_leniently(exchange: Make, judged: Any, evidence: str) -> None:
-    """Case, white space and quotation marks are ignored, and words in its middle can be missing."""
+    """Case, whitespace and quotation marks are ignored, and an ellipsis can replace words in the middle."""
     (score,) = judged(NAME, [verdicts((evidence, "SUPPORTED"))], exchange(EINSTEIN, "Four papers it was.", PAPERS))
 
     assert score.value == 1.0
@@ -114,7 +114,7 @@ def test_evidence_is_matched_leniently(exchange: Make, judged: Any, evidence: st
      "on special relativity ... published four papers", "Einstein ... special relativity"],
 )  # fmt: skip
 def test_evidence_that_is_not_in_the_contexts_does_not_count(exchange: Make, judged: Any, evidence: Any) -> None:
-    """Neither the verdict alone nor combined fragments count. The details state why."""
+    """A verdict alone is not enough, nor are combined fragments. The details state why."""
     (score,) = judged(NAME, [verdicts((evidence, "SUPPORTED"))], exchange(EINSTEIN, "He won the Nobel Prize.", PAPERS))
 
     assert score.value == 0.0
@@ -123,7 +123,7 @@ def test_evidence_that_is_not_in_the_contexts_does_not_count(exchange: Make, jud
 
 
 def test_evidence_can_be_in_any_context_and_script(exchange: Make, judged: Any) -> None:
-    """Chinese has no spaces, Hebrew is written right to left."""
+    """For example, Chinese has no spaces, and Hebrew is written from right to left."""
     published, papers = (
         "\u05e4\u05e8\u05e1\u05dd \u05d0\u05e8\u05d1\u05e2\u05d4",
         "\u05de\u05d0\u05de\u05e8\u05d9\u05dd",
@@ -142,7 +142,7 @@ def test_evidence_can_be_in_any_context_and_script(exchange: Make, judged: Any) 
 
 
 def test_the_judge_sees_sources_question_and_numbered_claims(exchange: Make, judged: Any, fake: FakeJudge) -> None:
-    """Each is between delimiters. The claims are the sentences of the answer."""
+    """Each part is between delimiters. The claims are the sentences of the answer."""
     judged(NAME, [verdicts(TRUE, ALSO_TRUE)], exchange(EINSTEIN, FAITHFUL, "First source.", PAPERS))
 
     (request,) = fake.chat_requests
@@ -157,7 +157,7 @@ def test_the_judge_sees_sources_question_and_numbered_claims(exchange: Make, jud
 
 
 def test_the_judge_can_extract_the_claims(exchange: Make, judged: Any, fake: FakeJudge) -> None:
-    """This takes one more request and has a different fingerprint. Each distinct claim counts once."""
+    """Extraction takes one more request and changes the fingerprint. Each distinct claim counts once."""
     claims = {"claims": ["There were four papers.", "One was on relativity.", "There were  four papers."]}
     asked = replace(exchange(EINSTEIN, FAITHFUL, PAPERS), history=(Message("user", "Tell me of Einstein."),))
 
@@ -182,7 +182,7 @@ def test_the_judge_can_extract_the_claims(exchange: Make, judged: Any, fake: Fak
      "\U0001f44d", "I am sorry, but I cannot answer that."],
 )  # fmt: skip
 def test_an_answer_without_claims_is_skipped(exchange: Make, judged: Any, fake: FakeJudge, answer: str) -> None:
-    """It is neither faithful nor unfaithful, and no request is sent."""
+    """Such an answer is neither faithful nor unfaithful, and no request is sent."""
     (score,) = judged(NAME, [], exchange(EINSTEIN, answer, PAPERS))
 
     assert (score.value, score.reason, score.state) == (None, UnscoredReason.MISSING_INPUT, "skipped")
@@ -191,7 +191,7 @@ def test_an_answer_without_claims_is_skipped(exchange: Make, judged: Any, fake: 
 
 
 def test_an_answer_is_skipped_if_the_judge_extracts_no_claims(exchange: Make, judged: Any, fake: FakeJudge) -> None:
-    """The score is missing, not 1.0. One request is sent."""
+    """The score has no value, rather than 1.0. One request is sent."""
     (score,) = judged(NAME, [{"claims": []}], exchange(EINSTEIN, FAITHFUL, PAPERS), claims="judge")
 
     assert (score.value, score.reason, len(fake.chat_requests)) == (None, UnscoredReason.MISSING_INPUT, 1)
@@ -199,7 +199,7 @@ def test_an_answer_is_skipped_if_the_judge_extracts_no_claims(exchange: Make, ju
 
 @pytest.mark.parametrize("lacking", [("q", None, "c"), ("q", "a"), ("q", "a", " \n"), ("q", " ", "c")])
 def test_an_exchange_without_answer_or_contexts_is_skipped(exchange: Make, judged: Any, lacking: Any) -> None:
-    """There is nothing to check."""
+    """Without an answer or contexts, there is nothing to check."""
     (score,) = judged(NAME, [], exchange(*lacking))
 
     assert score.reason is UnscoredReason.MISSING_INPUT
@@ -224,7 +224,7 @@ def test_an_exchange_without_answer_or_contexts_is_skipped(exchange: Make, judge
     ],
 )
 def test_an_unparsable_reply_is_requested_once_more(exchange: Make, judged: Any, fake: FakeJudge, reply: Any) -> None:
-    """A good second reply counts. After a bad second reply there is no value."""
+    """A valid second reply is used. If it is also unparsable, the score has no value."""
     asked = exchange(EINSTEIN, FAITHFUL, PAPERS)
 
     (recovered,) = judged(NAME, [reply, verdicts(TRUE, FALSE)], asked)
@@ -236,7 +236,7 @@ def test_an_unparsable_reply_is_requested_once_more(exchange: Make, judged: Any,
 
 
 def test_a_judge_failure_is_the_reason_for_the_missing_score(exchange: Make, judged: Any, fake: FakeJudge) -> None:
-    """This holds for both requests."""
+    """This holds for the extraction request and for the verification request."""
     fake.faults.extend([None, Fault("refusal")])
 
     (score,) = judged(NAME, [{"claims": ["x is y"]}], exchange(EINSTEIN, FAITHFUL, PAPERS), claims="judge")
@@ -245,7 +245,7 @@ def test_a_judge_failure_is_the_reason_for_the_missing_score(exchange: Make, jud
 
 
 def test_claims_and_texts_are_limited_and_the_details_record_it(exchange: Make, judged: Any, fake: FakeJudge) -> None:
-    """A megabyte of sentences and a megabyte of contexts."""
+    """The exchange has a megabyte of sentences and a megabyte of contexts."""
     asked = exchange(EINSTEIN, "He published a paper. " * 50_000, *[PAPERS * 1_000] * 30)
 
     (score,) = judged(NAME, [verdicts(*[TRUE] * 20)], asked)
@@ -259,7 +259,7 @@ def test_claims_and_texts_are_limited_and_the_details_record_it(exchange: Make, 
 
 
 def test_a_huge_sentence_is_truncated_and_the_details_record_it(exchange: Make, judged: Any, fake: FakeJudge) -> None:
-    """The judge sees its beginning."""
+    """The judge sees the beginning of the sentence."""
     (score,) = judged(NAME, [verdicts(TRUE)], exchange(EINSTEIN, "word " * 2_000, PAPERS))
 
     assert score.details["cut"] == {"claim 0": {"shown": 1_000, "of": 9_999}}
@@ -267,7 +267,7 @@ def test_a_huge_sentence_is_truncated_and_the_details_record_it(exchange: Make, 
 
 @pytest.mark.parametrize("piece", ["!", "?!)", "- ", "a.", "\u3002", "\n", "1. ", "I don't know. ", "**", "e.g. "])
 def test_splitting_any_answer_into_claims_is_fast(piece: str) -> None:
-    """Repeated punctuation does not make it slow. Otherwise pytest's time limit fails the test."""
+    """Repeated punctuation does not slow it down. If it did, the test would exceed pytest's time limit."""
     claim_sentences(piece * (16_000 // len(piece)) + "x")
 
 
@@ -292,8 +292,8 @@ class IdleJudge:
 
 
 def test_the_fingerprint_does_not_change_by_accident() -> None:
-    """It covers prompts, rules, schemas and limits."""
-    assert Faithfulness(IdleJudge()).fingerprint == "4e901d467c72"  # type: ignore[arg-type]  # it is not asked
+    """The fingerprint covers prompts, rules, schemas and limits."""
+    assert Faithfulness(IdleJudge()).fingerprint == "4e901d467c72"  # type: ignore[arg-type]  # it is never called
     assert Faithfulness(IdleJudge(), claims="judge").fingerprint == "24bcb3562e32"  # type: ignore[arg-type]  # as above
     with pytest.raises(ValueError, match="claims must be sentences or judge, not 'words'"):
         Faithfulness(IdleJudge(), claims="words")  # type: ignore[arg-type]  # on purpose

@@ -31,7 +31,7 @@ def declarations(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 @pytest.fixture
 def custom() -> Iterator[Callable[..., FunctionScorer]]:
-    """Return a function that creates a scorer from a function. The scorer's threads end with the test."""
+    """Return a function that turns a function into a scorer. The scorer's threads end with the test."""
     made: list[FunctionScorer] = []
 
     def make(function: Callable[..., Any], **options: Any) -> FunctionScorer:
@@ -55,7 +55,7 @@ def as_coroutine(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture(params=["plain", "async"])
 def kind(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Return a plain function or a coroutine function."""
+    """Run the test with a plain function and with a coroutine function."""
     return (lambda function: function) if request.param == "plain" else as_coroutine
 
 
@@ -74,7 +74,7 @@ def test_a_decorated_function_can_still_be_called() -> None:
 
 
 def test_a_returned_number_becomes_a_score(exchange: Make, score: Any, custom: Any, kind: Any) -> None:
-    """It has the name and the fingerprint of the scorer."""
+    """The score has the name and the fingerprint of the scorer."""
     scorer = custom(kind(lambda exchange: len(exchange.answer) / 100))
 
     (result,) = score(scorer, exchange("Why?", "x" * 25))
@@ -83,7 +83,7 @@ def test_a_returned_number_becomes_a_score(exchange: Make, score: Any, custom: A
 
 
 def test_a_returned_score_keeps_its_fields(exchange: Make, score: Any, custom: Any, kind: Any) -> None:
-    """It gets the scorer's name, and the scorer's fingerprint if it has none."""
+    """The score gets the scorer's name, and the scorer's fingerprint if it has none."""
     written = Score(scorer="mine", value=0.5, explanation="because", details={"words": 3})
 
     (found,) = score(scorer := custom(kind(lambda exchange: written)), exchange())
@@ -93,7 +93,7 @@ def test_a_returned_score_keeps_its_fields(exchange: Make, score: Any, custom: A
 
 
 def test_a_returned_score_keeps_its_own_fingerprint(exchange: Make, score: Any, custom: Any) -> None:
-    """A function that calls a judge knows best what determines the value."""
+    """A function that calls a judge knows all inputs that determine its value."""
     (result,) = score(custom(lambda exchange: Score(fingerprint="judge-7", value=0.5)), exchange())
 
     assert result.fingerprint == "judge-7"
@@ -114,7 +114,7 @@ def test_an_exception_becomes_a_failed_score(exchange: Make, score: Any, custom:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.5, -0.1])
 def test_a_number_out_of_range_is_rejected(exchange: Make, score: Any, custom: Any, kind: Any, value: float) -> None:
-    """It is not clipped."""
+    """The number is not clipped to the range."""
     (result,) = score(custom(kind(lambda exchange: value)), exchange())
 
     assert (result.value, result.reason) == (None, UnscoredReason.OUT_OF_RANGE)
@@ -151,7 +151,7 @@ def test_an_exchange_without_a_required_input_is_skipped(
 
 
 def test_a_blocking_function_does_not_block_the_event_loop(exchange: Make, custom: Any) -> None:
-    """Each call waits for work on the event loop. If it ran on the loop itself, it would never end."""
+    """Each call waits for work on the event loop, so it would never return if it blocked the loop."""
     free = threading.Event()
     blocks = custom(lambda exchange: 0.5 if free.wait(30) else 0.0)
 
@@ -166,7 +166,7 @@ def test_a_blocking_function_does_not_block_the_event_loop(exchange: Make, custo
 
 
 def test_the_number_of_threads_is_limited(exchange: Make, score: Any, custom: Any) -> None:
-    """It does not depend on the number of exchanges. Async functions use no thread."""
+    """The number does not depend on the number of exchanges. Async functions do not use threads."""
     seen: set[int] = set()
     plain = custom(lambda exchange: seen.add(threading.get_ident()) or 0.5)
     loops: set[int] = set()
@@ -183,7 +183,7 @@ def test_the_number_of_threads_is_limited(exchange: Make, score: Any, custom: An
 
 
 def test_a_hanging_function_does_not_prevent_shutdown(exchange: Make, custom: Any) -> None:
-    """Closing does not wait for it, and its thread does not keep the program running."""
+    """Closing does not wait for the function, and its thread does not keep the program running."""
     free, began = threading.Event(), threading.Event()
 
     def hang(exchange: Exchange) -> float:
@@ -232,12 +232,12 @@ class Tone:
     "function", [Tone(), Tone().method, functools.partial(lambda value, exchange: value, 0.5), lambda *given: 0.5]
 )
 def test_any_callable_can_be_a_scorer(exchange: Make, score: Any, custom: Any, function: Any) -> None:
-    """Objects, methods and partial functions."""
+    """This includes callable objects, methods and partial functions."""
     assert score(custom(function), exchange())[0].value == 0.5
 
 
 def test_the_fingerprint_covers_the_declaration() -> None:
-    """Name, version, qualified name, range and requirements. Update this line if one changes on purpose."""
+    """It covers name, version, qualified name, range and inputs. Update it if one changes on purpose."""
 
     def made(**options: Any) -> str:
         return FunctionScorer(build_declaration(as_coroutine, **{"name": "own"} | options)).fingerprint

@@ -30,7 +30,7 @@ def guarded(bench: Any) -> Any:
 
 
 def test_the_value_is_rating_times_cosine(guarded: Any) -> None:
-    """The value is (4.7 - 1) / 4 * 0.6, with both factors in the details, and takes one request per model."""
+    """The value is (4.7 - 1) / 4 * 0.6. The details contain both factors, and each model receives one request."""
     (score,) = guarded.score()
 
     assert score.value == pytest.approx(0.925 * 0.6, abs=1e-9)
@@ -50,8 +50,8 @@ def test_a_negative_cosine_counts_as_zero(guarded: Any) -> None:
     assert score.details["cosine"] == pytest.approx(-0.6, abs=1e-9)
 
 
-def test_copies_of_the_question_raise_neither_factor(guarded: Any, exchange: Make) -> None:
-    """Judge and embedder see the rest of the answer."""
+def test_copies_of_the_question_do_not_raise_either_factor(guarded: Any, exchange: Make) -> None:
+    """The judge and the embedder only see the rest of the answer."""
     guarded.score(exchange(answer=f"{ASKED} {ASKED} Bananas are rich in potassium."))
 
     assert "ferry" not in guarded.fake.chat_requests[0].answer
@@ -81,7 +81,7 @@ def test_the_judge_request_is_identical_to_that_of_direct_relevancy(guarded: Any
 
 
 def test_a_refusal_keeps_its_value_and_gets_a_label(guarded: Any, exchange: Make) -> None:
-    """As in direct relevancy."""
+    """Refusals are treated in the same way as in direct relevancy."""
     guarded.fake.vectors["I don't know."] = [0.8, 0.6]
 
     (score,) = guarded.score(exchange(answer="I don't know."))
@@ -125,7 +125,7 @@ class RatingJudge(IdleJudge):
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(likely=st.floats(0, 1), angle=st.floats(0, math.pi))
 def test_the_value_never_exceeds_either_factor(exchange: Make, score: Any, likely: float, angle: float) -> None:
-    """The value lies from 0 to 1."""
+    """The value is between 0 and 1."""
     judge = RatingJudge({"5": likely, "1": 1 - likely})
     embedder = FakeEmbedder({ASKED: [1.0, 0.0], ANSWER: [math.cos(angle), math.sin(angle)]})
 
@@ -136,7 +136,7 @@ def test_the_value_never_exceeds_either_factor(exchange: Make, score: Any, likel
 
 
 def test_the_fingerprint_does_not_change_by_accident() -> None:
-    """A new fingerprint needs a new version or prompt."""
+    """To change the fingerprint, change the version or the prompt."""
     scorer = GuardedRelevancy(IdleJudge(), FakeEmbedder())
 
     assert scorer.fingerprint == "3dfa7a1a29d7"

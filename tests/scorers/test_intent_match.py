@@ -54,7 +54,7 @@ def match(fake: FakeJudge, bare: Path) -> Callable[..., Score]:
 def test_a_rating_is_scaled_to_0_to_1(
     exchange: Make, match: Any, fake: FakeJudge, rating: int, value: float, words: str, label: str
 ) -> None:
-    """(rating - 1) / 4. The details keep intent and rating, the explanation states both, and one request is sent."""
+    """The value is (rating - 1) / 4, from one request. The details and the explanation contain intent and rating."""
     score = match(exchange(AKS, "Less to operate."), {"intent": INTENT, "rating": rating})
 
     assert score.value == pytest.approx(value, abs=1e-9)
@@ -64,7 +64,7 @@ def test_a_rating_is_scaled_to_0_to_1(
 
 
 def test_an_answer_that_serves_the_intent_ranks_higher(exchange: Make, match: Any) -> None:
-    """The benefits of AKS, with a judge that looks for them."""
+    """The question asks for the benefits of AKS, and the judge looks for them in the answer."""
 
     def judge(request: Any) -> dict[str, Any]:
         return {"intent": INTENT, "rating": 1 + 2 * sum(word in request.section("answer") for word in ("cost", "scal"))}
@@ -103,7 +103,7 @@ def test_a_rating_is_accepted_in_several_forms(exchange: Make, match: Any, fake:
 def test_two_unparsable_ratings_yield_no_value(
     exchange: Make, match: Any, fake: FakeJudge, reply: Any, reason: UnscoredReason
 ) -> None:
-    """There is no default rating."""
+    """No default rating is used instead."""
     score = match(exchange(), reply)
 
     assert (score.value, score.reason) == (None, reason)
@@ -119,8 +119,8 @@ def test_an_unreachable_judge_yields_no_value(exchange: Make, match: Any, fake: 
     assert (score.value, score.reason) == (None, UnscoredReason.JUDGE_UNREACHABLE)
 
 
-def test_an_echo_of_the_question_serves_no_intent(exchange: Make, match: Any, fake: FakeJudge) -> None:
-    """It is not sent to the judge for a rating."""
+def test_a_question_echo_does_not_fulfill_the_intent(exchange: Make, match: Any, fake: FakeJudge) -> None:
+    """The echo is not sent to the judge for a rating."""
     score = match(exchange(AKS, AKS), {"intent": INTENT, "rating": 5})
 
     assert (score.value, score.label, score.explanation) == (0.0, "irrelevant", "The answer only repeats the question.")
@@ -128,14 +128,14 @@ def test_an_echo_of_the_question_serves_no_intent(exchange: Make, match: Any, fa
 
 
 def test_contexts_are_not_reported_as_truncated(exchange: Make, match: Any) -> None:
-    """The judge does not see them."""
+    """The judge does not see the contexts."""
     score = match(exchange(AKS, "Less to operate.", "x" * 1_000_000), {"intent": INTENT, "rating": 4})
 
     assert "cut" not in score.details
 
 
 def test_copies_of_the_question_can_be_kept(exchange: Make, match: Any, fake: FakeJudge) -> None:
-    """By default the judge does not see them."""
+    """By default, the judge does not see the copies."""
     for options in ({}, {"remove_question_echo": False}):
         match(exchange(AKS, f"{AKS} Buy shoes."), {"intent": INTENT, "rating": 1}, **options)
 
@@ -143,7 +143,7 @@ def test_copies_of_the_question_can_be_kept(exchange: Make, match: Any, fake: Fa
 
 
 def test_the_judges_summary_of_the_answer_is_optional(exchange: Make, match: Any) -> None:
-    """It helps the judge to rate and explains the rating, but the value does not depend on it."""
+    """The summary helps the judge to rate and explains the rating, but does not affect the value."""
     score = match(exchange(), {"intent": INTENT, "given": "Fewer servers.", "rating": 3})
 
     assert score.details["given"] == "Fewer servers."
@@ -151,14 +151,14 @@ def test_the_judges_summary_of_the_answer_is_optional(exchange: Make, match: Any
 
 
 def test_a_long_intent_is_shortened(exchange: Make, match: Any) -> None:
-    """The details stay small."""
+    """The details contain only the beginning of the intent."""
     score = match(exchange(), {"intent": "x" * 5_000, "rating": 3})
 
     assert len(score.details["intent"]) == 300
 
 
 def test_non_latin_scripts_reach_the_judge_unchanged(exchange: Make, match: Any, fake: FakeJudge) -> None:
-    """Right-to-left, mixed and combining characters."""
+    """This covers right-to-left text, mixed scripts and combining characters."""
     texts = "ما هي عاصمة فرنسا؟ 東京?", "باريس ✓ é"
 
     score = match(exchange(*texts), {"intent": "معرفة العاصمة", "rating": 5})
@@ -168,5 +168,5 @@ def test_non_latin_scripts_reach_the_judge_unchanged(exchange: Make, match: Any,
 
 
 def test_the_fingerprint_does_not_change_by_accident(exchange: Make, match: Any) -> None:
-    """It covers prompt, schema, limits, version and judge. Update these lines if one changes on purpose."""
+    """The fingerprint covers prompt, schema, limits, version and judge. Update it if one of them changes on purpose."""
     assert match(exchange(), {"intent": INTENT, "rating": 3}).fingerprint == "f7dd245874ad"

@@ -1,7 +1,7 @@
-"""No reply from a judge becomes a number unless it has the requested form, and unusual but valid forms do.
+"""Only valid replies from a judge become numbers, including those in an unusual format.
 
-The replies are generated from families, and each judge-based scorer receives all of them over HTTP. ``pytest -s``
-prints both rates.
+The replies are generated from templates, and each judge-based scorer receives all of them over HTTP. ``pytest -s``
+prints the number of errors of each kind.
 """
 
 # ruff: noqa: RUF001 - sentences of many languages
@@ -185,7 +185,7 @@ SMALL_TALK = (
     "איך אני יכול לעזור לך?",
     "คุณต้องการความช่วยเหลืออะไรอีกไหม?",
 )
-"""What assistants say to their users, in phrases that no list contains. None mentions a ferry."""
+"""Small talk by assistants, in phrases that no list contains. No phrase mentions a ferry."""
 PROSE = (
     "Rate limited: try again in {digit} seconds.",
     "The answer misses {digit} aspects entirely.",
@@ -271,7 +271,7 @@ OTHER_REFUSALS = (
     "מצטער, איני יכול להעריך.", "Съжалявам, не мога да оценя това.",
     "Žao mi je, ne mogu to ocijeniti.", "Ez dut hau baloratu nahi.", "Ni alla asesu hyn.", "Ég get ekki metið þetta.",
 )  # fmt: skip
-"""Refusals to judge in many languages; no list of phrases contains the last three."""
+"""Refusals to judge in many languages. No phrase list contains the last three."""
 OTHER_ERRORS = (
     "Error: rate limit exceeded", "503 Service Unavailable", "HTTP 502: bad gateway",
     "rate limit exceeded, default value returned", "Upstream timed out; fallback value.", "Connection reset by peer",
@@ -288,9 +288,9 @@ REASONS = (
     "The answer does not provide any information.", "It names the ferry.", "high", "La réponse est complète.",
     "n/a", "",
 )  # fmt: skip
-"""What judges add to a judgment."""
+"""Reasons that judges add to a judgment."""
 FREE_TEXTS = ("intent", "given", "question", "quote", "source_sentence", "reason")
-"""Members in which a judge writes prose."""
+"""JSON members that contain a judge's prose."""
 AROUND = (
     "Example: {}. However the answer is missing, please provide it.",
     "I cannot rate this. The format would be {} as you asked.",
@@ -299,7 +299,7 @@ AROUND = (
     "I'm sorry, I can't help. For example: ```json\n{}\n```",
     "{} would be a reply, but the text is empty.",
 )
-"""Texts that show the requested form instead of replying in it."""
+"""Texts that show an example of the requested format instead of a reply."""
 ERROR_MEMBERS: tuple[Mapping[str, Any], ...] = (
     {"error": "upstream timeout"}, {"error": {"code": 503}}, {"errors": ["documents missing"]}, {"Error": True},
     {"errorMessage": "overloaded"}, {"error_code": 4}, {"exception": "ValueError"}, {"upstream_failure": "reset"},
@@ -307,9 +307,9 @@ ERROR_MEMBERS: tuple[Mapping[str, Any], ...] = (
 
 
 def without_judgment() -> list[Callable[[Any], str]]:
-    """Return replies whose object has the requested form, but in which the judge did not judge.
+    """Return replies whose object has the requested format but does not contain a judgment.
 
-    They are an example in other text, an object with an error, or one whose prose is a refusal or an error message.
+    The object is an example inside other text, has an error field, or contains a refusal or an error message.
     """
 
     def as_requested(request: Any) -> Any:
@@ -359,7 +359,7 @@ RATINGS = (
     '{"rating": 4, "scale": "1-5"}', '{"rating": 4, "min": 1, "max": 5}',
     '{"rating": 4} {"rating": 4}', "Here is the rating you asked for:\n```\n4\n```",
 )  # fmt: skip
-"""Unusual but valid forms of a rating."""
+"""Ratings in unusual but valid formats."""
 FORMS: Mapping[str, Callable[[str], str]] = {
     "as requested": lambda text: text,
     "fenced": lambda text: f"```json\n{text}\n```",
@@ -389,7 +389,7 @@ FORMS: Mapping[str, Callable[[str], str]] = {
     "with white space": lambda text: f"\n\n\t {text} \r\n ",
     "with a byte order mark": lambda text: f"\ufeff{text}",
 }
-"""Unusual but valid forms of a JSON object."""
+"""Unusual but valid formats of a JSON object."""
 TOLERATED = (
     "as requested",
     "fenced",
@@ -414,9 +414,9 @@ QUESTIONS = (
     "Does this help with headaches?", "404 errors: how do I fix them?", "HTTP: what does it stand for?",
     "500 calories: how long to burn them?",
 )  # fmt: skip
-"""Unusual but valid forms of a generated question, and questions that resemble refusals, requests and errors."""
+"""Questions in unusual but valid formats, and questions that resemble refusals, requests and errors."""
 SUBJECTS = "Ferry: Parken, les commandes à annuler, headaches on the route:"
-"""Subjects of those questions that address someone. A question that shares no word with the answer must not."""
+"""Subjects of the questions that address someone. Such a question must share a word with the answer."""
 
 SCORERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "answer_relevancy": ("answer_relevancy", {}),
@@ -433,13 +433,13 @@ SCORERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "faithfulness": ("faithfulness", {}),
     "faithfulness with extraction": ("faithfulness", {"claims": "judge"}),
 }
-"""Every judge-based scorer that sends requests of its own, with options."""
+"""The judge-based scorers that send their own requests, with options."""
 NUMBER = re.compile(r"\bcase-(\d+)\b")
 
 
 @pytest.fixture
 def score_replies(fake: FakeJudge, bare: Path, exchange: Any) -> Callable[..., list[Score]]:
-    """Return a function that scores one exchange per reply: the judge gives this reply to each of its requests.
+    """Return a function that scores one exchange per reply: the judge sends this reply to every request.
 
     None stands for the fake judge's own reply.
     """
@@ -476,7 +476,7 @@ def score_replies(fake: FakeJudge, bare: Path, exchange: Any) -> Callable[..., l
 @pytest.mark.slow
 @pytest.mark.parametrize("case", SCORERS)
 def test_no_invalid_reply_becomes_a_number(case: str, score_replies: Callable[..., list[Score]]) -> None:
-    """Neither a digit in a sentence nor a refusal with a question mark, an error, a page, or another JSON object."""
+    """Examples are digits in sentences, refusals with question marks, errors, web pages and other JSON objects."""
     replies = invalid_replies()
     assert len(replies) >= 300
 
@@ -489,7 +489,7 @@ def test_no_invalid_reply_becomes_a_number(case: str, score_replies: Callable[..
 
 @pytest.mark.parametrize("case", [case for case in SCORERS if "answer_relevancy" not in case])
 def test_object_without_a_judgment_yields_no_score(case: str, score_replies: Callable[..., list[Score]]) -> None:
-    """An example of the form, an object with an error, and a refusal in the form of a judgment."""
+    """This covers examples of the format, objects with an error, and refusals in the format of a judgment."""
     scores = score_replies(case, list(without_judgment()))
 
     assert [index for index, score in enumerate(scores) if score.value is not None] == []
@@ -498,7 +498,7 @@ def test_object_without_a_judgment_yields_no_score(case: str, score_replies: Cal
 
 @pytest.mark.parametrize("case", [case for case in SCORERS if "answer_relevancy" not in case])
 def test_reason_does_not_invalidate_a_judgment(case: str, score_replies: Callable[..., list[Score]]) -> None:
-    """A reason that evaluates, or names what the texts name, in any language."""
+    """A reason may evaluate the texts or name their subject, in any language."""
 
     def with_reason(reason: str) -> Callable[[Any], str]:
         def reply(request: Any) -> str:
@@ -518,7 +518,7 @@ def test_reason_does_not_invalidate_a_judgment(case: str, score_replies: Callabl
 
 @pytest.mark.parametrize("intent", ["The user asks why they can't log in.", "Fehler 404 beheben", "Sorry seems hard"])
 def test_judge_may_quote_an_apology_or_an_error_from_the_texts(judged: Any, exchange: Any, intent: str) -> None:
-    """A judge quotes what the user and the assistant wrote."""
+    """Judges quote what users and assistants wrote."""
     given = "Sorry, we cannot accept returns after 30 days."
     reply = json.dumps({"intent": intent, "given": given, "rating": 5})
 
@@ -528,7 +528,7 @@ def test_judge_may_quote_an_apology_or_an_error_from_the_texts(judged: Any, exch
 
 
 def test_judge_may_repeat_that_the_user_cannot_do_something(judged: Any, exchange: Any) -> None:
-    """In other words than the user's."""
+    """The judge may express this in different words than the user."""
     asked = ["Why am I unable to log in, and why can't I reset the password?", "What can I do if I cannot log in?"]
     items = [{"question": text, "quote": "Your account is locked", "addressed": "yes"} for text in asked]
     reply = json.dumps({"asked": asked, "sub_questions": items})
@@ -553,7 +553,7 @@ def test_unusually_formatted_ratings_are_accepted(case: str, score_replies: Call
 
 @pytest.mark.parametrize("case", [case for case in SCORERS if "direct" not in case and "guarded" not in case])
 def test_unusually_formatted_objects_are_accepted(case: str, score_replies: Callable[..., list[Score]]) -> None:
-    """Code fences, introductions, reasoning and white space may surround a JSON object."""
+    """Code fences, introductions, reasoning and whitespace may surround a JSON object."""
 
     def in_form(change: Callable[[str], str]) -> Callable[[Any], str]:
         def reply(request: Any) -> str:
@@ -594,7 +594,7 @@ EXCHANGES: Mapping[str, tuple[str, str]] = {
     "yes": ("Is it open on Sunday?", "Yes."),
     "a name": ("Who painted the ceiling?", "Michelangelo"),
 }
-"""Questions and answers, short ones included."""
+"""Questions and answers, including short ones."""
 WITHOUT_SUBJECT = (
     "What is the question?", "What is the answer?", "What is this about?", "What happened?", "Why?", "Really?",
     "Is this correct?", "Is that all?", "Is there a problem?", "Was ist die Frage?", "Wie lautet die Antwort?",
@@ -640,7 +640,7 @@ ABOUT_THE_TASK = (
     "Avez-vous besoin d'aide avec {0} ?", "¿Necesitas ayuda con {0}?", "Hai bisogno di aiuto con {0}?",
     "{0} について何を知りたいですか？", "{0}에 대해 무엇을 알고 싶으세요?", "Potrzebujesz pomocy z {0}?",
 )  # fmt: skip
-"""What a judge says about its task, naming a subject of the answer."""
+"""Remarks of a judge about its task that name a subject of the answer."""
 
 
 @pytest.mark.parametrize("style", ["instructions", "few_shot"])
@@ -648,7 +648,7 @@ ABOUT_THE_TASK = (
 def test_no_small_talk_becomes_a_number_for_any_answer(
     judged: Any, fake: FakeJudge, exchange: Any, kind: str, style: str
 ) -> None:
-    """Also for an answer of one word, as text and as JSON, and if a refusal names the subject."""
+    """This includes one-word answers, replies as text and as JSON, and refusals that name the subject."""
     asked, answer = EXCHANGES[kind]
     subject = max(re.findall(r"\w+", answer), key=len)
     replies = [f"{refusal} {offer}".strip() for refusal, offer in product((*REFUSALS, *OTHER_REFUSALS), OFFERS[:2])]
@@ -718,11 +718,11 @@ GENERATED = (
     ("Hoe laat?", "Om 9 uur.", "Hoe laat vertrekt de boot?"),
     ("Jak długo?", "30 dni.", "Ile mam czasu na zwrot?"),
 )
-"""Question asked, answer, and a question that a judge generated from the answer."""
+"""The user's question, the answer, and a question that a judge generated from the answer."""
 
 
 def test_generated_questions_about_contacts_hours_and_errors_are_accepted(judged: Any, exchange: Any) -> None:
-    """At most one in twenty is taken for small talk: those that address the user without sharing a word."""
+    """At most one in twenty is mistaken for small talk: it addresses the user and shares no word with the answer."""
     lost = []
     for asked, answer, generated in GENERATED:
         (score,) = judged(
@@ -735,8 +735,8 @@ def test_generated_questions_about_contacts_hours_and_errors_are_accepted(judged
 
 
 @pytest.mark.parametrize("name", ["direct_relevancy", "guarded_relevancy"])
-def test_first_word_of_a_sentence_is_no_rating(fake: FakeJudge, judged: Any, exchange: Any, name: str) -> None:
-    """Without log probabilities, a token that the limit cut off is not the whole reply."""
+def test_first_word_of_a_sentence_is_not_a_rating(fake: FakeJudge, judged: Any, exchange: Any, name: str) -> None:
+    """Without log probabilities, a token truncated by the limit is not the whole reply."""
     fake.logprobs = "ignored"
     fake.faults.append(Fault("length"))
 
@@ -753,7 +753,7 @@ def test_first_word_of_a_sentence_is_no_rating(fake: FakeJudge, judged: Any, exc
 def test_impossible_log_probabilities_are_ignored(
     fake: FakeJudge, judged: Any, exchange: Any, kind: Any, name: str
 ) -> None:
-    """The judge's text is the rating instead."""
+    """The rating is parsed from the judge's text instead."""
     fake.first_token = {"2": 0.6, "4": 0.3, "The": 0.1}
     fake.faults.extend([Fault(kind)] * 4)
 
@@ -776,8 +776,8 @@ JSON_VALUES = st.recursive(
 @given(
     st.dictionaries(TEXT.map(lambda name: f"a{name}"), JSON_VALUES, min_size=1, max_size=4), st.sampled_from(TOLERATED)
 )
-def test_object_is_the_same_in_every_form(value: dict[str, Any], form: str) -> None:
-    """Whatever its texts contain, nothing is removed from them."""
+def test_object_is_parsed_identically_in_every_format(value: dict[str, Any], form: str) -> None:
+    """Nothing is removed from texts in the object, whatever they contain."""
     text = json.dumps(value)
     assume(not find_error_member(value))
 
@@ -787,7 +787,7 @@ def test_object_is_the_same_in_every_form(value: dict[str, Any], form: str) -> N
 @given(
     st.floats(1, 5), st.sampled_from(["<", ">", "<=", ">=", "=<", "≤", "≥", "~", "≈", "≠"]), st.sampled_from(["", " "])
 )
-def test_number_with_a_sign_of_comparison_is_no_rating(number: float, sign: str, gap: str) -> None:
+def test_number_with_a_comparison_sign_is_not_a_rating(number: float, sign: str, gap: str) -> None:
     """ "Less than 4" is not 4, with or without a label."""
     for text in (
         f"{sign}{gap}{number}",
@@ -804,8 +804,8 @@ def test_number_with_a_sign_of_comparison_is_no_rating(number: float, sign: str,
     st.sampled_from(["max", "scale", "max_score", "maxRating", "out_of", "outOf", "Maximum"]),
     st.sampled_from(["{}", "1-{}", "1 to {}", "out of {}"]),
 )
-def test_rating_on_another_scale_is_no_rating(rating: int, maximum: int, name: str, form: str) -> None:
-    """A scale that the judge states must end at 5."""
+def test_rating_on_a_different_scale_is_rejected(rating: int, maximum: int, name: str, form: str) -> None:
+    """If the judge states a scale, it must end at 5."""
     reply = json.dumps({"rating": rating, name: form.format(maximum)})
 
     if maximum == 5:
@@ -824,7 +824,7 @@ def test_rating_on_another_scale_is_no_rating(rating: int, maximum: int, name: s
     ],
 )  # fmt: skip
 def test_implausible_vectors_are_rejected(embeddings: list[list[Any]]) -> None:
-    """Equal or parallel vectors for different texts, and numbers written as strings."""
+    """This covers equal or parallel vectors for different texts, and numbers written as strings."""
     data = [SimpleNamespace(index=index, embedding=embedding) for index, embedding in enumerate(embeddings)]
 
     with pytest.raises(ScoringError) as caught:
@@ -848,7 +848,7 @@ def test_different_vectors_are_accepted(rows: list[list[float]]) -> None:
 def test_vectors_that_may_belong_to_other_texts_yield_no_score(
     fake: FakeJudge, judged: Any, exchange: Any, kind: Any, name: str
 ) -> None:
-    """Each vector needs the index of its text, and different texts do not all have the same vector."""
+    """Each vector must have the index of its text, and different texts must not all have the same vector."""
     fake.embedding_faults.extend([Fault(kind)] * 4)
 
     (score,) = judged(name, (), exchange())

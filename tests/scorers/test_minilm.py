@@ -1,4 +1,4 @@
-"""The embedded embedder: its weights, tokens and ranking."""
+"""The embedded embedding model: its weights, tokens and ranking."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TOPICS = [
 
 
 def test_tokens_match_the_models_tokenizer(minilm: MiniLM) -> None:
-    """Lower case, word pieces, no accents, special tokens at both ends."""
+    """Texts become lowercase word pieces without accents, with special tokens at both ends."""
     assert minilm.token_ids("Hello, World!") == [101, 7592, 1010, 2088, 999, 102]
     assert minilm.token_ids("Café") == minilm.token_ids("cafe")
     assert minilm.token_ids("") == [101, 102]
@@ -61,7 +61,7 @@ def test_vectors_are_unit_length_and_do_not_depend_on_the_batch(minilm: MiniLM) 
 
 
 def test_the_vector_of_a_long_text_does_not_depend_on_the_batch(minilm: MiniLM) -> None:
-    """It is embedded separately. An empty list is not an error."""
+    """A long text is embedded separately. An empty list is not an error."""
     texts = [f"word{number} and more " * 90 for number in range(3)] + ["short", "also short"]
 
     together = minilm.embed_now(texts)
@@ -88,7 +88,7 @@ print(peak() - before)
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is counted in bytes")
 def test_many_long_texts_take_no_more_memory_than_one() -> None:
-    """The engine never returns memory: the process keeps the memory of its largest batch."""
+    """The engine never returns memory, so the process keeps the memory of its largest batch."""
     done = subprocess.run([sys.executable, "-c", MANY_LONG], capture_output=True, text=True, timeout=100, check=True)
 
     assert int(done.stdout) < 64  # MB; 600 if all are embedded in one batch
@@ -117,7 +117,7 @@ def test_embedding_does_not_block_the_event_loop(minilm: MiniLM) -> None:
         await task
         return beats
 
-    assert asyncio.run(embed()) > 1  # on the event loop itself it would take one
+    assert asyncio.run(embed()) > 1  # one turn if it ran on the event loop itself
     assert any(name.startswith("germane-minilm") for name in names)
 
 
@@ -145,12 +145,12 @@ def test_missing_weights_are_reported(tmp_path: Path) -> None:
 
 
 def test_the_embedder_name_identifies_the_model() -> None:
-    """It is part of fingerprints."""
+    """The name is part of fingerprints."""
     assert MINILM_MODEL == "local:all-MiniLM-L6-v2-int8"
 
 
 def test_closing_ends_the_thread() -> None:
-    """No thread remains."""
+    """No thread is left running."""
 
     async def use_and_close() -> None:
         own = MiniLM()
@@ -177,7 +177,7 @@ embed()
 
 
 def test_the_embedder_works_during_interpreter_shutdown_without_delaying_it() -> None:
-    """The last answers of a program are scored even if the model is never closed."""
+    """A program's last answers are scored even if the model is never closed."""
     done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=100, check=False)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "(2, 384)\n(2, 384)\n", "")

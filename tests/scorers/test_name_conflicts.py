@@ -1,4 +1,4 @@
-"""User-defined scorers with the name of a built-in one."""
+"""User-defined scorers with the name of a built-in scorer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(json.dumps([type(scorer).__module__ for scorer in scorers]))
 
 
 def run_python(folder: Path, *arguments: str) -> str:
-    """Run Python with the folder on its path, and return what it prints."""
+    """Run Python with the folder on its path, and return its output."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("GERMANE_", "OPENAI_"))}
     completed = subprocess.run(
         [sys.executable, *arguments],
@@ -49,7 +49,7 @@ def install_plugin(folder: Path) -> None:
 
 
 def test_importing_a_conflicting_function_works_and_the_builtin_scorer_runs(tmp_path: Path) -> None:
-    """One warning names both scorers and the fix. Building scorers again logs no other."""
+    """One warning names both scorers and the fix. Building the scorers again logs no second warning."""
     (tmp_path / "shop_scorers.py").write_text(IN_MODULE)
 
     warning, modules = run_python(tmp_path, "-c", SCRIPT, "import").splitlines()
@@ -73,7 +73,7 @@ def test_a_conflicting_entry_point_is_reported_without_loading_it(tmp_path: Path
 
 @pytest.mark.slow
 def test_doctor_reports_conflicts(tmp_path: Path) -> None:
-    """The finding is a warning with the fix."""
+    """The conflict is reported as a warning with the fix."""
     install_plugin(tmp_path)
 
     output = run_python(tmp_path, "-m", "germane", "doctor", "--offline", "--json")
@@ -84,7 +84,7 @@ def test_doctor_reports_conflicts(tmp_path: Path) -> None:
 
 
 def test_passing_a_conflicting_function_is_an_error(monkeypatch: pytest.MonkeyPatch, bare: Path) -> None:
-    """A function that is passed itself cannot mean the built-in scorer."""
+    """A function passed as an object cannot refer to the built-in scorer."""
     from germane.errors import UsageError
     from germane.scorers import build_scorers
     from germane.settings import load_settings

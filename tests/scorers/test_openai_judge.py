@@ -1,4 +1,4 @@
-"""The HTTP judge: each kind of failure has a reason and a number of requests, and never gives a number."""
+"""The HTTP judge: each kind of failure has a reason and a number of requests, and never produces a value."""
 
 from __future__ import annotations
 
@@ -103,15 +103,15 @@ FAILURES = {
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "reason", "requests"), FAILURES.values(), ids=FAILURES.keys())
 def test_each_failure_has_its_own_reason(fake: FakeJudge, fault: Fault, reason: UnscoredReason, requests: int) -> None:
-    """Requests that cannot help are not sent."""
+    """A request is not repeated if that cannot help."""
     fake.outage = fault
 
     assert failure(fake).reason is reason
     assert len(fake.chat_requests) == requests
 
 
-def test_text_may_arrive_in_parts() -> None:
-    """Some servers send a list; only its parts of type text belong to the reply."""
+def test_reply_text_may_arrive_in_parts() -> None:
+    """Some servers send a list. Only its parts with the type `text` belong to the reply."""
     parts = [SimpleNamespace(type="thinking", text="2"), *(SimpleNamespace(type="text", text=text) for text in "4.")]
 
     reply = parse_reply(SimpleNamespace(choices=[SimpleNamespace(message=SimpleNamespace(content=parts))]))
@@ -130,7 +130,7 @@ def test_text_may_arrive_in_parts() -> None:
     ],
 )
 def test_finish_reason_determines_whether_text_counts_as_a_reply(reason: Any, expected: str) -> None:
-    """Servers write reasons in several forms. A text that the server did not finish is not a judgment."""
+    """Servers spell finish reasons differently. A text that the server did not finish is not a judgment."""
     choice = SimpleNamespace(message=SimpleNamespace(content="4"), finish_reason=reason)
     completion = SimpleNamespace(choices=[choice])
     if expected.startswith("judge_"):
@@ -181,7 +181,7 @@ def test_a_requested_retry_delay_is_passed_on(fake: FakeJudge, reason: UnscoredR
     """The request fails immediately, and the caller waits."""
     fake.outage = Fault("status", status=429 if reason is UnscoredReason.JUDGE_RATE_LIMITED else 503, retry_after=600)
 
-    error = failure(fake)  # pytest's own time limit would end a request that waits
+    error = failure(fake)  # a request that waits would exceed pytest's time limit
 
     assert (error.reason, error.retry_after) == (reason, 600)
     assert len(fake.chat_requests) == 1
@@ -202,10 +202,10 @@ ENVIRONMENT = {
 
 
 @pytest.mark.parametrize(("name", "value", "message"), ENVIRONMENT.values(), ids=ENVIRONMENT.keys())
-def test_an_unusable_environment_fails_requests_only(
+def test_an_unusable_environment_only_fails_requests(
     fake: FakeJudge, monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
 ) -> None:
-    """The judge can be created, and its error names the variable without the value. It works once that is corrected."""
+    """The judge can be created. Its error names the variable without the value, and it works after a correction."""
     if name == "SSL_CERT_FILE" and http_client.http_library().__name__ == "httpx":
         pytest.skip("httpx ignores missing certificate files")
     http_client._certificates.cache_clear()
@@ -232,7 +232,7 @@ def test_an_unusable_environment_fails_requests_only(
 def test_a_failed_connection_names_the_address_and_the_proxy(
     monkeypatch: pytest.MonkeyPatch, proxy: str | None
 ) -> None:
-    """Without the user, password and path of the URL."""
+    """The error omits the user, password and path of the URL."""
     address, nowhere = "http://judge.invalid", "127.0.0.1:1"  # nothing listens on port 1
     if proxy is None:
         address = f"http://{nowhere}"
@@ -256,7 +256,7 @@ def test_a_failed_connection_names_the_address_and_the_proxy(
 
 @pytest.mark.slow
 def test_an_endless_reply_takes_little_memory(fake: FakeJudge) -> None:
-    """Reading stops at the limit."""
+    """The client stops reading at the limit."""
     fake.outage = Fault("endless")
     failure(fake)
     tracemalloc.start()
@@ -287,14 +287,14 @@ def test_an_invalid_retry_delay_is_ignored(fake: FakeJudge, header: str, pause: 
 
 
 def test_a_retry_delay_in_milliseconds_is_passed_on() -> None:
-    """Some servers use that header, and the client would sleep for it."""
+    """Some servers send a header in milliseconds, and the client would sleep for that time."""
     assert parse_retry_after(httpx2.Headers({"retry-after-ms": "2500", "retry-after": "9"})) == 2.5
     assert parse_retry_after(httpx2.Headers({"retry-after-ms": "soon", "retry-after": "9"})) == 9
     assert parse_retry_after(httpx2.Headers({})) is None
 
 
 def test_a_temporary_failure_is_retried_once(fake: FakeJudge) -> None:
-    """The reply to the second request is returned."""
+    """The judge returns the reply to the second request."""
     fake.faults.append(Fault("reset"))
 
     reply = with_judge(fake, lambda judge: judge.ask(TURNS))
@@ -322,13 +322,13 @@ def test_a_refused_connection_means_unreachable() -> None:
 
 @pytest.mark.parametrize("address", ["http://host:secret/v1", "http://[secret/v1"])
 def test_an_invalid_url_is_an_invalid_setting(address: str) -> None:
-    """It is found at startup. The message does not repeat the URL, which can contain a secret."""
+    """The error is raised at startup. The message does not repeat the URL, which can contain a secret."""
     with pytest.raises(SettingsError, match=r"^setting base_url: invalid URL$"):
         OpenAIJudge("m", ModelServer(base_url=address))
 
 
 def test_the_key_is_sent_but_never_shown(fake: FakeJudge) -> None:
-    """It is in no message, even if the server echoes it, and in no repr."""
+    """No message or repr contains the key, even if the server echoes it."""
     fake.outage = Fault("status", status=401, message=f"Incorrect API key provided: {KEY}. Or sk-ab***************xyz.")
 
     error = failure(fake, api_key=KEY)
@@ -341,7 +341,7 @@ def test_the_key_is_sent_but_never_shown(fake: FakeJudge) -> None:
 
 
 def test_a_url_that_contains_a_secret_is_never_shown(fake: FakeJudge) -> None:
-    """Proxies tend to echo a path that they do not know."""
+    """Proxies tend to echo unknown paths."""
     fake.outage = Fault("status", status=404, message="Cannot POST /token-12345/v1/chat/completions as joe:hunter22")
     address = fake.base_url.replace("http://", "http://joe:hunter22@").replace("/v1", "/token-12345/v1")
 
@@ -352,7 +352,7 @@ def test_a_url_that_contains_a_secret_is_never_shown(fake: FakeJudge) -> None:
 
 
 def test_a_url_can_have_a_query(fake: FakeJudge) -> None:
-    """Gateways expect a version or a key there. It is sent with each request, after the path, and never shown."""
+    """Gateways expect a version or a key in the query, which is sent after the path of each request and never shown."""
     address = f"{fake.base_url}?version=2024-06-01&key=abc-{KEY}"
 
     reply = with_judge(fake, lambda judge: judge.ask(TURNS), base_url=address)
@@ -365,7 +365,7 @@ def test_a_url_can_have_a_query(fake: FakeJudge) -> None:
 
 
 def test_a_placeholder_is_sent_if_no_key_is_configured(fake: FakeJudge) -> None:
-    """The client requires a key; self-hosted servers do not."""
+    """The client requires a key, but self-hosted servers do not."""
     reply = with_judge(fake, lambda judge: judge.ask(TURNS), api_key=None)
 
     assert reply.texts
@@ -373,7 +373,7 @@ def test_a_placeholder_is_sent_if_no_key_is_configured(fake: FakeJudge) -> None:
 
 
 def test_judge_requests_are_not_logged_by_the_http_client(fake: FakeJudge, caplog: pytest.LogCaptureFixture) -> None:
-    """Such lines would reveal a URL that can be secret. The application's own requests are still logged."""
+    """Log lines would reveal the URL, which can be secret. The application's own requests are still logged."""
     fake.faults.append(Fault("status", status=503))
     with caplog.at_level(logging.INFO):
         with_judge(fake, lambda judge: judge.ask(TURNS))
@@ -392,7 +392,7 @@ def test_a_long_error_page_is_truncated(fake: FakeJudge) -> None:
 
 
 def test_only_the_beginning_of_an_endless_reply_is_read(fake: FakeJudge) -> None:
-    """No request asks for that much."""
+    """No request needs such a long reply."""
     fake.replies = lambda request: "What is it? " * 50_000
 
     reply = with_judge(fake, lambda judge: judge.ask(TURNS))
@@ -403,7 +403,7 @@ def test_only_the_beginning_of_an_endless_reply_is_read(fake: FakeJudge) -> None
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # connections of a closed loop cannot be closed
 def test_judge_and_embedder_work_on_successive_event_loops(fake: FakeJudge) -> None:
-    """As in notebooks. Connections of a closed loop are not reused, and closing them raises no error."""
+    """Notebooks do this. Connections of a closed loop are not reused, and closing them raises no error."""
     server = ModelServer(api_key="test", base_url=fake.base_url, retries=0)
     judge, embedder = OpenAIJudge("fake-judge", server), OpenAIEmbedder("fake-embedder", server)
 
@@ -421,7 +421,7 @@ def test_judge_and_embedder_work_on_successive_event_loops(fake: FakeJudge) -> N
 
 
 def test_choices_tokens_and_model_are_returned(fake: FakeJudge) -> None:
-    """They belong to one request."""
+    """All of them come from a single request."""
     reply = with_judge(fake, lambda judge: judge.ask(TURNS, n=3))
 
     assert len(reply.texts) == 3
@@ -440,7 +440,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize(("option", "message"), REFUSALS.items())
 def test_an_option_rejected_by_the_server_is_not_sent_again(fake: FakeJudge, option: str, message: str) -> None:
-    """Models differ in the options they support."""
+    """Models differ in the options that they support."""
     fake.faults.append(Fault("status", status=400, message=message))
 
     async def ask_twice(judge: OpenAIJudge) -> None:
@@ -454,7 +454,7 @@ def test_an_option_rejected_by_the_server_is_not_sent_again(fake: FakeJudge, opt
 
 
 def test_an_option_that_did_not_cause_the_rejection_is_sent_again(fake: FakeJudge) -> None:
-    """A request rejected for another reason is tried once without each option, and nothing changes."""
+    """A request rejected for a different reason is repeated once without each option, with no lasting effect."""
     schema: dict[str, Any] = {"type": "object"}
     fake.faults.extend([Fault("status", status=400)] * 3)
 
@@ -489,7 +489,7 @@ def embed(fake: FakeJudge, *texts: str, **server: Any) -> Vectors:
 
 
 def test_vectors_are_returned_in_order_and_normalized(fake: FakeJudge) -> None:
-    """One request for all texts."""
+    """One request returns the vectors of all texts."""
     fake.vectors = {"a": [3.0, 4.0], "b": [0.0, 0.5]}
 
     rows = embed(fake, "a", "b")
@@ -514,7 +514,7 @@ def embed_twice(fake: FakeJudge) -> tuple[Vectors, list[str]]:
 
 
 def test_base64_vectors_are_decoded(fake: FakeJudge) -> None:
-    """They contain 32-bit floats."""
+    """Base64 vectors contain 32-bit floats."""
     fake.encoding_format = "supported"
     fake.vectors = {"a": [1.0, 0.0], "b": [3.0, -4.0]}
 
@@ -537,7 +537,7 @@ def test_a_server_without_base64_support_is_asked_for_numbers(fake: FakeJudge) -
 
 @pytest.mark.parametrize("broken", ["!", "AAA=", "AAAA"])
 def test_an_invalid_base64_vector_is_rejected(broken: str) -> None:
-    """It is not base64, or not a sequence of 32-bit floats."""
+    """The vector is not base64, or not a sequence of 32-bit floats."""
     with pytest.raises(ScoringError) as caught:
         decode_vector(broken)
 
@@ -546,8 +546,8 @@ def test_an_invalid_base64_vector_is_rejected(broken: str) -> None:
 
 @given(st.lists(st.floats(-10, 10).filter(lambda number: number == 0 or abs(number) > 1e-6), min_size=8, max_size=500))
 def test_vectors_of_64_bit_floats_are_rejected(numbers: list[float]) -> None:
-    """They would be vectors of twice the dimension, with random numbers in every second place."""
-    numbers = [number / 3 for number in numbers]  # so that all bits are used
+    """Otherwise, they would be read as vectors of twice the dimension, with every second number random."""
+    numbers = [number / 3 for number in numbers]  # uses all bits of the numbers
     assume(sum(number != 0 for number in numbers) >= 8)
     encoded = base64.b64encode(np.array(numbers, "<f8").tobytes()).decode()
     halves = np.abs(np.array(numbers, "<f8").view("<f4"))[::2]
@@ -559,7 +559,7 @@ def test_vectors_of_64_bit_floats_are_rejected(numbers: list[float]) -> None:
 
 @given(st.lists(st.floats(-10, 10, width=32).filter(lambda number: number == 0 or abs(number) > 1e-12), min_size=1))
 def test_vectors_of_32_bit_floats_are_decoded(numbers: list[float]) -> None:
-    """However small some numbers are."""
+    """This holds however small some numbers are."""
     assert decode_vector(base64.b64encode(np.array(numbers, "<f4").tobytes()).decode()).tolist() == numbers
 
 
@@ -596,7 +596,7 @@ def test_invalid_vectors_are_a_permanent_embedder_error(fake: FakeJudge, kind: A
 def test_an_unreachable_embedder_can_be_retried(
     fake: FakeJudge, fault: Fault, pause: float | None, request: pytest.FixtureRequest
 ) -> None:
-    """An error has a retry delay if a retry can help, now or after somebody has fixed the cause."""
+    """An error has a retry delay if a retry can help, either immediately or after the cause is fixed."""
     fake.outage = fault
 
     with pytest.raises(ScoringError) as caught:
@@ -611,7 +611,7 @@ def test_an_unreachable_embedder_can_be_retried(
 
 @pytest.mark.parametrize("value", ["", " ", None])
 def test_empty_base_url_counts_as_unset(bare: Path, monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
-    """A deployment may set the variable without a value, which the client would take for the address."""
+    """A deployment may set the variable to an empty value, which the client would use as the address."""
     if value is not None:
         monkeypatch.setenv("OPENAI_BASE_URL", value)
 

@@ -80,7 +80,7 @@ def installed(tmp_path: Path) -> Path:
 
 
 def score(folder: Path, *names: str) -> tuple[list[str], list[Any]]:
-    """Evaluate a row with each list of scorers in a subprocess. Return its output and the results."""
+    """Evaluate a row in a subprocess with each list of scorers. Return the output and the results."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("GERMANE_", "OPENAI_"))}
     done = subprocess.run(
         [sys.executable, "-c", SCORE, *names],
@@ -94,7 +94,7 @@ def score(folder: Path, *names: str) -> tuple[list[str], list[Any]]:
 
 @pytest.mark.slow
 def test_installed_packages_provide_scorers(installed: Path) -> None:
-    """An entry point can be a function, a decorated function, or a class. The module is imported once."""
+    """An entry point can be a function, a decorated function, or a class. Its module is imported once."""
     before, (scores,) = score(installed, "kindness,declared,length")
 
     assert scores == [["kindness", 0.25], ["declared", 0.75], ["length", 0.5]]
@@ -157,7 +157,7 @@ def test_the_error_for_an_unknown_scorer_lists_plugins(installed: Path) -> None:
 
 
 def test_modules_are_imported_before_scorers_are_built(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scorer that a module declares can be named in the same settings."""
+    """The same settings can name a scorer that the module declares."""
     (bare / "shop_scorers.py").write_text(
         "import germane\n@germane.scorer\ndef shop_tone(exchange):\n    return 0.5\n", encoding="utf-8"
     )
@@ -178,7 +178,7 @@ def test_a_failed_import_is_a_settings_error(name: str) -> None:
 
 @pytest.mark.usefixtures("bare")
 def test_options_for_an_unknown_scorer_are_an_error() -> None:
-    """They would be ignored otherwise."""
+    """Otherwise, such options would be ignored."""
     with pytest.raises(SettingsError, match="unknown scorer 'shop_tone_2'"):
         build_scorers(load_settings(scorers=("shop_tone_2",), scorer_options={"shop_tone_2": {"a": 1}}))
 
@@ -210,6 +210,6 @@ def make_scorer(**attributes: Any) -> Any:
 )
 @pytest.mark.usefixtures("bare")
 def test_invalid_scorers_are_rejected(scorer: Any, message: str) -> None:
-    """Before any request is sent."""
+    """The error is raised before any request is sent."""
     with pytest.raises(UsageError, match=message):
         build_scorers(load_settings(), [scorer])

@@ -18,7 +18,7 @@ MINI = Price(input=0.15, output=0.6)
 
 @pytest.mark.parametrize("model", ["gpt-4o-mini", "gpt-4o-mini-2024-07-18", "gpt-4o-mini-latest"])
 def test_a_dated_version_has_the_price_of_its_model(model: str) -> None:
-    """Servers return the model name with the date of its version."""
+    """Servers return the model name with the date of the version."""
     assert PriceList().find_price(model) == MINI
 
 
@@ -32,13 +32,13 @@ def test_the_longest_matching_model_name_determines_the_price() -> None:
     "model", ["gpt-4o-mini-tts", "gpt-4o-realtime", "gpt-4.12", "gpt-4", "my-model", "gpt-5-pro", ""]
 )
 def test_an_unknown_model_has_no_price(model: str) -> None:
-    """A name with the same beginning is a different model. Its price is unknown and not guessed."""
+    """A name that starts with a known name is a different model. Its price is unknown and not guessed."""
     assert PriceList().find_price(model) is None
     assert PriceList().request_cost(model, None, 1_000, 1_000) is None
 
 
 def test_configured_prices_take_precedence() -> None:
-    """They match the configured and the served model name, including versions."""
+    """Configured prices match the configured and the served model name, including versions."""
     mine = Price(input=1, output=2)
     prices = PriceList({"gpt-4o-mini": mine, "house-model": mine})
 
@@ -54,19 +54,19 @@ def test_built_in_prices_apply_to_the_served_model() -> None:
 
 
 def test_embedded_models_are_free() -> None:
-    """They run on this machine."""
+    """Embedded models run on this machine."""
     assert PriceList().find_price("local:smollm2-135m") == FREE_PRICE
     assert PriceList().request_cost("local:smollm2-135m", None, 100, 100) == 0.0
 
 
 def test_the_cost_is_tokens_times_price() -> None:
-    """In US dollars per million input and output tokens. Without one of the counts, the cost is unknown."""
+    """Prices are in US dollars per million input and output tokens. If a count is missing, the cost is unknown."""
     assert PriceList().request_cost("gpt-4o-mini", None, 2_000_000, 1_000_000) == pytest.approx(0.9, abs=1e-9)
     assert PriceList().request_cost("gpt-4o-mini", None, 12, None) is None
 
 
-def test_the_price_table_has_a_date() -> None:
-    """Prices change."""
+def test_the_price_list_has_a_date() -> None:
+    """Prices change, so the list states when they were looked up."""
     assert price_list_date() >= date(2026, 11, 1)
 
 
@@ -82,7 +82,7 @@ def ask(fake: FakeJudge, prices: PriceList | None) -> Reply:
 
 
 def test_a_reply_contains_its_cost(fake: FakeJudge) -> None:
-    """It is computed from the tokens that the server counted. Without a price the cost is unknown, not 0."""
+    """The cost is computed from the server's token counts. Without a price, it is unknown rather than 0."""
     reply = ask(fake, PriceList({"house-model": Price(input=100, output=1_000)}))
     assert reply.input_tokens
     assert reply.output_tokens

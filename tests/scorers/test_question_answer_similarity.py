@@ -16,7 +16,7 @@ Make = Callable[..., Exchange]
 
 
 def test_the_value_is_the_cosine(exchange: Make, score: Any) -> None:
-    """With fixed vectors it is exact."""
+    """With fixed vectors, the cosine is exact."""
     embedder = FakeEmbedder({"q": [1.0, 0.0], "a": [0.6, 0.8]})
 
     (result,) = score(QuestionAnswerSimilarity(embedder), exchange("q", "a"))
@@ -38,7 +38,7 @@ def test_a_long_answer_is_truncated_and_the_details_record_it(exchange: Make, sc
 
 
 def test_an_exchange_without_an_answer_is_skipped(exchange: Make, score: Any) -> None:
-    """The score is missing, not 0."""
+    """The score has no value, rather than 0."""
     (result,) = score(QuestionAnswerSimilarity(FakeEmbedder()), exchange("q", None))
 
     assert result.reason is UnscoredReason.MISSING_INPUT
@@ -57,7 +57,7 @@ ECHO = "Where does the ferry leave?"
 
 
 def test_copies_of_the_question_can_be_removed(exchange: Make, score: Any) -> None:
-    """By default they raise the value. Removing them changes the fingerprint."""
+    """By default, copies raise the value. Removing them changes the fingerprint."""
     embedder = FakeEmbedder({ECHO: [1.0, 0.0], "Pier four.": [0.6, 0.8]})
     scorer = QuestionAnswerSimilarity(embedder, remove_question_echo=True)
 
@@ -69,7 +69,7 @@ def test_copies_of_the_question_can_be_removed(exchange: Make, score: Any) -> No
 
 
 def test_an_echo_scores_zero_if_copies_are_removed(exchange: Make, score: Any) -> None:
-    """Nothing is left to embed. Without the option it scores 1."""
+    """There is nothing left to embed. Without the option, an echo scores 1."""
     embedder = FakeEmbedder()
 
     (plain,) = score(QuestionAnswerSimilarity(embedder), exchange(ECHO, ECHO))

@@ -25,7 +25,7 @@ QUESTION = "Where does the ferry leave?"
     ],
 )
 def test_only_copies_of_the_question_are_removed(answer: str, rest: str) -> None:
-    """A copy has all words in order, in any case and punctuation, without words in between."""
+    """A copy has all words in order, without other words in between. Case and punctuation may differ."""
     assert remove_question_echo(answer, QUESTION).split() == rest.split()
 
 
@@ -46,6 +46,6 @@ def test_copies_are_matched_in_any_script() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("answer", ["a " * 300_000, "a b " * 150_000, " " * 600_000, "!" * 600_000])
 def test_long_texts_are_processed_in_linear_time(answer: str) -> None:
-    """Quadratic time would take hours, and pytest's time limit would fail the test."""
+    """Quadratic time would take hours and exceed pytest's time limit."""
     remove_question_echo(answer, "a " * 100_000 + "z")
     remove_question_echo(answer, "a b a")

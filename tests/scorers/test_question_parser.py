@@ -1,4 +1,4 @@
-"""Parsing of questions from a judge's replies."""
+"""Parsing of questions in a judge's replies."""
 
 # ruff: noqa: RUF001 - sentences of many languages
 
@@ -52,7 +52,7 @@ REPLIES = {
 
 @pytest.mark.parametrize(("reply", "expected"), REPLIES.values(), ids=REPLIES.keys())
 def test_questions_are_parsed_from_json_and_from_text(reply: str, expected: list[GeneratedQuestion]) -> None:
-    """Valid JSON first, then damaged JSON, then lines that end in a question mark."""
+    """The parser tries valid JSON first, then damaged JSON, then lines that end with a question mark."""
     assert parse_questions(reply) == expected
 
 
@@ -74,7 +74,7 @@ def test_questions_are_parsed_from_json_and_from_text(reply: str, expected: list
     ],
 )
 def test_questions_of_any_language_are_usable(text: str) -> None:
-    """They are recognized by question mark, first word, or a script without question marks."""
+    """Questions are recognized by their question mark or first word or, in some scripts, by question words."""
     assert GeneratedQuestion(text).is_usable
 
 
@@ -87,5 +87,5 @@ def test_questions_of_any_language_are_usable(text: str) -> None:
     ],
 )  # fmt: skip
 def test_texts_that_are_not_questions_are_rejected(text: str) -> None:
-    """Empty texts, punctuation, numbers, statements and excuses."""
+    """Examples are empty texts, punctuation, numbers, statements and excuses."""
     assert not GeneratedQuestion(text).is_usable

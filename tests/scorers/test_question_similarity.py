@@ -29,7 +29,7 @@ def says(values: Sequence[Any]) -> Callable[[JudgeRequest], dict[str, Any] | Non
 
 
 def test_the_value_is_the_mean_similarity_rated_by_the_judge(compared: Any) -> None:
-    """One request for all pairs, and no embedder."""
+    """One request rates all pairs, and no embedder is needed."""
     compared.fake.replies = says([1, 0.75, 0.25])
 
     (score,) = compared.score()
@@ -41,7 +41,7 @@ def test_the_value_is_the_mean_similarity_rated_by_the_judge(compared: Any) -> N
 
 
 def test_the_judge_compares_questions_between_delimiters(compared: Any) -> None:
-    """The original question and the numbered generated ones."""
+    """The request contains the original question and the numbered generated questions."""
     compared.fake.replies = says([1, 0.5, 0])
 
     compared.score()
@@ -52,7 +52,7 @@ def test_the_judge_compares_questions_between_delimiters(compared: Any) -> None:
 
 
 def test_identical_questions_are_compared_once(compared: Any) -> None:
-    """Each keeps its similarity."""
+    """Each of the identical questions gets the same similarity."""
     compared.fake.questions = lambda answer: [QUESTIONS[0], QUESTIONS[1], QUESTIONS[0]]
     compared.fake.replies = says([1, 0.25])
 
@@ -78,7 +78,7 @@ def test_identical_questions_are_compared_once(compared: Any) -> None:
 def test_only_the_five_defined_similarities_are_accepted(
     compared: Any, values: list[Any], reason: UnscoredReason
 ) -> None:
-    """After any other value, the ratings are requested once more. Then there is a reason and no value."""
+    """After any other value, the ratings are requested once more. If they are still invalid, the score has no value."""
     compared.fake.replies = says(values)
 
     (score,) = compared.score()
@@ -131,7 +131,7 @@ def test_similarities_rated_by_the_judge_lie_between_zero_and_one(compared: Any)
     ],
 )
 def test_the_explanation_depends_on_the_mean(compared: Any, values: list[float], meaning: str) -> None:
-    """It says what the label says."""
+    """The explanation agrees with the label."""
     compared.fake.replies = says(values)
 
     (score,) = compared.score()
@@ -154,8 +154,8 @@ def test_the_explanation_names_the_nearest_and_the_farthest_question(compared: A
     assert len(score.explanation) < 250
 
 
-def test_the_explanation_for_a_single_question_names_no_farthest_question(compared: Any) -> None:
-    """It names only the nearest."""
+def test_the_explanation_for_a_single_question_omits_the_farthest_question(compared: Any) -> None:
+    """The explanation only names the nearest question."""
     compared.options["generated_questions"] = 1
     compared.fake.replies = says([1])
 
@@ -191,7 +191,7 @@ EXAMPLES = {
 
 @pytest.mark.parametrize(("question", "better", "worse"), EXAMPLES.values(), ids=EXAMPLES.keys())
 def test_the_better_answer_scores_higher(compared: Any, exchange: Make, question: str, better: Any, worse: Any) -> None:
-    """Complete before partial, and on topic before off topic."""
+    """Complete answers rank above partial ones, and on-topic answers above off-topic ones."""
     ratings = dict([better, worse])
     asked: list[str] = []
 

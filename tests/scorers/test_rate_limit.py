@@ -1,4 +1,4 @@
-"""Reservations for judge requests with a rate limiter, and their settlement."""
+"""Reservation and settlement of judge requests with a rate limiter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from germane.settings import Price
 from germane.testing import FakeJudge, Fault
 
 MESSAGES = [Message("system", "x" * 30), Message("user", "\u00e9" * 5)]
-"""Forty bytes: about ten tokens."""
+"""Forty bytes, or about ten tokens."""
 
 
 class Book:
@@ -68,7 +68,7 @@ def take(paced: RateLimitGuard, reply: Reply | None, *, choices: int = 1, max_to
 
 
 def test_input_is_estimated_from_bytes_and_output_from_recent_replies() -> None:
-    """Per choice, and never more than the judge may generate."""
+    """Output is estimated per choice, up to the token limit."""
     book = Book()
     paced = RateLimitGuard(book)
     take(paced, Reply(("yes",), input_tokens=12, output_tokens=50))
@@ -81,7 +81,7 @@ def test_input_is_estimated_from_bytes_and_output_from_recent_replies() -> None:
 
 
 def test_actual_usage_replaces_the_reserved_usage() -> None:
-    """It can be higher or lower. A reply without token counts uses what was reserved."""
+    """Actual usage can be higher or lower. For a reply without token counts, the reservation is charged."""
     book = Book()
     paced = RateLimitGuard(book)
     take(paced, Reply(("yes",), input_tokens=12, output_tokens=50))
@@ -92,7 +92,7 @@ def test_actual_usage_replaces_the_reserved_usage() -> None:
 
 
 def test_a_retry_is_reserved_before_it_is_sent() -> None:
-    """Retries by the client are reserved like the first request. The reply reports the usage of the last one."""
+    """Retries by the client are reserved like the first request. The reply reports the usage of the last request."""
     book = Book()
     take(RateLimitGuard(book), Reply(("yes",), input_tokens=12, output_tokens=50), sent=3)
 
@@ -112,7 +112,7 @@ def test_a_retry_without_a_reservation_is_not_sent() -> None:
 
 
 def test_cost_is_reserved_from_estimates_and_settled_from_counts() -> None:
-    """In US dollars: tokens times their price per million, or the cost stated in the reply."""
+    """The cost in US dollars is the tokens times their price per million, or the cost in the reply."""
     book = Book()
     paced = RateLimitGuard(book, lambda read, written: (2 * read + 8 * written) / 1_000_000)
     take(paced, Reply(("yes",), input_tokens=12, output_tokens=50))
@@ -125,7 +125,7 @@ def test_cost_is_reserved_from_estimates_and_settled_from_counts() -> None:
 
 @pytest.mark.parametrize("count", [10**9, 10**400, -1, True, 1.5, "12", None])
 def test_impossible_token_counts_are_ignored(count: object) -> None:
-    """One such reply from a broken gateway would use up a token budget or block a limit forever."""
+    """Otherwise, one such reply from a broken gateway would use up a token budget or block a limit forever."""
     reported = SimpleNamespace(prompt_tokens=count, completion_tokens=5)
     choice = SimpleNamespace(message=SimpleNamespace(content="yes"))
 
@@ -134,7 +134,7 @@ def test_impossible_token_counts_are_ignored(count: object) -> None:
 
 
 def test_a_request_that_was_never_sent_is_refunded() -> None:
-    """It can be cancelled while it waits for the judge."""
+    """A request can be cancelled while it waits for the judge."""
     book = Book()
     take(RateLimitGuard(book), None, sent=0)
 
@@ -142,7 +142,7 @@ def test_a_request_that_was_never_sent_is_refunded() -> None:
 
 
 def test_without_a_rate_limiter_nothing_is_reserved() -> None:
-    """This is the default."""
+    """There is no rate limiter by default."""
 
     async def one_turn() -> RateSlot:
         async with RateLimitGuard(None).slot(MESSAGES, 1, 10) as turn:
@@ -153,7 +153,7 @@ def test_without_a_rate_limiter_nothing_is_reserved() -> None:
 
 
 class Gate(Book):
-    """Rate limiter that delays only the first request until released."""
+    """Rate limiter that delays only the first request until it is released."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -167,8 +167,8 @@ class Gate(Book):
 
 
 @pytest.mark.slow
-def test_waiting_for_the_rate_limit_holds_no_slot_and_no_timeout(fake: FakeJudge) -> None:
-    """Another request is sent meanwhile, and the timeout starts with the request itself."""
+def test_waiting_for_the_rate_limit_takes_no_slot_and_does_not_count_towards_the_timeout(fake: FakeJudge) -> None:
+    """In the meantime, another request is sent. The timeout starts when the request is sent."""
     gate = Gate()
     fake.latency = 0.1
 
@@ -218,7 +218,7 @@ def test_retries_by_the_client_are_counted(fake: FakeJudge) -> None:
     ids=["server error", "broken connection", "rejected option"],
 )
 def test_no_request_is_repeated_without_a_reservation(fake: FakeJudge, fault: Fault) -> None:
-    """For any cause of a retry, the judge gets one request, and the score fails with the reason budget."""
+    """Whatever the cause of a retry, the judge gets one request, and the score fails with the reason `budget`."""
     book = Book(repeats=0)
     fake.faults.append(fault)
 
@@ -252,7 +252,7 @@ class _Elsewhere(BaseHTTPRequestHandler):
 
 
 def test_each_redirect_needs_a_reservation() -> None:
-    """It is reserved before it is sent."""
+    """Each redirected request is reserved before it is sent."""
     book, server = Book(repeats=1), ThreadingHTTPServer(("127.0.0.1", 0), _Elsewhere)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

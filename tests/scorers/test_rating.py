@@ -24,8 +24,8 @@ def test_the_expected_rating_is_weighted_by_probability() -> None:
     assert rating.method == "expected"
 
 
-def test_tokens_that_differ_in_white_space_count_as_one_digit() -> None:
-    """Many tokenizers also have digits with a leading space."""
+def test_tokens_that_differ_in_whitespace_count_as_one_digit() -> None:
+    """Many tokenizers also have tokens for digits with a leading space."""
     rating = expected_rating({" 4": 0.3, "4": 0.3, "\n2": 0.2})
 
     assert rating.points == pytest.approx((4 * 0.6 + 2 * 0.2) / 0.8, abs=1e-9)
@@ -33,7 +33,7 @@ def test_tokens_that_differ_in_white_space_count_as_one_digit() -> None:
 
 
 def test_digits_with_too_little_probability_yield_no_rating() -> None:
-    """Up to one half, the judge was about to generate something else."""
+    """If their total probability is at most one half, the judge was about to generate something else."""
     with pytest.raises(
         ScoringError, match=r"digits have a total probability of 0\.49; the most likely token is 'I'"
     ) as caught:
@@ -45,7 +45,7 @@ def test_digits_with_too_little_probability_yield_no_rating() -> None:
 
 @given(st.dictionaries(st.sampled_from("12345"), st.floats(0.01, 1), min_size=1))
 def test_a_rating_lies_between_its_lowest_and_highest_digit(weights: dict[str, float]) -> None:
-    """The value therefore lies from 0 to 1."""
+    """The value is therefore between 0 and 1."""
     total = math.fsum(weights.values())
 
     rating = expected_rating({digit: weight / total for digit, weight in weights.items()})
@@ -56,7 +56,7 @@ def test_a_rating_lies_between_its_lowest_and_highest_digit(weights: dict[str, f
 
 @pytest.mark.parametrize(("points", "value"), [(1, 0.0), (2, 0.25), (3, 0.5), (4, 0.75), (5, 1.0), (4.5, 0.875)])
 def test_ratings_one_to_five_are_scaled_to_zero_to_one(points: float, value: float) -> None:
-    """(rating - 1) / 4."""
+    """The value is (rating - 1) / 4."""
     assert Rating(points, "parsed").value == pytest.approx(value, abs=1e-9)
 
 
@@ -103,7 +103,7 @@ def test_a_rating_can_be_a_digit_a_word_or_json(text: str, points: float) -> Non
     ],
 )  # fmt: skip
 def test_rating_with_unknown_fields_is_rejected(members: dict[str, object]) -> None:
-    """Only rationales may accompany a rating: a gateway's status object may have a rating, too."""
+    """Only rationales may accompany a rating, because a gateway's status object may also contain a rating."""
     with pytest.raises(UnreadableReply):
         parse_rating(json.dumps({"rating": 4, **members}))
 
@@ -130,8 +130,8 @@ def test_rating_with_unknown_fields_is_rejected(members: dict[str, object]) -> N
         ('{"rating": 50}', UnscoredReason.OUT_OF_RANGE),
     ],
 )
-def test_an_unparsable_rating_has_a_reason(text: str, reason: UnscoredReason) -> None:
-    """There is no value."""
+def test_an_unparsable_rating_yields_a_reason(text: str, reason: UnscoredReason) -> None:
+    """An unparsable rating never results in a value."""
     with pytest.raises(UnreadableReply) as caught:
         parse_rating(text)
 

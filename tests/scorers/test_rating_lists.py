@@ -28,7 +28,7 @@ def test_each_rating_is_the_expected_digit_at_its_position() -> None:
 
 
 def test_digits_can_share_a_token_with_punctuation() -> None:
-    """Tokenizers join brackets and commas to them."""
+    """Tokenizers can combine digits with brackets and commas."""
     tokens = [
         Token('{"ratings":'),
         Token("[3", {"[3": 0.5, "[4": 0.5}),
@@ -43,7 +43,7 @@ def test_digits_can_share_a_token_with_punctuation() -> None:
 
 
 def test_digits_in_reasoning_before_the_list_are_ignored() -> None:
-    """Lists in the reasoning are also ignored."""
+    """Lists in the reasoning are ignored, too."""
     thought = [Token("<think>"), Token("["), Token("1"), Token("] is"), Token("4"), Token("</think>")]
 
     ratings = expected_ratings([*thought, *LIST, Token("2", {"2": 1.0}), Token("]}")], [2])
@@ -65,14 +65,14 @@ def test_digits_in_reasoning_before_the_list_are_ignored() -> None:
     ],
 )
 def test_unusable_log_probabilities_yield_no_expected_ratings(tokens: list[Token], written: list[float]) -> None:
-    """Other digits, parts of numbers, too little probability, no log probabilities or no list: the text counts
-    instead.
+    """The ratings are parsed from the text if the list or the log probabilities are missing, if digits differ or belong
+    to longer numbers, or if their probability is too low.
     """
     assert expected_ratings(tokens, written) is None
 
 
 def test_a_judge_returns_log_probabilities_of_every_token_on_request(fake: FakeJudge) -> None:
-    """Without the request it returns none."""
+    """Unless they are requested, the judge returns none."""
     fake.first_token = {"4": 0.75, "5": 0.25}
 
     async def ask(top_tokens: int) -> Reply:

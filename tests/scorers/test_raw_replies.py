@@ -1,4 +1,4 @@
-"""Replies of servers and gateways as raw HTTP: bodies without a model's reply, compression, and endless bodies."""
+"""Raw HTTP replies of servers and gateways: bodies without a model's reply, compression, and endless bodies."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ COMPLETION = json.dumps(
     {"model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "4"}}]}
 ).encode()
 Respond = Callable[[BaseHTTPRequestHandler, int], None]
-"""Sends a reply to a request, given its number from 1."""
+"""Sends the reply to a request. Requests are numbered from 1."""
 
 
 class RawServer:
-    """A server that replies to every request with a function."""
+    """A server that calls a function to reply to each request."""
 
     def __init__(self, respond: Respond) -> None:
         self.requests = 0
@@ -54,7 +54,7 @@ class RawServer:
         self._thread.start()
 
     def ask(self) -> str:
-        """Return the judge's text, or the reason why there is none."""
+        """Return the judge's text or, if it failed, the reason."""
 
         async def use() -> str:
             url = f"http://127.0.0.1:{self._server.server_port}/v1"
@@ -104,7 +104,7 @@ def body(content: bytes, status: int = 200, **headers: str) -> Respond:
 
 
 def endless(status: int) -> Respond:
-    """Return a function that sends a body without an end."""
+    """Return a function that sends an endless body."""
 
     def respond(handler: BaseHTTPRequestHandler, _: int) -> None:
         handler.send_response(status)
@@ -127,7 +127,7 @@ WITHOUT_REPLY: tuple[Any, ...] = (
 
 @pytest.mark.parametrize("reply", WITHOUT_REPLY, ids=json.dumps)
 def test_body_without_a_reply_is_retried(serve: Any, reply: Any) -> None:
-    """HTTP 200 with any object that is no completion counts like a 5xx: one retry, then the task waits."""
+    """HTTP 200 with an object other than a completion is treated like a 5xx: one retry, then the task waits."""
     broken, working = body(json.dumps(reply).encode()), body(COMPLETION)
 
     recovering = serve(lambda handler, number: (broken if number == 1 else working)(handler, number))
@@ -147,8 +147,10 @@ def test_body_without_a_reply_is_retried(serve: Any, reply: Any) -> None:
         ({"type": "error", "code": "insufficient_quota"}, UnscoredReason.JUDGE_REJECTED, 1),
     ],
 )
-def test_status_in_a_body_decides(serve: Any, reply: Any, reason: UnscoredReason, requests: int) -> None:
-    """Gateways repeat the status of the server behind them."""
+def test_status_in_the_body_determines_the_reason(
+    serve: Any, reply: Any, reason: UnscoredReason, requests: int
+) -> None:
+    """Gateways put the status of the server behind them into the body."""
     server = serve(body(json.dumps(reply).encode()))
 
     assert server.ask().startswith(str(reason))
@@ -165,7 +167,7 @@ def test_error_status_determines_the_reason_without_reading_the_whole_body(serve
 
 
 def raw_deflate(content: bytes) -> bytes:
-    """Compress without the header of zlib, as some servers do."""
+    """Compress without the zlib header, as some servers do."""
     compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
     return compressor.compress(content) + compressor.flush()
 
@@ -180,7 +182,7 @@ COMPRESSED: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 
 @pytest.mark.parametrize(("encoding", "compress"), COMPRESSED.values(), ids=COMPRESSED.keys())
 def test_compressed_replies_are_read(serve: Any, encoding: str, compress: Callable[[bytes], bytes]) -> None:
-    """Some servers compress although germane does not accept it."""
+    """Some servers compress replies even though germane does not accept compression."""
     assert serve(body(compress(COMPLETION), Content_Encoding=encoding)).ask() == "4"
     assert (
         "invalid key"
@@ -188,15 +190,15 @@ def test_compressed_replies_are_read(serve: Any, encoding: str, compress: Callab
     )
 
 
-def test_unknown_compression_is_named(serve: Any) -> None:
-    """The explanation says what the server should not do."""
+def test_error_names_an_unknown_compression(serve: Any) -> None:
+    """The explanation says which compression germane did not accept."""
     assert serve(body(b"\x0b\x02\x80", Content_Encoding="br")).ask() == (
         "unparsable: the reply is compressed (br), which germane did not accept"
     )
 
 
 def test_damaged_compression_is_retried(serve: Any) -> None:
-    """Like an incomplete body."""
+    """Damaged compression is treated like an incomplete body."""
     server = serve(body(b"no gzip", Content_Encoding="gzip"))
 
     assert server.ask().startswith("judge_unreachable")
@@ -217,7 +219,7 @@ def test_small_reply_that_expands_is_too_large(serve: Any) -> None:
     size=st.integers(1, 5_000),
 )
 def test_body_is_decompressed_in_small_parts(content: bytes, name: str, size: int) -> None:
-    """However it is cut on the way, and however much it expands."""
+    """This holds however the body is split in transit, and however much it expands."""
     encoding, compress = COMPRESSED[name]
     compressed, decompressor = compress(content), Decompressor(encoding)
 
@@ -232,7 +234,7 @@ def test_body_is_decompressed_in_small_parts(content: bytes, name: str, size: in
 
 
 def test_unknown_encoding_is_refused() -> None:
-    """Also a combination of two."""
+    """Combinations of encodings are also refused."""
     for encoding in ("br", "zstd", "gzip,gzip"):
         with pytest.raises(ReplyTooLarge, match="compressed"):
             Decompressor(encoding)

@@ -1,4 +1,4 @@
-"""Phrases are found as by one plain alternation of their expressions."""
+"""Phrase patterns match the same texts as a plain alternation of their expressions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PHRASES = st.sampled_from([phrase for section in EXPRESSIONS for phrase in secti
 
 @given(st.one_of(SENTENCES, PHRASES, st.tuples(SENTENCES, PHRASES, SENTENCES).map("".join)))
 def test_grouping_by_first_letters_does_not_change_matches(text: str) -> None:
-    """For texts that match an expression, and for texts that consist of the words of the phrases."""
+    """This holds for texts that match an expression, and for texts made of words from the phrases."""
     for pattern, plain in PATTERNS:
         assert pattern.search(text) == bool(plain.search(text))
 
@@ -47,7 +47,7 @@ def test_expressions_with_and_without_word_boundary_are_combined(text: str, *, m
 
 
 def test_alternatives_of_a_repeated_group_stay_together() -> None:
-    """The quantifier of a group belongs to all of its alternatives; brackets in sets are no groups."""
+    """The quantifier of a group applies to all of its alternatives. Brackets in sets are not groups."""
     pattern = PhrasePattern([r"\b(?:un|in)?clear[(|)]", r"\b(?:a\)|b)c?"])
 
     assert [pattern.search(text) for text in ("clear|", "inclear(", "x unclear)", "clear", "a)", "d")] == [

@@ -322,7 +322,7 @@ COMMITTAL = [
 
 @pytest.mark.parametrize("answer", [*NOT_KNOWING, *OTHER_LANGUAGES])
 def test_ignorance_and_refusals_are_detected(answer: str) -> None:
-    """In English and a dozen other languages."""
+    """The rules cover English and a dozen other languages."""
     found = find_noncommittal(answer)
 
     assert found is not None
@@ -331,7 +331,7 @@ def test_ignorance_and_refusals_are_detected(answer: str) -> None:
 
 @pytest.mark.parametrize("answer", ASKING_BACK)
 def test_clarifying_questions_are_detected(answer: str) -> None:
-    """With the question marks of several scripts."""
+    """The rules recognize the question marks of several scripts."""
     found = find_noncommittal(answer)
 
     assert found is not None
@@ -357,6 +357,6 @@ def test_actual_answers_are_not_mistaken_for_refusals(answer: str) -> None:
     ids=["phrases", "marks", "one word", "nearly a phrase", "quotes", "nothing"],
 )
 def test_hostile_answers_are_checked_quickly(answer: str) -> None:
-    """Otherwise pytest's time limit fails the test."""
+    """A slow check would exceed pytest's time limit."""
     find_noncommittal(answer)
     find_noncommittal(answer[:4_000])

@@ -1,4 +1,4 @@
-"""Relevancy scorers by their names in the settings, and their options."""
+"""Relevancy scorers and their options in the settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from germane.testing import FakeJudge
 
 
 def bench_of(fake: FakeJudge, name: str, **options: Any) -> ScorerSet:
-    """Return the bench of one scorer built from settings."""
+    """Return a bench with one scorer built from settings."""
     return build_scorers(Settings(**fake.settings(), scorers=(name,), scorer_options={name: options}))
 
 
@@ -27,7 +27,7 @@ def made(fake: FakeJudge, name: str, **options: Any) -> Any:
 
 
 def test_every_relevancy_scorer_can_be_configured_by_name(fake: FakeJudge) -> None:
-    """It uses the configured judge if it needs one."""
+    """A scorer that needs a judge uses the configured one."""
     kinds = {
         "answer_relevancy": AnswerRelevancy,
         "direct_relevancy": DirectRelevancy,
@@ -40,7 +40,7 @@ def test_every_relevancy_scorer_can_be_configured_by_name(fake: FakeJudge) -> No
 
 
 def test_similarities_rated_by_the_judge_need_no_embedder(fake: FakeJudge) -> None:
-    """None is created."""
+    """No embedder is created."""
     bench = bench_of(fake, "answer_relevancy", similarity="judge")
     asyncio.run(bench.aclose())
 
@@ -49,13 +49,13 @@ def test_similarities_rated_by_the_judge_need_no_embedder(fake: FakeJudge) -> No
 
 
 def test_rules_alone_need_no_judge(fake: FakeJudge) -> None:
-    """None is created unless the option asks for one."""
+    """No judge is created unless the option requires one."""
     assert made(fake, "noncommittal").judge is None
     assert made(fake, "noncommittal", judge=True).judge is not None
 
 
 def test_every_option_can_be_set(fake: FakeJudge) -> None:
-    """Option names are the names of the keyword arguments."""
+    """Options have the names of the keyword arguments."""
     answer = made(
         fake, "answer_relevancy", generated_questions=5, judge_detects_refusals=True, remove_question_echo=False
     )
@@ -79,13 +79,13 @@ def test_every_option_can_be_set(fake: FakeJudge) -> None:
 def test_errors_about_invalid_options_name_the_setting(
     fake: FakeJudge, name: str, options: Mapping[str, Any], why: str
 ) -> None:
-    """They are raised before anything is scored."""
+    """Errors are raised before anything is scored."""
     with pytest.raises(SettingsError, match=rf"setting scorer_options\.{name}: .*{why}"):
         bench_of(fake, name, **options)
 
 
 def test_options_for_an_unknown_scorer_are_rejected(fake: FakeJudge) -> None:
-    """Otherwise a misspelled name would go unnoticed."""
+    """Otherwise, a misspelled name would go unnoticed."""
     misspelt = Settings(**fake.settings(), scorer_options={"answer_relevency": {"generated_questions": 5}})
 
     with pytest.raises(

@@ -20,7 +20,7 @@ Make = Callable[..., Exchange]
 
 
 class Own:
-    """Scorer as a user writes it."""
+    """A scorer written by a user."""
 
     name = "own"
     fingerprint = "abc"
@@ -39,7 +39,7 @@ class Own:
 
 
 def own_score(value: float, **more: Any) -> Score:
-    """Return a score of the scorer."""
+    """Return a score from the user's scorer."""
     return Score(scorer="own", fingerprint="abc", value=value, **more)
 
 
@@ -111,21 +111,21 @@ def test_rounding_errors_are_clipped(exchange: Make, score: Any, value: float, k
 
 @pytest.mark.parametrize("number", [np.float64(0.5), np.float32(0.5), Fraction(1, 2)])
 def test_numpy_numbers_are_valid_values(exchange: Make, score: Any, number: Any) -> None:
-    """Means computed by NumPy have types of their own."""
+    """Means computed by NumPy have NumPy types."""
     (result,) = score(Own(number), exchange())
 
     assert (type(result.value), result.value) == (float, 0.5)
 
 
 def test_a_number_that_is_too_large_is_rejected(exchange: Make, score: Any) -> None:
-    """No exception is raised."""
+    """The score fails, and no exception is raised."""
     (result,) = score(Own(10**400), exchange())
 
     assert result.reason is UnscoredReason.SCORER_ERROR
 
 
 def test_an_unknown_required_input_is_a_scorer_error(exchange: Make, score: Any) -> None:
-    """A typo in `requires` is not mistaken for the answer."""
+    """A typo in `requires` is reported and not treated as the answer."""
     (result,) = score(Own(0.5, {"anwser"}), exchange())
 
     assert (result.reason, result.explanation) == (UnscoredReason.SCORER_ERROR, "KeyError: 'anwser'")
@@ -156,7 +156,7 @@ def test_a_result_that_is_not_a_score_is_a_scorer_error(exchange: Make, score: A
 def test_a_score_with_a_field_of_the_wrong_type_is_a_scorer_error(
     exchange: Make, score: Any, field: str, given: Any, problem: str
 ) -> None:
-    """Scorers may be unchecked by a type checker. Such a field must not end the loop or lose a paid report."""
+    """Not every scorer is type-checked. Such a field must not end the loop or lose a report that was paid for."""
     (result,) = score(Own(own_score(0.5, **{field: given})), exchange())
 
     explanation = f"the scorer returned a score whose {problem}"
@@ -164,7 +164,7 @@ def test_a_score_with_a_field_of_the_wrong_type_is_a_scorer_error(
 
 
 def test_an_unknown_reason_is_a_scorer_error(exchange: Make, score: Any) -> None:
-    """The list of reasons is closed."""
+    """Scorers cannot add reasons."""
     unknown: Any = "nobody_knows"
     (result,) = score(Own(Score(reason=unknown)), exchange())
 
@@ -174,7 +174,7 @@ def test_an_unknown_reason_is_a_scorer_error(exchange: Make, score: Any) -> None
 
 
 def test_numpy_numbers_are_valid_in_every_field(exchange: Make, score: Any) -> None:
-    """They are treated as in the value."""
+    """Other fields accept the same numbers as the value."""
     value: Any = np.float32(0.5)
     (result,) = score(Own(own_score(value, input_tokens=np.int64(7), cost=value)), exchange())
 
@@ -184,7 +184,7 @@ def test_numpy_numbers_are_valid_in_every_field(exchange: Make, score: Any) -> N
 
 
 def test_a_score_without_a_value_passes_unchanged(exchange: Make, score: Any) -> None:
-    """A scorer can itself state why there is no value."""
+    """A scorer can state why there is no value."""
     absent = Score(scorer="own", fingerprint="abc", reason=UnscoredReason.FILTERED)
 
     (result,) = score(Own(absent), exchange())
@@ -193,7 +193,7 @@ def test_a_score_without_a_value_passes_unchanged(exchange: Make, score: Any) ->
 
 
 def test_a_score_without_name_and_fingerprint_gets_those_of_its_scorer(exchange: Make, score: Any) -> None:
-    """Scorer authors need not repeat them. Scores without a value also get them."""
+    """Scorer authors do not need to repeat them. This also applies to scores without a value."""
     for bare in (Score(value=0.5), Score(reason=UnscoredReason.FILTERED)):
         (result,) = score(Own(bare), exchange())
 
@@ -201,7 +201,7 @@ def test_a_score_without_name_and_fingerprint_gets_those_of_its_scorer(exchange:
 
 
 def test_latency_and_time_are_filled_in(exchange: Make) -> None:
-    """The clock is the caller's."""
+    """The time comes from the caller's clock."""
     then = datetime(2026, 1, 2, tzinfo=UTC)
 
     result = asyncio.run(run_scorer(Own(0.5), exchange(), clock=lambda: then))
@@ -212,7 +212,7 @@ def test_latency_and_time_are_filled_in(exchange: Make) -> None:
 
 
 def test_cancellation_propagates(exchange: Make) -> None:
-    """It is not a failed score."""
+    """Cancellation does not result in a failed score."""
 
     class Slow(Own):
         async def score(self, exchange: Exchange) -> Any:
@@ -227,7 +227,7 @@ def test_cancellation_propagates(exchange: Make) -> None:
 
 
 def test_a_scorer_that_cancels_itself_fails(exchange: Make, score: Any) -> None:
-    """The caller did not cancel it, and an exchange that always does this must not be retried forever."""
+    """The caller did not cancel it. An exchange that always causes this must not be retried forever."""
     (result,) = score(Own(asyncio.CancelledError()), exchange())
 
     assert result.reason is UnscoredReason.SCORER_ERROR
@@ -251,5 +251,5 @@ def test_only_temporary_failures_can_be_retried(
 
 
 def test_a_score_with_a_value_is_not_retried() -> None:
-    """It has succeeded."""
+    """A score with a value has succeeded."""
     assert not is_retryable(own_score(0.5))

@@ -29,7 +29,7 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def settings(**arguments: Any) -> Settings:
-    """Return the settings of a test."""
+    """Return settings with the given values."""
     return load_settings(service="tests", **arguments)
 
 
@@ -40,7 +40,7 @@ def closed(scorer_set: ScorerSet) -> ScorerSet:
 
 
 def test_with_a_server_the_default_scorer_is_answer_relevancy(fake: FakeJudge) -> None:
-    """With judge and embedder at that server."""
+    """The judge and the embedder use that server."""
     scorer_set = closed(build_scorers(settings(**fake.settings())))
 
     assert [scorer.name for scorer in scorer_set.scorers] == ["answer_relevancy"]
@@ -70,7 +70,7 @@ def test_without_judge_the_default_scorers_are_local() -> None:
 @needs_local
 @needs_local_llm
 def test_embedded_judge_uses_local_embedder_and_few_shot_prompt() -> None:
-    """Even if a server is configured. Nothing starts before the first score."""
+    """This holds even if a server is configured. Nothing starts before the first score."""
     scorer_set = closed(build_scorers(settings(judge="local", api_key="k")))
 
     (scorer,) = scorer_set.scorers
@@ -80,7 +80,7 @@ def test_embedded_judge_uses_local_embedder_and_few_shot_prompt() -> None:
 
 
 def test_empty_scorers_setting_logs_no_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """The reason is available as text."""
+    """The reason is available as text instead."""
     scorer_set = closed(build_scorers(settings(scorers=())))
 
     assert scorer_set.scorers == ()
@@ -103,7 +103,7 @@ def test_capture_only_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: py
 
 
 def test_unknown_scorer_error_lists_known_scorers() -> None:
-    """It is a settings error."""
+    """The error is a settings error."""
     known = ", ".join(sorted(BUILTIN_SCORER_NAMES))
     with pytest.raises(SettingsError, match=f"did you mean 'context_relevance'[?] Known scorers: {known}"):
         build_scorers(settings(scorers=("relevance",)))
@@ -124,7 +124,7 @@ def test_scorers_share_one_embedder(fake: FakeJudge) -> None:
     )
 
     first, second = scorer_set.scorers
-    assert first.embedder is second.embedder  # type: ignore[attr-defined]  # both have one
+    assert first.embedder is second.embedder  # type: ignore[attr-defined]  # both scorers have an embedder
     assert "questions=5" in repr(first)
 
 

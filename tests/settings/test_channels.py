@@ -33,7 +33,7 @@ def test_a_user_without_a_password_is_rejected(half: dict[str, str]) -> None:
         assert "user and password belong together" in refusal(away={**channel, **half})
 
 
-def test_a_secret_is_read_at_each_use(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_is_read_on_each_use(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rotated key takes effect without a restart."""
     (bare / "key").write_text("first\n")
     monkeypatch.setenv("KEY", "second")
@@ -77,20 +77,20 @@ def test_an_invalid_url_is_reported_by_its_reference(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("name", ["log", "callback", "On-Call", "", "a b", "x" * 65])
 def test_channel_names_are_identifiers(name: str) -> None:
-    """Commands can name every channel, and no channel hides a built-in one."""
+    """Commands can refer to every channel by name, and no channel can replace a built-in one."""
     assert "invalid channel name" in refusal(**{name: SLACK})
 
 
 def test_a_channel_needs_a_type() -> None:
-    """The error lists the types."""
+    """The error lists the channel types."""
     types = "type must be one of webhook, slack, teams, discord, pagerduty, alertmanager, email"
 
     assert types in refusal(oncall={"url": "env:X"})
     assert types in refusal(oncall={"type": "mattermost", "url": "env:X"})
 
 
-def test_an_unknown_field_of_a_channel_gets_a_suggestion() -> None:
-    """The suggestion comes from the fields of its type."""
+def test_an_unknown_channel_field_gets_a_suggestion() -> None:
+    """The suggestion is a field of the channel's type."""
     assert refusal(oncall={"type": "webhook", "url": "env:X", "secrt": "env:Y"}) == (
         "unknown setting 'channels.oncall.secrt'; did you mean 'secret'? Correct or remove it"
     )
@@ -110,7 +110,7 @@ def test_an_unknown_field_of_a_channel_gets_a_suggestion() -> None:
     ],
 )
 def test_email_addresses_are_validated(changes: dict[str, Any]) -> None:
-    """No value can inject a header or another recipient."""
+    """Values cannot inject a header or another recipient."""
     email = {"type": "email", "host": "mail.example.com", "sender": "germane@example.com", "to": "oncall@example.com"}
     load_settings(channels={"mail": email})
 
@@ -157,7 +157,7 @@ def test_a_channel_delivers_only_matching_alerts(
 
 
 def test_none_removes_channels_configured_in_files(bare: Path) -> None:
-    """A program can run without channels although a file configures some."""
+    """A program can run without channels even if a file configures some."""
     (bare / "germane.toml").write_text('[channels.oncall]\ntype = "slack"\nurl = "env:SLACK_URL"\n')
 
     assert set(load_settings().channels) == {"oncall"}

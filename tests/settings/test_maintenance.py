@@ -34,7 +34,7 @@ def test_a_maintenance_window_may_end_on_the_next_day(moment: str, is_active: bo
 
 @given(TIMES, TIMES, st.integers(0, 10_000))
 def test_every_minute_is_inside_exactly_one_of_two_opposite_windows(start: object, end: object, minutes: int) -> None:
-    """In any zone, also when clocks change."""
+    """This holds in any timezone, including when clocks change."""
     if start == end:
         return
     zone = "Europe/Berlin"
@@ -45,7 +45,7 @@ def test_every_minute_is_inside_exactly_one_of_two_opposite_windows(start: objec
 
 
 def test_a_window_covers_matching_alerts() -> None:
-    """Alerts without a route match no pattern of routes."""
+    """Alerts without a route do not match any route pattern."""
     noon = datetime(2026, 3, 6, 12, tzinfo=UTC)
     window = MaintenanceWindow.model_validate({"start": "00:00", "end": "00:00", "routes": ["docs-*"]})
 

@@ -87,7 +87,7 @@ def test_an_error_names_setting_value_and_fix(name: str) -> None:
 
 
 def test_all_invalid_settings_are_reported_together() -> None:
-    """One start is enough to find every mistake."""
+    """A single start reports every mistake."""
     assert [line.split()[1] for line in error_for(sample_rate=2, poll_interval=-1).splitlines()] == [
         "sample_rate",
         "poll_interval",
@@ -96,12 +96,12 @@ def test_all_invalid_settings_are_reported_together() -> None:
 
 @pytest.mark.parametrize("price", [-1, float("nan"), float("inf")])
 def test_a_price_is_a_finite_number(price: float) -> None:
-    """Costs are computed from it."""
+    """Costs are computed from prices."""
     assert error_for(prices={"mine": {"input": price}}).startswith(f"setting prices.mine.input = {price}: ")
 
 
 def test_an_invalid_value_in_a_file_is_reported(bare: Path) -> None:
-    """The message quotes values from files as it does arguments."""
+    """The message quotes values from files in the same way as arguments."""
     (bare / "germane.toml").write_text("sample_rate = 7\n")
 
     assert error_for().startswith("setting sample_rate = 7: ")
@@ -154,8 +154,8 @@ def test_an_unknown_variable_gets_a_suggestion(monkeypatch: pytest.MonkeyPatch, 
     assert message in error_for()
 
 
-def test_an_unknown_field_of_a_rule_gets_a_suggestion() -> None:
-    """The suggestion comes from the fields of the rule."""
+def test_an_unknown_rule_field_gets_a_suggestion() -> None:
+    """The suggestion is a field of the rule's type."""
     assert "'rules.0.treshold'; did you mean 'threshold'?" in error_for(rules=[{"treshold": 0.7}])
 
 
@@ -244,7 +244,7 @@ def test_no_error_contains_a_secret(arguments: dict[str, Any]) -> None:
     "address", ["http://", "http:///path", "https://user:s3cr3t/@host", "http://h:99999", "http://[::1"]
 )
 def test_a_url_without_a_host_or_with_an_invalid_port_is_rejected(address: str) -> None:
-    """The error is raised at startup, not with the first alert, and does not quote the URL."""
+    """The error is raised at startup instead of with the first alert, and does not quote the URL."""
     channel = {"type": "alertmanager", "url": address}
     for wrong in ({"channels": {"oncall": channel}}, {"base_url": address}):
         message = error_for(**wrong)
@@ -303,10 +303,10 @@ def test_a_renamed_field_is_reported_with_its_new_name(arguments: dict[str, Any]
 
 
 def test_former_names_are_not_reused() -> None:
-    """A former name can only be an error."""
+    """A former name is always an error."""
     assert RETIRED_SETTINGS.keys() & Settings.model_fields.keys() == set()
 
 
 def test_typed_arguments_match_the_settings() -> None:
-    """Type checkers accept exactly the settings that exist."""
+    """Type checkers accept exactly the existing settings."""
     assert SettingsArguments.__annotations__.keys() == Settings.model_fields.keys()

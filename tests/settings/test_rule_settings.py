@@ -17,7 +17,7 @@ def active_types(**arguments: Any) -> list[str]:
 
 
 def test_four_rules_are_active_by_default() -> None:
-    """Without configuration, drops, missing scores, scorer errors and an exhausted budget raise alerts."""
+    """Without configuration, germane alerts on drops, missing scores, scorer errors and an exhausted budget."""
     assert active_types() == ["drop", "no_data", "scorer_error", "budget_exhausted"]
 
 
@@ -30,7 +30,7 @@ def test_a_configured_rule_replaces_the_default_of_its_type() -> None:
 
 
 def test_a_rule_without_a_type_is_a_mean_threshold() -> None:
-    """The shortest rule is a threshold, in addition to the default rules."""
+    """The shortest rule is a threshold, which is added to the default rules."""
     settings = load_settings(rules=[{"threshold": 0.6}])
 
     assert settings.rules == (MeanThreshold(threshold=0.6),)
@@ -81,7 +81,7 @@ def test_an_invalid_rule_is_reported_with_the_fix(rules: Any, message: str) -> N
             MeanThreshold(threshold=0.6, name="a", routes=("ask",)),
         ],
         [MeanThreshold(threshold=0.5, name="drop")],
-        [Drop(routes=("ask",)), Drop(routes=("search",))],  # one alert and one detector for a service and scorer
+        [Drop(routes=("ask",)), Drop(routes=("search",))],  # one alert and one detector per service and scorer
         [NoData(routes=("ask",)), NoData(routes=("search",))],
     ],
 )

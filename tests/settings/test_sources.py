@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("bare")
 
 
 def test_sources_have_a_fixed_precedence(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Argument, then environment, then germane.toml, then pyproject.toml, then the default."""
+    """The order is arguments, environment variables, germane.toml, pyproject.toml, and defaults."""
     (bare / "pyproject.toml").write_text(
         "[tool.germane]\ngenerated_questions = 4\nsample_rate = 0.4\npoll_interval = 4\nqueue_size = 4\n"
     )
@@ -55,7 +55,7 @@ def test_kubernetes_service_variables_are_ignored(monkeypatch: pytest.MonkeyPatc
 
 
 def test_variables_can_contain_lists_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lists of names are separated by commas; rules and channels are JSON."""
+    """Names in lists are separated by commas. Rules and channels are JSON."""
     monkeypatch.setenv("GERMANE_CHANNELS", '{"oncall": {"type": "slack", "url": "env:SLACK_URL"}}')
     monkeypatch.setenv("GERMANE_SCORERS", "answer_relevancy, question_answer_similarity")
     monkeypatch.setenv("GERMANE_RULES", '[{"threshold": 0.7, "routes": ["ask"], "for": 60}]')
@@ -69,7 +69,7 @@ def test_variables_can_contain_lists_and_json(monkeypatch: pytest.MonkeyPatch) -
     assert settings.local_judge_path == Path("/models/small.gguf")
 
 
-def test_fields_of_a_budget_can_come_from_different_sources(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_budget_fields_can_come_from_different_sources(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fields from files and variables are merged, and the variable takes precedence."""
     (bare / "germane.toml").write_text("[budget]\nrequests_per_day = 100\nusd_per_day = 1.5\n")
     assert load_settings().budget == Budget(requests_per_day=100, usd_per_day=1.5)
@@ -86,8 +86,8 @@ def test_fields_of_a_budget_can_come_from_different_sources(bare: Path, monkeypa
     assert load_settings().budget == Budget(requests_per_day=7, tokens_per_hour=900, usd_per_hour=2)
 
 
-def test_the_openai_clients_variables_are_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A configured OpenAI client configures the judge. germane's own variables take precedence."""
+def test_the_openai_client_variables_are_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The OpenAI client's variables also configure the judge. germane's own variables take precedence."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1")
     monkeypatch.setenv("OPENAI_MODEL", "mistral")
@@ -103,7 +103,7 @@ def test_the_openai_clients_variables_are_defaults(monkeypatch: pytest.MonkeyPat
 
 
 def test_secrets_are_read_from_variables_and_files(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A settings file names the variable or file of a secret, so that the file itself can be shared."""
+    """A settings file names the variable or file that contains a secret, so the settings file itself can be shared."""
     (bare / "key").write_text("sk-from-a-file\n")
     monkeypatch.setenv("DATABASE_URL", "postgresql://app:pw@db/app")
     (bare / "germane.toml").write_text(f'database = "env:DATABASE_URL"\napi_key = "file:{bare / "key"}"\n')
@@ -148,7 +148,7 @@ def test_a_key_that_is_invalid_in_a_header_is_rejected_at_startup(key: str) -> N
     ],
 )
 def test_a_missing_secret_is_reported_by_its_reference(bare: Path, secret: str, message: str) -> None:
-    """The reference itself is not secret."""
+    """The reference itself is not a secret."""
     (bare / "secret").write_bytes(b"\xff\xfe")
     with pytest.raises(SettingsError, match=message):
         load_settings(api_key=secret)
@@ -188,7 +188,7 @@ def test_a_sqlite_url_is_dumped_unchanged() -> None:
 def test_the_service_name_follows_opentelemetry(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str
 ) -> None:
-    """A service has the same name in traces and in scores."""
+    """Traces and scores use the same service name."""
     Path("pyproject.toml").write_text('[project]\nname = "project"\n')
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
@@ -214,10 +214,10 @@ PROGRAMS = [
         (None, "shop-directory"),
     ],
 )
-def test_every_program_of_an_application_has_the_same_service_name(
+def test_all_programs_in_an_application_have_the_same_service_name(
     bare: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], project: str | None, expected: str
 ) -> None:
-    """It is the name of the project, not of the server, task queue or script that runs it."""
+    """The service is named after the project, not after the server, task queue or script that runs it."""
     (bare / "shop-directory").mkdir()
     monkeypatch.chdir(bare / "shop-directory")
     monkeypatch.setattr(sys, "argv", arguments)
@@ -243,14 +243,14 @@ def test_every_program_of_an_application_has_the_same_service_name(
 def test_application_module_names_the_service_in_the_root_directory(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], expected: str
 ) -> None:
-    """A process manager may start programs in /, which has no name."""
+    """A process manager may start programs in `/`, a directory without a name."""
     monkeypatch.setattr(sys, "argv", arguments)
 
     assert project_name(Path("/")) == expected
 
 
 def test_route_in_breakdowns_is_redundant() -> None:
-    """Trends always break down by route, so naming it is harmless."""
+    """Trends are always broken down by route, so listing it has no effect."""
     assert load_settings(breakdowns="route, model").breakdowns == ("model",)
 
 

@@ -1,4 +1,4 @@
-"""Tools for tests of applications: collected exchanges, strict mode, the clock and predictable ids."""
+"""Tools for testing applications: collected exchanges, strict mode, the clock and predictable ids."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def ask(question: str) -> str:
 
 
 def test_collect_captures_exchanges_inside_the_block_only() -> None:
-    """A call inside the block is in the list, a call after the block is not."""
+    """A call inside the block is in the list, but a call after the block is not."""
     with collect() as exchanges:
         ask("a")
     ask("b")

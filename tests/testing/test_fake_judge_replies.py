@@ -43,7 +43,7 @@ def judge() -> Iterator[FakeJudge]:
 
 
 def chat(judge: FakeJudge, text: str = "Rate it.", **more: Any) -> tuple[int, Any]:
-    """Send a chat request, and return status and body of the reply."""
+    """Send a chat request, and return the status and the body of the reply."""
     connection = HTTPConnection(urlsplit(judge.base_url).netloc, timeout=10)
     body = {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}], **more}
     connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
@@ -63,8 +63,8 @@ def response_format(schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
 
 
-def test_reply_function_sets_the_reply(judge: FakeJudge) -> None:
-    """A text is sent as it is, a mapping as JSON, a list choice by choice. None is the default reply."""
+def test_replies_can_come_from_a_function(judge: FakeJudge) -> None:
+    """Texts are sent unchanged, mappings as JSON, and lists with one text per choice. None means the default reply."""
     scripted: dict[str, Any] = {"a": "four", "b": {"rating": 4}, "c": ["x", "y"], "d": None}
     judge.replies = lambda request: scripted[request.body["messages"][-1]["content"]]
 
@@ -103,12 +103,12 @@ def test_default_reply_to_a_schema_is_a_valid_instance(judge: FakeJudge) -> None
     ],
 )
 def test_schema_instance_respects_limits(judge: FakeJudge, schema: dict[str, Any], instance: Any) -> None:
-    """Limits of numbers and lists apply."""
+    """The limits for numbers and lists apply."""
     assert json.loads(*contents(judge, response_format=response_format(schema))) == instance
 
 
 def test_ignored_response_format_adds_text_around_the_json(judge: FakeJudge) -> None:
-    """Models that only get the prompt reply in this way."""
+    """Models that only receive the prompt reply in this way."""
     judge.response_format = "ignored"
     (content,) = contents(judge, response_format=response_format(RATING))
 
@@ -129,7 +129,7 @@ def test_question_schema_gets_generated_questions(judge: FakeJudge) -> None:
     assert json.loads(many) == {"questions": [{"question": "Is it blue?"}]}
 
 
-def test_request_has_the_delimited_sections() -> None:
+def test_request_exposes_the_delimited_sections() -> None:
     """The answer section comes first. Messages without sections are ignored."""
     turns = ["<question-1f>\nWhy?\n</question-1f>\n<answer-1f>\nSo.\n</answer-1f>\nRate.", "Again."]
     request = JudgeRequest(
@@ -156,8 +156,8 @@ def test_log_probabilities_are_sent_on_request() -> None:
     )
 
 
-def test_default_reply_of_one_token_is_a_rating(judge: FakeJudge) -> None:
-    """Scorers that ask for one token get a value."""
+def test_default_one_token_reply_is_a_rating(judge: FakeJudge) -> None:
+    """Scorers that request a single token get a value."""
     assert contents(judge, max_tokens=1) == ["3"]
 
 
@@ -171,7 +171,7 @@ def test_log_probabilities_can_depend_on_the_request() -> None:
 
 
 def test_server_can_ignore_or_reject_log_probabilities() -> None:
-    """The reply has null, or is HTTP 400 with the name of the option."""
+    """The reply contains null for them, or has HTTP status 400 and names the option."""
     with FakeJudge(first_token={"5": 1.0}, logprobs="ignored") as judge:
         assert chat(judge, logprobs=True)[1]["choices"][0]["logprobs"] is None
         judge.logprobs = "rejected"
@@ -191,8 +191,8 @@ def test_server_can_ignore_or_reject_log_probabilities() -> None:
         ("malformed", '{"question": {"a": [1, '),
     ],
 )
-def test_fault_corrupts_the_json_of_a_reply(judge: FakeJudge, kind: Any, content: str) -> None:
-    """The fault applies to scripted replies."""
+def test_fault_corrupts_the_reply_json(judge: FakeJudge, kind: Any, content: str) -> None:
+    """The fault also applies to scripted replies."""
     judge.replies = [{"rating": 4, "shares": [0.5, 1], "why": "so"}]
     judge.faults.append(Fault(kind))
 
@@ -200,7 +200,7 @@ def test_fault_corrupts_the_json_of_a_reply(judge: FakeJudge, kind: Any, content
 
 
 def test_prose_fault_adds_text_and_a_code_fence(judge: FakeJudge) -> None:
-    """The JSON itself is intact."""
+    """The JSON itself is unchanged."""
     judge.replies = [{"rating": 4}]
     judge.faults.append(Fault("prose"))
     (content,) = contents(judge)

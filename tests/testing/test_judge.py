@@ -26,7 +26,7 @@ def judge() -> Iterator[FakeJudge]:
 
 
 def post(judge: FakeJudge, path: str, body: dict[str, Any]) -> tuple[int, Any, dict[str, str]]:
-    """Send a request, and return status, body and headers of the reply."""
+    """Send a request, and return the status, body and headers of the reply."""
     connection = HTTPConnection(urlsplit(judge.base_url).netloc, timeout=10)
     try:
         connection.request("POST", f"/v1/{path}", json.dumps(body), {"Content-Type": "application/json"})
@@ -48,7 +48,7 @@ def cosine(one: str, other: str) -> float:
 
 
 def test_default_reply_contains_questions_about_the_answer(judge: FakeJudge) -> None:
-    """There are as many as requested, similar to a question that shares words with the answer."""
+    """The reply contains the requested number of questions, which share words with the answer."""
     texts = chat(judge, n=3)
 
     assert len(set(texts)) == 3
@@ -76,7 +76,7 @@ def test_server_without_support_for_n_sends_one_choice(judge: FakeJudge) -> None
 
 
 def test_embeddings_are_deterministic(judge: FakeJudge) -> None:
-    """They are the same over HTTP, in process and in every process. Fixed vectors are returned unchanged."""
+    """Embeddings are the same over HTTP, in-process, and in every process. Fixed vectors are returned unchanged."""
     _, body, _ = post(judge, "embeddings", {"input": ["the sky", "the sea"]})
 
     assert [item["index"] for item in body["data"]] == [0, 1]
@@ -87,7 +87,7 @@ def test_embeddings_are_deterministic(judge: FakeJudge) -> None:
 
 
 def test_fake_embedder_records_its_calls() -> None:
-    """It works in process, and returns normalized vectors."""
+    """The embedder runs in-process and returns normalized vectors."""
     import asyncio
 
     embedder = FakeEmbedder({"a": [3.0, 4.0]})
@@ -118,7 +118,7 @@ def test_closing_twice_has_no_effect() -> None:
 
 
 def test_faults_apply_to_requests_in_order(judge: FakeJudge) -> None:
-    """None is a request without a fault. After the last fault, all requests succeed."""
+    """None means a request without a fault. After the last fault, all requests succeed."""
     judge.faults.extend([Fault("status", status=429, retry_after=3, code="busy"), None])
 
     status, body, headers = post(judge, "chat/completions", {"messages": []})
@@ -139,7 +139,7 @@ def test_outage_affects_all_requests_until_it_is_reset(judge: FakeJudge) -> None
 
 
 def test_connection_faults_reach_the_client(judge: FakeJudge) -> None:
-    """The connection is reset, or ends in the middle of a body."""
+    """The connection is reset, or closed in the middle of a body."""
     judge.faults.extend([Fault("reset"), Fault("truncated")])
 
     with pytest.raises((ConnectionResetError, RemoteDisconnected)):
@@ -149,7 +149,7 @@ def test_connection_faults_reach_the_client(judge: FakeJudge) -> None:
 
 
 def test_requests_are_recorded(judge: FakeJudge) -> None:
-    """Path, body and headers of chat and embedding requests are available."""
+    """The path, body and headers of chat and embedding requests are available."""
     chat(judge, "hello")
     post(judge, "embeddings", {"input": ["a"]})
 
@@ -159,7 +159,7 @@ def test_requests_are_recorded(judge: FakeJudge) -> None:
 
 
 def test_requests_in_flight_are_counted(judge: FakeJudge) -> None:
-    """The maximum is kept, and the current number returns to zero."""
+    """The maximum is recorded, and the current number returns to zero."""
     meeting = threading.Barrier(4)
     judge.questions = lambda answer: [f"Who came as number {meeting.wait(60)}?"]
     threads = [threading.Thread(target=chat, args=(judge,)) for _ in range(4)]
@@ -179,7 +179,7 @@ def chat_until_disconnected(judge: FakeJudge) -> None:
 
 
 def test_closing_ends_waiting_requests() -> None:
-    """A hanging request ends with the judge, and so do the threads."""
+    """Closing the judge also ends hanging requests and threads."""
     before = set(threading.enumerate())
     with FakeJudge(faults=[Fault("hang")]) as judge:
         hanging = threading.Thread(target=chat_until_disconnected, args=(judge,))
@@ -193,7 +193,7 @@ def test_closing_ends_waiting_requests() -> None:
 
 
 def test_settings_make_germane_use_the_judge(judge: FakeJudge) -> None:
-    """They contain URL, key and both models, and turn proxy scores off."""
+    """The settings contain the URL, the key and both models, and disable proxy scores."""
     assert judge.settings() == {
         "base_url": judge.base_url,
         "api_key": "test",
@@ -216,7 +216,7 @@ def test_settings_make_germane_use_the_judge(judge: FakeJudge) -> None:
     ids=str,
 )
 def test_every_built_in_scorer_accepts_default_replies(judge: FakeJudge, options: dict[str, dict[str, object]]) -> None:
-    """An evaluation with the fake judge has values and no failures."""
+    """An evaluation with the fake judge produces values and no failures."""
     row = {
         "question": "Who invented Python, and when?",
         "answer": "Guido van Rossum did. It was in 1991. Perl is older.",
@@ -230,7 +230,7 @@ def test_every_built_in_scorer_accepts_default_replies(judge: FakeJudge, options
 
 
 def test_judge_runs_as_a_separate_process() -> None:
-    """The first line of output is its URL. Killing the process is an outage."""
+    """The first line of output is the judge's URL. Killing the process simulates an outage."""
     command = [sys.executable, "-W", "error", "-m", "germane.testing.judge", "--port", "0", "--latency", "0.01"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

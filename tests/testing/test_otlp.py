@@ -62,7 +62,7 @@ def send(receiver: OTLPReceiver, protocol: str, **environment: str) -> None:
 
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 def test_receiver_records_everything_that_is_exported(protocol: str) -> None:
-    """Spans, log records and metrics arrive completely over both protocols, compressed or not."""
+    """All spans, log records and metrics arrive over both protocols, whether compressed or not."""
     with OTLPReceiver() as receiver:
         send(receiver, protocol, OTEL_EXPORTER_OTLP_COMPRESSION="gzip")
         outer = receiver.wait_for(lambda received: received.span("outer"))
@@ -95,21 +95,21 @@ def test_wait_timeout_reports_what_was_received() -> None:
 
 
 def test_unknown_path_is_not_found() -> None:
-    """A wrong endpoint fails as with a collector."""
+    """A wrong endpoint fails in the same way as with a collector."""
     with OTLPReceiver() as receiver, pytest.raises(HTTPError, match="404") as refused:
         urlopen(Request(f"{receiver.endpoint}/v1/nothing", data=b""))
     refused.value.close()
 
 
 def test_closing_twice_has_no_effect() -> None:
-    """A receiver can be closed inside its block."""
+    """A receiver can be closed inside its `with` block."""
     with OTLPReceiver() as receiver:
         assert receiver.grpc_endpoint == receiver.grpc_endpoint
         receiver.close()
 
 
 def test_clear_discards_everything_received() -> None:
-    """Spans, log records and metrics are empty afterwards."""
+    """There are no spans, log records or metrics afterwards."""
     with OTLPReceiver() as receiver:
         send(receiver, "http/protobuf")
         receiver.wait_for(lambda received: received.metrics and received.logs and received.spans)

@@ -106,9 +106,8 @@ class Evaluation:
         """Return a pandas data frame with one row per row of the data set.
 
         The columns are ``id``, ``question``, ``answer``, ``contexts``, the data set's other columns, and four columns
-        per
-        scorer: its value (NaN if there is none) under the scorer's name, and columns with that name plus ``_label``,
-        ``_reason`` and ``_explanation``.
+        per scorer: its value (NaN if there is none) under the scorer's name, and columns with that name plus
+        ``_label``, ``_reason`` and ``_explanation``.
 
         Raises:
             UsageError: pandas is not installed.

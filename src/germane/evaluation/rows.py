@@ -22,7 +22,7 @@ COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
     "route": ("route",),
     "model": ("model",),
 }
-"""Accepted names by column: germane's own name first, then those of other libraries. Other columns become
+"""Accepted names by column: germane's own name first, then other libraries' names. Other columns become
 attributes.
 """
 REQUIRED_COLUMNS = frozenset({"question", "answer"})

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Scorers = OneScorer | Iterable[OneScorer]
 
 MAX_JUDGE_WAIT = 60.0
-"""Maximum seconds to retry an unavailable judge. The limit is short, because someone may be waiting for the result."""
+"""Maximum retry time for an unavailable judge, in seconds. It is short, because a person may be waiting."""
 
 
 def evaluate(

@@ -53,7 +53,7 @@ class AnswerProblem:
 
     @property
     def lowest(self) -> float | None:
-        """The lowest value among the issues; None if all of them failed."""
+        """The lowest value among the problematic scores; None if all of them failed."""
         return min((score.value for score in self.issues if score.value is not None), default=None)
 
 

@@ -285,15 +285,15 @@ def label_calibration_of(calibrations: Calibrations, embedder: str | None, score
 
 
 def is_current_calibration(calibration: Calibration) -> bool:
-    """Return whether a calibration was measured in the same way as in this version of germane."""
+    """Return whether a calibration was measured with this version's method."""
     return calibration.fingerprint == measurement_fingerprint(calibration.embedder, calibration.scorer)
 
 
 def apply_calibration(score: Score, calibrations: Calibrations) -> Score:
     """Return the score with the label and explanation for its calibrated value, or the label ``uncalibrated``.
 
-    Scores whose values are not cosines are returned unchanged. ``details`` gets the calibrated value as ``calibrated``,
-    and the cosine below which a single similarity is low as ``low_below``.
+    Scores whose values are not cosines are returned unchanged. Two values are added to ``details``: ``calibrated``, the
+    calibrated value, and ``low_below``, the cosine below which a single similarity is low.
     """
     if score.value is None or score.embedder is None or score.scorer not in CALIBRATED_SCORERS:
         return score
@@ -339,7 +339,7 @@ def _is_only_question_echo(score: Score) -> bool:
 
 
 def _with_meaning(label: str, explanation: str | None, *, is_rated: bool) -> str:
-    """Return the explanation, starting with the sentence for the label, which replaces that for an earlier label.
+    """Return the explanation, with the sentence for the label at the start, in place of an earlier label's.
 
     Without a judge's rating, the sentence says only what the similarities show.
     """

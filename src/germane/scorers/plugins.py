@@ -33,7 +33,7 @@ ENTRY_POINT_GROUP: Final = "germane.scorers"
 SCORER_ATTRIBUTES: Final = ("name", "fingerprint", "requires", "range", "score")
 """The attributes of the :class:`Scorer` protocol."""
 THREADS_PER_SCORER: Final = 4
-"""Number of exchanges that a synchronous function scores concurrently. If this number of calls hang, the scorer
+"""Number of exchanges that a synchronous function scores concurrently. If that many calls hang, the scorer
 blocks.
 """
 

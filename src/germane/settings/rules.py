@@ -80,7 +80,7 @@ class Drop(Rule):
     """
     attributes: dict[str, str] = Field(default_factory=dict)
     """Attribute value patterns, by attribute name. Only answers that match all patterns count. They have their own
-    baseline, which is learned from the first matching answer on."""
+    baseline, and learning starts with the first of them."""
 
 
 class WindowRule(Rule):

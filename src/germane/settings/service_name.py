@@ -16,14 +16,14 @@ from germane import sanitize
 MAX_LENGTH: Final = 80
 FALLBACK: Final = "app"
 _APPLICATION: Final = re.compile(r"(?P<module>[A-Za-z_][\w.]*):[A-Za-z_][\w.]*(\(.*\))?")
-"""An application as servers take it on their command line, such as ``shop.main:app``."""
+"""An application on a server's command line, such as ``shop.main:app``."""
 
 
 def default_service_name() -> str:
     """Return OpenTelemetry's service name, or else the name of the project.
 
-    The program is not considered, because it is uvicorn, gunicorn, celery or germane itself: scores of one application
-    would be split between these names.
+    The program's name is ignored, because it may be uvicorn, gunicorn, celery or germane itself, and one application's
+    scores would be split between these names.
     """
     return opentelemetry_service_name() or project_name(Path.cwd())
 

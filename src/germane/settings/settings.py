@@ -288,7 +288,7 @@ def load_settings(**arguments: Any) -> Settings:
         settings = Settings(**arguments)
     except ValidationError as error:
         problems += map(_explain, error.errors())
-    except InvalidVariable as error:  # its text names the setting in double quotes
+    except InvalidVariable as error:  # the message contains the name of the setting in double quotes
         name = str(error).split('"')[1]
         problems.append(f"setting {name}: {ENV_PREFIX}{name.upper()} is not valid JSON; correct or unset it")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -299,7 +299,7 @@ def load_settings(**arguments: Any) -> Settings:
 
 
 def _explain_variable(variable: str) -> str | None:
-    """Describe an unknown environment variable. Return None for a known one, and for one of another program."""
+    """Describe an unknown environment variable. Return None if it is known or belongs to another program."""
     if not variable.startswith(ENV_PREFIX) or _KUBERNETES_VARIABLE.search(variable):
         return None
     name, nested, field = variable.removeprefix(ENV_PREFIX).lower().partition("__")

@@ -220,7 +220,7 @@ PublicURLs = Annotated[Names, AfterValidator(_validate_public_urls)]
 AllowedHosts = Annotated[Names, AfterValidator(_validate_hosts)]
 Statuses = Annotated[tuple[Status, ...], NoDecode, BeforeValidator(_split_list)]
 SecretReference = Annotated[str, AfterValidator(_validate_reference)]
-"""``env:NAME`` or ``file:/path``; :func:`resolve_secret` reads it at each use."""
+"""``env:NAME`` or ``file:/path``; :func:`resolve_secret` reads it on each use."""
 Dimension = Annotated[
     str,
     _full_match(
@@ -295,7 +295,7 @@ class ExchangeFilter(BaseModel):
     attributes: dict[str, str] = Field(default_factory=dict)
     """Attribute value patterns, by attribute name. All must match."""
     predicate: FunctionName | None = None
-    """A function of yours, such as `myapp.sampling:is_odd`, that takes an exchange and returns whether it matches."""
+    """A function, such as `myapp.sampling:is_odd`, that takes an exchange and returns whether it matches."""
 
     _no_condition_error: ClassVar[str] = "must set at least one condition, such as routes"
 

@@ -53,7 +53,7 @@ class Fault:
     - ``thinking``: choices without content, because the token limit is reached
     - ``malformed``: invalid JSON in the first choice
     - ``cut_off``: half of the content, because the token limit is reached
-    - ``length``: the content, which the server says is cut off at the token limit
+    - ``length``: the whole content, which the server reports as cut off at the token limit
     - ``refusal``: a refusal in place of the content
     - ``content_filter``: content removed by a filter
     - ``prose``: other text around the content

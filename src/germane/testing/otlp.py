@@ -186,7 +186,7 @@ class _HTTPServer(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: _HTTPServer
     timeout = 5
-    """Seconds within which a client must send its request. Closing the server may take as long."""
+    """Seconds within which a client must send its request. Closing the server may take that long."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))

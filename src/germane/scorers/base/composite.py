@@ -122,8 +122,8 @@ class CompositeParts:
         """Score all parts, and return them. If the exchange is retried, only unfinished scorers run again.
 
         Raises:
-            ScoringError: a part may still succeed on a retry, or a part is missing under the ``fail`` policy. Its
-                reason is that of the first such part.
+            ScoringError: a part may still succeed on a retry, or a part is missing under the ``fail`` policy. The
+                error has the reason of the first such part.
         """
         # The key includes all fields that scorers may use: data set rows can have the same id.
         key = (exchange.id, exchange.question, exchange.answer, exchange.contexts, exchange.history)
@@ -171,7 +171,7 @@ def weighted_mean(parts: Iterable[ScorePart]) -> float:
     """Return the weighted mean of the parts that have a value. Missing parts are excluded and never count as 0.
 
     Raises:
-        ScoringError: no part with a weight has a value. Its reason is that of the first missing part.
+        ScoringError: no part with a weight has a value. The error has the reason of the first missing part.
     """
     parts = list(parts)
     present = [(part.value, part.weight) for part in parts if part.value is not None]

@@ -40,7 +40,7 @@ class Reply:
     """A judge's reply: one text per choice, token counts and cost."""
 
     texts: tuple[str, ...]
-    """The text of each choice; empty for a refusal. May be fewer than requested, because many servers ignore ``n``."""
+    """The text of each choice; empty for a refusal. There may be too few texts, because many servers ignore ``n``."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     model: str | None = None

@@ -27,7 +27,7 @@ _CONTROL_TOKEN = re.compile(
     r"(?:<[|\uff5c][\w\u2581]{1,40}[|\uff5c]>|</s>|<eos>|<(?:end|start)_of_turn>)(?:(?<=im_start\|>)assistant\b)?",
     re.IGNORECASE,
 )
-"""A token with which a model begins or ends its turn, and that its server should have removed."""
+"""A token that begins or ends a model's turn. The server should have removed it."""
 _INVISIBLE = "\ufeff\u200b\u200c\u200d\u2060"
 _STRING_OR_COMMA = re.compile(r'("(?:[^"\\]|\\[\s\S])*(?:"|\Z))|,(\s*[}\]])')
 """A JSON string, or a comma before a closing bracket, which JSON does not allow."""
@@ -46,7 +46,7 @@ _INTRODUCTION_WORDS = frozenset(
 )
 """Words allowed around a rating in a code fence, or around a JSON object."""
 _MAX_INTRODUCTION = 60
-"""Number of characters of an introduction in any language."""
+"""Maximum length of an introduction in any language."""
 _NO_INTRODUCTION = re.compile(
     r"[.!?\u3002\uff01\uff1f;\d]|n't\b|n\u2019t\b|\b(?:not|no|cannot|unable|fail\w*|would|could|should|if|e\.?g|i\.?e|\w*format\w*"
     r"|example\w*|sample|schema|template|instance|error\w*|warning|exception|timeout|timed|refus\w*|sorry|default|fallback"
@@ -65,7 +65,7 @@ _PLACEHOLDER = re.compile(r"\W*|<[^<>]*>|\W*(?:strings?|n/?a|tbd|todo|placeholde
 _NUMBER = re.compile(r"\A\s*([-+]?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+)|(%))?\s*\Z")
 _NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 QUESTION_MARKS = "?\uff1f\u061f;\u055e\u1367\u2e2e\u203d"
-"""Question marks in several scripts. The fourth is the Greek one."""
+"""Question marks in several scripts. The fourth one is Greek."""
 
 
 class UnreadableReply(ScoringError):
@@ -117,7 +117,7 @@ def without_trailing_commas(text: str) -> str:
 def parse_json_object(reply: str) -> Mapping[str, Any]:
     """Return the JSON object in a reply, which may also contain code fences, reasoning and an introduction.
 
-    Within any other text, an object is an example or part of a refusal: "I cannot rate this. The format is {...}."
+    An object inside other text is an example or part of a refusal: "I cannot rate this. The format is {...}."
 
     Raises:
         UnreadableReply: the reply contains no JSON object, several different ones, other text, or an error field.
@@ -239,7 +239,7 @@ def parse_list(value: Any, *, count: int | None = None) -> list[Any]:
 
 
 def parse_choice(value: Any, choices: Mapping[str, bool]) -> bool:
-    """Return the Boolean meaning of a verdict. It must equal one of the choices: "not supported" contains "supported".
+    """Return a verdict as a Boolean. It must equal one of the choices, because "not supported" contains "supported".
 
     Raises:
         UnreadableReply: the value is not one of the choices.

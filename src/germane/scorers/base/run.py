@@ -93,7 +93,7 @@ def _validated(scorer: Scorer, result: Score | float) -> Score:
                 scorer, UnscoredReason.SCORER_ERROR, f"the scorer returned {type(result).__name__} instead of a score"
             )
         return _in_range(scorer, Score(scorer=scorer.name, fingerprint=scorer.fingerprint, value=0.0), float(result))
-    # The score may come from user code that no type checker has seen.
+    # The score may come from user code that was not type-checked.
     for name, expected in _FIELD_TYPES.items():
         field = getattr(result, name)
         if field is not None and not isinstance(field, expected):

@@ -11,7 +11,7 @@ ONLY_QUESTION_ECHO = "The answer only repeats the question."
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _VISIBLE_CATEGORIES = frozenset("LNPS")
 _PREFIX = 100
-"""Number of characters to check first, which usually suffices. The rest is deduplicated, so a megabyte of blanks is
+"""Number of characters to check first, which is usually enough. The rest is deduplicated, so a megabyte of blanks is
 fast.
 """
 _MARKS = (

@@ -90,7 +90,7 @@ class DryRunEmbedder:
 
 
 def build_dry_run_scorer(name: str, settings: Settings, *, judge: str, embedder: str) -> tuple[Scorer, RequestEstimate]:
-    """Return a built-in scorer that sends no requests, and the estimate that counts the usage of the requests.
+    """Return a built-in scorer that sends no requests, and the estimate that its requests are added to.
 
     Raises:
         SettingsError: the scorer is unknown, or its options are invalid.

@@ -169,7 +169,7 @@ class ScorerFactory:
         return scorer
 
     def _find_user_scorer(self, name: str) -> Scorer:
-        """Return the declared function with this name as a scorer, or else the scorer from an installed package."""
+        """Return the declared function with this name as a scorer, or else an installed package's scorer."""
         declaration = registry.find_declaration(name)
         scorer = FunctionScorer(declaration) if declaration else load_plugin(name)
         if scorer is None:
@@ -207,7 +207,7 @@ def builtin_base(scorer: type) -> type | None:
 
 
 def _builtin_name(scorer: type) -> str:
-    """Return the name of a built-in scorer's class, which is that of its module; empty for other classes."""
+    """Return the scorer name of a built-in scorer's class, which is its module's name; empty for other classes."""
     package, _, name = scorer.__module__.rpartition(".")
     return name if package == "germane.scorers.metrics" else ""
 
@@ -226,7 +226,7 @@ def _takes_no_arguments(scorer: type) -> bool:
 
 @dataclass
 class ScorerSet:
-    """A process's scorers, created by :func:`build_scorers`. Close it on the event loop that it was used on."""
+    """A process's scorers, created by :func:`build_scorers`. Close it on the event loop on which it was used."""
 
     scorers: tuple[Scorer, ...] = ()
     judge: Judge | None = None

@@ -46,7 +46,7 @@ _KEY = re.compile(r"\b(sk|key|gsk|hf|api)[-_][\w*.-]{6,}", re.IGNORECASE)
 _REFUSAL_CODES = frozenset(
     {"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "context_length_exceeded"}
 )
-"""Error codes that concern a single request. Other requests may succeed."""
+"""Error codes that affect a single request. Other requests may succeed."""
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 _OUT_OF_TOKENS = "output limit was reached"
 """Part of OpenAI's error message if a reasoning model reaches the token limit before it replies."""
@@ -121,7 +121,7 @@ class ModelServer:
             raise ScoringError(error.reason, f"HTTP 200, but {self._hide_secrets(str(error))}") from None
         except ReplyTooLarge as error:
             raise ScoringError(UnscoredReason.UNPARSABLE, str(error)) from None
-        # What the layers below the client raise, such as OverflowError for an invalid port, alone or in a group.
+        # Lower layers raise other errors, such as OverflowError for an invalid port, alone or in a group.
         except (OSError, OverflowError, ExceptionGroup, http_library().RequestError) as error:
             raise self._connection_error(error) from None
         except (openai.OpenAIError, ValueError) as error:
@@ -167,7 +167,7 @@ class ClientPool:
         self.server = server
         self._loop: asyncio.AbstractEventLoop | None = None
         self._clients: list[openai.AsyncOpenAI] = []
-        with suppress(ScoringError):  # the environment may be fixed later; until then, each request fails
+        with suppress(ScoringError):  # requests fail until the environment is fixed
             self._clients.append(server.connect())
 
     def client_for(self, slot: int) -> openai.AsyncOpenAI:
@@ -232,7 +232,8 @@ async def post_json(
 ) -> Any:
     """Send a POST request, and return the parsed JSON of the reply, with JSON objects as namespaces.
 
-    The client retries connection errors and HTTP errors. Replies that do not come from a model are retried as often.
+    The client retries connection errors and HTTP errors. Replies that do not come from a model are retried
+    the same number of times.
 
     Raises:
         NoModelReply: the reply is not a JSON object with choices or vectors, or contains an error.

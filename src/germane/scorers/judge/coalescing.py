@@ -33,7 +33,7 @@ class CoalescingJudge:
     """Sends identical concurrent requests once, and meters all requests.
 
     One waiter receives the reply with its tokens and cost. The others receive the same texts with 0 tokens and a cost
-    of 0, so that the scores add up to the actual cost. A request is canceled when no caller is waiting for it anymore.
+    of 0, so that the scores add up to the actual cost. A request is canceled once no caller is waiting for it.
     """
 
     def __init__(self, judge: ClosableJudge, meter: UsageMeter | None = None) -> None:

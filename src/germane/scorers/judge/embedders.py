@@ -34,9 +34,9 @@ Vector = Vectors
 """One unit-length vector."""
 _Call = tuple[Sequence[str], asyncio.Future[dict[str, Vector]]]
 _MIN_DISTANCE = 1e-3
-"""Unit-length vectors of different texts are not closer. Even "pier 4" and "pier 5" are about .1 apart."""
+"""Minimum distance between the unit-length vectors of different texts. Even "pier 4" and "pier 5" are 0.1 apart."""
 _MIN_MAGNITUDE = 1e-18
-"""No model computes a number that is smaller than this, relative to the largest number of its vector, and not 0."""
+"""Minimum size of a nonzero number, relative to the largest number of its vector. No model returns smaller ones."""
 _COMPARED_CHARACTERS = 200
 """Number of characters to compare, because embedders ignore the end of long texts."""
 _KEY_ERRORS = ("HTTP 401", "HTTP 403")
@@ -46,14 +46,14 @@ FIX_EMBEDDER_KEY = (
     'with embedder = "local"'
 )
 _SINGLE_REQUEST_ERRORS = ("HTTP 400", "HTTP 422")
-"""Prefixes of errors that concern a single request rather than all requests."""
+"""Prefixes of errors that affect a single request rather than all requests."""
 
 
 class EmbeddingBatcher:
     """An embedder that combines concurrent calls into fewer requests, and sends identical texts once.
 
     If no request is in flight, it gathers calls for a few milliseconds. If one is in flight, it gathers calls until
-    that request returns. If there are only a few callers then, it waits for up to twice the request's duration.
+    that request returns. If only a few callers are waiting by then, it waits for up to twice the request's duration.
 
     It can be used from one event loop at a time. A caller's invalid texts do not affect other callers: if a batch is
     rejected, each caller's texts are sent separately.
@@ -238,9 +238,9 @@ class OpenAIEmbedder:
 
         Raises:
             ScoringError: the embedder failed. The reason is ``embedder_error``. The error has ``retry_after`` (0 if the
-                server did not request a
-                delay) if the server was unreachable, slow or busy, or rejected the key, model or quota. For such a
-                rejection, ``rejected`` is true. Errors about these texts or the reply have neither.
+                server did not request a delay) if the server was unreachable, slow or busy, or rejected the key, model
+                or quota. For such a rejection, ``rejected`` is true. Errors about these texts or the reply have
+                neither.
         """
         try:
             async with self.server.guard_request():
@@ -299,7 +299,7 @@ def decode_vector(vector: Any) -> Any:
         numbers = np.frombuffer(base64.b64decode(vector, validate=True), dtype="<f4")
     except (TypeError, ValueError):
         raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's reply contains an invalid vector") from None
-    # The lower halves of 64-bit floats are random bits, which are extremely small or large as 32-bit floats.
+    # The lower halves of 64-bit floats are random bits. Read as 32-bit floats, some are extremely small or large.
     with np.errstate(invalid="ignore"):
         magnitudes = np.abs(numbers)
         smallest = magnitudes.min(initial=np.inf, where=magnitudes > 0)
@@ -337,7 +337,7 @@ def _require_different_rows(rows: Vectors, texts: Sequence[str]) -> None:
     Raises:
         ScoringError: the rows are equal apart from rounding or noise; reason ``embedder_error``.
     """
-    are_equal = all(np.linalg.norm(row - rows[0]) < _MIN_DISTANCE for row in rows)  # usually, the second differs
+    are_equal = all(np.linalg.norm(row - rows[0]) < _MIN_DISTANCE for row in rows)  # usually, the second row differs
     if are_equal and len({_comparable(text) for text in texts}) > 1:
         raise ScoringError(
             UnscoredReason.EMBEDDER_ERROR, f"the embedder returned the same vector for {len(texts)} different texts"

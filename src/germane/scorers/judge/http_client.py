@@ -32,7 +32,7 @@ MAX_RETRY_AFTER = 86_400.0
 max_reply_bytes: ContextVar[int] = ContextVar("max_reply_bytes", default=MAX_REPLY_BYTES)
 """Maximum size of the replies to the current request, in bytes."""
 redirects_left: ContextVar[list[int]] = ContextVar("redirects_left")
-"""One number: how many redirects the current request may still follow. Unset outside of a request."""
+"""A list with the number of redirects that the current request may still follow. Unset outside a request."""
 _COMPRESSION_BITS: Mapping[str, int] = {
     "": 0, "gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS,
 }  # fmt: skip
@@ -45,11 +45,11 @@ _FILE_VARIABLES: Mapping[str, Callable[[ssl.SSLContext, str], object]] = {
     "SSL_CERT_DIR": lambda _, path: list(Path(path).iterdir()),
     "SSLKEYLOGFILE": lambda context, path: setattr(context, "keylog_filename", path),
 }
-"""By environment variable, a function that opens the TLS file that the variable specifies."""
+"""Functions that open the TLS file that an environment variable specifies, by variable."""
 
 
 class ReplyTooLarge(Exception):
-    """A server's reply is longer than :data:`max_reply_bytes`, or compressed in an unknown way."""
+    """A server's reply is longer than :data:`max_reply_bytes`, or its compression is unknown."""
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else "the reply is too large"
@@ -64,7 +64,7 @@ def http_library() -> Any:
 
 
 def build_http_client(base_url: str, connect_timeout: float) -> Any:
-    """Return an HTTP client for a server that uses the proxies and certificates that the environment names.
+    """Return an HTTP client for a server that uses the proxies and certificates from the environment.
 
     Raises:
         ScoringError: an environment variable specifies a proxy or certificates that cannot be used. The message does
@@ -112,7 +112,7 @@ def _invalid_proxy(name: str) -> ScoringError:
 
 
 def parse_retry_after(headers: Any) -> float | None:
-    """Return the delay that a server requested, in seconds and at most one day; None if it did not request any."""
+    """Return the delay that a server requested, in seconds and at most one day; None if it did not request one."""
     # Use the client's order of precedence: it would sleep for the first value that it finds.
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(KeyError, ValueError):
@@ -178,8 +178,8 @@ def _limited_stream_class() -> Any:
     class LimitedStream(http_library().AsyncByteStream):  # type: ignore[misc]  # one of two libraries
         """The decompressed body of a reply, limited in size.
 
-        At the limit, the body of a successful reply ends with an error. That of another reply is truncated, because its
-        status says what happened.
+        At the limit, the body of a successful reply ends with an error. Other bodies are truncated, because
+        the status shows what happened.
         """
 
         def __init__(self, stream: Any, encoding: str, limit: int, *, truncates: bool) -> None:
@@ -250,7 +250,7 @@ async def _limit_reply(response: Any) -> None:
     encoding = ",".join(name for name in names if name not in ("", "identity"))
     is_error = not 200 <= response.status_code < 300
     if is_error and encoding not in _COMPRESSION_BITS:
-        encoding = ""  # the status says enough
+        encoding = ""  # the status is enough
     limit = max_reply_bytes.get()
     response.stream = _limited_stream_class()(response.stream, encoding, limit, truncates=is_error)
 

@@ -41,7 +41,7 @@ class RequestSlots:
 
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[int]:
-        """Wait for a slot in order of arrival, and yield its number, which is the lowest free one, starting at 0."""
+        """Wait for a slot in order of arrival, and yield the lowest free slot number. Slots are numbered from 0."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._semaphore = loop, asyncio.Semaphore(self.count)

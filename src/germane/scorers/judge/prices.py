@@ -33,7 +33,7 @@ class PriceList:
         Args:
             configured: The model name in the settings.
             served: The model name that the server reports, if known. User prices apply to both names. The built-in list
-                is then searched only for this one, because a server can use any alias for any model.
+                is then searched only for this name, because a server can use any alias for any model.
         """
         for name in (served, configured):
             if name and (price := _find(self._user_prices, name)):

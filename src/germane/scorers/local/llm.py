@@ -210,7 +210,7 @@ async def _run_in_thread(function: Callable[..., Result], *arguments: Any) -> Re
 
 
 async def _wait_until_ready(address: str) -> None:
-    """Wait until the model is loaded. Until then, the server returns HTTP 503. The caller sets the timeout."""
+    """Wait until the model is loaded. The server returns HTTP 503 while it loads. The caller sets the timeout."""
     import httpx2
 
     async with httpx2.AsyncClient() as client:

@@ -121,7 +121,7 @@ class AnswerQuality:
 
         Raises:
             ScoringError: no part has a value, a part is missing and ``missing`` is ``"fail"``, or a part may succeed
-                later. Its reason is that of the first such part.
+                later. The error has the reason of the first such part.
         """
         parts = await self._parts.score_parts(exchange)
         values = [part.value for part in parts if part.value is not None]
@@ -151,7 +151,7 @@ class AnswerQuality:
         )
 
     def _fingerprint_for(self, parts: Mapping[str, str | None]) -> str:
-        """Return the score's fingerprint, computed from those of its parts. That of a missing part is None."""
+        """Return the score's fingerprint, based on the fingerprints of its parts, which are None for missing parts."""
         parameters: dict[str, object] = {"weights": self.weights, "aggregate": self.aggregate, "parts": dict(parts)}
         if self.grade_from != self.aggregate:
             parameters["grade_from"] = self.grade_from

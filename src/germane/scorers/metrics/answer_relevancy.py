@@ -122,8 +122,8 @@ class AnswerRelevancy(JudgeScorer):
         )
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the prompts for generating questions and, if the judge does so, for comparing them and rating the
-        answer.
+        """Return the prompts for generating questions and, if the judge also compares them or rates the answer, the
+        prompts for that.
         """
         comparison = (PROMPT,) if self.similarity == "judge" else ()
         rating = (DIRECT_PROMPT,) if self._rater is not None else ()

@@ -81,7 +81,7 @@ class CombinedRelevancy:
 
         Raises:
             ScoringError: no part has a value, a part is missing and ``missing`` is ``"fail"``, or a part may succeed
-                later. Its reason is that of the first such part.
+                later. The error has the reason of the first such part.
         """
         parts = await self._parts.score_parts(exchange)
         value, missing = weighted_mean(parts), missing_parts(parts)
@@ -109,7 +109,7 @@ class CombinedRelevancy:
         )
 
     def _fingerprint_for(self, parts: Mapping[str, str | None]) -> str:
-        """Return the score's fingerprint, computed from those of its parts. That of a missing part is None."""
+        """Return the score's fingerprint, based on the fingerprints of its parts, which are None for missing parts."""
         parameters = {"weights": self.weights, "parts": dict(parts)}
         return fingerprint(scorer=fingerprint_name(self), version=VERSION, parameters=parameters)
 

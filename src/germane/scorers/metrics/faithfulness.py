@@ -1,7 +1,7 @@
 """The share of the answer's claims that the contexts support: a judge checks each claim and must quote evidence.
 
-The claims are the sentences of the answer, except those that do not claim anything. Alternatively, the judge extracts
-the claims. The judge's quotations count only if they occur in the contexts.
+The claims are the sentences of the answer, except those that do not claim anything. Alternatively, the judge can
+extract the claims. The judge's quotations count only if they occur in the contexts.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from germane.scorers.refusals.rules import COURTESY, OFFER, REFUSAL_RULES_HASH, 
 _ELLIPSIS = re.compile(r"\.{3,}|\u2026|\[\s*\]|\(\s*\)")
 """Ellipses, which replace words that a quotation omits."""
 MIN_QUOTE_PART_WORDS = 3
-"""Minimum number of words between ellipses. Shorter parts could be combined to say anything."""
+"""Minimum number of words between ellipses. Shorter parts could be combined into any statement."""
 SENTENCE_RULES_VERSION = "1"
 SENTENCE_RULES_HASH = hashlib.sha256(f"{SENTENCE_RULES_VERSION} {REFUSAL_RULES_HASH}".encode()).hexdigest()[:12]
 """A hash of the rules, which is part of fingerprints."""
@@ -208,7 +208,7 @@ class Faithfulness(JudgeScorer):
         self.claims: ClaimSource = claims
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the prompt for verifying claims and, if the judge extracts them, the prompt for that."""
+        """Return the prompt for verifying claims and, if the judge extracts them, the extraction prompt."""
         verify = (load_prompt("verify_claims"),)
         return verify if self.claims == "sentences" else (*verify, load_prompt("extract_claims"))
 

@@ -89,7 +89,7 @@ class Noncommittal:
             PROMPT,
             inputs.template_values(),
             _SCHEMA,
-            # Require text, because it would be unclear what true or false refers to.
+            # Require text, because the meaning of true or false would be unclear.
             lambda reply: parse_choice(parse_text(reply.get("verdict")), {COMMITTAL: True, NONCOMMITTAL: False}),
         )
         label = COMMITTAL if is_committal else NONCOMMITTAL

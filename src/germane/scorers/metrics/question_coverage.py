@@ -59,10 +59,10 @@ class SubQuestion:
 class QuestionCoverage(SingleRequestScorer[list[SubQuestion]]):
     """Share of a question's parts that the answer addresses: covered / total, from 0 to 1.
 
-    In one request, the judge lists 1 to 8 sub-questions. For each of them, it quotes what the answer says about it and
-    gives a verdict, yes or no. Without the list and the quotations, small judges say yes to everything, or omit what
-    they do not find. An answer to one of two parts gets a score of 0.5, however long it is. The score does not show
-    whether the answer is true. If a question has only one part, the score is 0 or 1.
+    In one request, the judge lists 1 to 8 sub-questions. For each one, it quotes the matching part of the answer and
+    gives a verdict, yes or no. Without the list and the quotations, small judges say yes to everything, or omit parts
+    that they do not find. An answer to one of two parts gets a score of 0.5, however long it is. The score does not
+    show whether the answer is true. If a question has only one part, the score is 0 or 1.
 
     Source: sub-question coverage, Xie et al. 2024, arXiv 2410.15531. germane adds the quotations.
     """

@@ -18,7 +18,7 @@ MAX_CONTEXTS = 20
 
 ContextAggregate = Literal["position_weighted", "mean"]
 Truncations = Mapping[str, Mapping[str, int]]
-"""Truncated texts and lists by name, each with the size ``shown`` and the total size (``of``)."""
+"""Truncated texts and lists by name, each with the ``shown`` size and the total size (``of``)."""
 
 
 def position_weighted_mean(values: Sequence[float], *, decay: float = DECAY) -> float:
@@ -67,7 +67,7 @@ def validate_aggregate(aggregate: ContextAggregate) -> ContextAggregate:
 
 
 def limit_contexts(exchange: Exchange) -> tuple[Exchange, Truncations]:
-    """Return the exchange with only its first 20 non-blank contexts, and the truncation if there are more."""
+    """Return the exchange with its first 20 non-blank contexts, and the truncation entry, which may be empty."""
     contexts = tuple(context for context in exchange.contexts if not is_blank(context.text))
     first = contexts[:MAX_CONTEXTS]
     return dataclasses.replace(exchange, contexts=first), truncation("contexts", len(first), len(contexts))

@@ -30,10 +30,10 @@ _NOTHING_WORDS = frozenset(
         *("没有", "无", "なし", "없음", "لا", "شيء", "कुछ", "नहीं", "inget", "intet", "ingenting", "nimic", "semmi"),
     }
 )
-"""Words of which a text consists that says that the texts contain nothing to quote."""
+"""A text that consists only of these words means that there is nothing to quote."""
 _MIN_STATEMENT_WORDS = 3
 _QUOTED_WORDS = 5
-"""A text is a quotation if the prompt contains its first words, up to this number, in the same order."""
+"""Number of words at the start of a text. If the prompt contains them in this order, the text is a quotation."""
 Value = TypeVar("Value")
 ParsedReply = TypeVar("ParsedReply")
 
@@ -115,10 +115,10 @@ class JudgeSession:
 
 
 def _parse_judged_object(reply: Reply, values: Mapping[str, str], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the JSON object of a reply in which the judge judges the texts of the prompt.
+    """Return the JSON object in a judge's reply, which must contain a judgment of the texts in the prompt.
 
     Raises:
-        UnreadableReply: there is no such object, or the judge refuses inside the object (``judge_refused``).
+        UnreadableReply: there is no such object, or the object contains a refusal (``judge_refused``).
     """
     members = parse_json_object(reply.texts[0])
     require_judgment(members, values, _prose_members(schema))
@@ -126,14 +126,14 @@ def _parse_judged_object(reply: Reply, values: Mapping[str, str], schema: Mappin
 
 
 def require_judgment(members: Any, shown: Mapping[str, str], prose: Collection[str] = ()) -> None:
-    """Check that the texts in a judge's object are about the texts of the prompt.
+    """Check that the texts in a judge's object are about the texts in the prompt.
 
-    A text shares a word with the texts of the prompt, or evaluates. Of the requested ``prose`` members of an object,
-    one suffices, and texts of one or two words need not. No text is a refusal or an error message, unless it is a
-    quotation.
+    Each text must share a word with the texts in the prompt, or evaluate them. Among the requested ``prose`` members of
+    an object, one such text is enough, and a text of one or two words is accepted. Unless it is a quotation, no text
+    may be a refusal or an error message.
 
     Raises:
-        UnreadableReply: they are not; ``judge_refused`` if one is a refusal.
+        UnreadableReply: a text does not meet these conditions; ``judge_refused`` if it is a refusal.
     """
     texts = tuple(text for name, text in shown.items() if name != "fence")
     words = f" {' '.join(split_words(' '.join(texts)))} "
@@ -171,13 +171,13 @@ def _text_groups(value: Any, prose: Collection[str], name: str = "") -> Iterator
 
 
 def _says_nothing(text: str) -> bool:
-    """Return whether a text is a placeholder, a number, or says that there is no quotation."""
+    """Return whether a text is a placeholder or a number, or says that there is no quotation."""
     words = split_words(text)
     return is_placeholder(text) or not has_letters(text) or all(word in _NOTHING_WORDS for word in words)
 
 
 def _prose_members(schema: Any) -> frozenset[str]:
-    """Return the names of the members of a schema that are texts or lists of texts, without a list of choices."""
+    """Return the names of a schema's members that are free texts or lists of free texts."""
     if not isinstance(schema, Mapping):
         return frozenset()
     names = set[str]()

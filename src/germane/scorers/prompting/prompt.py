@@ -25,7 +25,7 @@ MAX_ANSWER_BYTES = 16_000
 """Maximum size of the answer. No tokenizer produces more tokens than bytes."""
 MAX_QUESTION_BYTES = 4_000
 MAX_CONTEXTS_BYTES = 32_000
-"""Maximum total size of all contexts. Each has an equal share; what short contexts do not use goes to the others."""
+"""Maximum total size of all contexts. Contexts have equal shares; what short ones do not use goes to the others."""
 MAX_MESSAGES = 4
 """Maximum number of earlier messages shown to the judge; the latest are kept."""
 MAX_MESSAGE_BYTES = 1_000

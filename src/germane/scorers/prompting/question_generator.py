@@ -145,7 +145,8 @@ class QuestionGenerator:
     async def generate(self, session: JudgeSession, answer: str, asked: str = "") -> GeneratedQuestions:
         """Generate the questions. Missing questions are requested at most once more.
 
-        The judge does not see the question that was ``asked``. It only helps to recognize texts that are not questions.
+        The judge does not see ``asked``, the user's question, which only helps to recognize texts that are not
+        questions.
 
         Raises:
             ScoringError: the judge did not reply.

@@ -42,7 +42,7 @@ _ASKING = re.compile(
 )
 """The beginning of a question without a question mark. "could not write a question" does not match."""
 _JAPANESE_ENDS = ("\u304b\u3002", "\u304f\u3060\u3055\u3044\u3002", "\u4e0b\u3055\u3044\u3002")
-"""The interrogative particle, and "please (tell me)", before a full stop."""
+"""The Japanese question particle and "please (tell me)", each followed by a full stop."""
 _STATEMENT_ENDS = (".", "!", "\u3002", "\uff01")
 
 
@@ -62,7 +62,7 @@ class GeneratedQuestion:
 
     @cached_property
     def problem(self) -> ReplyProblem | None:
-        """What the text is instead of a generated question, such as a refusal, if a rule recognizes it."""
+        """The type of text that a rule recognized instead of a question, such as a refusal; None if no rule matched."""
         return find_reply_problem(self.text, self.answer, self.asked)
 
     @cached_property
@@ -109,7 +109,7 @@ def parse_question(reply: str, *, is_cut_off: bool = False) -> GeneratedQuestion
 def parse_question_line(reply: str, *, is_cut_off: bool = False) -> GeneratedQuestion:
     """Return the question in a reply, which should be one line of text; an empty question if there is none.
 
-    JSON is parsed only if the reply consists of it, apart from an introduction. JSON inside a line is from the answer.
+    JSON is parsed only if it is the whole reply, apart from an introduction. JSON inside a line is from the answer.
     """
     text = _TAGS.sub("", strip_thinking(reply)[:MAX_REPLY_CHARACTERS])
     if _JSON.match(text) or find_reply_problem(text):

@@ -94,13 +94,13 @@ _OTHER_MEMBERS = frozenset(
         *("error", "errors"),  # parse_json_object accepts them only if they are empty
     }
 )
-"""Words of the names that other members of a rating may have."""
+"""Words in the names that other members of a rating may have."""
 _SCALE_WORDS = frozenset({"scale", "max", "maximum", "min", "minimum", "range", "outof", "best", "worst", "limit"})
-"""Words of the names of members that describe the scale."""
+"""Words in the names of members that describe the scale."""
 _NAME_WORD = re.compile(r"[a-z]+")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _EDGES = " \t\r\n*_`\"'.!#:()"
-"""Characters around a rating that say nothing. Signs of comparison do: "< 4" is not 4."""
+"""Characters around a rating that have no meaning. Comparison signs are not included: "< 4" is not 4."""
 _DIGIT_TOKEN = re.compile(rf"\A[\s\[,]*([{MIN_RATING}-{MAX_RATING}])[\s\],}}]*\Z")
 """A token that consists of one rating, apart from the punctuation of a list."""
 
@@ -183,7 +183,7 @@ class Rater:
                 expected = expected_rating(reply.first_token)
                 if _is_likeliest_digit(reply):
                     return expected
-            # A token that the limit cut off may begin a sentence: "4 requests remain in this minute."
+            # A token truncated by the limit may begin a sentence: "4 requests remain in this minute."
             if reply is not None and 0 not in reply.cut_off:
                 with suppress(UnreadableReply):
                     return Rating(parse_rating(reply.texts[0], values), "parsed")
@@ -271,7 +271,7 @@ def expected_ratings(tokens: Sequence[Token], written: Sequence[float]) -> list[
 
 
 def parse_rating(reply: str, shown: Mapping[str, str] | None = None) -> float:
-    """Return the rating that a judge's text consists of. ``shown`` are the texts of the prompt.
+    """Return the rating that a judge's text consists of. ``shown`` contains the texts in the prompt.
 
     The rating is a number (``4``, ``4/5``, ``four``), a verdict (``mostly``), both (``4 = mostly``), or a JSON object
     with the field ``rating``. Whitespace, Markdown and a label such as ``Rating:`` are allowed around it. A digit in a
@@ -323,7 +323,7 @@ def require_scale(members: Mapping[str, Any]) -> None:
     """Reject an object that states a scale other than 1 to 5, such as ``{"rating": 4, "max_score": 100}``.
 
     Raises:
-        UnreadableReply: The object states another scale.
+        UnreadableReply: The object states a different scale.
     """
     for name, value in members.items():
         if name.lower() in _RATING_MEMBERS or _SCALE_WORDS.isdisjoint(words := _words_of(name)):
@@ -331,11 +331,11 @@ def require_scale(members: Mapping[str, Any]) -> None:
         limits = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", str(value))]
         expected = {MIN_RATING} if {"min", "minimum", "worst"} & set(words) else {MIN_RATING, MAX_RATING}
         if limits and not (set(limits) <= expected and (expected == {MIN_RATING} or MAX_RATING in limits)):
-            raise UnreadableReply(f"the rating has another scale: {name} is {value!r:.40}")
+            raise UnreadableReply(f"the rating uses a different scale: {name} is {value!r:.40}")
 
 
 def _words_of(name: str) -> list[str]:
-    """Return the words of a member's name: "max_score" and "maxScore" have two."""
+    """Return the words in a member's name: "max_score" and "maxScore" contain two."""
     return _NAME_WORD.findall(_CAPITAL.sub("_", name).lower().replace("out_of", "outof"))
 
 

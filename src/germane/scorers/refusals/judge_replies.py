@@ -1,8 +1,7 @@
 """Rules that recognize replies in which a judge refuses, asks for input, offers help or reports an error.
 
-Such replies often contain a question mark, but no question that an answer would answer. No list of phrases is
-complete. The phrases are therefore weighed against evidence: the words that a reply shares with the texts that it
-should be about.
+Such replies often contain a question mark, but not a question that an answer would answer. No list of phrases is
+complete, so the rules also check which words a reply shares with the texts that it should be about.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ StatementProblem = Literal["refusal", "error"]
 _MAX_CHARACTERS = 4_000
 """Length to which replies are truncated before the rules are applied."""
 _MAX_SHOWN_CHARACTERS = 40_000
-"""Length to which each of the texts is truncated that a reply should be about."""
+"""Length to which each text that a reply should be about is truncated."""
 _MAX_QUESTION_CHARACTERS = 500
-"""The rules are applied only to this number of characters at the end of a question."""
+"""Number of characters at the end of a question to which the rules are applied."""
 _PHRASES = (files("germane.scorers.refusals") / "judge_phrases.txt").read_text(encoding="utf-8")
 _VERSION = "2"
 REPLY_RULES_HASH = hashlib.sha256(f"{_VERSION}\n{REFUSAL_RULES_HASH}\n{_PHRASES}".encode()).hexdigest()[:12]
@@ -47,11 +46,11 @@ _REQUEST, _COURTESY, _REFUSAL, _ERROR, _ADDRESS, _CONVERSATION, _EVALUATION = (
 _CONVERSATION_PHRASES = re.compile("|".join(_SECTIONS["conversation"]))
 _MIN_WORD_CHARACTERS = 3
 _STEM_CHARACTERS = 5
-"""Words are the same if their beginnings are: "return" and "returned"."""
+"""Number of letters to compare: words such as "return" and "returned" count as the same word."""
 _SHORT_STEM_CHARACTERS = 4
-"""The same for words of error messages: "retry" and "retries"."""
+"""The number for words in error messages, such as "retry" and "retries"."""
 _HANGUL_CHARACTERS = 2
-"""The same for Korean words, which end in particles."""
+"""The number for Korean words, which end in particles."""
 _UNSPACED_CHARACTERS = {"thai": 4, "ideographs": 2}
 """Length of the pieces into which texts without spaces are split."""
 _MAX_FRAGMENT_WORDS = 3
@@ -62,18 +61,18 @@ _WORD = re.compile(
     rf"(?P<thai>{_THAI})|(?P<ideographs>{_IDEOGRAPHS})|(?P<katakana>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7af]+)"
     r"|(?P<word>[^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff\uac00-\ud7af]+)"
 )
-"""A word or number, or the text between two other characters in scripts without spaces. Hiragana is grammar."""
+"""A word or number or, in scripts without spaces, a run of letters. Hiragana is excluded, because it is grammar."""
 _ASCII_WORD = re.compile(r"[^\W_]+")
-"""The same for ASCII texts, which are most texts, without the search for scripts."""
+"""A simpler pattern for ASCII texts, which are the most common."""
 _COMMON_WORDS = frozenset(_SECTIONS["common words"][0].split("|"))
 """Words that say nothing about the subject, in several languages."""
 _FUNCTION_WORDS = frozenset(_SECTIONS["function words"][0].split("|"))
 """Short words that show that a text is in one of these languages."""
 _EMPTY_WORDS = frozenset(word[:_STEM_CHARACTERS] for word in _SECTIONS["empty words"][0].split("|"))
-"""Words that are no subject unless the texts contain them."""
+"""Words that do not count as a subject unless the texts contain them."""
 _COMMON_PHRASES = re.compile("|".join(_SECTIONS["common phrases"]))
 QUESTION_WITHOUT_MARK = re.compile("|".join(_SECTIONS["questions without a mark"]))
-"""Words of questions in scripts in which these may lack a question mark."""
+"""Question words in scripts that allow questions without a question mark."""
 _QUOTED = re.compile(
     r"\"[^\"\n]{1,300}\"|(?<!\w)'[^'\n]{1,300}'(?!\w)|\u201c[^\u201d\n]{1,300}\u201d|\u2018[^\u2019\n]{1,300}\u2019(?!\w)"
     r"|\u00ab[^\u00bb\n]{1,300}\u00bb|\u201e[^\u201c\n]{1,300}\u201c|\u300c[^\u300d\n]{1,300}\u300d"
@@ -85,14 +84,14 @@ _CODE = re.compile(r"[a-z0-9.+%/_-]{1,20}")
 
 
 class _Phrases:
-    """Phrases that do not count if the texts contain their words, because the reply may be about them."""
+    """Phrases that are ignored if the texts contain their words, because the reply may then be about the phrase."""
 
     def __init__(self, section: str) -> None:
         self._pattern = PhrasePattern(_SECTIONS[section])
         self._matches = re.compile("|".join(f"(?:{expression})" for expression in _SECTIONS[section]))
 
     def find(self, text: str, shown: _ShownTexts) -> bool:
-        """Return whether a phrase matches of which the texts do not contain all words, apart from common ones."""
+        """Return whether a phrase matches and the texts lack at least one of its words, apart from common words."""
         return self._pattern.search(text) and any(
             not self._is_excused(match[0], shown) for match in self._matches.finditer(text)
         )
@@ -113,7 +112,7 @@ class _ShownTexts:
 
     @cached_property
     def subjects(self) -> frozenset[str]:
-        """The beginnings of the words that may say what the texts are about."""
+        """The stems of the words that may name the subject of the texts."""
         return frozenset(_subjects(self._text))
 
     @cached_property
@@ -125,29 +124,29 @@ class _ShownTexts:
         return _compacted(self._text)
 
     def is_subject_of(self, text: str) -> bool:
-        """Return whether a text shares a word with these."""
+        """Return whether a text shares a word with the shown texts."""
         return not self.subjects.isdisjoint(_subjects(_normalized(text)))
 
     def contains_phrase(self, phrase: str) -> bool:
-        """Return whether a phrase occurs here, with other spaces and punctuation: "time out" in "timeout"."""
+        """Return whether the texts contain a phrase, ignoring spaces and punctuation: "time out" matches "timeout"."""
         return len(compact := _compacted(phrase)) >= _STEM_CHARACTERS and compact in self._compact
 
     def contains_word(self, word: str) -> bool:
-        """Return whether a word with the same beginning occurs here."""
+        """Return whether the texts contain a word with the same stem."""
         return word[:_SHORT_STEM_CHARACTERS] in self._short_stems
 
 
 @lru_cache(maxsize=8)
 def _shown_texts(*texts: str) -> _ShownTexts:
-    """Return the texts with their words, once for all replies about them."""
+    """Return the texts with their words, which are computed once for all replies about them."""
     return _ShownTexts(*texts)
 
 
 def find_statement_problem(text: str, *shown: str) -> StatementProblem | None:
     """Return whether a text inside a judge's JSON object is a refusal by the judge or an error message.
 
-    It may say about the ``shown`` texts what they say: "The answer does not provide any information", "The document
-    says that the connection failed".
+    A text may describe the ``shown`` texts: "The answer does not provide any information", "The document says that the
+    connection failed".
     """
     start = _normalized(text)
     if _STARTS_WITH_REFUSAL.match(start):
@@ -157,17 +156,17 @@ def find_statement_problem(text: str, *shown: str) -> StatementProblem | None:
     unquoted = _QUOTED.sub(" ", start)
     texts = _shown_texts(*shown)
     for sentence in split_into_sentences(unquoted):
-        asks = sentence.endswith(QUESTION_ENDINGS)  # "Why can't I log in?" may be a part of the user's question
+        asks = sentence.endswith(QUESTION_ENDINGS)  # "Why can't I log in?" may be part of the user's question
         if _REQUEST.search(sentence) if asks else _CANNOT_JUDGE.find(sentence, texts):
             return "refusal"
     return "error" if _ERROR_WORDS.find(unquoted, texts) else None
 
 
 def is_reason(text: str, *shown: str) -> bool:
-    """Return whether a text may belong to a judgment: it shares a word with the texts, evaluates, or is only a code.
+    """Return whether a text may belong to a judgment: it shares a word with the texts, evaluates them, or is a code.
 
-    All texts in languages of :func:`find_statement_problem` may, because it knows their refusals. So may all texts if
-    the shown ones have no words that could be shared.
+    Texts in the languages of :func:`find_statement_problem` are always accepted, because it recognizes refusals in
+    them. If the shown texts have no words that could be shared, all texts are accepted.
     """
     normalized, texts = _normalized(text), _shown_texts(*shown)
     words = [word for word, kind in _pieces(normalized) if kind == "word"]
@@ -181,15 +180,15 @@ def is_reason(text: str, *shown: str) -> bool:
     )
 
 
-@lru_cache(maxsize=32)  # a reply, and then its only line, are the same text
+@lru_cache(maxsize=32)  # called for a reply and for its only line, which is the same text
 def find_reply_problem(reply: str, answer: str = "", question: str = "") -> ReplyProblem | None:
     """Return the problem with a judge's text, such as a refusal; None if no rule matches.
 
     Args:
-        reply: What should be a question that the answer would answer.
-        answer: The answer. What it mentions is no problem: "Your API key is invalid" answers "Why is my API key
-            invalid?".
-        question: The question that the user asked. What it mentions is no problem either.
+        reply: The judge's text, which should be a question that the answer would answer.
+        answer: The answer. A question about something that it mentions is accepted: "Your API key is invalid" answers
+            "Why is my API key invalid?".
+        question: The question that the user asked. A question about something that it mentions is also accepted.
 
     A statement may refuse or report an error; a question may ask for input or offer help. "Why can't I log in?" and
     "What does error 503 mean?" match no rule. A question that shares no word with the texts, and is part of a
@@ -241,7 +240,7 @@ def _compacted(text: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the words with the kind of their script; see :data:`_WORD`."""
+    """Yield each word with its type of script; see :data:`_WORD`."""
     for match in _WORD.finditer(text):
         kind = match.lastgroup or "word"
         size = _UNSPACED_CHARACTERS.get(kind)
@@ -252,7 +251,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _subjects(text: str) -> set[str]:
-    """Return the beginnings of the words that may say what a text is about."""
+    """Return the stems of the words that may name the subject of a text."""
     if text.isascii():
         return {
             word[:_STEM_CHARACTERS]
@@ -290,7 +289,7 @@ def _asks_after(text: str, sentence: str) -> bool:
 
 
 def _only_names_subject(text: str, shown: _ShownTexts, question: str) -> bool:
-    """Return whether a text says no more about the texts than one subject: "What do you want to ask about ferries?"."""
+    """Return whether a text only names a single subject of the texts: "What do you want to ask about ferries?"."""
     if not (_CONVERSATION.search(text) and _ADDRESS.search(text)) or _ADDRESS.search(question):
         return False
     subjects = _subjects(_CONVERSATION_PHRASES.sub(" ", text))
@@ -303,7 +302,7 @@ def _only_names_subject(text: str, shown: _ShownTexts, question: str) -> bool:
 
 
 def _is_conversation(text: str, subjects: set[str], question: str) -> bool:
-    """Return whether a text is what an assistant says to its user, rather than a question about something."""
+    """Return whether a text addresses the user as an assistant would, rather than asking about something."""
     first = next(split_into_sentences(text), text)
     if _asks_after(text, first) and not first.endswith(QUESTION_ENDINGS):  # "That content is blocked. Appeal?"
         return True

@@ -47,7 +47,7 @@ _EDGES = " \t\r\n*_#>-\u2013\u2014\"'\u201c\u201d\u00ab\u00bb()[]"
 
 
 def load_sections(text: str) -> dict[str, list[str]]:
-    """Return the regular expressions in each section by section name, with named parts substituted."""
+    """Return the regular expressions by section name, with named parts substituted."""
     parts: dict[str, str] = {}
     sections: dict[str, list[str]] = {}
     for line in text.splitlines():
@@ -171,7 +171,7 @@ WHOLE_ANSWERS = frozenset(_SECTIONS["whole answers"])
 
 
 QUESTION_ENDINGS = tuple(QUESTION_MARKS.replace(";", ""))
-"""The question marks of all scripts except Greek, whose question mark is a semicolon elsewhere."""
+"""The question marks of all scripts except Greek, which uses a semicolon."""
 
 
 @dataclass(frozen=True, slots=True)
