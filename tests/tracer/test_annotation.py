@@ -212,7 +212,7 @@ def test_warning_says_that_the_annotation_was_not_recorded(
 
     assert annotated.annotations == []
     assert warnings() == [
-        "not recorded, germane.record_score(): details must be a mapping, not Unheard (the caller is not affected)"
+        "recording failed: germane.record_score(): details must be a mapping, not Unheard (the caller is not affected)"
     ]
 
 

@@ -243,7 +243,7 @@ def test_failed_chunks_are_reported_once(traced: Any, kind: str) -> None:
     asyncio.run(read(germane.observe(route="ask")(stream if kind == "generator" else stream_later)("Why?")))
 
     problem = traced.attributes()["germane.capture.error"]
-    assert problem == "a chunk of ask: dict is not text: select the part that contains the text with a selector"
+    assert problem == "chunk of ask: dict is not text: select the part that contains the text with a selector"
 
 
 def broken(*_args: object) -> Any:
