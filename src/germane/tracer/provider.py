@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
 
 _lock = threading.RLock()  # reentrant, because creating the private provider acquires it twice
-
 _private_provider: SDKTracerProvider | None = None
 _tracer: tuple[trace.TracerProvider, trace.Tracer] | None = None
 _carrier_tracer: tuple[trace.TracerProvider, trace.Tracer] | None = None

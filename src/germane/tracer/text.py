@@ -68,7 +68,6 @@ def items_of(value: Any) -> Iterable[Any]:
 
     Raises:
         UsageError: Reading the value may run code, such as a database query.
-
     """
     if value is None:
         return ()

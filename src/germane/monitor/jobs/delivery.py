@@ -110,7 +110,6 @@ class ChannelWorker:
     @property
     def problem(self) -> str | None:
         """Why this process cannot use the channel, or the error from its last attempt; None if the channel works."""
-
         return self.channel.config_error or self._error
 
     def wake(self) -> None:
