@@ -207,7 +207,7 @@ def test_inverse_probabilities_add_up_to_the_number_of_exchanges(process: Any, n
     for exchange in (kept := [new_exchange(started_at=DAY, capture_probability=0.5) for _ in range(100)]):
         object.__setattr__(
             exchange, "sampling_key", exchange.sampling_key / 2
-        )  # otherwise the exchange limit would have dropped it
+        )  # otherwise, the exchange limit would have dropped the exchange
     one.store.exchanges.add(kept)
     one.run()
     later(one, hours=1)

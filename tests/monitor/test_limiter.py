@@ -127,7 +127,7 @@ def test_processes_share_one_rate_limit(url: str, until: Callable[..., None]) ->
         for reader in readers:
             reader.join(60)
 
-    # A busy machine wakes the processes late, never early.
+    # A busy machine wakes the processes late, but never early.
     starts = sorted(start for share in shares for start in share)
     assert all(place <= 1.05 * TWENTY_A_SECOND / 60 * (start - began) + 2 for place, start in enumerate(starts))
     assert min(map(len, shares)) > len(starts) / 20
@@ -198,10 +198,10 @@ def test_a_canceled_reservation_goes_to_the_next_request(store: TrackingStore, o
         limiter = SharedRateLimiter(store, [RateLimit("requests", 20), RateLimit("tokens", 60_000)])
         await limiter.acquire(10.0)
         first, second = (asyncio.create_task(limiter.acquire(10.0)) for _ in range(2))
-        await wait_for_reservations(limiter, 2)  # due in three and in six seconds
+        await wait_for_reservations(limiter, 2)  # they start in three and in six seconds
         first.cancel()
         await second
-        assert len(limiter._scheduled) == 1  # the second request used the first one's reservation
+        assert len(limiter._scheduled) == 1  # the second request used the first request's reservation
         last = asyncio.create_task(limiter.acquire(10.0))
         await wait_for_reservations(limiter, 1)
         last.cancel()

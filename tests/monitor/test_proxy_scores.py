@@ -98,7 +98,7 @@ def test_proxy_scores_under_high_traffic_stay_within_the_cpu_share(new_exchange:
 def test_consecutive_calls_share_the_cpu_budget(new_exchange: Make) -> None:
     """A backlog takes many calls, none longer than half a poll interval. Together, they stay within the share."""
     proxy, similarity, time = bench(0.05)
-    time.now += 600  # the budget of the idle time before
+    time.now += 600  # budget that accrued while idle
     for _ in range(50):
         proxy.score_sample([new_exchange() for _ in range(100)])
         time.now += 0.02
@@ -299,7 +299,7 @@ def test_the_sampler_stores_proxy_scores(
     store.exchanges.add([*exchanges, new_exchange(answer=None)])
     start_judged(
         store, judge.settings() | {"proxy_cpu": 1.0}, sample_rate=NEARLY_ALL, poll_interval=0.5
-    )  # the budget covers them
+    )  # the budget covers these exchanges
     until(lambda: store.answers.counts().scores == 5)
 
     with store._database.read() as connection:

@@ -30,7 +30,7 @@ SCORED = Score(scorer="relevancy", fingerprint="f1", value=0.5)
 
 @pytest.mark.parametrize(("tries", "longest"), [(1, 1), (2, 2), (3, 4), (9, 256), (10, 300), (10_000, 300)])
 def test_delays_double_up_to_a_maximum(tries: int, longest: float) -> None:
-    """Each upper limit is twice the previous one, up to the maximum. A delay is at least half of its upper limit."""
+    """The longest possible delay doubles with each attempt, up to the maximum. The shortest is half as long."""
     waits = [Backoff(initial=1, maximum=300).delay(tries).total_seconds() for _ in range(50)]
 
     assert longest / 2 <= min(waits) <= max(waits) <= longest

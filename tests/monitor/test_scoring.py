@@ -112,7 +112,7 @@ def test_two_monitors_score_each_exchange_once(
     until(lambda: len(attached.calls) == 60)
 
     assert Counter(exchange.id for exchange, _ in attached.calls) == Counter(exchange.id for exchange in exchanges)
-    assert len(judge.chat_requests) == 2 * 60  # questions, and the rating for the label
+    assert len(judge.chat_requests) == 2 * 60  # one for the questions, one for the rating
     assert store.answers.counts().scores == 60
 
 
@@ -335,7 +335,7 @@ def test_an_unexpected_error_is_logged(
         return 0.5
 
     def clock() -> datetime:
-        # The monitor's thread reads the clock for the time of a score.
+        # The monitor's thread reads the clock to get the time of a score.
         if odd.is_set() and threading.current_thread().name == "germane-monitor":
             odd.clear()
             raise LookupError("text of a user")

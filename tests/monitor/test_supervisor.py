@@ -152,7 +152,7 @@ def test_stop_releases_slow_tasks(
     monitor = start(store, [Slow(3600)], settings=settings())
     until(lambda: monitor.status().in_flight == 4)
 
-    assert not monitor.stop(3)  # pytest's own time limit would end a stop that waits
+    assert not monitor.stop(3)  # if stop() waited, pytest's time limit would end it
 
     assert store.answers.counts().pending == 4
     start(store, [Slow(0)], settings=settings())

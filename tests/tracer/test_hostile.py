@@ -500,7 +500,7 @@ def test_observed_calls_take_no_additional_loop_iterations(traced: Any, handler:
 
     async def serve() -> int:
         calls = [asyncio.create_task(ask("Why?")) for _ in range(100)]
-        for _ in range(2):  # one to start, and one to continue after the handler's own wait
+        for _ in range(2):  # one iteration to start, one to continue after the handler's own wait
             await asyncio.sleep(0)
         return sum(call.done() for call in calls)
 

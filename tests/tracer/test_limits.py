@@ -114,7 +114,7 @@ def test_captured_data_is_freed_when_the_call_ends(traced: Any, kind: str, handl
     recordings: list[weakref.ref[Any]] = []
 
     def note(question: str) -> str:
-        recordings.append(weakref.ref(enclosing_recording()))  # type: ignore[arg-type]  # inside a handler, there is one
+        recordings.append(weakref.ref(enclosing_recording()))  # type: ignore[arg-type]  # not None inside a handler
         return question
 
     gc.collect()
