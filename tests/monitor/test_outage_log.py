@@ -91,7 +91,7 @@ def failed(reason: UnscoredReason = UnscoredReason.UNPARSABLE, words: str = "") 
     return Score(scorer="s", fingerprint="f", reason=reason, explanation=words)
 
 
-def test_repeated_failures_of_a_scorer_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_repeated_scorer_failures_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     """Five consecutive failures are logged once, with the reason only. The first score after them is also logged."""
     failures, scored = FailureLog(), Score(scorer="s", fingerprint="f", value=0.5)
     for score in [
@@ -131,7 +131,7 @@ class Broken:
         return 0.5
 
 
-def test_failures_of_a_custom_scorer_are_logged(
+def test_custom_scorer_failures_are_logged(
     store: TrackingStore,
     start: Callable[..., Monitor],
     settings: Callable[..., Settings],

@@ -64,7 +64,7 @@ def test_the_sampling_process_reads_the_queue(store: TrackingStore, read: Any, n
     assert read(store, "another") is None
 
 
-def test_the_used_share_of_the_budget_is_reported(store: TrackingStore, read: Any) -> None:
+def test_the_used_budget_share_is_reported(store: TrackingStore, read: Any) -> None:
     """The share is relative to the daily limit or to 24 hourly limits, whichever is lower. An unlimited unit has no
     share."""
     budget = Budget(requests_per_day=100, requests_per_hour=2, usd_per_hour=1.0)

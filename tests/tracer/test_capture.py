@@ -100,7 +100,7 @@ class TestQuestion:
             germane.observe(capture="all")(lambda question: "a")  # type: ignore[call-overload]
 
     @pytest.mark.parametrize("option", ["route", "attributes", "join", "redact"])
-    def test_option_of_the_wrong_type_is_rejected_at_decoration(self, option: str) -> None:
+    def test_option_with_the_wrong_type_is_rejected_at_decoration(self, option: str) -> None:
         """The error names the option and its value."""
         with pytest.raises(UsageError, match=f"^{option}=3: must be a "):
             germane.observe(**{option: 3})(lambda question: "a")  # type: ignore[call-overload]
@@ -218,7 +218,7 @@ class TestContexts:
         assert list(traced.exchange.contexts) == [Context("a", "x", 0.75)]
 
     def test_retriever_can_be_a_generator(self, traced: Any) -> None:
-        """Its items are the contexts, even if it is closed early. Asynchronous generators work, too."""
+        """The items are the contexts, even if the generator is closed early. Asynchronous generators also work."""
 
         @germane.retrieval
         def search(query: str) -> Iterator[str]:

@@ -550,7 +550,7 @@ def test_exception_reaches_the_caller_and_is_recorded(traced: Any, kind: str, na
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_cause_and_traceback_of_an_exception_are_kept(traced: Any, kind: str) -> None:
+def test_exception_keeps_its_cause_and_traceback(traced: Any, kind: str) -> None:
     """The innermost frame is the handler's, and no other exception becomes its context."""
     cause = LookupError("cause")
 
@@ -794,7 +794,7 @@ def test_stream_runs_as_without_the_decorator(traced: Any, kind: str, name: str,
 class TestFunctionIsKept:
     """The decorated function has everything that callers use on the original."""
 
-    def test_methods_of_a_cache_are_kept(self, traced: Any) -> None:
+    def test_lru_cache_methods_are_kept(self, traced: Any) -> None:
         """The cache of ``lru_cache`` can be read and cleared."""
         calls: list[str] = []
         ask = germane.observe(functools.lru_cache(maxsize=2)(lambda question: calls.append(question) or "a"))

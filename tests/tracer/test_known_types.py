@@ -102,7 +102,7 @@ ANSWERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_answer_of_a_known_type_needs_no_selector(traced: Any, name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_answer_with_a_known_type_needs_no_selector(traced: Any, name: str, caplog: pytest.LogCaptureFixture) -> None:
     """The caller gets the same object, and its text is the answer."""
     value = ANSWERS[name]
 
@@ -223,7 +223,7 @@ CHUNKS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("name", CHUNKS)
-def test_chunks_of_a_known_type_need_no_selector(traced: Any, name: str) -> None:
+def test_chunks_with_a_known_type_need_no_selector(traced: Any, name: str) -> None:
     """The stream yields the same objects, and their texts are the answer."""
     assert list(observed(iter(CHUNKS[name]))) == CHUNKS[name]
     assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
@@ -764,7 +764,7 @@ def test_in_memory_mapping_is_a_context(traced: Any, document: Any) -> None:
 
 
 def test_sqlalchemy_query_is_only_evaluated_by_the_caller(traced: Any) -> None:
-    """A query without a length is lazy, too: only the rows that the caller reads are the contexts."""
+    """A query without a length is also lazy: only the rows that the caller reads are contexts."""
     engine = create_engine("sqlite://")
     statements: list[str] = []
     listen(engine, "before_cursor_execute", lambda _c, _cursor, text, *_rest: statements.append(text))
@@ -811,7 +811,7 @@ def test_lazy_query_returned_by_a_handler_is_not_the_answer(traced: Any, read: A
     assert (traced.exchange.answer, traced.exchange.status) == (None, "ok")
 
 
-def test_lazy_query_of_a_user_specified_class_is_a_stream(traced: Any) -> None:
+def test_lazy_query_with_a_user_specified_class_is_a_stream(traced: Any) -> None:
     """``stream=`` also applies to objects that a retriever returned."""
     search = germane.retrieval(lambda question: Query([], 0, 2))
     rows = germane.observe(stream=Query, chunk="text")(lambda question: search(question))("Why?")

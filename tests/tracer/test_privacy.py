@@ -88,7 +88,7 @@ class TestCapture:
         assert (exchange.status, exchange.error) == ("error", "LookupError")
 
     def test_explanations_are_recorded_only_where_text_is_recorded(self, unconnected: Any, by: str) -> None:
-        """A scorer's explanation may quote the answer, so it is omitted from spans, too."""
+        """A scorer's explanation may quote the answer, so it is also omitted from spans."""
         exchange, _ = self.captured(unconnected, by, "store")
         unconnected.exporter.clear()
         attach_scores(exchange, [Score(scorer="s", fingerprint="f", value=1.0, explanation=f"it says {SECRET}")])
@@ -181,7 +181,7 @@ class TestNested:
         ],
     )
     def test_stricter_capture_mode_applies(self, traced: Any, outer: Any, inner: Any, shown: str) -> None:
-        """Of two modes, the one that records less text applies."""
+        """The mode that records less text applies."""
         second = germane.observe(route="second", capture=inner)(lambda question: "of the inner")
         first = germane.observe(route="first", capture=outer)(lambda question: second(question) and "of the outer")
         first("Why?")
@@ -268,7 +268,7 @@ def test_environment_variables_hide_text_on_spans_only(
 
 
 @pytest.mark.parametrize("sampler", [ALWAYS_OFF, ParentBased(TraceIdRatioBased(0.3))])
-def test_exchange_of_an_unsampled_span_is_captured(unconnected: Any, sampler: Any) -> None:
+def test_exchange_with_an_unsampled_span_is_captured(unconnected: Any, sampler: Any) -> None:
     """The exchange has valid ids, and its span does not wait for a score."""
     unconnected.connect(provider=TracerProvider(sampler=sampler, shutdown_on_exit=False), holds_spans=True)
     ask = germane.observe(lambda question: germane.current_exchange().trace_id)

@@ -48,7 +48,7 @@ class TestConventionalName:
         assert find_question(function, tenant="acme", **{name: "Why?"}) == "Why?"
 
     @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
-    def test_default_of_an_omitted_question_is_found(self, name: str) -> None:
+    def test_default_value_of_an_omitted_question_is_found(self, name: str) -> None:
         """If the argument is omitted, the question is its default value."""
         function = function_with_parameters(f"tenant, {name}='Why?'")
 

@@ -204,7 +204,7 @@ def held(unconnected: Any) -> Any:
 class TestOriginal:
     """Scores on the original span."""
 
-    def test_scores_are_attributes_of_the_original_span(self, held: Any) -> None:
+    def test_scores_are_set_as_attributes_on_the_original_span(self, held: Any) -> None:
         """All scores are set together, with consecutive indices and one flat number per metric."""
         ask("Why?")
         assert [span.name for span in held.spans] == ["retrieval docs"]
@@ -258,7 +258,7 @@ class TestOriginal:
         assert [span.name for span in held.spans] == ["retrieval docs", "invoke_workflow support"]
 
     def test_stream_span_waits_after_the_last_chunk(self, held: Any) -> None:
-        """A streamed exchange gets its score on the original span, too."""
+        """A streamed exchange also gets its score on the original span."""
 
         @germane.observe(route="stream")
         def stream(question: str) -> Iterator[str]:

@@ -145,7 +145,7 @@ class TestIterator:
 
         assert (type(copied), list(copied)) == (Stream, ["a", "b"])
 
-    def test_error_of_a_stream_reaches_the_caller(self, traced: Any) -> None:
+    def test_error_in_a_stream_reaches_the_caller(self, traced: Any) -> None:
         """The exchange contains the items before the error."""
         error = LookupError("broke")
         stream = returning(Stream("a", fails=error))
@@ -261,7 +261,7 @@ class TestIterator:
 class TestAsynchronousIterator:
     """Asynchronous iterators that are not generators."""
 
-    def test_items_of_an_asynchronous_stream_are_the_answer(self, traced: Any) -> None:
+    def test_asynchronous_streams_items_are_the_answer(self, traced: Any) -> None:
         """Reading the stream to its end captures all items."""
 
         async def read() -> list[str]:
@@ -270,7 +270,7 @@ class TestAsynchronousIterator:
         assert asyncio.run(read()) == ["a", "b"]
         assert (traced.exchange.answer, traced.exchange.status) == ("ab", "ok")
 
-    def test_error_of_an_asynchronous_stream_reaches_the_caller(self, traced: Any) -> None:
+    def test_error_in_an_asynchronous_stream_reaches_the_caller(self, traced: Any) -> None:
         """The exchange contains the items before the error."""
 
         async def read() -> None:
@@ -362,7 +362,7 @@ class TestGenerator:
 
         assert (traced.exchanges, traced.spans) == ([], [])
 
-    def test_cleanup_of_a_closed_generator_belongs_to_the_call(self, traced: Any) -> None:
+    def test_cleanup_of_a_closed_generator_runs_under_the_calls_span(self, traced: Any) -> None:
         """Code that runs on ``close`` runs under the span."""
         done: list[bool] = []
 
@@ -457,7 +457,7 @@ def test_open_streams_are_closed_once_when_the_loop_ends(
 
 
 def test_object_with_asynchronous_call_can_be_observed(traced: Any) -> None:
-    """An object whose ``__call__`` is asynchronous is a handler, too."""
+    """An object whose ``__call__`` is asynchronous can also be a handler."""
 
     class Asker:
         async def __call__(self, question: str) -> str:

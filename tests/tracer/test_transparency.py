@@ -168,7 +168,7 @@ class Body:
         self.log.append(("thrown in", type(error).__name__, [identity(part) for part in error.args]))
         asynchronous = "async generator" in (self.program.kind, self.program.result)
         if isinstance(error, GeneratorExit) and (asynchronous or not self.program.catches_exit):
-            raise error  # if an asynchronous body ignores the error, Python throws it in again during garbage collection
+            raise error  # if an asynchronous body ignores it, Python raises it again during garbage collection
         if step.thrown == "passes":
             raise error
         if step.thrown == "replaced":

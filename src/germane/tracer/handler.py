@@ -83,7 +83,7 @@ class Handler:
         """Classes whose instances are streams."""
         self.find_chunk = None if chunk is None else chunk_reader(chunk)
         self.detects_sse = chunk is None or isinstance(chunk, str)
-        """Whether a text stream that looks like server-sent events is parsed as such."""
+        """Whether a text stream that looks like server-sent events is parsed as server-sent events."""
         self.join = join or "".join
         self.on_question = f"question of {self.route}"
         self.on_answer = f"answer of {self.route}"

@@ -73,7 +73,7 @@ def carrier_tracer() -> trace.Tracer | None:
 
 
 def _sdk_provider(provider: trace.TracerProvider, depth: int = 3) -> SDKTracerProvider | None:
-    """Return the SDK provider: this provider, or the one that it wraps, as in Logfire. None if there is none."""
+    """Return the SDK provider: this provider, or a provider that it wraps, as Logfire's does. None if there is none."""
     from opentelemetry.sdk.trace import TracerProvider
 
     if isinstance(provider, TracerProvider):

@@ -30,8 +30,8 @@ class Sampler:
 
     Args:
         sample_rate: Share of exchanges to score. None if a budget is set; exchanges then enter the candidate pool.
-        max_span_delay: Maximum time that a span is held until its scores arrive. Until then, only the process that
-            holds the span scores the exchange.
+        max_span_delay: Maximum time that a span is held until its scores arrive. During this time, only the process
+            that holds the span scores the exchange.
     """
 
     def __init__(
