@@ -158,5 +158,5 @@ def test_an_embedder_that_cannot_be_calibrated_is_reported(
     with caplog.at_level(logging.WARNING):
         process.check()
 
-    assert "similarities are the same for all texts" in caplog.text
+    assert "similarity is the same for all texts" in caplog.text
     assert ("fake-embedder", NAME) not in process.cache

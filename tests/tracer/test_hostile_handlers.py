@@ -259,17 +259,17 @@ class UnhashableType(type):
 
 
 class Unhashable(metaclass=UnhashableType):
-    """A value of such a class."""
+    """A value whose class cannot be hashed."""
 
 
 class NamelessType(type):
-    """A class without a usable name."""
+    """A metaclass whose classes have no usable name."""
 
     __name__ = property(lambda cls: 1 / 0)  # type: ignore[assignment]
 
 
 class Nameless(metaclass=NamelessType):
-    """A value of such a class."""
+    """A value whose class has no usable name."""
 
 
 class Slotted:

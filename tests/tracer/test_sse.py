@@ -170,7 +170,7 @@ def test_empty_stream_has_no_answer_and_no_warning(traced: Any, caplog: pytest.L
 
 
 @pytest.mark.parametrize("chunk", ["a small chunk", "data: a line\n"])
-def test_time_per_chunk_does_not_grow_with_the_event(chunk: str) -> None:
+def test_time_per_chunk_does_not_grow_with_the_event_length(chunk: str) -> None:
     """Each chunk of an event that never ends takes the caller the same time, whether the event is one line or many."""
 
     def seconds_per_chunk(count: int) -> float:
