@@ -295,7 +295,7 @@ def test_a_former_leader_writes_nothing(process: Any, new_exchange: Any) -> None
 
 
 def test_changed_scorers_leave_no_open_tasks(process: Any, new_exchange: Any) -> None:
-    """The scorers that were configured when an exchange became a candidate score it; tasks of others are neither
+    """A candidate is scored by the scorers that were configured when it was added. For other scorers, tasks are neither
     created nor lost."""
     one = process(Budget(requests_per_hour=20), [Plain(), Plain("gone")])
     one.run()

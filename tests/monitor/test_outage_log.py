@@ -42,8 +42,8 @@ def jobs(*names: str) -> tuple[Works, dict[str, Job]]:
 
 
 def test_an_unreachable_database_is_logged_as_one_outage(caplog: pytest.LogCaptureFixture) -> None:
-    """Its start is logged for the first affected job, and its end after the last one recovers, whatever the number of
-    failures."""
+    """The start is logged for the first affected job, and the end after the last job recovers, regardless of the number
+    of failures."""
     work, made = jobs("sample", "save", "watch")
 
     async def go() -> None:

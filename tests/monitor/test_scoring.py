@@ -68,7 +68,7 @@ def test_every_exchange_is_scored_over_http_and_its_scores_are_attached(
 def test_concurrency_setting_limits_judge_requests(
     store: TrackingStore, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
-    """With a concurrency of two, all of ten exchanges are scored, with no more than two requests in flight."""
+    """With a concurrency of two, ten exchanges are scored with no more than two requests in flight at a time."""
     judge.latency = 0.05
     store.exchanges.add([new_exchange() for _ in range(10)])
     start_judged(store, judge, concurrency=2)

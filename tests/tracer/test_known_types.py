@@ -632,7 +632,7 @@ def failure(call: Callable[[], Any]) -> str:
 
 @pytest.mark.parametrize("use", USES)
 def test_lazy_query_is_only_evaluated_by_the_caller(traced: Any, use: str) -> None:
-    """A retriever's query runs as without the decorator, and the rows that the caller reads are the contexts."""
+    """A retriever's query runs as it does without the decorator, and the rows that the caller reads are the contexts."""
     read, count = USES[use]
     log, plain_log = [], []  # type: ignore[var-annotated]  # of texts
 
@@ -821,7 +821,7 @@ def test_lazy_query_with_a_user_specified_class_is_a_stream(traced: Any) -> None
 
 
 def test_lazy_query_passed_to_add_contexts_is_read(traced: Any) -> None:
-    """By passing it, the application asks for it to be read."""
+    """An application that passes a query wants it to be read."""
 
     @germane.observe
     def ask(question: str) -> str:

@@ -459,7 +459,7 @@ def test_caller_cannot_observe_the_decorator(
 def test_wrong_arguments_raise_type_error(traced: Any, program: Any) -> None:
     """Known difference: generators and coroutines raise the error when they are first advanced.
 
-    Frameworks recognize a generator function only if it is one, so its arguments are passed on that late.
+    The wrapper must be a generator function, so that frameworks recognize it. It cannot pass on arguments earlier.
     """
     names: dict[str, Any] = {}
     exec(SOURCES[program.kind].format("(question)"), names)  # the source is defined above
