@@ -569,7 +569,7 @@ def test_exception_keeps_its_cause_and_traceback(traced: Any, kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_context_variables_behave_as_without_the_decorator(kind: str, traced: Any) -> None:
+def test_context_variables_behave_as_in_an_undecorated_handler(kind: str, traced: Any) -> None:
     """A variable that the handler sets is visible to the caller exactly if it would be without the decorator."""
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
 
@@ -653,7 +653,7 @@ SIGNATURES: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], str | None]] =
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
-def test_call_is_bound_as_without_the_decorator(traced: Any, name: str) -> None:
+def test_call_is_bound_like_an_undecorated_call(traced: Any, name: str) -> None:
     """Any signature works, and the question is found."""
     function, args, kwargs, question = SIGNATURES[name]
 
@@ -755,7 +755,7 @@ ENDS = ["read", "closed", "dropped", "unread", "failed", "interrupted"]
 @pytest.mark.parametrize("how", ENDS)
 @pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("kind", ["function", "coroutine", "method", "class method", "partial", "callable object"])
-def test_stream_runs_as_without_the_decorator(traced: Any, kind: str, name: str, how: str) -> None:
+def test_stream_runs_like_an_undecorated_stream(traced: Any, kind: str, name: str, how: str) -> None:
     """Chunks, errors, cleanup and their order are the same, and the exchange has the chunks that the caller read."""
     make, open_stream = STREAMS[name]
     error = {"failed": LookupError("broke"), "interrupted": KeyboardInterrupt()}.get(how)

@@ -632,7 +632,7 @@ def failure(call: Callable[[], Any]) -> str:
 
 @pytest.mark.parametrize("use", USES)
 def test_lazy_query_is_only_evaluated_by_the_caller(traced: Any, use: str) -> None:
-    """A retriever's query runs as it does without the decorator, and the rows that the caller reads are the contexts."""
+    """A retriever's query runs as if undecorated, and the rows that the caller reads are the contexts."""
     read, count = USES[use]
     log, plain_log = [], []  # type: ignore[var-annotated]  # of texts
 

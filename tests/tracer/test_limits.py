@@ -45,7 +45,7 @@ def test_error_in_a_logging_filter_does_not_reach_the_handler(traced: Any, handl
 
 @pytest.mark.parametrize("raised", [StopIteration, StopAsyncIteration, GeneratorExit, KeyboardInterrupt, SystemExit])
 def test_control_flow_exceptions_propagate(traced: Any, raised: type[BaseException]) -> None:
-    """Exceptions such as SystemExit reach the caller as without the decorator."""
+    """Exceptions such as SystemExit reach the caller as if the handler were undecorated."""
     error = raised("x")
 
     def fail(_question: str) -> Any:
@@ -141,7 +141,7 @@ def test_recursive_handler_yields_one_exchange(traced: Any) -> None:
 
 
 def test_infinite_recursion_raises_recursion_error(traced: Any, handler: Any, take: Any) -> None:
-    """The caller gets the same RecursionError as without the decorator, and the next call works."""
+    """The caller gets the same RecursionError as from an undecorated handler, and the next call works."""
 
     @germane.observe
     def endless(question: str) -> str:
