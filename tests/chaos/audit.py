@@ -1,4 +1,4 @@
-"""An audit of a database: rows against the tally, and both against the delivery guarantees."""
+"""An audit of a database, which checks the rows against the tally, and the rows and tally against the guarantees."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXCHANGE_COLUMNS = {"answer", "started_at", "service", "route"}
 
 
 class TaskRow(NamedTuple):
-    """One scoring task with columns of its exchange."""
+    """One scoring task, with columns of its exchange."""
 
     exchange_id: str
     answer: str | None
@@ -36,12 +36,12 @@ class TaskRow(NamedTuple):
 
     @property
     def tally_labels(self) -> tuple[datetime, str, str, str]:
-        """The first part of its tally key."""
+        """The first part of the task's tally key."""
         return (self.started_at.replace(second=0, microsecond=0), self.service, self.route, self.scorer)
 
     @property
     def outcome(self) -> tuple[str, str]:
-        """Outcome and reason in the tally."""
+        """The task's outcome and reason in the tally."""
         state = {"done": "scored", "running": "pending"}.get(self.state, self.state)
         return state, self.reason or "" if state in {"skipped", "failed"} else ""
 
@@ -68,7 +68,7 @@ class DatabaseAudit:
         """Return every violated guarantee.
 
         Args:
-            committed: The ids of exchanges that an application knows to be stored.
+            committed: The ids of exchanges that an application has confirmed as stored.
         """
         return [*self._lost(committed), *self._unfinished(), *self._duplicates(), *find_imbalances(self.tally),
                 *self._miscounted()]  # fmt: skip
@@ -89,8 +89,8 @@ class DatabaseAudit:
     def _duplicates(self) -> Iterator[str]:
         yield from (f"scored {count} times: {key}" for key, count in self.scores.items() if count > 1)
         done = Counter((task.exchange_id, task.scorer) for task in self.tasks if task.state == "done")
-        yield from (f"a done task without its score: {key}" for key in done - self.scores)
-        yield from (f"a score without its task: {key}" for key in self.scores - done)
+        yield from (f"done task without a score: {key}" for key in done - self.scores)
+        yield from (f"score without a task: {key}" for key in self.scores - done)
 
     def _miscounted(self) -> Iterator[str]:
         expected = Counter[TallyKey]()
@@ -110,7 +110,7 @@ def read_database(url: str) -> Iterator[Connection]:
 
 
 def answers_held_by(url: str, pid: int) -> tuple[str, ...]:
-    """Return the answers whose tasks a process has claimed and not finished."""
+    """Return the answers whose tasks a process has claimed but not finished."""
     owner = scoring_task.c.lease_owner
     query = select(exchange.c.answer).join(scoring_task, scoring_task.c.exchange_id == exchange.c.id)
     with read_database(url) as connection:
@@ -126,7 +126,7 @@ def load_tally(connection: Connection) -> Counter[TallyKey]:
 
 
 def find_imbalances(counts: Counter[TallyKey]) -> list[str]:
-    """Return the counts in which seen is not scored + skipped + failed + pending, and negative counts."""
+    """Return the counts in which seen differs from scored + skipped + failed + pending, and negative counts."""
     seen, parts = Counter[tuple[object, ...]](), Counter[tuple[object, ...]]()
     for (*labels, outcome, _), count in counts.items():
         (seen if outcome == "seen" else parts)[tuple(labels)] += count
@@ -139,6 +139,6 @@ def find_imbalances(counts: Counter[TallyKey]) -> list[str]:
 
 
 def find_current_imbalances(url: str) -> list[str]:
-    """Return the imbalances of a database that is being written to: one query reads one snapshot."""
+    """Return the imbalances in a database that is being written to. A single query reads a consistent snapshot."""
     with read_database(url) as connection:
         return find_imbalances(load_tally(connection))

@@ -1,6 +1,6 @@
-"""An application that captures and never scores. Arguments: a name, and the seconds between two rounds.
+"""An application that captures but never scores. Arguments: a name, and the number of seconds between two rounds.
 
-It prints the id of an exchange once the database has stored it, and exits once its parent process has ended.
+It prints an exchange's id once the database has stored the exchange, and exits once its parent process has ended.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from germane.process import current_runtime
 
 EXCHANGES_PER_ROUND = 3
 FLUSH_TIMEOUT = 20.0
-"""Seconds for a write: a busy database is not an unreachable one."""
+"""Maximum number of seconds for a write. It is high, because a busy database is not unreachable."""
 captured: list[str | None] = []
 
 

@@ -1,4 +1,4 @@
-"""A cluster: workers and capturing applications on one database, any of which may be killed at any moment."""
+"""A cluster: workers and capturing applications that share a database. Any process may be killed at any moment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from germane.storage import TrackingStore
 from germane.testing import FakeJudge, Fault, JudgeRequest
 
 WAIT_TIMEOUT = 180.0
-"""Seconds after which waiting fails."""
+"""The number of seconds after which waiting fails."""
 Role = Literal["worker", "capture"]
 
 
@@ -32,13 +32,13 @@ class Kill:
 
     role: Role
     held: tuple[str, ...] = ()
-    """The answers, each of one exchange, that the process had claimed and not finished."""
+    """The answers, each from one exchange, whose tasks the process had claimed but not finished."""
     in_flight: int = 0
-    """The number of these for which a judge request was in progress."""
+    """The number of these answers for which a judge request was in progress."""
 
 
 class RecordingJudge(FakeJudge):
-    """A judge that records which answers it is judging."""
+    """A judge that records the answers that it is judging."""
 
     def __init__(self, *, latency: float = 0.3, embedding_latency: float = 0.02) -> None:
         self.answers_in_flight: Counter[str] = Counter()
@@ -73,7 +73,7 @@ class ClusterProcess:
 
 @dataclass
 class Cluster:
-    """Workers, capturing applications and a judge. None of them outlives the ``with`` block."""
+    """Workers, capturing applications and a judge, all of which end with the ``with`` block."""
 
     url: str
     folder: Path
@@ -85,7 +85,7 @@ class Cluster:
     pause: float = 0.3
     """Seconds between two rounds of captures."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Additional settings, by the names of their environment variables without the prefix."""
+    """Additional settings, by environment variable name without the prefix."""
     judge: RecordingJudge = field(default_factory=RecordingJudge)
     processes: list[ClusterProcess] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
@@ -107,12 +107,12 @@ class Cluster:
         self.judge.close()
 
     def wait_until_busy(self) -> None:
-        """Wait until each application has captured something, and something is scored."""
+        """Wait until each application has captured an exchange, and at least one exchange has been scored."""
         self._wait_until(lambda: all(self._printed(number) for number in range(self.captures)), "captures nothing")
         self._wait_until(lambda: self._store.answers.counts().scores, "scores nothing")
 
     def kill(self, process: ClusterProcess) -> None:
-        """Kill a process, record the tasks that it held, and start another in its place."""
+        """Kill a process, record the tasks that it held, and start another process in its place."""
         self._fork_server.kill(process.pid)
         in_flight = {answer for answer, count in self.judge.answers_in_flight.copy().items() if count > 0}
         held = answers_held_by(self.url, process.pid) if process.role == "worker" else ()
@@ -128,15 +128,17 @@ class Cluster:
         workers = [process.pid for process in self.processes if process.role == "worker"]
         for pid in workers:
             os.kill(pid, signal.SIGTERM)
-        self._wait_for_exit(workers, {0, -signal.SIGTERM})  # a worker that has just started has no signal handler yet
+        self._wait_for_exit(
+            workers, {0, -signal.SIGTERM}
+        )  # a worker that has just started does not have a signal handler yet
         self._wait_for_exit(last, {0})
 
     def committed(self) -> set[str]:
-        """Return the ids of exchanges that an application knows to be stored."""
+        """Return the ids of the exchanges that an application has confirmed as stored."""
         return {line for number in range(self.captures) for line in self._printed(number)}
 
     def log(self, role: Role) -> str:
-        """Return the log output of the processes with a role."""
+        """Return the log output of the processes with the given role."""
         return "\n".join(path.read_text() for path in sorted(self.folder.glob(f"{role}-*.log")))
 
     def _printed(self, number: int) -> list[str]:

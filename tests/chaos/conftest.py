@@ -1,4 +1,4 @@
-"""Fixtures of the chaos tests, whose helper modules need this folder on the import path."""
+"""Fixtures for the chaos tests, whose helper modules need this folder on the import path."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stopped(bare: Path) -> Iterator[None]:
 
 @pytest.fixture
 def until() -> Callable[..., None]:
-    """Wait until a condition holds that another thread or process fulfills."""
+    """Wait for a condition that another thread or process makes true."""
 
     def wait(condition: Callable[[], object], seconds: float = 100.0) -> None:
         deadline = time.monotonic() + seconds
@@ -47,7 +47,7 @@ def until() -> Callable[..., None]:
 
 @pytest.fixture
 def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """Return the lines that germane has logged so far at INFO and above."""
+    """Return the lines that germane has logged so far at level INFO and above."""
     caplog.set_level(logging.INFO, logger="germane")
     ours = ("germane", "germane.")
 

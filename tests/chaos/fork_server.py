@@ -1,6 +1,6 @@
-"""A fork server: starts processes by forking a process that has imported everything.
+"""A fork server, which starts processes by forking a process that has imported everything.
 
-As a script, this module is the server. Importing takes seconds of CPU time, which is too long for a cluster with a kill
+This module is also the server's script. Imports take seconds of CPU time, which is too long for a cluster with a kill
 per second.
 """
 
@@ -35,14 +35,14 @@ PRELOADED_MODULES = (
     "capture_app",
 )
 MIN_LEASE_TTL = 2.0
-"""The TTL of leader leases in seconds: with a kill per second, a leader has to be replaced quickly."""
+"""The TTL of leader leases in seconds. With a kill per second, a leader must be replaced quickly."""
 
 
 class ForkServer:
-    """Starts processes, and kills the remaining ones when it is closed or its own process ends."""
+    """Starts processes, and kills the remaining processes when it is closed or its own process ends."""
 
     def __init__(self) -> None:
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # only a process with one thread can be forked
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # only a process with a single thread can be forked
         self._server = subprocess.Popen(
             [sys.executable, __file__], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -58,7 +58,8 @@ class ForkServer:
     def start(self, arguments: Sequence[str], environment: Mapping[str, str], files: Path) -> int:
         """Start ``germane`` or a script with arguments; return the process id.
 
-        Standard output is appended to ``files`` with the suffix ``.out``, standard error with ``.log``.
+        Standard output is appended to ``files`` with the suffix ``.out``, and standard error to ``files`` with the
+        suffix ``.log``.
         """
         return int(self._request(arguments=list(arguments), environment=dict(environment), files=str(files)))
 
@@ -106,7 +107,7 @@ def _serve() -> None:
 
 
 def _run(arguments: list[str], environment: dict[str, str], files: str) -> None:
-    """Become the requested process; never returns."""
+    """Become the requested process. Never returns."""
     for target, path, flags in (
         (0, os.devnull, os.O_RDONLY),
         (1, f"{files}.out", os.O_WRONLY | os.O_CREAT | os.O_APPEND),
@@ -125,6 +126,6 @@ def _run(arguments: list[str], environment: dict[str, str], files: str) -> None:
 if __name__ == "__main__":
     for module in PRELOADED_MODULES:
         import_module(module)
-    supervisor = import_module("germane.monitor.supervisor")  # for all forked processes
+    supervisor = import_module("germane.monitor.supervisor")  # imported here for all forked processes
     supervisor.MIN_LEASE_TTL = MIN_LEASE_TTL  # type: ignore[attr-defined]
     _serve()

@@ -1,4 +1,4 @@
-"""Kills at random moments, and an audit of the delivery guarantees afterwards."""
+"""Kills at random moments, followed by an audit of the delivery guarantees."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from audit import DatabaseAudit, find_current_imbalances
 from cluster import Cluster, ClusterProcess, log_errors
 
 MAX_EXHAUSTED_SHARE = 0.001
-"""The share of tasks that may fail because five processes in a row were killed while holding them."""
+"""The share of tasks that may fail because five consecutive processes were killed while holding them."""
 RANDOM_VICTIM_SHARE = 0.5
-"""The share of kills that hit any process; the others hit one of the older half."""
+"""The share of kills that hit any process. The others hit a process from the older half."""
 MAX_VIOLATIONS_SHOWN = 10
 
 
@@ -33,13 +33,13 @@ class KillReport:
 
 
 def kill_and_drain(cluster: Cluster, *, kills: int, seed: int, pause: float) -> KillReport:
-    """Kill random processes of a cluster, about ``pause`` seconds apart, score the remaining tasks, and audit the
+    """Kill random processes in a cluster, about ``pause`` seconds apart, score the remaining tasks, and audit the
     result."""
     started, chance = time.monotonic(), random.Random(seed)
     imbalances: list[str] = []
     cluster.wait_until_busy()
     for _ in range(kills):
-        time.sleep(chance.uniform(0, 2 * pause))  # a random moment is the point
+        time.sleep(chance.uniform(0, 2 * pause))  # kills must be at random moments
         cluster.kill(_choose_victim(cluster, chance))
         imbalances += find_current_imbalances(cluster.url)
     killed = time.monotonic()
@@ -48,14 +48,14 @@ def kill_and_drain(cluster: Cluster, *, kills: int, seed: int, pause: float) -> 
     measurements = {
         **_measure(cluster, audit),
         "known to be committed": len(committed),
-        "seconds of kills, of draining": f"{killed - started:.0f}, {time.monotonic() - killed:.0f}",
+        "seconds of killing, draining": f"{killed - started:.0f}, {time.monotonic() - killed:.0f}",
     }
     violations = [*audit.violations(committed), *imbalances, *_excess_requests(cluster, audit), *log_errors(cluster)]
     return KillReport(measurements, [*violations, *_exhausted_tasks(audit)])
 
 
 def _choose_victim(cluster: Cluster, chance: random.Random) -> ClusterProcess:
-    """Choose any process, or one of the older half: a process that has just started holds few tasks."""
+    """Choose any process, or one from the older half, because a process that has just started holds few tasks."""
     oldest_first = sorted(cluster.processes, key=lambda process: process.started)
     is_any = chance.random() < RANDOM_VICTIM_SHARE
     return chance.choice(oldest_first if is_any else oldest_first[: len(oldest_first) // 2])
@@ -66,7 +66,7 @@ def _measure(cluster: Cluster, audit: DatabaseAudit) -> dict[str, object]:
     held, in_flight = sum(len(kill.held) for kill in workers), sum(kill.in_flight for kill in workers)
     requests, scored = len(cluster.judge.chat_requests), audit.outcomes["scored", ""]
     return {
-        "kills of workers, of applications": f"{len(workers)}, {len(cluster.kills) - len(workers)}",
+        "kills of workers, applications": f"{len(workers)}, {len(cluster.kills) - len(workers)}",
         "kills of workers that held tasks": sum(bool(kill.held) for kill in workers),
         "exchanges": len(audit.exchanges),
         "outcomes": ", ".join(f"{' '.join(key).strip()} {n}" for key, n in sorted(audit.outcomes.items())),
@@ -78,15 +78,15 @@ def _measure(cluster: Cluster, audit: DatabaseAudit) -> dict[str, object]:
 
 
 def _excess_requests(cluster: Cluster, audit: DatabaseAudit) -> Iterator[str]:
-    """Each exchange may be judged once, and once more for each kill of a process that held it.
+    """Yield violations: an exchange may be judged once, and once more for each kill of a process that held it.
 
-    A request without a body came from a process that was killed while sending it.
+    A request without a body comes from a process that was killed while sending it.
     """
     requested = Counter(request.answer for request in cluster.judge.chat_requests if request.body)
     allowed = Counter(task.answer for task in audit.tasks if task.answer)
     allowed.update(answer for kill in cluster.kills for answer in kill.held)
     for answer, count in (requested - allowed).items():
-        yield f"judged {count} times too often: {answer!r}"
+        yield f"{count} judge requests too many: {answer!r}"
     scored = Counter(task.answer for task in audit.tasks if task.state == "done")
     yield from (f"scored without a judge: {answer}" for answer in scored - requested)
 

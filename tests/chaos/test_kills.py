@@ -11,9 +11,9 @@ KILLS = 6
 
 
 def test_killing_any_process_violates_no_guarantee(database_url: str, tmp_path: Path) -> None:
-    """No committed exchange is lost, none is scored twice, and the tally equals the rows.
+    """No committed exchange is lost, none is scored twice, and the tally matches the rows.
 
-    The judge is called once per score, and once more only for tasks that a killed process held.
+    The judge is called once per score, and called again only for tasks that a killed process held.
     """
     with Cluster(database_url, tmp_path) as cluster:
         report = kill_and_drain(cluster, kills=KILLS, seed=7, pause=0.6)

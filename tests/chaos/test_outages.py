@@ -1,4 +1,4 @@
-"""A database outage under a running application."""
+"""A database outage while an application is running."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ask(question: str) -> str:
 
 
 def ask_all(who: str, count: int = 20) -> None:
-    """Ask different questions; the database does not affect callers."""
+    """Ask different questions. The state of the database does not affect callers."""
     for number in range(count):
         assert ask(f"How do I pay at {who}{number}?") == f"By card, at counter {who}{number}."
 
@@ -56,7 +56,7 @@ def stoppable(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
     """A migrated database that can be stopped: a server, or a file that is locked for longer than any timeout."""
     monkeypatch.setattr(engine, "BUSY_TIMEOUT", min(1.0, OUTAGE / 2))
     if request.param == "postgresql":
-        request.getfixturevalue("postgresql")  # skips if no server can run here
+        request.getfixturevalue("postgresql")  # skips the test if no server can run here
     database: Stoppable = LockableFile(tmp_path) if request.param == "sqlite" else PostgreSQLServer()
     store = TrackingStore(database.url)
     store.migrate()
@@ -70,8 +70,8 @@ def stoppable(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
 def test_a_database_outage_loses_no_exchange_and_no_score(
     stoppable: Stoppable, judge: FakeJudge, until: Until, logged: LogLines
 ) -> None:
-    """Exchanges wait in memory, and scores in progress are saved later without another request. One log line when it
-    starts and one when it ends."""
+    """Exchanges wait in memory, and scores in progress are saved later without another request. The outage and its end
+    are logged once each."""
     judge.latency = 0.3
     store = TrackingStore(stoppable.url)
     germane.start(**judge.settings(), database=stoppable.url, poll_interval=0.05)
@@ -81,7 +81,7 @@ def test_a_database_outage_loses_no_exchange_and_no_score(
     stoppable.stop()
     ask_all("then")
     until(lambda: "queued and retried" in str(logged()))
-    threading.Event().wait(OUTAGE)  # the reported duration of the outage is right
+    threading.Event().wait(OUTAGE)  # the outage must last as long as the log reports
     assert depth() == 20
     stoppable.start()
     ask_all("last")
@@ -92,12 +92,12 @@ def test_a_database_outage_loses_no_exchange_and_no_score(
     store.close()
     audit = DatabaseAudit(stoppable.url)
     assert (len(audit.exchanges), audit.violations(set())) == (60, [])
-    assert len(judge.chat_requests) == 2 * 60  # questions, and the rating for the label
+    assert len(judge.chat_requests) == 2 * 60  # one for the questions, one for the rating
     assert_logged_once(logged())
 
 
 def assert_logged_once(lines: list[str]) -> None:
-    """One line reports the outage and one the recovery, for the writer and for the background jobs."""
+    """Check that the writer and the background jobs each log one line for the outage and one for the recovery."""
     failed = Counter(line.split("is failing:")[0].strip() for line in lines if "is failing:" in line)
     again = Counter(line.removesuffix("has recovered").strip() for line in lines if line.endswith("has recovered"))
     assert failed == again, lines

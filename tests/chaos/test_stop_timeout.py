@@ -1,4 +1,4 @@
-"""Stopping keeps its timeout, whatever else is dead, and leaves nothing behind."""
+"""Stopping respects its timeout, even if other services are down, and leaks no memory."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class FrozenServer(PostgreSQLServer):
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stoppable]:
     """A migrated database that can be made unavailable."""
     if request.param == "postgresql":
-        request.getfixturevalue("postgresql")  # skips if no server can run here
+        request.getfixturevalue("postgresql")  # skips the test if no server can run here
     opened: Stoppable = LockableFile(tmp_path) if request.param == "sqlite" else FrozenServer()
     store = TrackingStore(opened.url)
     store.migrate()
@@ -105,7 +105,7 @@ def silent_port() -> Iterator[int]:
         connections: list[socket.socket] = []
 
         def accept() -> None:
-            with suppress(OSError):  # closed at the end of the test
+            with suppress(OSError):  # the socket is closed at the end of the test
                 while True:
                     connections.append(server.accept()[0])
 
@@ -129,7 +129,7 @@ def environment(judge: FakeJudge, **variables: str) -> dict[str, str]:
 def test_stop_respects_its_timeout(
     database: Stoppable, judge: FakeJudge, silent_port: int, dead: tuple[str, ...], until: Callable[..., None]
 ) -> None:
-    """It returns in time, and True only if nothing may be lost, whichever of database, judge and collector is dead."""
+    """Stopping returns in time even if the database, judge or collector is down, and True only if no work is lost."""
     variables = {"GERMANE_DATABASE": database.url}
     if "collector" in dead:
         variables["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{silent_port}"
@@ -160,8 +160,8 @@ def test_stop_respects_its_timeout(
 
 
 @pytest.mark.slow
-def test_start_and_stop_leak_nothing(judge: FakeJudge, tmp_path: Path) -> None:
-    """After the first cycles, neither the number of objects nor the memory grows, with proxy scores as well."""
+def test_starting_and_stopping_leaks_no_memory(judge: FakeJudge, tmp_path: Path) -> None:
+    """After the first cycles, neither the number of objects nor the memory grows, even with proxy scores."""
     completed = subprocess.run(
         [sys.executable, "-c", CYCLES],
         cwd=tmp_path,
@@ -172,5 +172,5 @@ def test_start_and_stop_leak_nothing(judge: FakeJudge, tmp_path: Path) -> None:
     )
 
     objects, megabytes, more_objects, more_megabytes = map(int, completed.stdout.split())
-    assert more_objects < objects + 250  # ten per cycle
+    assert more_objects < objects + 250  # fewer than ten per cycle
     assert more_megabytes < megabytes + 12

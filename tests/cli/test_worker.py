@@ -246,7 +246,7 @@ def test_shutdown_timeout_releases_tasks(
     assert worker.stderr is not None
     assert worker.stderr.read().splitlines()[1:] == [
         (
-            "WARNING germane.monitor: stopped before the judge replied for 2 scores; "
+            "WARNING germane.monitor: stopped before 2 scores could be computed; "
             "the next start or another worker computes them"
         ),
         "shutdown timed out after 3 s; other workers claim tasks that were not released within 60 s",

@@ -1,4 +1,4 @@
-"""An application that the tests run as a process: OpenTelemetry is set up before germane, after germane, or never."""
+"""An application that the tests run as a process. It sets up OpenTelemetry before germane, after germane, or never."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ QUESTIONS = 12
 
 
 def set_up_opentelemetry() -> None:
-    """Set a global tracer provider, like an instrumented application."""
+    """Set a global tracer provider, as instrumented applications do."""
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor

@@ -1,4 +1,4 @@
-"""What an OTLP receiver gets from an observed application."""
+"""Spans, events and metrics that an OTLP receiver gets from an observed application."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run_application(
     max_span_delay: float,
     **more: str,
 ) -> None:
-    """Run the application to its end, exporting to the receiver and scored by the judge.
+    """Run the application until it exits. It exports to the receiver and uses the judge.
 
     ``more`` is added to its environment.
     """
@@ -52,7 +52,7 @@ def run_application(
 
 @dataclass(frozen=True)
 class Run:
-    """The telemetry and the database of a finished application."""
+    """The telemetry and the database of an application that has exited."""
 
     database: str
     receiver: OTLPReceiver
@@ -61,7 +61,7 @@ class Run:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Run]:
-    """Runs the application to its end, once for each order and protocol."""
+    """A function that runs the application until it exits, once for each setup order and protocol."""
 
     @cache
     def run(order: str, protocol: str) -> Run:
@@ -75,7 +75,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Run]:
 
 @pytest.mark.parametrize("order", ["private", "before", "after"])
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
-def test_scores_are_attributes_of_the_original_spans(ran: Callable[[str, str], Run], order: str, protocol: str) -> None:
+def test_scores_are_exported_on_the_original_spans(ran: Callable[[str, str], Run], order: str, protocol: str) -> None:
     """Every handler span arrives once, with its score, no matter when OpenTelemetry is set up."""
     run = ran(order, protocol)
     spans = run.receiver.spans
@@ -95,7 +95,7 @@ def test_scores_are_attributes_of_the_original_spans(ran: Callable[[str, str], R
     ("order", "protocol"), [("private", "http/protobuf"), ("before", "grpc"), ("after", "http/protobuf")]
 )
 def test_late_scores_arrive_on_a_linked_span(tmp_path: Path, order: str, protocol: str) -> None:
-    """A span waits no longer than max_span_delay; its score then arrives on a new root span with one link to it."""
+    """A span waits no longer than max_span_delay. A later score arrives on a new root span that links to it."""
     with FakeJudge(latency=2.0, embedding_latency=0.0) as judge, OTLPReceiver() as receiver:
         run_application(
             receiver, judge, f"sqlite:///{tmp_path}/germane.db", order=order, protocol=protocol, max_span_delay=0.2
@@ -114,7 +114,7 @@ def test_late_scores_arrive_on_a_linked_span(tmp_path: Path, order: str, protoco
 
 @pytest.mark.parametrize("order", ["private", "before"])
 def test_late_scores_respect_head_sampling(tmp_path: Path, order: str) -> None:
-    """They arrive for exactly the spans that were sampled; all exchanges are scored."""
+    """Scores only arrive for the spans that were sampled, but all exchanges are scored."""
     database = f"sqlite:///{tmp_path}/germane.db"
     sampler = {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.5"}
     with FakeJudge(latency=2.0, embedding_latency=0.0) as judge, OTLPReceiver() as receiver:
@@ -130,7 +130,7 @@ def test_late_scores_respect_head_sampling(tmp_path: Path, order: str) -> None:
 
 
 def test_private_providers_export_events_and_metrics(ran: Callable[[str, str], Run]) -> None:
-    """Without any OpenTelemetry setup, each score is an event in its span's context and a measurement."""
+    """Without any OpenTelemetry setup, each score is exported as an event in its span's context and a measurement."""
     receiver = ran("private", "http/protobuf").receiver
     spans, logs, metrics = receiver.spans, receiver.logs, receiver.metrics
 

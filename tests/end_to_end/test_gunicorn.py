@@ -29,9 +29,9 @@ SCORE = "evaluations.0.evaluation.score"
 
 @contextmanager
 def gunicorn(*options: str, environment: dict[str, str]) -> Iterator[str]:
-    """Run the application in several processes; yield its URL. Ends with a graceful shutdown.
+    """Run the application in several processes, and yield its URL. Ends with a graceful shutdown.
 
-    A process that answers on all its threads accepts no connection, so that the others get the next ones.
+    A process whose threads are all busy accepts no connections, so the other processes get the next requests.
     """
     sizes = {"workers": WORKERS, "threads": THREADS, "worker-connections": THREADS}
     limits = [f"--{name}={value}" for name, value in sizes.items()]
@@ -54,7 +54,7 @@ def gunicorn(*options: str, environment: dict[str, str]) -> Iterator[str]:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition. The limit is far above what a busy machine needs."""
+    """Wait for a condition. The time limit is far longer than even a busy machine needs."""
     deadline = time.monotonic() + 200
     while not condition():
         assert time.monotonic() < deadline
@@ -63,10 +63,10 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--preload",)], ids=["fork first", "preload"])
-def test_scores_land_on_the_original_spans(migrated_url: str, options: tuple[str, ...]) -> None:
-    """At least 90 % do, because a process scores its own exchanges while their spans wait.
+def test_scores_are_attached_to_the_original_spans(migrated_url: str, options: tuple[str, ...]) -> None:
+    """At least 90 % of the scores are, because a process scores its own exchanges while their spans wait.
 
-    Each process answers, and each has idle competitors: a wave of questions begins when all earlier ones are scored.
+    Each process answers while others are idle: a wave of questions begins when all earlier questions are scored.
     """
     with FakeJudge() as judge, OTLPReceiver() as receiver, closing(TrackingStore(migrated_url)) as store:
         judge.latency = 0.3

@@ -22,7 +22,7 @@ SCORER, ROUTE = "answer_relevancy", "ask"
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mapping[str, Any], str]:
-    """The last value of each metric, and the database, of an application that sampled half of its answers."""
+    """The last value of each metric, and the database, of an application that samples half of its answers."""
     database = f"sqlite:///{tmp_path_factory.mktemp('metrics')}/germane.db"
     with FakeJudge(latency=0.5, embedding_latency=0.0) as judge, OTLPReceiver() as receiver:
         settings = judge.settings()
@@ -59,7 +59,7 @@ def _key(**attributes: str) -> tuple[tuple[str, str], ...]:
 
 
 def test_counters_equal_the_counts_in_the_database(ran: Any) -> None:
-    """Captured exchanges, scorings, tokens and cost."""
+    """The counters are those for captured exchanges, scoring tasks, tokens and cost."""
     metrics, database = ran
     store = germane.Store(database)
     (coverage,) = store.trends.coverage(since=store.answers.list_exchanges()[-1].started_at)
@@ -82,8 +82,8 @@ def test_counters_equal_the_counts_in_the_database(ran: Any) -> None:
     assert cost > 0
 
 
-def test_gauges_show_the_queue(ran: Any) -> None:
-    """Depth, lag and workers are read repeatedly, each with its name and unit."""
+def test_gauges_report_the_queue(ran: Any) -> None:
+    """Depth, lag and workers are read repeatedly, and have their documented names and units."""
     metrics, _ = ran
 
     assert metrics["germane.capture.queue.depth"] == {"unit": "{exchange}", "kind": "gauge", (): 0}
@@ -105,7 +105,7 @@ def test_gauges_show_the_queue(ran: Any) -> None:
 
 
 def test_metrics_contain_no_exchange_data(ran: Any) -> None:
-    """Attributes have few values: no ids, text or error messages."""
+    """Attributes have few values, and contain no ids, text or error messages."""
     metrics, _ = ran
     allowed = {"gen_ai.evaluation.name", "gen_ai.workflow.name", "gen_ai.token.type",
                "gen_ai.evaluation.score.label", "outcome", "reason", "state", "limit", "error.type"}  # fmt: skip

@@ -1,4 +1,4 @@
-"""One number per window on every surface: pages, command line, gauges, the view and the store."""
+"""The same numbers for a window everywhere: on pages and in the command line, gauges, database view and store."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Given:
 
 
 def write(store: TrackingStore, answers: Sequence[Given]) -> None:
-    """Store answers with their scores; unsampled ones are skipped."""
+    """Store answers with their scores. Unsampled answers are skipped."""
     made = {f"{number:032x}": one for number, one in enumerate(answers)}
     store.exchanges.add([_exchange(id_, one) for id_, one in made.items()])
     store.sampling.assign_tasks([_decision(id_, one) for id_, one in made.items()], ONLY)
@@ -84,7 +84,7 @@ def _score(one: Given) -> Score:
 
 @dataclass(frozen=True)
 class Views:
-    """All surfaces that show the window."""
+    """All the places that show the window's numbers."""
 
     url: str
     page: TestClient
@@ -114,18 +114,18 @@ class Views:
         return found
 
     def tiles(self, address: str) -> dict[str, str]:
-        """Return the texts of a page's tiles, by heading."""
+        """Return the text of each tile on a page, by heading."""
         text = self.page.get(address).text
         found = re.findall(r'<div class="tile[^"]*"><dt>(.*?)</dt><dd>(.*?)</dd></div>', text, re.DOTALL)
         return {head: _plain(body) for head, body in found}
 
     def cards(self) -> dict[str, str]:
-        """Return the texts of the cards of the overview, by route."""
+        """Return the text of each card on the overview page, by route."""
         found = re.findall(r'<a class="small[^"]*".*?</a>', self.page.get("/").text, re.DOTALL)
         return {match[1]: _plain(one) for one in found if (match := re.search("<code[^>]*>(.*?)</code>", one))}
 
     def view(self, of: str = "1 = 1") -> tuple[float, int]:
-        """Return mean and n with the documented query of the view ``answers``."""
+        """Return mean and n from the documented query on the ``answers`` view."""
         asked = (
             "SELECT sum(weight * value) / sum(weight), count(*) FROM answers WHERE value IS NOT NULL"
             f" AND started_at >= '{SINCE:%Y-%m-%d}' AND started_at < '{UNTIL:%Y-%m-%d}' AND {of}"
@@ -156,7 +156,7 @@ def shop(migrated_url: str, bare: Path) -> Iterator[TrackingStore]:
 
 @contextmanager
 def viewed(store: TrackingStore, url: str) -> Iterator[Views]:
-    """Serve the dashboard and return all surfaces."""
+    """Serve the dashboard, and return all the places that show the window's numbers."""
     app = create_app(load_settings(database="sqlite://"), store=store, now=lambda: UNTIL)
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000)) as page:
         yield Views(url, page)
@@ -170,7 +170,7 @@ def viewed(store: TrackingStore, url: str) -> Iterator[Views]:
 )
 @given(chance=st.randoms(use_true_random=False))
 def test_every_surface_shows_the_same_number(shop: TrackingStore, migrated_url: str, chance: random.Random) -> None:
-    """For any routes, weights and scores: mean, interval, n, shares and counts are equal everywhere."""
+    """For any routes, weights and scores, the mean, interval, n, shares and counts are the same everywhere."""
     _forget(shop)
     inside = [_drawn(chance) for _ in range(chance.randrange(60, 120))]
     enough = [Given("ask", 0.5, 0.25 + one / 50, SINCE + timedelta(minutes=one)) for one in range(25)]
@@ -247,7 +247,7 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
 
 
 def _gauged(gauges: MetricSamples, prefix: str, labels: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return gauges under their names in the report."""
+    """Return gauges by their names in the report."""
     correlation = gauges.all(f"{prefix}score_correlation", **labels)
     ends = [gauges.one(f"{prefix}score_mean_ci_{end}", **labels) for end in ("lower", "upper")]
     return {
@@ -291,7 +291,7 @@ def _compare_service(views: Views, answers: Sequence[Given], gauges: MetricSampl
 
 
 def test_a_corrected_mean_is_labeled_everywhere(shop: TrackingStore, migrated_url: str) -> None:
-    """The view has the raw mean, which differs; all other surfaces label the corrected mean with its correlation."""
+    """The view contains the raw mean, which differs. Elsewhere, the corrected mean is labeled with its correlation."""
     chance = random.Random(7)
     write(shop, [_with_proxy(chance, SINCE + timedelta(minutes=2 * place)) for place in range(600)])
     with viewed(shop, migrated_url) as views:
@@ -327,7 +327,7 @@ def _compare_corrected(views: Views) -> None:
 
 
 def test_grafana_dashboard_queries_the_exported_gauges(shop: TrackingStore, migrated_url: str) -> None:
-    """The dashboard queries the means by the names that are exported here."""
+    """The dashboard queries the means by their exported names."""
     write(shop, [Given("ask", 1.0, 0.5, SINCE + timedelta(minutes=one)) for one in range(30)])
     dashboard = CliRunner().invoke(group, ["grafana", "--print", "dashboard"], catch_exceptions=False).stdout
     with viewed(shop, migrated_url) as views:

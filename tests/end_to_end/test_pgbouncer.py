@@ -1,4 +1,4 @@
-"""germane behind pgbouncer in transaction mode: several processes capture, score and query through few connections."""
+"""germane behind pgbouncer in transaction mode: several processes capture, score and query with few connections."""
 
 from __future__ import annotations
 
@@ -95,10 +95,10 @@ def _wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
     raise RuntimeError("pgbouncer has stopped")
 
 
-def test_several_processes_share_pooled_connections_without_an_error(
+def test_several_processes_share_pooled_connections_without_errors(
     pooler: Callable[[str], str], postgresql: Any, bare: Path
 ) -> None:
-    """No exchange is lost, each is scored once, and no process and no server logs a warning or an error."""
+    """No exchange is lost, each exchange is scored once, and no process or server logs a warning or an error."""
     url = pooler(postgresql.create())
     (bare / "application.py").write_text(APPLICATION)
     environment = os.environ | {

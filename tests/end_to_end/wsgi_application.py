@@ -1,4 +1,4 @@
-"""An application with one observed handler, for a WSGI server. Its settings come from the environment."""
+"""An application with one observed handler, for a WSGI server. Its settings come from environment variables."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ germane.start()
 
 @germane.observe(route="ask")
 def ask(question: str) -> str:
-    """Answer after a moment, so that requests spread over all processes."""
+    """Answer after a short time, so that the requests are spread over all processes."""
     time.sleep(0.1)
     return f"By card, at counter {question}."
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answer the question in the query string, and name the process."""
+    """Answer the question in the query string, and return the process id."""
     body = ask(unquote(environ["QUERY_STRING"])).encode()
     start_response("200 OK", [("Content-Type", "text/plain"), ("X-Process", str(os.getpid()))])
     return [body]

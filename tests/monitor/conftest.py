@@ -40,7 +40,7 @@ def until() -> Callable[..., None]:
 
 
 def make_exchange(**changes: Any) -> Exchange:
-    """Return an exchange with a unique answer: identical requests in flight would be coalesced."""
+    """Return an exchange with a unique answer, because identical requests in flight would be coalesced."""
     trace_id = os.urandom(16).hex()
     values: dict[str, Any] = {
         "id": new_exchange_id(),
@@ -79,14 +79,14 @@ def store(url: str) -> Iterator[TrackingStore]:
 
 @pytest.fixture
 def other_store(url: str) -> Iterator[TrackingStore]:
-    """A second connection to the same database, as another process would have."""
+    """A second connection to the same database, like that of another process."""
     store = TrackingStore(url)
     yield store
     store.close()
 
 
 class Attached:
-    """Records what is attached."""
+    """Records the attached scores."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Exchange, list[Score]]] = []

@@ -81,7 +81,7 @@ sys.exit(max(os.waitpid(child, 0)[1] for child in children) != 0)
 
 
 class Workers:
-    """Processes that score until they are stopped or killed. They are forked, because importing takes a long time."""
+    """Processes that score until they are stopped or killed. They are forked, because imports take a long time."""
 
     def __init__(self, count: int, settings: dict[str, Any]) -> None:
         command = [sys.executable, "-c", WORKERS, json.dumps(settings), str(count)]
@@ -193,7 +193,7 @@ def test_processes_use_exactly_the_request_budget(
 def test_reservations_of_a_killed_process_are_not_refunded(
     store: TrackingStore, url: str, judge: FakeJudge, work: Any, assigned: Any, until: Callable[..., None]
 ) -> None:
-    """It is unknown whether the requests were sent, so the next start has only the rest of the budget."""
+    """It is unknown whether the requests were sent, so only the rest of the budget is left at the next start."""
     settings = settings_for(judge, url, requests_per_day=20) | {"concurrency": 2}
     assigned(settings, 60)
     first = work(1, settings)
@@ -243,7 +243,7 @@ def test_always_score_rules_are_subject_to_the_budget(
     assert (scored + skipped["budget"], failed, pending, len(judge.chat_requests)) == (7, {}, 0, 4)
 
 
-def test_a_partly_covered_exchange_is_skipped_entirely(
+def test_a_score_is_skipped_if_the_budget_covers_only_some_of_its_parts(
     store: TrackingStore, judge: FakeJudge, start_judged: Any, assigned: Any, until: Any
 ) -> None:
     """A composite score is never computed from the parts that the budget covered."""
@@ -261,7 +261,7 @@ def test_a_partly_covered_exchange_is_skipped_entirely(
 def test_token_and_dollar_budgets_are_exceeded_only_by_in_flight_requests(
     store: TrackingStore, other_store: TrackingStore, judge: FakeJudge, kind: str
 ) -> None:
-    """Two processes, and a judge that generates more tokens than estimated."""
+    """Two processes use a judge that generates more tokens than estimated."""
     each, flight = 300, 4
     judge.replies = lambda _: "word " * each
     limit = {"tokens_per_day": 6_000, "usd_per_day": 12.0}[kind]
@@ -374,7 +374,7 @@ def slow(url: str) -> Iterator[Slow]:
 
 
 def test_waiting_requests_are_reserved_in_one_transaction(slow: Slow) -> None:
-    """One hundred requests, first attempts and retries, take one transaction."""
+    """One hundred first attempts and retries take one transaction."""
 
     async def ask_all() -> None:
         limiter = SharedRateLimiter(slow, [], budget=Budget(requests_per_day=1_000))
@@ -389,7 +389,7 @@ def test_waiting_requests_are_reserved_in_one_transaction(slow: Slow) -> None:
 
 
 def test_reservations_made_during_shutdown_are_refunded(slow: Slow) -> None:
-    """No request is waiting for them any more, and the next start can use them."""
+    """No request is waiting for them anymore, and the budget is available at the next start."""
 
     async def ask_and_close() -> BaseException | None:
         limiter = SharedRateLimiter(slow, [], budget=Budget(requests_per_day=10))
@@ -427,7 +427,7 @@ def test_shutdown_rejects_waiting_retries_immediately(slow: Slow) -> None:
 
 
 class BreakingQuota(QuotaStore):
-    """Loses its connection right after the next ``breaks`` commits."""
+    """Loses its connection right after each of the next ``breaks`` commits."""
 
     breaks = 0
 
@@ -440,7 +440,7 @@ class BreakingQuota(QuotaStore):
 
 
 def test_a_refund_is_applied_at_most_once(url: str) -> None:
-    """If it is unknown whether a refund was committed, it is dropped: spending too little is better than too much."""
+    """If it is unknown whether a refund was committed, it is dropped. Spending too little is better than too much."""
 
     async def ask(store: TrackingStore) -> None:
         limiter = SharedRateLimiter(store, [], budget=Budget(requests_per_day=10), backoff=Backoff(0.01, 0.02))
@@ -493,7 +493,7 @@ def test_an_unused_reservation_is_refunded_to_the_budget(store: TrackingStore) -
 
 
 def test_a_reservation_granted_during_cancellation_is_refunded(store: TrackingStore) -> None:
-    """The request is canceled at the moment of the grant and cannot use it."""
+    """The request is canceled in the moment of the grant, and cannot use the reservation."""
 
     async def ask_and_leave() -> None:
         limiter = SharedRateLimiter(store, [RateLimit("requests", 6)], budget=Budget(requests_per_day=3))
@@ -514,8 +514,7 @@ def test_a_reservation_granted_during_cancellation_is_refunded(store: TrackingSt
 def test_every_reservation_is_used_or_refunded(
     store: TrackingStore, other_store: TrackingStore, limits: list[RateLimit]
 ) -> None:
-    """Whenever requests are canceled, resent or never sent, in two processes, the budget counts the requests that were
-    sent."""
+    """Whenever two processes cancel, resend or do not send requests, the budget counts the requests that were sent."""
     chance, most = random.Random(7), 60
     sent: list[float] = []
 
@@ -547,8 +546,8 @@ def test_every_reservation_is_used_or_refunded(
     assert store.quota.load_usage().tokens == pytest.approx(sum(sent), abs=1e-6)
 
 
-def test_a_probe_beyond_the_budget_keeps_the_circuit_open(clock: Clock) -> None:
-    """An exhausted budget reveals nothing about the judge, so the next request is the probe."""
+def test_a_probe_rejected_by_the_budget_keeps_the_circuit_open(clock: Clock) -> None:
+    """An exhausted budget says nothing about the judge, so the next request is the probe."""
 
     def without(reason: UnscoredReason) -> Score:
         return Score(scorer="mine", fingerprint="f1", reason=reason, explanation="why")
@@ -565,7 +564,7 @@ def test_a_probe_beyond_the_budget_keeps_the_circuit_open(clock: Clock) -> None:
 
 
 def test_a_dollar_budget_requires_a_price(settings: Callable[..., Any], store: TrackingStore, judge: FakeJudge) -> None:
-    """Without a price the start fails."""
+    """Without a price, the start fails."""
     message = r"""budget\.usd_per_hour: .*'my-model'.*prices setting as \[prices\."my-model"\]"""
     mine = judge.settings() | {"judge": "my-model"}
     with pytest.raises(SettingsError, match=message):
@@ -577,7 +576,7 @@ def test_a_dollar_budget_requires_a_price(settings: Callable[..., Any], store: T
 
 
 def test_usage_is_described_per_limit() -> None:
-    """An hourly limit includes unused parts of earlier hours; a limit is exhausted when it does not cover a typical
+    """An hourly limit includes the unused budget of earlier hours. A limit is exhausted if it does not cover a typical
     request."""
     budget = Budget(requests_per_hour=10, tokens_per_day=9_000, usd_per_hour=0.5)
     spent = BudgetDay(day=NOON.date(), requests=100, tokens=8_930, usd=0.75)

@@ -41,7 +41,7 @@ def allocated(budget: Budget, hour: float, spent: RequestUsage | None = None, **
 
 
 def test_an_interval_gets_its_traffic_share_of_the_remaining_budget() -> None:
-    """round(remaining f_h / sum of f_j over the remaining intervals of the day): the last one gets all."""
+    """round(remaining f_h / sum of f_j over the remaining intervals of the day): the last interval gets the rest."""
     busy = DailyTraffic(tuple(3.0 if 8 <= hour < 12 else 1.0 for hour in range(24)))
 
     # The intervals that end at 01:00 to 23:00; the interval that ends at midnight belongs to the next day.
@@ -52,7 +52,7 @@ def test_an_interval_gets_its_traffic_share_of_the_remaining_budget() -> None:
 
 
 def test_unused_budget_remains_for_later_intervals() -> None:
-    """Hours that use less than their share leave more to the following ones; no day exceeds its budget."""
+    """Hours that use less than their share leave more for the following hours; no day exceeds its budget."""
     spent, given = RequestUsage(), []
     for hour in range(1, 24):
         given.append(allocated(Budget(requests_per_day=230), hour, spent))
@@ -64,7 +64,7 @@ def test_unused_budget_remains_for_later_intervals() -> None:
 
 
 def test_an_interval_without_allocation_is_merged_into_the_next() -> None:
-    """With five exchanges per day, one hour gets none, and two merged hours get one."""
+    """With five exchanges per day, an hour gets none, and two merged hours get one."""
     assert allocated(Budget(requests_per_day=5), 1) == 0
     assert not allocate_interval(
         Budget(requests_per_day=5), RequestUsage(), 0, ONE, FLAT, since=at(0), end=at(1)
@@ -73,7 +73,7 @@ def test_an_interval_without_allocation_is_merged_into_the_next() -> None:
 
 
 def test_an_exhausted_day_differs_from_an_exhausted_hour() -> None:
-    """A day with budget for less than one exchange is exhausted; an hour is not."""
+    """A day with budget for less than one exchange is exhausted, but an hour is not."""
     spent = RequestUsage(requests=10)
     day = allocate_interval(Budget(requests_per_day=10), spent, 0, ONE, FLAT, since=at(4), end=at(5))
     hour = allocate_interval(
@@ -85,7 +85,7 @@ def test_an_exhausted_day_differs_from_an_exhausted_hour() -> None:
 
 
 def test_hourly_limits_carry_over() -> None:
-    """At noon, thirteen hours' worth minus the use so far is available; the daily limit still applies."""
+    """At noon, the budget of thirteen hours minus the usage so far is available. The daily limit still applies."""
     assert allocated(Budget(requests_per_hour=10), 12, RequestUsage(100), since=at(0)) == 30
     assert allocated(Budget(requests_per_hour=10), 12, RequestUsage(125), since=at(0)) == 5
     assert allocated(Budget(requests_per_hour=10, requests_per_day=50), 23) == 50
@@ -102,7 +102,7 @@ def test_the_tightest_limit_applies() -> None:
 
 
 def test_exchanges_in_progress_take_precedence() -> None:
-    """Exchanges in progress, including those of rules, are subtracted from the budget before an interval gets any."""
+    """Their cost is subtracted from the budget before an interval gets an allocation, also if a rule requires them."""
     assert allocated(Budget(requests_per_day=100), 23, RequestUsage(40), in_progress=25) == 35
     assert allocate_interval(
         Budget(requests_per_day=100), RequestUsage(40), 60, ONE, FLAT, since=at(22), end=at(23)
@@ -110,7 +110,8 @@ def test_exchanges_in_progress_take_precedence() -> None:
 
 
 def test_the_cost_is_estimated_from_recent_exchanges() -> None:
-    """With many exchanges it is their mean, with none the default; exchanges in progress have cost nothing yet."""
+    """With many exchanges, the estimate is their mean cost; with none, it is the default. Exchanges in progress have
+    not cost anything yet."""
     assumed = ExchangeCost(3, 4500, 0.01)
     day = BudgetDay(day=date(2026, 3, 1), requests=2000, tokens=1e6, usd=1.0, selected=1000)
 
@@ -120,7 +121,7 @@ def test_the_cost_is_estimated_from_recent_exchanges() -> None:
 
 
 def test_the_forecast_is_the_mean_of_the_known_days() -> None:
-    """An empty hour counts a little; an hour before the first exchange counts as the mean of the others."""
+    """An empty hour counts a little; an hour before the first exchange counts as the mean of the other hours."""
     counts = [HourCount(at(22), 30), HourCount(at(23), 10), HourCount(at(24 + 22), 50)]
     forecast = forecast_traffic(counts)
 
@@ -132,7 +133,7 @@ def test_the_forecast_is_the_mean_of_the_known_days() -> None:
 
 
 def test_traffic_between_two_times_includes_partial_hours() -> None:
-    """This also works across midnight."""
+    """The range may cross midnight."""
     forecast = DailyTraffic(tuple(float(hour + 1) for hour in range(24)))
 
     assert forecast.volume_between(at(1.5), at(3.25)) == pytest.approx(0.5 * 2 + 3 + 0.25 * 4)
@@ -141,7 +142,7 @@ def test_traffic_between_two_times_includes_partial_hours() -> None:
 
 
 def test_an_interval_selects_about_twenty_exchanges() -> None:
-    """Intervals last between a minute and an hour, and divide an hour."""
+    """An interval lasts between a minute and an hour, and its length divides an hour."""
     assert interval_length(Budget(requests_per_day=300), ONE, FLAT, DAY) == 3600
     assert interval_length(Budget(requests_per_day=2400), ONE, FLAT, DAY) == 720
     assert interval_length(Budget(requests_per_hour=100), ONE, FLAT, DAY) == 720
@@ -162,7 +163,7 @@ limits = st.one_of(st.none(), st.integers(1, 3000))
 def test_a_day_never_exceeds_its_budget(
     per_day: int | None, per_hour: int | None, traffic: list[float], seed: int
 ) -> None:
-    """The limits hold at any time, for any traffic and any use of the allocations."""
+    """The limits hold at any time, for any traffic and any usage of the allocations."""
     if per_day is None and per_hour is None:
         return
     budget, forecast = Budget(requests_per_day=per_day, requests_per_hour=per_hour), DailyTraffic(tuple(traffic))

@@ -1,4 +1,4 @@
-"""The calibration job: it measures the embedders in use, and all processes follow."""
+"""The calibration job: one process calibrates the embedders in use, and all processes use the calibrations."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Process:
         )
 
     def check(self, after: timedelta = CHECK_INTERVAL) -> int:
-        """Let time pass, run the job, and return how many requests the embedder has received so far."""
+        """Let time pass, run the job, and return the number of requests that the embedder has received so far."""
         self.time.now += after
         asyncio.run(self.job.run())
         return len(self.embedder.calls)
@@ -63,7 +63,7 @@ class Process:
 
 @pytest.fixture
 def threads() -> Iterator[DaemonThreadPool]:
-    """A pool for database calls."""
+    """A thread pool for database calls."""
     pool = DaemonThreadPool(1, name="test-calibration")
     yield pool
     pool.close()
@@ -99,10 +99,10 @@ def score(store: TrackingStore, new_exchange: Make) -> Callable[[int], None]:
     return score
 
 
-def test_the_scale_is_measured_as_soon_as_there_are_enough_exchanges(
+def test_an_embedder_is_calibrated_as_soon_as_there_are_enough_exchanges(
     store: TrackingStore, start: Callable[..., Process], score: Callable[..., None]
 ) -> None:
-    """Fifty scored exchanges with different questions are needed; the labels follow without a restart."""
+    """Fifty scored exchanges with different questions are needed. Labels change without a restart."""
     process = start()
     assert process.check(after=timedelta(minutes=9)) == 0
     score(MIN_CALIBRATION_EXCHANGES - 1)
@@ -116,18 +116,20 @@ def test_the_scale_is_measured_as_soon_as_there_are_enough_exchanges(
     assert measured in store.labels.list_calibrations()
 
 
-def test_exchanges_that_germane_did_not_score_are_not_embedded(
+def test_exchanges_not_scored_by_germane_are_not_embedded(
     start: Callable[..., Process], score: Callable[..., None]
 ) -> None:
-    """Filters and sampling rates also limit which texts the embedder receives."""
+    """Filters and sample rates also limit the texts that the embedder receives."""
     process = start()
     score(100, recorded=True)
 
     assert process.check() == 0
 
 
-def test_the_scale_is_measured_again_after_a_week(start: Callable[..., Process], score: Callable[..., None]) -> None:
-    """Not earlier, and by one process only. The others use what it measured."""
+def test_an_embedder_is_calibrated_again_after_a_week(
+    start: Callable[..., Process], score: Callable[..., None]
+) -> None:
+    """Only one process measures, and not earlier. The other processes use its calibration."""
     leader, other = start(), start("other")
     score(60)
     requests = leader.check()
@@ -140,10 +142,10 @@ def test_the_scale_is_measured_again_after_a_week(start: Callable[..., Process],
     assert other.cache["fake-embedder", NAME] == leader.cache["fake-embedder", NAME]
 
 
-def test_an_embedder_that_rates_all_texts_as_similar_is_reported(
+def test_an_embedder_that_cannot_be_calibrated_is_reported(
     start: Callable[..., Process], score: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """There is no calibration for it, so there are no labels."""
+    """An embedder that finds all texts equally similar gets no calibration, so there are no labels."""
 
     class Constant(FakeEmbedder):
         async def embed(self, texts: Any) -> Vectors:
@@ -156,5 +158,5 @@ def test_an_embedder_that_rates_all_texts_as_similar_is_reported(
     with caplog.at_level(logging.WARNING):
         process.check()
 
-    assert "similarities are the same for all texts" in caplog.text
+    assert "similarity is the same for all texts" in caplog.text
     assert ("fake-embedder", NAME) not in process.cache

@@ -121,7 +121,7 @@ def later(process: Process, **units: float) -> None:
 
 
 class SlowEligibilityChecker(EligibilityChecker):
-    """Takes ten seconds per exchange, like a slow predicate, and calls a function during this time."""
+    """Takes ten seconds per exchange, like a slow predicate, and calls a function during that time."""
 
     def __init__(self, clock: Clock, meanwhile: Callable[[], object]) -> None:
         super().__init__([Plain()])
@@ -134,7 +134,7 @@ class SlowEligibilityChecker(EligibilityChecker):
 
 
 def test_slow_predicates_do_not_lose_the_lease(process: Any, clock: Clock, url: str, new_exchange: Any) -> None:
-    """The lease is renewed during a long sampling run: otherwise two processes would keep starting over."""
+    """The lease is renewed during a long sampling run: otherwise, two processes would keep starting over."""
     other = TrackingStore(url, clock=clock)
     eligibility = SlowEligibilityChecker(
         clock, lambda: taken.append(other.workers.acquire_lease("sampler", "other", ttl=LEASE_TTL))
@@ -148,7 +148,7 @@ def test_slow_predicates_do_not_lose_the_lease(process: Any, clock: Clock, url: 
 
 
 def test_a_stopping_sampler_keeps_its_decisions(process: Any, clock: Clock, new_exchange: Any) -> None:
-    """A stopping process waits for one predicate, not for all; the next process decides on the rest."""
+    """A stopping process waits for one predicate, not for all of them. The next process decides on the rest."""
     slow = process(None, eligibility=SlowEligibilityChecker(clock, lambda: setattr(slow.sampling, "stopping", True)))
     add(slow, new_exchange, 3)
 
@@ -157,8 +157,9 @@ def test_a_stopping_sampler_keeps_its_decisions(process: Any, clock: Clock, new_
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_the_days_intervals_use_exactly_the_daily_budget(process: Any, new_exchange: Any) -> None:
-    """Every hour selects some exchanges, 46 in total; each gets a final reason, and all selected ones are scored."""
+def test_the_intervals_of_a_day_use_exactly_the_daily_budget(process: Any, new_exchange: Any) -> None:
+    """Every hour selects some exchanges, 46 in total. Each exchange gets a final reason, and all selected exchanges are
+    scored."""
     one = process(Budget(requests_per_day=46))
     picked = []
     for _ in range(23):
@@ -198,15 +199,15 @@ def test_candidates_wait_for_the_end_of_their_interval(process: Any, new_exchang
     assert one.decisions()[late[0].trace_id] == ("candidate", None)
 
 
-def test_inverse_probabilities_estimate_the_number_of_exchanges(process: Any, new_exchange: Any) -> None:
-    """Each includes the capture probability; summed over the selected exchanges, the inverses match the count."""
+def test_inverse_probabilities_add_up_to_the_number_of_exchanges(process: Any, new_exchange: Any) -> None:
+    """Each probability includes the capture probability. The inverses are summed over the selected exchanges."""
     one = process(Budget(requests_per_hour=200))
     one.run()
     add(one, new_exchange, 1000)
     for exchange in (kept := [new_exchange(started_at=DAY, capture_probability=0.5) for _ in range(100)]):
         object.__setattr__(
             exchange, "sampling_key", exchange.sampling_key / 2
-        )  # otherwise the exchange limit would have dropped it
+        )  # otherwise, the exchange limit would have dropped the exchange
     one.store.exchanges.add(kept)
     one.run()
     later(one, hours=1)
@@ -242,7 +243,7 @@ def played(process: Callable[..., Process], url: str, exchanges: list[Any], inte
 
 
 def test_interruptions_do_not_change_a_selection(process: Any, url: str, tmp_path: Any, new_exchange: Any) -> None:
-    """After any number of process exits, reasons and probabilities equal those of an uninterrupted run."""
+    """After any number of process exits, reasons and probabilities are the same as in an uninterrupted run."""
     other = f"sqlite:///{tmp_path / 'other.db'}"
     store = TrackingStore(other)
     store.migrate()
@@ -258,8 +259,8 @@ def test_interruptions_do_not_change_a_selection(process: Any, url: str, tmp_pat
     assert {reason for reason, _ in smooth.values()} <= PICKED | {"not_sampled"}
 
 
-def test_no_candidate_is_added_while_an_interval_is_closed(process: Any, new_exchange: Any) -> None:
-    """Exchanges that arrive between the selection and the last skip belong to their own interval."""
+def test_no_candidate_is_added_while_an_interval_is_being_closed(process: Any, new_exchange: Any) -> None:
+    """Exchanges that arrive between the selection and the last skip belong to the next interval."""
     one = process(Budget(requests_per_hour=20))
     one.run()
     add(one, new_exchange, 700)
@@ -294,7 +295,7 @@ def test_a_former_leader_writes_nothing(process: Any, new_exchange: Any) -> None
 
 
 def test_changed_scorers_leave_no_open_tasks(process: Any, new_exchange: Any) -> None:
-    """The scorers that were configured when an exchange became a candidate score it; tasks of others are neither
+    """A candidate is scored by the scorers that were configured when it was added. For other scorers, tasks are neither
     created nor lost."""
     one = process(Budget(requests_per_hour=20), [Plain(), Plain("gone")])
     one.run()
@@ -318,8 +319,8 @@ def test_changed_scorers_leave_no_open_tasks(process: Any, new_exchange: Any) ->
     assert changed.score() == picked
 
 
-def test_an_exhausted_budget_skips_the_days_later_exchanges(process: Any, new_exchange: Any) -> None:
-    """The reason is budget, without a probability; the next day has its own budget."""
+def test_an_exhausted_daily_budget_skips_later_exchanges_of_the_day(process: Any, new_exchange: Any) -> None:
+    """The reason is ``budget``, and there is no probability. The next day has its own budget."""
     one = process(Budget(requests_per_day=30))
     one.run()
     one.store.quota.reserve_budget(Budget(requests_per_day=30), [RequestUsage(30)])
@@ -338,8 +339,8 @@ def test_an_exhausted_budget_skips_the_days_later_exchanges(process: Any, new_ex
     assert sum(one.reasons()[reason] for reason in PICKED) > 0
 
 
-def test_the_pool_waits_for_an_allocation(process: Any, new_exchange: Any) -> None:
-    """With two exchanges per day, the first is selected around noon, from all that have arrived."""
+def test_candidates_wait_until_an_exchange_is_allocated(process: Any, new_exchange: Any) -> None:
+    """With two exchanges per day, the first is selected around noon, from all exchanges that have arrived."""
     one = process(Budget(requests_per_day=2))
     one.run()
     seen = []
@@ -356,7 +357,7 @@ def test_the_pool_waits_for_an_allocation(process: Any, new_exchange: Any) -> No
 
 
 def test_a_clock_set_back_delays_the_pool_by_at_most_one_interval(process: Any, new_exchange: Any) -> None:
-    """It does not wait until the clock shows the former time again."""
+    """The pool does not wait until the clock shows the earlier time again."""
     one = process(Budget(requests_per_hour=100))
     later(one, hours=12)
     one.run()
@@ -411,7 +412,7 @@ def test_suspicious_exchanges_are_selected_more_often(process: Any, new_exchange
 
 
 def test_a_cursor_survives_serialization() -> None:
-    """It is bitwise equal, for any names of routes."""
+    """The parsed cursor is bitwise equal, for any route names."""
     import numpy as np
 
     mixture = build_mixture(np.array([0, 1, 1]), np.array([0.1, 0.7, np.nan]))
@@ -441,7 +442,7 @@ def timed_store(url: str, clock: Clock) -> Iterator[TrackingStore]:
 def test_a_monitor_with_a_budget_selects_and_scores(
     timed_store: TrackingStore, clock: Clock, start: Any, settings: Any, attached: Any, new_exchange: Any, until: Any
 ) -> None:
-    """With settings alone: candidates wait, and are selected and scored after their interval."""
+    """Settings are enough: candidates wait, and are selected and scored after their interval."""
     start(timed_store, [Plain()], settings=settings(budget={"requests_per_day": 10**6}), clock=clock)
     until(lambda: timed_store.sampling.load_cursor("sampler"))
     exchanges = [new_exchange(started_at=DAY) for _ in range(5)]

@@ -10,10 +10,10 @@ from germane.storage import TrackingStore
 from germane.testing import FakeJudge, Fault, JudgeRequest
 
 
-def test_a_transient_failure_of_a_part_is_retried(
+def test_a_transient_failure_in_a_part_is_retried(
     store: TrackingStore, judge: FakeJudge, start_judged: Callable[..., Monitor], new_exchange: Any, until: Any
 ) -> None:
-    """The composite score waits until the part succeeds; an unparsable part is final and marked."""
+    """The composite score waits until the part succeeds. An unparsable part is final and is marked."""
     judge.first_token = {"4": 1.0}
     judge.outage = Fault("status", status=503)
     store.exchanges.add([new_exchange()])
@@ -30,7 +30,7 @@ def test_a_transient_failure_of_a_part_is_retried(
 def test_an_unparsable_part_is_omitted_and_marked(
     store: TrackingStore, judge: FakeJudge, start_judged: Callable[..., Monitor], new_exchange: Any, until: Any
 ) -> None:
-    """The weights of the rest are renormalized immediately."""
+    """The weights of the other parts are renormalized immediately."""
 
     def mumble(request: JudgeRequest) -> str | None:
         return "well" if "intent" in request.text else None

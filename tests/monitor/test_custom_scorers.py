@@ -67,7 +67,7 @@ def free() -> Iterator[threading.Event]:
 def test_a_hanging_scorer_does_not_block_stopping(
     store: TrackingStore, start: Callable[..., Monitor], settings: Any, new_exchange: Any, free: threading.Event
 ) -> None:
-    """Its exchange is scored at the next start."""
+    """The scorer's exchange is scored at the next start."""
     began = threading.Event()
 
     @germane.scorer

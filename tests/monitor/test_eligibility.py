@@ -132,10 +132,10 @@ def test_a_filter_applies_to_one_scorer(settings: Callable[..., Settings], new_e
 
 
 @pytest.mark.parametrize("status", ["error", "abandoned", "cancelled"])
-def test_incomplete_answers_are_scored_only_if_their_status_is_listed(
+def test_incomplete_answers_are_scored_only_if_a_rule_or_filter_names_their_status(
     check: Callable[..., Eligibility], new_exchange: Any, status: str
 ) -> None:
-    """A failed handler's answer is scored if a filter or rule names its status, and not for other rules."""
+    """A failed handler's answer is scored if a filter or rule names its status, but not because of other rules."""
     cut_short = new_exchange(status=status)
 
     assert check(cut_short).skip_reasons == {"plain": UnscoredReason.FILTERED}
@@ -152,10 +152,10 @@ def test_incomplete_answers_are_scored_only_if_their_status_is_listed(
     }
 
 
-def test_a_predicate_decides_if_all_conditions_match(
+def test_a_predicate_is_called_only_if_all_conditions_match(
     predicates: Any, check: Callable[..., Eligibility], new_exchange: Any
 ) -> None:
-    """A user's function is called only if all other conditions match."""
+    """A user's function is called last, and decides."""
     long, short = new_exchange(), new_exchange(answer="no")
     rule = {"routes": ["ask"], "predicate": "chosen:is_long"}
 
@@ -184,7 +184,8 @@ def test_a_failing_predicate_is_ignored(
     name: str,
     error: str,
 ) -> None:
-    """A filter accepts, a rule does not; it is logged once, without the message of the exception."""
+    """A filter then accepts the exchange, and a rule does not. The failure is logged once, without the exception's
+    message."""
     given = settings(filters={"plain": {"predicate": f"chosen:{name}"}}, always_score=[{"predicate": f"chosen:{name}"}])
     filtering = EligibilityChecker([Plain()], filters=given.filters)
     asking = EligibilityChecker([Plain()], always_score=given.always_score)
@@ -239,7 +240,7 @@ def test_a_filter_for_an_inactive_scorer_is_logged(
     settings: Callable[..., Settings],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A misspelled name has no effect, and a log line at start reports it."""
+    """A misspelled name has no effect, and a log line at the start reports it."""
     start(store, [Plain()], settings=settings(filters={"plane": {"routes": ["docs"]}, "plain": {"routes": ["*"]}}))
 
     (line,) = [line for line in caplog.messages if "filters." in line]
@@ -277,7 +278,7 @@ def test_always_score_rules_apply_at_a_sample_rate_of_0(
     new_exchange: Any,
     until: Any,
 ) -> None:
-    """Exactly the exchanges that a rule requires are scored, including a failed handler's answer."""
+    """Only exchanges that a rule requires to be scored are scored, including a failed handler's answer."""
     chosen = [new_exchange(route="vip"), new_exchange(status="error")]
     store.exchanges.add([*chosen, new_exchange(), new_exchange(route="vip", status="abandoned")])
     start(

@@ -1,4 +1,4 @@
-"""A low label causes its exchange to be scored."""
+"""Feedback rules: a low label causes the exchange to be scored."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_low_label_requeues_its_exchange(
     new_exchange: Any,
     until: Any,
 ) -> None:
-    """An exchange that was not sampled is scored after a low label, in any process; a high label changes nothing."""
+    """An unsampled exchange is scored after a low label, which any process may record. A high label has no effect."""
     disliked, liked, early = (new_exchange() for _ in range(3))
     store.exchanges.add([disliked, liked])
     store.labels.add_feedback([label(early, 0.0)])
@@ -81,14 +81,14 @@ def test_a_feedback_rule_may_have_other_conditions(
     assert [scored.exchange.id for scored in store.answers.worst()] == [there.id]
 
 
-def test_without_a_rule_labels_stay_pending(
+def test_labels_stay_pending_without_a_feedback_rule(
     store: TrackingStore,
     start: Callable[..., Monitor],
     settings: Callable[..., Settings],
     new_exchange: Any,
     until: Any,
 ) -> None:
-    """They are processed by a later start with a rule."""
+    """They are processed after a later start with a feedback rule."""
     exchange = new_exchange()
     store.exchanges.add([exchange])
     store.labels.add_feedback([label(exchange, 0.0)])

@@ -1,4 +1,4 @@
-"""Heartbeats keep the tasks of a process for as long as it is running."""
+"""Heartbeats renew the leases of a process's tasks for as long as the process is running."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_heartbeats_keep_a_task_beyond_its_lease(
 def test_a_task_in_progress_is_not_started_twice(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """After an outage longer than the lease, the task is claimed by the same process and requested once."""
+    """After an outage longer than the lease, the same process claims the task again, but the judge gets one request."""
     scorer, tasks = Waiting(), tables.scoring_task
 
     def claims() -> int:
@@ -106,10 +106,10 @@ def test_a_task_in_progress_is_not_started_twice(
     assert scorer.begun == 1
 
 
-def test_a_crashed_task_waits_until_its_lease_expires(
+def test_a_crashed_task_is_retried_when_its_lease_expires(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """After an unexpected error the lease expires, and the task is claimed again."""
+    """After an unexpected error, the lease expires, and the task is claimed again."""
     breaks = threading.Event()
 
     class Breaking(Waiting):
@@ -122,7 +122,7 @@ def test_a_crashed_task_waits_until_its_lease_expires(
     def clock() -> datetime:
         if (
             breaks.is_set() and threading.current_thread().name == "germane-monitor"
-        ):  # where it reads the time of a score
+        ):  # the monitor reads the time of a score
             breaks.clear()
             raise LookupError
         return datetime.now(UTC)
@@ -139,7 +139,7 @@ def test_a_crashed_task_waits_until_its_lease_expires(
 def test_a_scoring_process_is_registered_while_it_runs(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Until
 ) -> None:
-    """From its start, with its details; the row is deleted when it stops."""
+    """A row with its details is added at the start and deleted at the stop."""
     monitor = start(store, [Waiting()], settings=settings(concurrency=3))
     until(store.workers.list_workers)
     (worker,) = store.workers.list_workers()
@@ -163,7 +163,7 @@ def test_a_process_without_scorers_is_not_registered(
 
 
 def test_heartbeats_continue_during_an_outage(until: Until, caplog: Any) -> None:
-    """They are retried with short pauses; the outage and its end are logged once each."""
+    """Heartbeats are retried with short pauses, and the outage and its end are logged once each."""
     away, tries = threading.Event(), []
 
     def work() -> None:
@@ -187,7 +187,7 @@ def test_heartbeats_continue_during_an_outage(until: Until, caplog: Any) -> None
 
 
 def test_a_hanging_heartbeat_does_not_block_stopping(until: Until) -> None:
-    """Stopping waits for it no longer than its timeout."""
+    """Stopping does not wait for the heartbeat longer than the timeout."""
     hangs, released = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -222,6 +222,6 @@ def test_no_heartbeat_follows_the_deregistration(until: Until) -> None:
     assert calls == ["beat", "left"]
 
 
-def test_a_heartbeat_that_never_started_stops_immediately() -> None:
-    """A process without a scorer never starts it."""
+def test_stopping_a_heartbeat_that_never_started_returns_immediately() -> None:
+    """A process without a scorer never starts its heartbeat."""
     assert make_heartbeat(lambda: None).stop(10)

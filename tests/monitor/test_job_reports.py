@@ -29,7 +29,7 @@ def test_heartbeats_report_job_runs(
     new_exchange: Any,
     until: Callable[..., None],
 ) -> None:
-    """Runs and their durations are in the database until the process stops."""
+    """Runs and their durations are kept in the database until the process stops."""
     store.exchanges.add([new_exchange()])
     monitor = start(store, [Quick()], settings=settings(task_lease=1, poll_interval=0.1))
     until(
@@ -53,7 +53,7 @@ def test_heartbeats_report_job_runs(
 def test_a_failed_run_reports_its_error(
     store: TrackingStore, start: Callable[..., Monitor], settings: Callable[..., Settings], until: Callable[..., None]
 ) -> None:
-    """The report contains type and location, without text that may come from users."""
+    """The report contains the error's type and location, but no text that may come from users."""
     broken = TrackingStore(store._database.url.render_as_string(hide_password=False))
     monitor = start(broken, [Quick()], settings=settings(task_lease=1, poll_interval=0.1))
     until(lambda: store.workers.list_job_runs())

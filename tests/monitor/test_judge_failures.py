@@ -49,7 +49,8 @@ def test_a_rejected_key_pauses_the_scorer(
     until: Until,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Few requests, one log line without the key, tasks stay queued; scoring resumes once the key works."""
+    """Few requests are sent, one line is logged, without the key, and tasks stay queued. Scoring resumes once the key
+    works."""
     caplog.set_level(logging.INFO, "germane.monitor")
     judge.outage = WRONG_KEY
     store.exchanges.add([new_exchange() for _ in range(30)])
@@ -72,7 +73,7 @@ def test_a_rejected_key_pauses_the_scorer(
 def test_tasks_with_a_rejected_key_fail_after_the_retry_timeout(
     store: TrackingStore, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
-    """If the key stays rejected, the attempted tasks fail with that reason."""
+    """If the key is still rejected, the attempted tasks fail with that reason."""
     judge.outage = WRONG_KEY
     store.exchanges.add([new_exchange()])
     start_judged(store, judge, retry_timeout=0.5)
@@ -99,7 +100,7 @@ def test_an_unknown_model_or_exhausted_quota_pauses_the_scorer(
     until: Until,
     fault: Fault,
 ) -> None:
-    """Nothing fails, any process can read the waiting scorer and the reason, and all tasks are scored once the cause is
+    """No task fails, any process can read which scorer is waiting and why, and all tasks are scored once the cause is
     fixed."""
     judge.outage = fault
     store.exchanges.add([new_exchange() for _ in range(12)])
@@ -118,7 +119,7 @@ def test_an_unknown_model_or_exhausted_quota_pauses_the_scorer(
 def test_a_rejected_embedder_key_pauses_the_scorer(
     store: TrackingStore, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
-    """Nothing fails, few requests are sent, and scoring resumes automatically."""
+    """No task fails, few requests are sent, and scoring resumes automatically."""
     judge.embedding_faults.extend([WRONG_KEY] * 1_000)
     store.exchanges.add([new_exchange() for _ in range(20)])
     monitor = start_judged(store, judge, concurrency=2, backoff=Backoff(initial=0.1, maximum=60))
@@ -150,7 +151,7 @@ def test_transient_failures_are_retried_until_the_retry_timeout(
     fault: Fault,
     reason: UnscoredReason,
 ) -> None:
-    """They use up no claims: each retry is treated like the first attempt until the timeout."""
+    """Retries do not use up claims: until the timeout, each retry is treated like the first attempt."""
     judge.outage = fault
     store.exchanges.add([new_exchange()])
     start_judged(store, judge, retry_timeout=2.0, judge_timeout=1.0 if fault.kind == "drip" else 30.0)
@@ -176,7 +177,7 @@ def test_an_unusable_reply_is_final(
     replies: list[Any],
     reason: UnscoredReason,
 ) -> None:
-    """The judge answered, and a retry would not change the reply. Scoring continues with the next exchange."""
+    """A retry would not change the judge's reply. Scoring continues with the next exchange."""
     judge.replies = replies
     store.exchanges.add([new_exchange() for _ in range(3)])
     monitor = start_judged(store, judge, concurrency=1)
@@ -191,7 +192,7 @@ def test_an_unusable_reply_is_final(
 def test_an_answer_too_long_for_the_judge_does_not_affect_others(
     store: TrackingStore, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
-    """A single rejected exchange among good ones does not pause the scorer."""
+    """A single rejected exchange does not pause the scorer."""
     judge.faults.append(Fault("status", status=400, code="context_length_exceeded"))
     store.exchanges.add([new_exchange() for _ in range(20)])
     monitor = start_judged(store, judge, concurrency=1, backoff=Backoff(initial=3600, maximum=3600))
@@ -206,7 +207,7 @@ def test_an_answer_too_long_for_the_judge_does_not_affect_others(
 def test_retry_after_is_respected(
     store: TrackingStore, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
-    """Until then no request is sent for any exchange; then all are scored."""
+    """No request is sent for any exchange before that time. Then, all exchanges are scored."""
     judge.faults.append(Fault("status", status=429, retry_after=2))
     replied: list[float] = []
     judge.questions = lambda answer: [f"What was asked after {replied.append(time.monotonic()) or len(replied)}?"]
@@ -233,7 +234,7 @@ def judge_process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]
 def test_killing_the_judge_loses_no_task(
     store: TrackingStore, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
-    """Ten requests in flight yield no score, no task is lost, and all are scored when a judge is reachable again."""
+    """Ten requests in flight yield no score. All tasks are scored when a judge is reachable again."""
     store.exchanges.add([new_exchange() for _ in range(30)])
     with judge_process("--latency", "30") as (process, url):
         where = {"base_url": url, "api_key": "test", "judge": "fake-judge", "embedder": "fake-embedder"}
@@ -254,7 +255,7 @@ def test_killing_the_judge_loses_no_task(
 
 
 @pytest.mark.slow
-def test_a_broken_judge_lowers_coverage_without_a_quality_alert(
+def test_a_broken_judge_lowers_coverage_but_fires_no_quality_alert(
     store: TrackingStore,
     judge: FakeJudge,
     start_judged: Start,
@@ -262,7 +263,7 @@ def test_a_broken_judge_lowers_coverage_without_a_quality_alert(
     new_exchange: Any,
     until: Until,
 ) -> None:
-    """The mean does not change, and the threshold rule does not fire."""
+    """The mean does not change, and the mean_threshold rule does not fire."""
     judge.questions = lambda answer: ["How long is the warranty of the lamp?"]
     store.exchanges.add([new_exchange() for _ in range(3)])
     monitor = start_judged(

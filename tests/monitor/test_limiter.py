@@ -92,14 +92,14 @@ async def wait_until_true(condition: Callable[[], bool]) -> None:
 
 
 async def wait_for_reservations(limiter: SharedRateLimiter, count: int) -> None:
-    """Wait until ``count`` reservations are granted and not used yet."""
+    """Wait until ``count`` reservations have been granted but not used yet."""
     await wait_until_true(lambda: len(limiter._scheduled) >= count)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_processes_share_one_rate_limit(url: str, until: Callable[..., None]) -> None:
-    """Together, three busy processes never exceed the limit for one, and each gets a fair share."""
+    """Three busy processes together never exceed the limit, and each gets a fair share."""
     command = [sys.executable, "-c", WORKER, url, str(TWENTY_A_SECOND)]
     pipe = subprocess.PIPE
     with ExitStack() as stack:
@@ -127,7 +127,7 @@ def test_processes_share_one_rate_limit(url: str, until: Callable[..., None]) ->
         for reader in readers:
             reader.join(60)
 
-    # A busy machine wakes the processes late, never early.
+    # A busy machine wakes the processes late, but never early.
     starts = sorted(start for share in shares for start in share)
     assert all(place <= 1.05 * TWENTY_A_SECOND / 60 * (start - began) + 2 for place, start in enumerate(starts))
     assert min(map(len, shares)) > len(starts) / 20
@@ -139,7 +139,7 @@ def test_there_is_no_rate_limit_by_default(settings: Callable[..., Any], store: 
     assert local_rate_limiter(settings()) is None
 
 
-def test_waiting_requests_are_reserved_together(counting: Counting) -> None:
+def test_waiting_requests_are_reserved_in_one_transaction(counting: Counting) -> None:
     """A hundred requests take one transaction."""
 
     async def ask_all() -> None:
@@ -152,7 +152,7 @@ def test_waiting_requests_are_reserved_together(counting: Counting) -> None:
 
 
 def test_requests_start_in_order(store: TrackingStore) -> None:
-    """The first request that waits is the first to start."""
+    """The request that has waited longest starts first."""
 
     async def ask_all() -> list[int]:
         limiter, order = SharedRateLimiter(store, [RateLimit("requests", 6_000)]), []
@@ -171,7 +171,7 @@ def test_requests_start_in_order(store: TrackingStore) -> None:
 def test_nothing_starts_while_the_database_is_unreachable(
     counting: Counting, until: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Reservations are retried until it is reachable; no request is let through, and no task is lost."""
+    """Reservations are retried until the database is reachable. No request is sent before, and no task is lost."""
 
     async def ask_all() -> tuple[str | None, int]:
         limiter = SharedRateLimiter(counting, [FAST], backoff=Backoff(0.01, 0.05))
@@ -192,16 +192,16 @@ def test_nothing_starts_while_the_database_is_unreachable(
 
 @pytest.mark.slow
 def test_a_canceled_reservation_goes_to_the_next_request(store: TrackingStore, other_store: TrackingStore) -> None:
-    """It is refunded if no request waits."""
+    """If no request is waiting, the reservation is refunded."""
 
     async def ask_and_leave() -> None:
         limiter = SharedRateLimiter(store, [RateLimit("requests", 20), RateLimit("tokens", 60_000)])
         await limiter.acquire(10.0)
         first, second = (asyncio.create_task(limiter.acquire(10.0)) for _ in range(2))
-        await wait_for_reservations(limiter, 2)  # due in three and in six seconds
+        await wait_for_reservations(limiter, 2)  # they start in three and in six seconds
         first.cancel()
         await second
-        assert len(limiter._scheduled) == 1  # the second request used the first one's reservation
+        assert len(limiter._scheduled) == 1  # the second request used the first request's reservation
         last = asyncio.create_task(limiter.acquire(10.0))
         await wait_for_reservations(limiter, 1)
         last.cancel()
@@ -215,7 +215,7 @@ def test_a_canceled_reservation_goes_to_the_next_request(store: TrackingStore, o
 def test_settlements_are_written_soon(
     store: TrackingStore, other_store: TrackingStore, until: Callable[..., None]
 ) -> None:
-    """They are written without further requests, and at the latest on close."""
+    """They are written even without further requests, and at the latest when the limiter is closed."""
     tokens = RateLimit("tokens", 60_000)
 
     async def ask(settled: float) -> None:
@@ -257,8 +257,8 @@ def test_closing_rejects_waiting_requests(store: TrackingStore, other_store: Tra
     assert wait < 10.05
 
 
-def test_a_local_rate_limiter_uses_the_same_arithmetic(settings: Callable[..., Any]) -> None:
-    """It uses an in-memory database."""
+def test_a_local_rate_limiter_enforces_the_rate_limit(settings: Callable[..., Any]) -> None:
+    """A local rate limiter uses an in-memory database."""
 
     async def ask_all() -> float:
         limiter = local_rate_limiter(settings(requests_per_minute=600))
@@ -279,7 +279,7 @@ def test_stopping_does_not_wait_for_the_rate_limit(
     new_exchange: Any,
     until: Callable[..., None],
 ) -> None:
-    """Waiting tasks are handed back unchanged, and their reservations are refunded."""
+    """Waiting tasks are released unchanged, and their reservations are refunded."""
     store.exchanges.add([new_exchange(answer=f"The warranty is {number} years.") for number in range(9)])
     monitor = start_judged(store, judge, requests_per_minute=1, judge_timeout=60.0, scorers=["direct_relevancy"])
     until(lambda: store.answers.counts().done == 1 and store.answers.counts().running)
@@ -302,7 +302,7 @@ def test_scoring_under_a_rate_limit_is_slow_but_complete(
     new_exchange: Any,
     until: Callable[..., None],
 ) -> None:
-    """No exchange is dropped, fails or is postponed, and each score has its cost."""
+    """No exchange is dropped or postponed, none fails, and each score has a cost."""
     store.exchanges.add([new_exchange(answer=f"The warranty is {number} years.") for number in range(15)])
     prices = {"fake-judge": {"input": 1.0, "output": 2.0}}
     began = time.monotonic()
@@ -319,7 +319,7 @@ def test_scoring_under_a_rate_limit_is_slow_but_complete(
 
 
 def test_only_tasks_that_can_start_soon_are_claimed(settings: Callable[..., Any]) -> None:
-    """The rest stays in the database for any process, and waiting requests have enough time."""
+    """The other tasks stay in the database, where any process can claim them, and waiting requests have enough time."""
     assert (max_concurrency(settings()), max_queue_wait(settings())) == (16, 0.0)
     slow = settings(requests_per_minute=6, judge_timeout=30)
     assert (max_concurrency(slow), max_queue_wait(slow)) == (4, 600.0)

@@ -1,4 +1,4 @@
-"""One log line when an outage starts and one when it ends."""
+"""The outage log: one log line when an outage starts, and one when it ends."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def jobs(*names: str) -> tuple[Works, dict[str, Job]]:
     }
 
 
-def test_an_unreachable_database_is_one_outage(caplog: pytest.LogCaptureFixture) -> None:
-    """Its start is logged for the first affected job and its end after the last one, regardless of the number of
-    failures."""
+def test_an_unreachable_database_is_logged_as_one_outage(caplog: pytest.LogCaptureFixture) -> None:
+    """The start is logged for the first affected job, and the end after the last job recovers, regardless of the number
+    of failures."""
     work, made = jobs("sample", "save", "watch")
 
     async def go() -> None:
@@ -65,8 +65,8 @@ def test_an_unreachable_database_is_one_outage(caplog: pytest.LogCaptureFixture)
     assert {job.problem for job in made.values()} == {None}
 
 
-def test_different_errors_are_different_outages(caplog: pytest.LogCaptureFixture) -> None:
-    """Other errors affect one job; a reachable but unmigrated database is a new outage."""
+def test_different_errors_are_logged_as_different_outages(caplog: pytest.LogCaptureFixture) -> None:
+    """Other errors affect a single job, and a reachable but unmigrated database is a new outage."""
     work, made = jobs("sample", "save")
 
     async def go() -> None:
@@ -91,8 +91,8 @@ def failed(reason: UnscoredReason = UnscoredReason.UNPARSABLE, words: str = "") 
     return Score(scorer="s", fingerprint="f", reason=reason, explanation=words)
 
 
-def test_repeated_failures_of_a_scorer_are_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """Five consecutive failures are logged once, by reason only, and so is the first score after them."""
+def test_repeated_scorer_failures_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Five consecutive failures are logged once, with the reason only. The first score after them is also logged."""
     failures, scored = FailureLog(), Score(scorer="s", fingerprint="f", value=0.5)
     for score in [
         *[failed()] * 4,
@@ -106,10 +106,10 @@ def test_repeated_failures_of_a_scorer_are_logged(caplog: pytest.LogCaptureFixtu
     assert caplog.messages == ["s is failing repeatedly: scorer_error", "s has recovered after 7 consecutive failures"]
 
 
-def test_failures_that_open_the_circuit_are_logged_by_the_circuit_breaker_only(
+def test_failures_that_open_the_circuit_are_only_logged_by_the_circuit_breaker(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """These are an unreachable judge and a rejected key. Skipped scores are not failures."""
+    """Such failures are an unreachable judge and a rejected key. Skipped scores are not failures."""
     failures = FailureLog()
     for reason in (UnscoredReason.JUDGE_REJECTED, UnscoredReason.JUDGE_UNREACHABLE, UnscoredReason.BUDGET):
         for _ in range(6):
@@ -131,7 +131,7 @@ class Broken:
         return 0.5
 
 
-def test_failures_of_a_custom_scorer_are_logged(
+def test_custom_scorer_failures_are_logged(
     store: TrackingStore,
     start: Callable[..., Monitor],
     settings: Callable[..., Settings],
@@ -139,7 +139,7 @@ def test_failures_of_a_custom_scorer_are_logged(
     until: Any,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Twenty failures make one line, without the text of the scorer's exception."""
+    """Twenty failures cause one log line, without the message of the scorer's exception."""
     scorer = Broken()
     store.exchanges.add([new_exchange() for _ in range(20)])
     start(store, [scorer], settings=settings())

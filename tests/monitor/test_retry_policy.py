@@ -30,7 +30,7 @@ SCORED = Score(scorer="relevancy", fingerprint="f1", value=0.5)
 
 @pytest.mark.parametrize(("tries", "longest"), [(1, 1), (2, 2), (3, 4), (9, 256), (10, 300), (10_000, 300)])
 def test_delays_double_up_to_a_maximum(tries: int, longest: float) -> None:
-    """Each delay is at most twice the previous one and the maximum, and at least half of that."""
+    """The longest possible delay doubles with each attempt, up to the maximum. The shortest is half as long."""
     waits = [Backoff(initial=1, maximum=300).delay(tries).total_seconds() for _ in range(50)]
 
     assert longest / 2 <= min(waits) <= max(waits) <= longest
@@ -48,7 +48,7 @@ def test_retry_after_extends_the_delay() -> None:
 
 
 def test_a_task_is_retried_until_the_retry_timeout(clock: Clock) -> None:
-    """The time counts from the first failure of the task."""
+    """The timeout starts at the task's first failure."""
     policy = RetryPolicy(timedelta(hours=1), backoff=Backoff(), clock=clock)
     first = policy.next_retry_at(1)
     assert first is not None
@@ -85,7 +85,7 @@ def test_a_success_resets_the_retry_timeout(clock: Clock) -> None:
 
 
 def test_the_state_of_finished_tasks_is_dropped(clock: Clock) -> None:
-    """Memory is bounded by the number of tasks that are currently failing."""
+    """The number of tasks that are currently failing limits the memory usage."""
     policy = RetryPolicy(timedelta(hours=1), backoff=Backoff(), clock=clock)
     for task in range(failures.MIN_CLEANUP_SIZE):
         policy.next_retry_at(task)
@@ -96,7 +96,7 @@ def test_the_state_of_finished_tasks_is_dropped(clock: Clock) -> None:
 
 
 def test_rejections_by_the_embedder_open_the_circuit(clock: Clock) -> None:
-    """Key, model or quota: it opens the circuit after as many rejections as for the judge."""
+    """If the key, model or quota is rejected, it takes as many rejections as for the judge."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60, maximum=300), clock=clock)
     for _ in range(MAX_REJECTIONS):
         assert not breaker.is_rejecting
@@ -105,8 +105,8 @@ def test_rejections_by_the_embedder_open_the_circuit(clock: Clock) -> None:
     assert breaker.is_rejecting
 
 
-def test_rejections_in_a_row_open_the_circuit(clock: Clock) -> None:
-    """The pause doubles with each failed probe; one exchange at a time is the probe; a reply closes the circuit."""
+def test_consecutive_rejections_open_the_circuit(clock: Clock) -> None:
+    """The pause doubles with each failed probe, one exchange at a time is the probe, and a reply closes the circuit."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60, maximum=300), clock=clock)
     breaker.record_score(failed(UnscoredReason.JUDGE_REJECTED), breaker.admit())
     assert breaker.admit() == "allow"
@@ -128,8 +128,8 @@ def test_rejections_in_a_row_open_the_circuit(clock: Clock) -> None:
     )
 
 
-def test_concurrent_failures_open_the_circuit_once(clock: Clock) -> None:
-    """Sixteen requests that fail together are one failure."""
+def test_concurrent_failures_count_as_one(clock: Clock) -> None:
+    """Sixteen requests that fail at the same time do not lengthen the pause."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60, maximum=3600), clock=clock)
     for _ in range(16):
         breaker.record_score(failed(UnscoredReason.JUDGE_UNREACHABLE), "allow")
@@ -137,7 +137,7 @@ def test_concurrent_failures_open_the_circuit_once(clock: Clock) -> None:
     assert breaker.retry_delay() <= MINUTE
 
 
-def test_a_canceled_probe_allows_another(clock: Clock) -> None:
+def test_another_probe_is_allowed_after_a_canceled_one(clock: Clock) -> None:
     """A probe without a score does not block the next one."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60), clock=clock)
     breaker.record_score(failed(UnscoredReason.JUDGE_RATE_LIMITED, retry_after=20), "allow")
@@ -148,7 +148,7 @@ def test_a_canceled_probe_allows_another(clock: Clock) -> None:
 
 
 def test_a_clock_set_back_ends_the_pause(clock: Clock) -> None:
-    """The pause does not grow by the lost hour; a pause of the maximum length is kept."""
+    """The pause does not grow by the repeated hour, and a pause of the maximum length is kept."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=300, maximum=300), clock=clock)
     breaker.record_score(failed(UnscoredReason.JUDGE_RATE_LIMITED, retry_after=300), "allow")
     assert breaker.is_rejecting
@@ -169,7 +169,7 @@ def test_single_timeouts_do_not_open_the_circuit(clock: Clock) -> None:
 
 @pytest.mark.parametrize("reason", [UnscoredReason.MISSING_INPUT, UnscoredReason.SCORER_ERROR])
 def test_failures_without_a_request_do_not_close_the_circuit(clock: Clock, reason: UnscoredReason) -> None:
-    """A missing input or a bug in a scorer reveals nothing about the judge."""
+    """A missing input or a bug in a scorer says nothing about the judge."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60), clock=clock)
     breaker.record_score(failed(UnscoredReason.JUDGE_RATE_LIMITED, retry_after=20), "allow")
     clock.advance(MINUTE)

@@ -52,14 +52,14 @@ def rollups(store: TrackingStore, time: Time) -> Any:
 
 @pytest.fixture
 def change(store: TrackingStore) -> Callable[[datetime], None]:
-    """Change a score of an hour."""
+    """Change a score in an hour."""
     return lambda at: store.exchanges.count_dropped({("shop", "ask"): 1}, ["a"], at=at)
 
 
 def test_past_hours_are_rolled_up_every_few_seconds(
     store: TrackingStore, rollups: Any, time: Time, change: Any
 ) -> None:
-    """The current hour, which changes constantly, is rolled up once a minute; the configured breakdowns apply."""
+    """The current hour, which changes constantly, is rolled up once a minute. The configured breakdowns apply."""
     change(NOON)
     change(NOON - timedelta(hours=1))
     rollups()
@@ -85,8 +85,10 @@ def test_only_one_process_runs_the_job(store: TrackingStore, rollups: Any, chang
     assert store.rollups.count_dirty_hours() == 1
 
 
-def test_an_old_database_is_rolled_up_eventually(store: TrackingStore, rollups: Any, time: Time, change: Any) -> None:
-    """A few hours per batch, for at most a second, and again a few seconds later."""
+def test_an_old_database_is_rolled_up_in_small_batches(
+    store: TrackingStore, rollups: Any, time: Time, change: Any
+) -> None:
+    """A round rolls up a few hours per batch for at most a second, and the next round starts a few seconds later."""
     for hour in range(30):
         change(NOON - timedelta(hours=hour))
     rounds = 0
@@ -99,7 +101,7 @@ def test_an_old_database_is_rolled_up_eventually(store: TrackingStore, rollups: 
 
 
 def test_a_stopping_job_starts_no_round(store: TrackingStore, rollups: Any, change: Any) -> None:
-    """Dirty hours remain dirty."""
+    """Dirty hours stay dirty."""
     change(NOON)
     rollups(stopping=True)
 

@@ -43,7 +43,7 @@ def decide(exchange: Any, *, sample_rate: float | None, scorers: list[Needs], **
 
 
 def test_the_sampling_key_decides_whether_an_exchange_is_scored(new_exchange: Any) -> None:
-    """An exchange is sampled if its key is at most the rate; its probability is the rate either way."""
+    """An exchange is sampled if its key is at most the sample rate. Its probability is the sample rate either way."""
     drawn = decide(new_exchange(sampling_key=0.3), sample_rate=0.3, scorers=[PLAIN])
     passed_over = decide(new_exchange(sampling_key=0.31), sample_rate=0.3, scorers=[PLAIN])
 
@@ -57,7 +57,7 @@ def test_the_sampling_key_decides_whether_an_exchange_is_scored(new_exchange: An
 def test_probability_includes_the_exchange_limit(
     new_exchange: Any, rate: float, kept: float, probability: float, draw: float
 ) -> None:
-    """Capture and sampling use one key: the probability is the smaller one, sampled or not."""
+    """Capture and sampling use the same key, so the probability is the smaller of the two, sampled or not."""
     decision = decide(new_exchange(sampling_key=draw, capture_probability=kept), sample_rate=rate, scorers=[PLAIN])
 
     assert decision.probability == probability
@@ -81,8 +81,8 @@ def test_an_always_score_rule_overrides_the_sampling_key(new_exchange: Any, rate
     assert (decision.sampling_reason, decision.probability, decision.skip) == ("always", 0.4, {})
 
 
-def test_under_a_budget_an_exchange_becomes_a_candidate(new_exchange: Any) -> None:
-    """Its probability is not known yet; an exchange that no scorer can score does not become one."""
+def test_an_exchange_becomes_a_candidate_under_a_budget(new_exchange: Any) -> None:
+    """Its probability is not known yet. An exchange that no scorer can score does not become a candidate."""
     grounded = Needs("answer", "contexts", name="grounded")
 
     waits = decide(new_exchange(), sample_rate=None, scorers=[PLAIN, grounded])
@@ -126,7 +126,7 @@ def test_an_incomplete_answer_is_not_scored(new_exchange: Any, status: str, draw
 
 
 def test_a_missing_input_affects_only_the_scorers_that_need_it(new_exchange: Any) -> None:
-    """A scorer that needs contexts skips; the probability for the others stays the rate."""
+    """A scorer that needs contexts skips the exchange. The probability for the other scorers is still the rate."""
     grounded = Needs("answer", "contexts", name="grounded")
     scorers = [PLAIN, grounded]
     with_context = new_exchange(sampling_key=0.1, contexts=(Context("two years"),))
@@ -151,7 +151,7 @@ def test_every_exchange_is_scored_or_skipped(
     until: Any,
     rate: float,
 ) -> None:
-    """1,200 exchanges, more than a batch: each is scored or skipped with its reason."""
+    """Each of 1,200 exchanges, more than a batch, is scored, or skipped with a reason."""
     exchanges = [new_exchange(answer=None if number % 10 == 0 else "yes") for number in range(1200)]
     store.exchanges.add(exchanges)
     start(store, [PLAIN], settings=settings(sample_rate=rate))
@@ -192,7 +192,7 @@ def test_a_held_span_without_scores_is_released(
     assert (exchange.id, score.state, score.reason) == (in_vain.id, "skipped", UnscoredReason.MISSING_INPUT)
 
 
-def test_without_scorers_nothing_is_sampled(
+def test_nothing_is_sampled_without_scorers(
     store: TrackingStore,
     start: Callable[..., Monitor],
     settings: Callable[..., Settings],
@@ -210,7 +210,7 @@ def test_without_scorers_nothing_is_sampled(
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_a_leader_lease_has_one_holder(store: TrackingStore, url: str) -> None:
-    """The other process acquires it after a release or when the TTL has ended."""
+    """Another process can acquire the lease after it is released or expires."""
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
     term = timedelta(seconds=30)
     shared = TrackingStore(url, clock=lambda: now[0])

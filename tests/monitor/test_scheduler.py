@@ -43,7 +43,7 @@ class Counting:
 
 
 def test_jobs_continue_when_the_clock_is_set_back(until: Until) -> None:
-    """The next run, due in an hour by the clock, starts immediately."""
+    """The next run starts immediately, although it is an hour ahead on the clock."""
     times, work = Times(), Counting()
     scheduler = Scheduler(
         lambda: work, poll_interval=HOUR, wall_clock=lambda: times.wall, monotonic_clock=lambda: times.steady
@@ -58,8 +58,8 @@ def test_jobs_continue_when_the_clock_is_set_back(until: Until) -> None:
 
 
 @pytest.mark.parametrize("step", [0.0, 0.25, HOUR, -0.25])
-def test_only_steps_back_are_detected(step: float) -> None:
-    """Passing time, small corrections and steps ahead are ignored."""
+def test_only_backward_clock_steps_are_detected(step: float) -> None:
+    """Passing time, small corrections and forward steps are ignored."""
     times = Times()
     clock = times.clock()
     times.pass_(10.0)
@@ -68,8 +68,8 @@ def test_only_steps_back_are_detected(step: float) -> None:
     assert not clock.was_set_back()
 
 
-def test_each_step_back_is_detected_once() -> None:
-    """A second step back is also detected."""
+def test_each_backward_clock_step_is_detected_once() -> None:
+    """A second backward step is also detected."""
     times = Times()
     clock = times.clock()
     noticed = []

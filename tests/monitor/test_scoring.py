@@ -1,4 +1,4 @@
-"""Claimed tasks become scores."""
+"""The scoring worker: claimed tasks become scores."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ def test_every_exchange_is_scored_over_http_and_its_scores_are_attached(
     assert [score.value for score in attached.scores] == [pytest.approx(scored.score.value)]
 
 
-def test_concurrency_limits_judge_requests(
+def test_concurrency_setting_limits_judge_requests(
     store: TrackingStore, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
-    """Ten exchanges with a concurrency of two are all scored, never with more than two requests in flight."""
+    """With a concurrency of two, ten exchanges are scored with no more than two requests in flight at a time."""
     judge.latency = 0.05
     store.exchanges.add([new_exchange() for _ in range(10)])
     start_judged(store, judge, concurrency=2)
@@ -79,10 +79,10 @@ def test_concurrency_limits_judge_requests(
     assert judge.max_in_flight <= 2
 
 
-def test_the_next_start_scores_what_an_earlier_process_captured(
+def test_exchanges_captured_by_an_earlier_process_are_scored_at_the_next_start(
     store: TrackingStore, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
-    """A monitor that stopped early leaves its tasks to the next one."""
+    """A monitor that stops early leaves its tasks to the next monitor."""
     first = start_judged(store, judge)
     assert first.stop(60)
     store.exchanges.add([new_exchange() for _ in range(3)])
@@ -112,14 +112,14 @@ def test_two_monitors_score_each_exchange_once(
     until(lambda: len(attached.calls) == 60)
 
     assert Counter(exchange.id for exchange, _ in attached.calls) == Counter(exchange.id for exchange in exchanges)
-    assert len(judge.chat_requests) == 2 * 60  # questions, and the rating for the label
+    assert len(judge.chat_requests) == 2 * 60  # one for the questions, one for the rating
     assert store.answers.counts().scores == 60
 
 
 def test_a_slow_exchange_does_not_delay_others(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """The other slots continue."""
+    """The other slots continue scoring."""
     release = threading.Event()
 
     async def score(exchange: Exchange) -> float:
@@ -143,7 +143,7 @@ def test_a_failing_exchange_does_not_affect_others(
     new_exchange: Any,
     until: Until,
 ) -> None:
-    """A scorer that raises for one exchange fails only that exchange, once; the failure is also attached."""
+    """If a scorer raises for one exchange, only that exchange fails, once. The failure is also attached."""
 
     def score(exchange: Exchange) -> float:
         if exchange.question == "bad":
@@ -171,7 +171,7 @@ def test_scores_of_one_exchange_are_attached_together(
     new_exchange: Any,
     until: Until,
 ) -> None:
-    """Two scorers make one call with two scores."""
+    """Two scorers lead to one call with two scores."""
     store.exchanges.add([new_exchange()])
     scorers = [Custom(lambda _: 0.2, "first"), Custom(lambda _: 0.8, "second")]
     start(store, scorers, settings=settings())
@@ -247,7 +247,7 @@ def test_a_retry_claimed_during_its_postponement_is_scored(
 def test_tasks_with_unknown_fingerprints_stay_pending(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """Another process may still score them."""
+    """Another process may still score these tasks."""
     exchange = new_exchange()
     store.exchanges.add([exchange])
     store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled")], {"custom": "of a newer release"})
@@ -292,7 +292,7 @@ def test_a_score_is_stored_under_its_scorers_name(
     new_exchange: Any,
     until: Until,
 ) -> None:
-    """The name in the score does not matter; its fingerprint is kept."""
+    """The name in the score does not matter, but its fingerprint is kept."""
     odd = Score(scorer="somebody else", fingerprint="f9", value=0.5)
     store.exchanges.add([new_exchange()])
     start(store, [Custom(lambda _: odd)], settings=settings())
@@ -312,7 +312,7 @@ def test_a_scorer_with_invalid_inputs_does_not_affect_others(
     until: Until,
     requires: Any,
 ) -> None:
-    """A misspelled input does not count as missing, and other scorers are unaffected."""
+    """A misspelled input does not count as a missing input, and other scorers are unaffected."""
     broken = Custom(lambda _: 0.5, "broken")
     broken.requires = requires
     store.exchanges.add([new_exchange() for _ in range(2)])
@@ -326,7 +326,7 @@ def test_a_scorer_with_invalid_inputs_does_not_affect_others(
 def test_an_unexpected_error_is_logged(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, caplog: Any
 ) -> None:
-    """The log omits its message, and the other exchanges are scored."""
+    """The log omits the error's message, and the other exchanges are scored."""
     odd = threading.Event()
 
     def score(exchange: Exchange) -> float:
@@ -335,7 +335,7 @@ def test_an_unexpected_error_is_logged(
         return 0.5
 
     def clock() -> datetime:
-        # The monitor's thread reads the clock for the time of a score.
+        # The monitor's thread reads the clock to get the time of a score.
         if odd.is_set() and threading.current_thread().name == "germane-monitor":
             odd.clear()
             raise LookupError("text of a user")
@@ -353,7 +353,7 @@ def test_an_unexpected_error_is_logged(
 def test_a_paused_scorer_does_not_slow_others(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """While one scorer's key is rejected, another one continues at full speed."""
+    """While one scorer's key is rejected, another scorer continues at full speed."""
     works = threading.Event()
     asked: list[str] = []
 
@@ -384,7 +384,7 @@ def quiet() -> Iterator[None]:
     _quiet.reset(token)
 
 
-def test_scoring_is_not_traced_and_attaching_is(
+def test_scoring_is_not_traced_but_attaching_is(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """Judge requests create no exchanges or spans; attaching may create spans."""
@@ -405,10 +405,10 @@ def test_scoring_is_not_traced_and_attaching_is(
     assert seen == {"scoring": True, "attaching": False}
 
 
-def test_calls_by_a_scorer_are_not_captured(
+def test_calls_made_by_a_scorer_are_not_captured(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """Even a judge that is an observed handler in the same process."""
+    """This also applies to a judge that is an observed handler in the same process."""
 
     @tracer.observe
     def ask(question: str) -> str:
@@ -428,7 +428,7 @@ def test_calls_by_a_scorer_are_not_captured(
 def test_a_hanging_scorer_times_out(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """After four judge timeouts its task fails, and the slot is free again."""
+    """The task fails after four times the judge timeout, and the slot is free again."""
     store.exchanges.add([new_exchange()])
     hang = Custom(lambda _: asyncio.sleep(3600))
     start(store, [hang], settings=settings(judge_timeout=0.05, retry_timeout=0, concurrency=1))
@@ -439,7 +439,7 @@ def test_a_hanging_scorer_times_out(
 def test_a_value_outside_the_range_is_a_failed_score(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """This includes infinity. Such a score is not part of a mean."""
+    """This includes infinity. Means do not include such a score."""
     answers = iter([float("inf"), float("nan"), 7.0, 0.5])
     store.exchanges.add([new_exchange() for _ in range(4)])
     start(store, [Custom(lambda _: next(answers))], settings=settings())

@@ -48,7 +48,7 @@ class Held:
 
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A user's module ``hanging``, whose predicate returns when the test ends."""
+    """A user's module ``hanging`` with a predicate that only returns at the end of the test."""
     module: Any = ModuleType("hanging")
     module.asked, go_on = threading.Event(), threading.Event()
 
@@ -89,7 +89,7 @@ def test_importing_starts_no_thread() -> None:
 def test_the_monitor_is_one_daemon_thread(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Until
 ) -> None:
-    """It has a name, is started once, and has ended after stop."""
+    """The thread has a name, is started only once, and has ended after the stop."""
     before = set(threading.enumerate())
     monitor = start(store, [Slow(0)], settings=settings())
     monitor.start()
@@ -114,7 +114,7 @@ def test_stop_before_start_is_not_an_error(
 def test_stop_right_after_start_takes_effect(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Until
 ) -> None:
-    """A stop before the thread has started its work still ends it, and so does a second one."""
+    """The thread ends even if it has not started its work yet. A second stop has no effect."""
     monitor = start(store, [Slow(0)], settings=settings())
     monitor.stop(0)
     monitor.stop(0)
@@ -130,7 +130,7 @@ def test_stop_finishes_tasks_in_progress(
     new_exchange: Any,
     until: Until,
 ) -> None:
-    """They are finished, saved and attached; unstarted tasks are handed back unchanged."""
+    """They are finished, saved and attached. Unstarted tasks are released unchanged."""
     scorer = Slow(0.2)
     store.exchanges.add([new_exchange() for _ in range(200)])
     monitor = start(store, [scorer], settings=settings(concurrency=2))
@@ -147,12 +147,12 @@ def test_stop_finishes_tasks_in_progress(
 def test_stop_releases_slow_tasks(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """After the timeout, another process can claim them immediately; stop returns False."""
+    """After the timeout, another process can claim the tasks immediately, and stop returns False."""
     store.exchanges.add([new_exchange() for _ in range(4)])
     monitor = start(store, [Slow(3600)], settings=settings())
     until(lambda: monitor.status().in_flight == 4)
 
-    assert not monitor.stop(3)  # pytest's own time limit would end a stop that waits
+    assert not monitor.stop(3)  # if stop() waited, pytest's time limit would end it
 
     assert store.answers.counts().pending == 4
     start(store, [Slow(0)], settings=settings())
@@ -163,7 +163,7 @@ def test_stop_releases_slow_tasks(
 def test_a_hanging_predicate_does_not_prevent_saving(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, hanging: Any
 ) -> None:
-    """Scores are saved and tasks handed back, even if the sampler never returns."""
+    """Scores are saved and tasks released even if the sampler never returns."""
     scorer = Held()
     store.exchanges.add([new_exchange() for _ in range(2)])
     monitor = start(
@@ -215,10 +215,10 @@ def test_stop_delivers_pending_notifications(
     assert sent == ["firing"]
 
 
-def test_without_rules_no_detector_input_accumulates(
+def test_no_detector_input_accumulates_without_rules(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """The inbox of the detectors stays empty."""
+    """No scores are queued for the detectors."""
     store.exchanges.add([new_exchange() for _ in range(3)])
     off = [{"type": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
     start(store, [Slow(0)], settings=settings(rules=off))
@@ -315,7 +315,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 @pytest.mark.slow
 def test_a_forked_child_may_start_its_own_monitor(url: str) -> None:
-    """The child runs nothing before that, exits silently, and the parent continues."""
+    """The child runs nothing before it starts its monitor, and exits silently. The parent continues."""
     command = [sys.executable, "-W", "error", "-c", FORK, url]
     result = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
 
@@ -357,7 +357,7 @@ time.sleep(60)
 def test_a_killed_worker_loses_no_task(
     store: TrackingStore, url: str, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """After kill -9, another worker scores its tasks once the lease has expired, each once."""
+    """After kill -9, another worker scores each task of the killed worker once, when the lease has expired."""
     store.exchanges.add([new_exchange() for _ in range(200)])
     with subprocess.Popen([sys.executable, "-c", WORKER, url]) as worker:
 
@@ -395,7 +395,7 @@ class BrokenQueue(TaskQueue):
         raise KeyError("text of a user")
 
 
-def test_a_failing_job_is_run_again(
+def test_a_failing_job_runs_again(
     store: TrackingStore,
     url: str,
     start: Start,
@@ -404,7 +404,7 @@ def test_a_failing_job_is_run_again(
     until: Until,
     caplog: Any,
 ) -> None:
-    """The error is logged once, without its message, and so is the recovery."""
+    """The error is logged once, without its message. The recovery is also logged once."""
     broken = TrackingStore(url)
     broken.queue = queue = BrokenQueue(broken.context)
     store.exchanges.add([new_exchange() for _ in range(3)])
@@ -427,7 +427,7 @@ def test_a_failing_job_is_run_again(
 def test_a_failing_attach_does_not_affect_others(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """All scores are saved, and each of the others is attached once."""
+    """All scores are saved, and each of the other scores is attached once."""
     attached: list[str] = []
 
     def attach(exchange: Exchange, scores: Any) -> None:
@@ -475,7 +475,7 @@ def test_a_database_outage_loses_no_score(
 def test_an_unmigrated_database_is_logged(
     tmp_path: Any, start: Start, settings: Callable[..., Settings], until: Until, new_exchange: Any
 ) -> None:
-    """The log contains the command that fixes it; jobs work as soon as the database is migrated."""
+    """The log names the command that fixes the problem. Jobs work as soon as the database is migrated."""
     store = TrackingStore(f"sqlite:///{tmp_path / 'empty.db'}")
     monitor = start(store, [Slow(0)], settings=settings())
     until(lambda: monitor.status().jobs["sample"].problem)
@@ -491,7 +491,7 @@ def test_an_unmigrated_database_is_logged(
 def test_the_scheduler_logs_nothing(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Until, caplog: Any
 ) -> None:
-    """Missed intervals of a long job are normal: the application's log stays empty."""
+    """Intervals that a long job misses are normal, so the application's log stays empty."""
     caplog.set_level(logging.DEBUG)
     caplog.set_level(logging.INFO, "sqlalchemy")
     monitor = start(store, [Slow(0)], settings=settings())
@@ -504,7 +504,7 @@ def test_the_scheduler_logs_nothing(
 
 
 def test_a_pool_call_behaves_like_a_direct_call() -> None:
-    """It returns, raises and sees context variables, without blocking the loop."""
+    """The call returns, raises and sees context variables like a direct call, but does not block the loop."""
     variable: ContextVar[str] = ContextVar("variable", default="outside")
 
     def fail() -> None:
@@ -524,7 +524,7 @@ def test_a_pool_call_behaves_like_a_direct_call() -> None:
 
 
 def test_a_canceled_pool_call_is_not_made() -> None:
-    """This applies to a call that is canceled while it waits for a thread."""
+    """This applies to a call that is canceled while it is waiting for a thread."""
     made: list[int] = []
 
     async def use() -> None:

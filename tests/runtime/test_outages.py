@@ -263,7 +263,7 @@ def test_scores_abandoned_by_a_stop_are_reported_and_computed_after_the_next_sta
         germane.stop(1)
 
         assert [line for line in warnings() if "3 scores" in line] == [
-            "stopped before the judge replied for 3 scores; the next start or another worker computes them"
+            "stopped before 3 scores could be computed; the next start or another worker computes them"
         ]
         germane.start(**judge.settings(), database=database, poll_interval=0.05, scorers=("answer_relevancy",))
         assert germane.stop(drain_timeout=60)

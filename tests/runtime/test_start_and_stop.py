@@ -194,7 +194,7 @@ def test_a_running_handler_survives_stop(judge: FakeJudge, database: str, warnin
 
     assert answers == ["Late."]
     assert ask("How do I pay?") == "By card, in the shop."
-    assert [line for line in warnings() if "while germane is not running" not in line] == []
+    assert [line for line in warnings() if "germane is not running" not in line] == []
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])

@@ -124,7 +124,7 @@ def call_fixture() -> Callable[..., Any]:
 
 
 def handler(kind: str, body: Callable[[str], Any], **options: Any) -> Callable[[str], Any]:
-    """Create an observed handler of a kind that returns the result of ``body``, or yields it as its only chunk."""
+    """Create an observed handler of a given kind that returns ``body``'s result or yields it as its only chunk."""
 
     def ask(question: str) -> Any:
         return body(question)

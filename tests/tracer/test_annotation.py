@@ -109,8 +109,8 @@ def test_score_can_be_recorded_inside_the_handler(annotated: Annotated) -> None:
     assert annotated.annotations[0].exchange_id
 
 
-def test_a_recorded_exchange_is_screened_like_a_captured_one(unconnected: Any) -> None:
-    """It is redacted and truncated, it reads contexts of any framework, and its scores follow it."""
+def test_a_recorded_exchange_is_redacted_and_truncated_like_a_captured_one(unconnected: Any) -> None:
+    """Contexts are read from any framework's objects, and the scores are recorded after the exchange."""
     annotations: list[Any] = []
     traced = unconnected.connect(
         annotate=annotations.append, redact=lambda text: text.replace(SECRET, "****"), max_text_length=30
@@ -138,7 +138,7 @@ def test_a_recorded_exchange_is_screened_like_a_captured_one(unconnected: Any) -
 
 
 def test_a_recorded_exchange_has_no_text_if_capture_is_off(unconnected: Any) -> None:
-    """Its scores are kept."""
+    """Its scores are recorded."""
     annotations: list[Any] = []
     traced = unconnected.connect(annotate=annotations.append, capture="none")
 
@@ -192,7 +192,7 @@ def test_invalid_call_raises_in_strict_mode_only(annotated: Annotated, call: Cal
 
 
 def test_invalid_calls_are_logged_once_and_counted(annotated: Annotated, warnings: Callable[[], list[str]]) -> None:
-    """The log has one line per mistake, and the total number when the tracer disconnects."""
+    """The log contains one line per mistake, and the total number when the tracer disconnects."""
     for _ in range(5):
         germane.feedback("e1", 93)
     connection = current_connection()
@@ -212,7 +212,7 @@ def test_warning_says_that_the_annotation_was_not_recorded(
 
     assert annotated.annotations == []
     assert warnings() == [
-        "not recorded, germane.record_score(): details must be a mapping, not Unheard (the caller is not affected)"
+        "recording failed: germane.record_score(): details must be a mapping, not Unheard (the caller is not affected)"
     ]
 
 
@@ -230,7 +230,7 @@ class EndlessDetails(dict[str, Any]):
 
 @pytest.mark.parametrize("deep", [False, True])
 def test_reading_huge_details_stops_at_the_maximum_length(annotated: Annotated, deep: bool) -> None:
-    """Details are read no further than their maximum length, because the caller is waiting."""
+    """Details are not read beyond their maximum length, because the caller is waiting."""
     endless = EndlessDetails()
 
     germane.record_score("e1", "mine", 0.5, details={"a": [endless]} if deep else endless)
@@ -249,7 +249,7 @@ def test_circular_details_are_rejected(annotated: Annotated) -> None:
     assert annotated.annotations == []
 
 
-def test_texts_of_annotations_are_redacted_and_truncated(unconnected_annotated: Annotated) -> None:
+def test_annotation_texts_are_redacted_and_truncated(unconnected_annotated: Annotated) -> None:
     """Comments, explanations and texts in details are treated like captured texts."""
     annotated = unconnected_annotated.connect(redact=lambda text: text.replace(SECRET, "****"), max_text_length=100)
     germane.feedback("e1", 0.0, comment=f"card {SECRET} " + "x" * 200)
@@ -259,8 +259,8 @@ def test_texts_of_annotations_are_redacted_and_truncated(unconnected_annotated: 
     assert [len(annotated.annotations[0].comment), annotated.annotations[1].explanation] == [100, "saw ****"]
 
 
-def test_failed_redaction_drops_only_the_text(unconnected_annotated: Annotated) -> None:
-    """The score of the label is recorded without its comment."""
+def test_failed_redaction_drops_only_the_comment(unconnected_annotated: Annotated) -> None:
+    """The label is recorded without its comment."""
     annotated = unconnected_annotated.connect(redact=lambda text: text.missing)  # type: ignore[attr-defined]
     germane.feedback("e1", 0.0, comment=SECRET)
 
@@ -285,7 +285,7 @@ def test_error_while_recording_does_not_reach_the_caller(unconnected: Any) -> No
 
 
 def test_annotation_with_id_none_is_not_recorded(annotated: Annotated) -> None:
-    """A handler may annotate exchanges that are not recorded, also in strict mode."""
+    """A handler may annotate exchanges that are not recorded, even in strict mode."""
     with strict():
         germane.record_score(germane.current_exchange().id, "length", 0.25)
         germane.feedback(None, 1.0)

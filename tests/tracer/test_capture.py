@@ -1,4 +1,4 @@
-"""Captured data: question, answer, contexts, history and attributes, from calls and from the handler."""
+"""Captured data: question, answer, contexts, history and attributes, taken from calls or set by the handler."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TestQuestion:
             captured_question(traced, germane.observe(lambda question, lang: "a"), lang="en", question="Why?") == "Why?"
         )
 
-    def test_instance_of_a_method_is_not_the_question(self, traced: Any) -> None:
+    def test_self_argument_of_a_method_is_not_the_question(self, traced: Any) -> None:
         """``self`` is skipped, even if it is text."""
 
         class Asker(str):
@@ -77,7 +77,7 @@ class TestQuestion:
         ],
     )
     def test_selector_finds_the_question(self, traced: Any, selector: Any, expected: str | None) -> None:
-        """A path begins with the name of an argument, including defaults. A callable takes the call or nothing."""
+        """A path begins with the name of an argument, which may be a default. A callable takes the call or nothing."""
 
         @germane.observe(question=selector)
         def ask(body: Any, lang: str = "en") -> str:
@@ -100,7 +100,7 @@ class TestQuestion:
             germane.observe(capture="all")(lambda question: "a")  # type: ignore[call-overload]
 
     @pytest.mark.parametrize("option", ["route", "attributes", "join", "redact"])
-    def test_option_of_the_wrong_type_is_rejected_at_decoration(self, option: str) -> None:
+    def test_option_with_the_wrong_type_is_rejected_at_decoration(self, option: str) -> None:
         """The error names the option and its value."""
         with pytest.raises(UsageError, match=f"^{option}=3: must be a "):
             germane.observe(**{option: 3})(lambda question: "a")  # type: ignore[call-overload]
@@ -117,18 +117,18 @@ class TestQuestion:
 
     @pytest.mark.parametrize("function", [max, dict.fromkeys, "{}".format])
     def test_built_in_functions_can_be_observed(self, traced: Any, function: Any) -> None:
-        """Functions without a signature are called and captured like others."""
+        """Functions without a signature are called and captured like any other."""
         assert germane.observe(function)("Why?") == function("Why?")
         assert traced.exchange.question == "Why?"
 
-    def test_selector_finds_the_query_of_a_retriever(self, traced: Any) -> None:
+    def test_selector_finds_the_query_in_a_retriever_call(self, traced: Any) -> None:
         """``query=`` accepts the same selectors as ``question=``."""
         germane.retrieval(source="docs", query="body.text")(lambda body: ["a"])({"text": "Why?"})
 
         assert traced.attributes("docs")["gen_ai.retrieval.query.text"] == "Why?"
 
-    def test_call_provides_its_arguments_by_name(self) -> None:
-        """Defaults are filled in."""
+    def test_call_object_provides_the_arguments_by_name(self) -> None:
+        """Defaults are included."""
         call = Call(lambda question, k=3, **more: None, ("Why?",), {"x": 1})
 
         assert dict(call.arguments) == {"question": "Why?", "k": 3, "more": {"x": 1}}
@@ -184,7 +184,7 @@ class TestContexts:
     """The return value of a retriever becomes the contexts of the exchange."""
 
     @pytest.mark.parametrize("name", RETRIEVED)
-    def test_contexts_of_common_frameworks_need_no_selector(self, traced: Any, name: str) -> None:
+    def test_contexts_from_common_frameworks_need_no_selector(self, traced: Any, name: str) -> None:
         """Texts, mappings, objects, pairs with scores, and arrays are recognized."""
         returned, expected = RETRIEVED[name]
         search = germane.retrieval(lambda query: returned)
@@ -206,7 +206,7 @@ class TestContexts:
         assert search("Why?") is returned
         assert "select its attribute or key with content=" in traced.attributes("docs")["germane.capture.error"]
 
-    def test_selectors_find_the_parts_of_a_context(self, traced: Any) -> None:
+    def test_selectors_find_a_contexts_text_id_and_score(self, traced: Any) -> None:
         """``contexts``, ``content``, ``id`` and ``score`` find parts with other names."""
 
         @germane.retrieval(contexts="hits.0", content="doc.body", id="meta.0", score=lambda hit: 1 - hit["distance"])
@@ -217,8 +217,8 @@ class TestContexts:
 
         assert list(traced.exchange.contexts) == [Context("a", "x", 0.75)]
 
-    def test_generator_can_be_a_retriever(self, traced: Any) -> None:
-        """Its items are the contexts, even if it is closed early. Asynchronous generators work, too."""
+    def test_retriever_can_be_a_generator(self, traced: Any) -> None:
+        """The items are the contexts, even if the generator is closed early. Asynchronous generators also work."""
 
         @germane.retrieval
         def search(query: str) -> Iterator[str]:
@@ -239,8 +239,8 @@ class TestContexts:
 
         assert [context.text for context in traced.exchange.contexts] == ["a", "b", "d"]
 
-    def test_coroutine_function_can_be_a_retriever(self, traced: Any) -> None:
-        """The contexts of parallel retrievals are all added."""
+    def test_retriever_can_be_a_coroutine_function(self, traced: Any) -> None:
+        """All contexts from parallel retrievals are added."""
 
         @germane.retrieval
         async def search(query: str) -> list[str]:
@@ -256,14 +256,14 @@ class TestContexts:
         assert {context.text for context in traced.exchange.contexts} == {"a", "b"}
 
     def test_duplicate_contexts_are_stored_once(self, traced: Any) -> None:
-        """A text that two retrievers return is one context."""
+        """A text that two retrievers return becomes one context."""
         search = germane.retrieval(lambda query: ["a", query])
 
         germane.observe(lambda question: str([search("x"), search("y")]))("Why?")
 
         assert [context.text for context in traced.exchange.contexts] == ["a", "x", "y"]
 
-    def test_selector_finds_contexts_in_the_return_value_of_a_handler(self, traced: Any) -> None:
+    def test_selector_finds_contexts_in_a_handlers_return_value(self, traced: Any) -> None:
         """``contexts=`` reads them from the same value as the answer."""
         germane.observe(answer="text", contexts="sources")(lambda q: {"text": "A", "sources": ["a", "b"]})("Why?")
 
@@ -289,7 +289,7 @@ class TestContexts:
         assert (traced.exchanges, traced.span().name) == ([], "retrieval docs")
 
     def test_handler_inside_a_retriever_belongs_to_the_outer_exchange(self, traced: Any) -> None:
-        """Its answer is not recorded as a separate exchange."""
+        """The inner handler's answer is not recorded as a separate exchange."""
         inner = germane.observe(route="inner")(lambda query: "rewritten")
         search = germane.retrieval(lambda query: [inner(query)])
 
@@ -301,8 +301,8 @@ class TestContexts:
 class TestAttributes:
     """Attributes, ids and history of an exchange."""
 
-    def test_model_prompt_version_session_and_user_have_fields(self, traced: Any) -> None:
-        """They are stored as text. Other attributes keep their type, and None removes one."""
+    def test_model_prompt_version_session_and_user_have_their_own_fields(self, traced: Any) -> None:
+        """They are stored as text. Other attributes keep their type, and None removes an attribute."""
 
         @germane.observe(attributes={"tenant": "tenant", "model": lambda: "m1", "absent": lambda: None})
         def ask(question: str, tenant: str) -> str:
@@ -336,15 +336,15 @@ class TestAttributes:
         assert dict(traced.exchange.attributes) == {}
         assert "attribute odd" in traced.attributes()["germane.capture.error"]
 
-    def test_calls_outside_a_handler_have_no_effect(self, traced: Any) -> None:
+    def test_calls_to_current_exchange_functions_outside_a_handler_have_no_effect(self, traced: Any) -> None:
         """Without a current exchange, attributes and contexts are dropped and ids are None."""
         germane.set_attribute("a", "b")
         germane.add_contexts(["a"])
 
         assert (germane.current_exchange().id, germane.current_exchange().trace_id, traced.spans) == (None, None, [])
 
-    def test_current_exchange_has_the_ids_of_the_exchange(self, traced: Any) -> None:
-        """It is the id of the outermost exchange, even in inner handlers and retrievers."""
+    def test_current_exchange_returns_the_ids_of_the_outermost_exchange(self, traced: Any) -> None:
+        """This also applies in inner handlers and retrievers."""
 
         @germane.retrieval
         def search(query: str) -> list[str]:
@@ -364,7 +364,7 @@ class TestAttributes:
         assert seen == [(traced.exchange.id, traced.exchange.trace_id)]
         assert answer == traced.exchange.id
 
-    def test_history_is_read_from_common_message_shapes(self, traced: Any) -> None:
+    def test_history_is_read_from_common_message_formats(self, traced: Any) -> None:
         """Pairs, mappings, objects and texts are messages. Messages without text are omitted."""
         turns = [
             ("user", "a"),
@@ -388,8 +388,8 @@ class TestAttributes:
         ]
 
     @pytest.mark.parametrize("kind", ["coroutine", "generator", "object"])
-    def test_history_that_does_not_contain_messages_is_reported(self, traced: Any, kind: str) -> None:
-        """A selector that returns a coroutine or another object without text loses the history, which is reported."""
+    def test_history_without_messages_is_reported(self, traced: Any, kind: str) -> None:
+        """If the selector returns a coroutine or another object without text, the history is dropped."""
 
         async def later() -> list[str]:
             return ["earlier"]

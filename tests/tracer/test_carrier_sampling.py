@@ -32,7 +32,7 @@ SAMPLERS: dict[str, Sampler] = {
 
 
 class Wrapper(trace.TracerProvider):
-    """A provider that wraps another one, as Logfire's proxy."""
+    """A provider that wraps another provider, like Logfire's proxy."""
 
     def __init__(self, provider: trace.TracerProvider) -> None:
         self.name = "wrapper"
@@ -44,8 +44,8 @@ class Wrapper(trace.TracerProvider):
 
 @pytest.mark.parametrize("wrap", [lambda provider: provider, Wrapper, lambda provider: Wrapper(Wrapper(provider))])
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_carriers_follow_the_sampling_decision_of_the_original_span(unconnected: Any, name: str, wrap: Any) -> None:
-    """Each sampled span gets its carrier, each other span gets none, whatever sampler the application uses."""
+def test_carrier_spans_follow_the_original_spans_sampling_decision(unconnected: Any, name: str, wrap: Any) -> None:
+    """Each sampled span gets a carrier and no other span does, whatever sampler the application uses."""
     sdk_provider = TracerProvider(sampler=SAMPLERS[name], shutdown_on_exit=False)
     sdk_provider.add_span_processor(SimpleSpanProcessor(unconnected.exporter))
     connect(sink=unconnected.exchanges.append, service="test", holds_spans=False, provider=wrap(sdk_provider))

@@ -53,14 +53,14 @@ print(json.dumps([implicit, at_once, len(captured)]))
 
 @pytest.fixture(scope="module")
 def counts() -> Any:
-    """Numbers of captured exchanges: in implicit collections, by an explicit one, and in total."""
+    """The numbers of exchanges captured by implicit collections, by an explicit collection, and in total."""
     result = subprocess.run([sys.executable, "-c", ABANDONED], capture_output=True, text=True, timeout=100)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
 
 def test_streams_dropped_in_cycles_are_recorded(counts: Any) -> None:
-    """Each abandoned stream is an exchange. Finalizers that set context variables do not crash the interpreter."""
+    """Each abandoned stream yields an exchange. Finalizers that set context variables do not crash the interpreter."""
     implicit, _, total = counts
 
     assert implicit > 4900
@@ -68,7 +68,7 @@ def test_streams_dropped_in_cycles_are_recorded(counts: Any) -> None:
 
 
 def test_an_explicit_collection_ends_streams_immediately(counts: Any) -> None:
-    """``gc.collect()`` runs between bytecodes, where it is safe to end them."""
+    """``gc.collect()`` runs between bytecodes, where it is safe to end streams."""
     _, at_once, _ = counts
 
     assert at_once == 1

@@ -1,4 +1,4 @@
-"""The exchange limit: only the span of a dropped exchange remains."""
+"""The exchange limit: a dropped exchange only leaves a span."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def ask(question: str) -> str:
     return "Within thirty days."
 
 
-def test_limit_receives_the_sampling_key_of_the_exchange(unconnected: Any) -> None:
+def test_exchange_limit_receives_the_exchanges_sampling_key(unconnected: Any) -> None:
     """The exchange records the probability with which it was captured."""
     asked: list[tuple[str, str, int, float]] = []
     traced = unconnected.connect(admit=lambda *given: asked.append(given) or 0.25)
@@ -31,7 +31,7 @@ def test_limit_receives_the_sampling_key_of_the_exchange(unconnected: Any) -> No
     assert (traced.exchange.capture_probability, traced.exchange.sampling_key) == (0.25, sampling_key)
 
 
-def test_dropped_exchange_leaves_its_complete_span(unconnected: Any) -> None:
+def test_span_of_a_dropped_exchange_is_complete(unconnected: Any) -> None:
     """The limit does not change the traces of the application."""
     traced = unconnected.connect(admit=lambda *_: None)
 
@@ -68,7 +68,9 @@ def test_nested_handlers_count_once_towards_the_limit(unconnected: Any) -> None:
     assert [route for _, route, *_ in asked] == ["outer"]
 
 
-def test_error_in_the_limit_does_not_reach_the_handler(unconnected: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_error_in_the_exchange_limit_does_not_reach_the_handler(
+    unconnected: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     """The span is exported."""
 
     def broken(*_: object) -> float:

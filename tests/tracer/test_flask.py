@@ -31,21 +31,21 @@ def pieces() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("body", [pieces, lambda: iter(["Hel", "lo!"]), lambda: flask.stream_with_context(pieces())])
-def test_body_of_a_streaming_response_is_captured(traced: Any, body: Callable[[], Any]) -> None:
+def test_streaming_response_body_is_captured(traced: Any, body: Callable[[], Any]) -> None:
     """The client and the exchange both get the complete body."""
     assert client_of(lambda: flask.Response(body())).get("/?q=Why").text == "Hello!"
     assert (traced.exchange.question, traced.exchange.answer, traced.exchange.status) == ("Why", "Hello!", "ok")
 
 
 def test_server_sent_events_are_parsed(traced: Any) -> None:
-    """The answer is the text of the events, as behind Starlette."""
+    """As with Starlette, the answer is the text of the events."""
     respond = client_of(lambda: flask.Response(iter(EVENTS), mimetype="text/event-stream"), chunk="delta")
 
     assert respond.get("/?q=Why").text == "".join(EVENTS)
     assert traced.exchange.answer == "Hello!"
 
 
-def test_disconnected_client_leaves_an_abandoned_exchange(traced: Any) -> None:
+def test_client_disconnect_makes_the_exchange_abandoned(traced: Any) -> None:
     """The server closes the response and the handler's generator."""
     closed = []
 

@@ -1,4 +1,4 @@
-"""Hostile handlers: their callers observe no difference, whatever the handlers do."""
+"""Hostile handlers: callers observe no difference, whatever the handlers do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = ["function", "coroutine", "generator", "async generator"]
 
 
 def chunks(kind: str, *texts: str) -> Callable[[str], Any]:
-    """Create an observed handler that streams these texts in one of several ways."""
+    """Create an observed handler that streams these texts in the given way."""
 
     def stream(_question: str) -> Iterator[str]:
         germane.add_contexts(["some context"])
@@ -77,7 +77,7 @@ async def read(stream: Any, most: int = 100) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", STREAMS)
-def test_stream_that_is_read_completely_is_the_answer(traced: Any, kind: str) -> None:
+def test_answer_is_the_complete_text_of_a_stream(traced: Any, kind: str) -> None:
     """The chunks are joined, contexts are added, and the span ends with the last chunk."""
     taken = asyncio.run(read(chunks(kind, "Hel", "lo", "!")("Why?")))
 
@@ -88,7 +88,7 @@ def test_stream_that_is_read_completely_is_the_answer(traced: Any, kind: str) ->
 
 
 def test_span_ends_with_the_last_chunk(traced: Any) -> None:
-    """The span is open until then."""
+    """The span stays open until the caller has read the last chunk."""
     stream = chunks("generator", "Hel", "lo")("Why?")
     next(stream)
 
@@ -125,7 +125,7 @@ def test_stream_that_is_never_read_is_recorded_as_abandoned(traced: Any, kind: s
 
 @pytest.mark.parametrize("kind", ["coroutine", "async generator", "returned coroutine"])
 def test_cancellation_reaches_the_caller(traced: Any, kind: str) -> None:
-    """The caller gets the CancelledError. The span ends with the status cancelled."""
+    """The caller gets the CancelledError, and the span ends with the status cancelled."""
 
     async def wait(_question: str) -> None:
         await asyncio.Event().wait()
@@ -243,7 +243,7 @@ def test_failed_chunks_are_reported_once(traced: Any, kind: str) -> None:
     asyncio.run(read(germane.observe(route="ask")(stream if kind == "generator" else stream_later)("Why?")))
 
     problem = traced.attributes()["germane.capture.error"]
-    assert problem == "a chunk of ask: dict is not text: select the part that contains the text with a selector"
+    assert problem == "chunk of ask: dict is not text: select the part that contains the text with a selector"
 
 
 def broken(*_args: object) -> Any:
@@ -275,7 +275,7 @@ def test_error_in_an_option_does_not_reach_the_caller(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_redaction_fails_closed(traced: Any, kind: str, handler: Any, take: Any) -> None:
-    """A text whose redaction fails is recorded nowhere."""
+    """A text whose redaction fails is not recorded anywhere."""
     take(kind, handler(kind, str.upper, redact=broken))
 
     assert (traced.exchange.question, traced.exchange.answer) == (None, None)
@@ -285,7 +285,7 @@ def test_redaction_fails_closed(traced: Any, kind: str, handler: Any, take: Any)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_kind_and_signature_of_the_function_are_unchanged(kind: str, handler: Any) -> None:
+def test_function_kind_and_signature_are_unchanged(kind: str, handler: Any) -> None:
     """Frameworks that inspect the handler see the original kind and signature."""
 
     def ask(question: str, *, k: int = 3) -> str:
@@ -342,7 +342,7 @@ def test_parallel_calls_are_all_captured(traced: Any, kind: str, handler: Any) -
 
 
 def test_async_generator_can_move_between_tasks(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """If one task advances it and another closes it, neither inherits its span."""
+    """If one task advances the generator and another closes it, neither task inherits its span."""
     tracer = traced.provider.get_tracer("app")
 
     @germane.observe
@@ -368,7 +368,7 @@ def test_async_generator_can_move_between_tasks(traced: Any, caplog: pytest.LogC
 
 
 def test_generator_can_move_between_threads(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """If each item is produced on another thread, as in Starlette, child spans keep their parent."""
+    """If each item is produced on a different thread, as in Starlette, child spans keep their parent."""
     tracer = traced.provider.get_tracer("app")
 
     @germane.observe
@@ -436,7 +436,7 @@ def test_decorator_works_with_and_without_parentheses() -> None:
 
 @pytest.mark.parametrize("thing", [Hostile, "text", 3, None])
 @pytest.mark.parametrize("decorator", [germane.observe(), germane.retrieval()])
-def test_decorating_something_other_than_a_function_raises(decorator: Callable[[Any], Any], thing: Any) -> None:
+def test_decorating_anything_but_a_function_raises(decorator: Callable[[Any], Any], thing: Any) -> None:
     """Classes and other values are rejected at decoration."""
     with pytest.raises(UsageError, match="decorates functions"):
         decorator(thing)
@@ -447,14 +447,14 @@ def ask_plainly(question: str) -> str:
 
 
 @pytest.mark.parametrize("make", [functools.partial, lambda function: functools.partial(functools.partial(function))])
-def test_route_of_a_partial_is_the_name_of_its_function(traced: Any, make: Any) -> None:
+def test_route_of_a_partial_is_its_functions_name(traced: Any, make: Any) -> None:
     """``functools.partial`` objects have no name of their own."""
     germane.observe(make(ask_plainly))("Why?")
 
     assert traced.exchange.route == "ask_plainly"
 
 
-def test_decorated_handlers_are_listed() -> None:
+def test_observed_routes_lists_all_decorated_handlers() -> None:
     """``observed_routes`` contains handlers that have never run."""
 
     @germane.observe(route="never called")
@@ -495,12 +495,12 @@ def test_selector_finds_the_answer(traced: Any, answer: Any, expected: str) -> N
 
 
 def test_observed_calls_take_no_additional_loop_iterations(traced: Any, handler: Any) -> None:
-    """A hundred observed calls finish after as many iterations of the event loop as without the decorator."""
+    """A hundred observed calls need as many iterations of the event loop as a hundred undecorated calls."""
     ask = handler("coroutine", str.upper)
 
     async def serve() -> int:
         calls = [asyncio.create_task(ask("Why?")) for _ in range(100)]
-        for _ in range(2):  # one to start, and one to continue after the handler's own wait
+        for _ in range(2):  # one iteration to start, one to continue after the handler's own wait
             await asyncio.sleep(0)
         return sum(call.done() for call in calls)
 

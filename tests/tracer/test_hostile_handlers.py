@@ -1,4 +1,4 @@
-"""Hostile handlers, generated from families: each behaves as without the decorator, and is recorded or reported.
+"""Hostile handlers, generated from families. Each behaves as if undecorated, and is recorded or reported.
 
 A handler is a kind of function with a body that returns a value or raises. It runs once undecorated and once decorated.
 Both runs must have the same outcome (the same object, chunks or exception) and the same side effects in the same order,
@@ -219,7 +219,7 @@ class WithoutAttributes:
 
 
 class AnyAttribute:
-    """A value that has every attribute, as some clients have."""
+    """A value that has every attribute, like some clients."""
 
     def __getattr__(self, name: str) -> Any:
         return AnyAttribute()
@@ -250,7 +250,7 @@ class Exiting:
 
 
 class UnhashableType(type):
-    """A class whose class cannot be hashed."""
+    """A metaclass whose classes cannot be hashed."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -259,17 +259,17 @@ class UnhashableType(type):
 
 
 class Unhashable(metaclass=UnhashableType):
-    """A value of such a class."""
+    """A value whose class cannot be hashed."""
 
 
 class NamelessType(type):
-    """A class without a usable name."""
+    """A metaclass whose classes have no usable name."""
 
     __name__ = property(lambda cls: 1 / 0)  # type: ignore[assignment]
 
 
 class Nameless(metaclass=NamelessType):
-    """A value of such a class."""
+    """A value whose class has no usable name."""
 
 
 class Slotted:
@@ -300,7 +300,7 @@ class Color(enum.StrEnum):
 
 
 class Model(BaseModel):
-    """A model, which can be iterated."""
+    """An iterable model."""
 
     text: str = "a"
 
@@ -467,7 +467,7 @@ ERRORS: dict[str, tuple[Callable[[], BaseException], str]] = {
 
 
 class Run:
-    """The outcome of one run: what the caller got, and the side effects in order."""
+    """The outcome of one run: the caller's result, and the side effects in order."""
 
     def __init__(self, kind: str, decorate: Any, body: Callable[[list[str]], Any]) -> None:
         self.effects: list[str] = []
@@ -550,7 +550,7 @@ def test_exception_reaches_the_caller_and_is_recorded(traced: Any, kind: str, na
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_cause_and_traceback_of_an_exception_are_kept(traced: Any, kind: str) -> None:
+def test_exception_keeps_its_cause_and_traceback(traced: Any, kind: str) -> None:
     """The innermost frame is the handler's, and no other exception becomes its context."""
     cause = LookupError("cause")
 
@@ -569,8 +569,8 @@ def test_cause_and_traceback_of_an_exception_are_kept(traced: Any, kind: str) ->
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_context_variables_behave_as_without_the_decorator(kind: str, traced: Any) -> None:
-    """A variable that the handler sets is visible to the caller if and only if it would be without the decorator."""
+def test_context_variables_behave_as_in_an_undecorated_handler(kind: str, traced: Any) -> None:
+    """A variable that the handler sets is visible to the caller exactly if it would be without the decorator."""
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
 
     def change(effects: list[str]) -> str:
@@ -653,8 +653,8 @@ SIGNATURES: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], str | None]] =
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
-def test_call_is_bound_as_without_the_decorator(traced: Any, name: str) -> None:
-    """Any signature works, and the question is found in it."""
+def test_call_is_bound_like_an_undecorated_call(traced: Any, name: str) -> None:
+    """Any signature works, and the question is found."""
     function, args, kwargs, question = SIGNATURES[name]
 
     assert germane.observe(function)(*args, **kwargs) is function(*args, **kwargs)
@@ -664,7 +664,7 @@ def test_call_is_bound_as_without_the_decorator(traced: Any, name: str) -> None:
 @pytest.mark.parametrize("arguments", [((), {}), (("a", "b"), {}), ((), {"other": "a"}), (("a",), {"question": "b"})])
 @pytest.mark.parametrize("kind", ["function", "coroutine", "generator", "async generator", "types.coroutine"])
 def test_wrong_arguments_raise_the_same_type_error(traced: Any, kind: str, arguments: Any) -> None:
-    """The message is Python's own, and is raised at the same step."""
+    """Python's own error is raised, at the same step."""
     args, kwargs = arguments
     make, get = KINDS[kind]
 
@@ -755,7 +755,7 @@ ENDS = ["read", "closed", "dropped", "unread", "failed", "interrupted"]
 @pytest.mark.parametrize("how", ENDS)
 @pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("kind", ["function", "coroutine", "method", "class method", "partial", "callable object"])
-def test_stream_runs_as_without_the_decorator(traced: Any, kind: str, name: str, how: str) -> None:
+def test_stream_runs_like_an_undecorated_stream(traced: Any, kind: str, name: str, how: str) -> None:
     """Chunks, errors, cleanup and their order are the same, and the exchange has the chunks that the caller read."""
     make, open_stream = STREAMS[name]
     error = {"failed": LookupError("broke"), "interrupted": KeyboardInterrupt()}.get(how)
@@ -794,7 +794,7 @@ def test_stream_runs_as_without_the_decorator(traced: Any, kind: str, name: str,
 class TestFunctionIsKept:
     """The decorated function has everything that callers use on the original."""
 
-    def test_methods_of_a_cache_are_kept(self, traced: Any) -> None:
+    def test_lru_cache_methods_are_kept(self, traced: Any) -> None:
         """The cache of ``lru_cache`` can be read and cleared."""
         calls: list[str] = []
         ask = germane.observe(functools.lru_cache(maxsize=2)(lambda question: calls.append(question) or "a"))
@@ -806,7 +806,7 @@ class TestFunctionIsKept:
         assert calls == ["Why?", "Why?"]
         assert ask.cache_parameters() == {"maxsize": 2, "typed": False}
 
-    def test_attributes_of_a_partial_and_of_a_function_are_kept(self) -> None:
+    def test_attributes_of_partials_and_functions_are_kept(self) -> None:
         """Frameworks mark functions with attributes."""
 
         def ask(question: str) -> str:
@@ -817,7 +817,7 @@ class TestFunctionIsKept:
         kept: Any = germane.observe(functools.partial(ask, "Why?"))
         assert (kept.func, kept.args, kept.keywords) == (ask, ("Why?",), {})
 
-    def test_properties_of_a_callable_object_are_not_evaluated(self) -> None:
+    def test_properties_of_callable_objects_are_not_evaluated(self) -> None:
         """Decoration does not run the object's code."""
         evaluated: list[str] = []
 
@@ -858,8 +858,8 @@ class TestFunctionIsKept:
 
 
 @pytest.mark.parametrize("make", [lambda: collections.defaultdict(str), collections.Counter, dict])
-def test_path_into_a_mapping_changes_nothing(traced: Any, make: Callable[[], Any]) -> None:
-    """A missing key is reported, not inserted into what the handler returned."""
+def test_path_selector_does_not_change_a_mapping(traced: Any, make: Callable[[], Any]) -> None:
+    """A missing key is reported, and not inserted into the returned mapping."""
     reply = make()
 
     assert germane.observe(answer="text.first", contexts="sources")(lambda question: reply)("Why?") is reply
@@ -868,7 +868,7 @@ def test_path_into_a_mapping_changes_nothing(traced: Any, make: Callable[[], Any
 
 
 def test_suite_has_at_least_150_hostile_handlers() -> None:
-    """The families multiply to far more than the promised 150."""
+    """The families yield far more than the promised 150."""
     bodies = len(PLAIN) + len(REPORTED) + len(ERRORS)
     streams = len(STREAMS) * len(ENDS)
 

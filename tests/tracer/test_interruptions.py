@@ -1,4 +1,4 @@
-"""Signals, cancellation and exit: an interruption reaches the application and is recorded with the right status."""
+"""Signals, cancellation and exit: interruptions reach the application and are recorded with the right status."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def raise_again(text: str) -> str:
 
 
 @pytest.mark.parametrize("redact", [convert, convert_implicitly, convert_twice, raise_again])
-def test_interruption_that_the_users_callable_converts_reaches_the_application(
+def test_interruption_converted_by_a_users_callable_reaches_the_application(
     traced: Any, install: Any, redact: Any
 ) -> None:
     """The application gets the error that the callable raised."""
@@ -162,7 +162,7 @@ def test_error_while_the_application_handles_an_interruption_is_swallowed(traced
 
 
 class JobTimeout(Exception):
-    """An exception that another thread or greenlet raises in this one."""
+    """An exception that is raised by another thread or greenlet."""
 
 
 def loop(_text: str) -> str:
@@ -221,7 +221,7 @@ def call_from_a_compiled_function(text: str) -> str:
     ],
 )
 @pytest.mark.parametrize("kind", [JobTimeout, TimeoutError])
-def test_exception_that_another_thread_raises_reaches_the_application(
+def test_exception_raised_by_another_thread_reaches_the_application(
     traced: Any, redact: Any, kind: type[Exception]
 ) -> None:
     """A job's time limit that expires in a user's callable is not swallowed, wherever it runs."""
@@ -251,8 +251,8 @@ def test_exception_that_another_thread_raises_reaches_the_application(
 
 
 @pytest.mark.parametrize("package", ["gevent.hub", "eventlet.hubs.hub"])
-def test_exception_that_another_greenlet_raises_reaches_the_application(traced: Any, package: str) -> None:
-    """It arrives where the greenlets switch. Errors of the library's own functions are swallowed."""
+def test_exception_raised_by_another_greenlet_reaches_the_application(traced: Any, package: str) -> None:
+    """The exception arrives where greenlets switch. Errors in the greenlet library's functions are swallowed."""
     library: Any = {"__name__": package}
     exec("def switch(error):\n    raise error\ndef sleep(error):\n    switch(error)\n", library)
     exec("def get(error):\n    raise error\n", library)
@@ -323,15 +323,15 @@ FAILURES: dict[str, Callable[[str], Any]] = {
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_error_of_a_users_callable_does_not_reach_the_application(traced: Any, name: str) -> None:
-    """An error that the callable, or a function that it calls, raises itself is not taken for an interruption."""
+def test_error_in_a_users_callable_does_not_reach_the_application(traced: Any, name: str) -> None:
+    """An error raised by the callable, or by a function that it calls, is not mistaken for an interruption."""
     redact: Any = FAILURES[name]
     assert germane.observe(redact=redact)(lambda question: "a")("Why?") == "a"
     assert (traced.exchange.question, traced.exchange.answer) == (None, None)
 
 
-def test_exception_from_a_selector_does_not_reach_the_application(traced: Any, install: Any) -> None:
-    """Only errors from signal handlers are raised, also while one is installed."""
+def test_selector_error_is_swallowed_while_a_signal_handler_is_installed(traced: Any, install: Any) -> None:
+    """Only errors from the signal handler itself are raised."""
     install(limit)
 
     def fail(_call: Any) -> str:
@@ -362,8 +362,8 @@ CANCELLATIONS: dict[str, BaseException] = {
 
 @pytest.mark.parametrize("kind", ["function", "coroutine", "generator", "async generator"])
 @pytest.mark.parametrize("name", CANCELLATIONS)
-def test_cancellation_is_recorded_as_such(traced: Any, name: str, kind: str, handler: Any, take: Any) -> None:
-    """Whatever cancels the handler: the caller gets the same exception, and the status is cancelled."""
+def test_canceled_handler_has_the_status_cancelled(traced: Any, name: str, kind: str, handler: Any, take: Any) -> None:
+    """The caller gets the same exception, whatever cancels the handler."""
     error = CANCELLATIONS[name]
 
     def cancel(_question: str) -> str:
@@ -377,7 +377,9 @@ def test_cancellation_is_recorded_as_such(traced: Any, name: str, kind: str, han
 
 
 @pytest.mark.parametrize("error", [BaseExceptionGroup("", [asyncio.CancelledError(), KeyError()]), TimeoutError()])
-def test_exception_group_with_a_cancellation_and_an_error_is_an_error(traced: Any, error: BaseException) -> None:
+def test_exception_group_with_a_cancellation_and_an_error_has_the_status_error(
+    traced: Any, error: BaseException
+) -> None:
     """A group that contains another error is not a cancellation."""
 
     def fail(question: str) -> str:
@@ -400,7 +402,7 @@ class TestAsynchronousOptions:
         yield str(value)
 
     class Callable:
-        """An object whose call is asynchronous."""
+        """An object with an asynchronous ``__call__``."""
 
         async def __call__(self, value: Any) -> str:
             return str(value)
@@ -410,26 +412,26 @@ class TestAsynchronousOptions:
     @pytest.mark.parametrize("function", FUNCTIONS)
     @pytest.mark.parametrize("option", ["question", "answer", "contexts", "history", "chunk", "join", "redact"])
     def test_asynchronous_option_is_rejected_at_decoration(self, option: str, function: Any) -> None:
-        """The error says why."""
+        """The error explains why."""
         function = getattr(function, "__func__", function)
-        with pytest.raises(UsageError, match="async"):
+        with pytest.raises(UsageError, match=r"must not be async|must be a synchronous function"):
             germane.observe(**{option: function})(lambda question: "a")
 
     @pytest.mark.parametrize("option", ["query", "contexts", "content", "id", "score"])
-    def test_asynchronous_option_of_a_retriever_is_rejected(self, option: str) -> None:
-        """The same holds for retrieval functions and attributes."""
+    def test_asynchronous_retriever_option_is_rejected(self, option: str) -> None:
+        """The same applies to attribute selectors."""
         with pytest.raises(UsageError, match="async"):
             germane.retrieval(**{option: self.coroutine})(lambda query: [])
         with pytest.raises(UsageError, match="async"):
             germane.observe(attributes={"tenant": self.coroutine})(lambda question: "a")
 
-    def test_asynchronous_redaction_of_all_texts_is_rejected(self) -> None:
-        """germane refuses to start with such a function."""
+    def test_asynchronous_redaction_setting_is_rejected_at_start(self) -> None:
+        """germane does not start with such a function."""
         with pytest.raises(UsageError, match="async"):
             germane.start(redact=self.coroutine)  # type: ignore[arg-type]
 
     def test_redaction_that_returns_a_coroutine_fails_closed(self, traced: Any) -> None:
-        """It cannot be recognized at decoration. The text is dropped, and Python does not warn about the coroutine."""
+        """This cannot be detected at decoration. The text is dropped, and Python does not warn about the coroutine."""
         germane.observe(redact=lambda text: self.coroutine(text))(lambda question: "a")("Why?")  # type: ignore[arg-type, return-value]
 
         assert (traced.exchange.question, traced.exchange.answer) == (None, None)
@@ -437,10 +439,10 @@ class TestAsynchronousOptions:
 
 
 class TestContextOfTheCaller:
-    """The caller's context is restored after the call, whatever the handler did to it."""
+    """The caller's context is restored after the call, whatever changes the handler made."""
 
     @pytest.mark.parametrize("inside", [False, True])
-    def test_token_of_the_handler_can_be_detached_by_the_caller(self, traced: Any, inside: bool) -> None:
+    def test_caller_can_detach_the_handlers_context_token(self, traced: Any, inside: bool) -> None:
         """The ended span does not become current."""
         tokens: list[Any] = []
 
@@ -464,7 +466,7 @@ class TestContextOfTheCaller:
             call()
 
     def test_context_attached_inside_a_handler_is_not_visible_to_its_caller(self, traced: Any) -> None:
-        """This differs from an undecorated function, and is documented."""
+        """This documented behavior differs from that of an undecorated function."""
 
         @germane.observe
         def ask(question: str) -> str:

@@ -1,4 +1,4 @@
-"""Types of common libraries: their answers are captured without a selector, and their streams while they are read."""
+"""Types from common libraries: answers are captured without a selector, and streams while they are read."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ ANSWERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_answer_of_a_known_type_needs_no_selector(traced: Any, name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_answer_with_a_known_type_needs_no_selector(traced: Any, name: str, caplog: pytest.LogCaptureFixture) -> None:
     """The caller gets the same object, and its text is the answer."""
     value = ANSWERS[name]
 
@@ -111,8 +111,8 @@ def test_answer_of_a_known_type_needs_no_selector(traced: Any, name: str, caplog
     assert caplog.records == []
 
 
-def test_json_response_without_a_known_key_is_the_answer_as_a_whole(traced: Any) -> None:
-    """A body with several texts is not guessed at."""
+def test_json_response_without_a_known_key_is_captured_as_a_whole(traced: Any) -> None:
+    """germane does not guess which of several texts is the answer."""
     observed(starlette.responses.JSONResponse({"title": "a", "body": "b"}))
 
     assert json.loads(traced.exchange.answer) == {"title": "a", "body": "b"}
@@ -143,10 +143,10 @@ async def read_body(response: Any) -> None:
 
 @pytest.mark.parametrize("status", [404, 500])
 @pytest.mark.parametrize("name", ERROR_RESPONSES)
-def test_error_response_is_an_error_without_an_answer(
+def test_error_response_has_the_status_error_and_no_answer(
     traced: Any, name: str, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The caller gets the same response, and its message is not scored as an answer."""
+    """The caller gets the same response, and the error message is not scored as an answer."""
     response = ERROR_RESPONSES[name](status)
 
     assert observed(response, contexts="sources") is response
@@ -171,7 +171,7 @@ NO_TEXT: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", NO_TEXT)
 def test_response_that_is_not_text_has_no_answer(traced: Any, name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Redirects, files and media are delivered as they are, without a warning."""
+    """Redirects, files and media are delivered unchanged, without a warning."""
     response = NO_TEXT[name]()
 
     assert observed(response) is response
@@ -190,8 +190,8 @@ def test_response_that_is_not_text_has_no_answer(traced: Any, name: str, caplog:
         "application/xml",
     ],
 )
-def test_response_of_a_text_type_is_an_answer(traced: Any, media_type: str) -> None:
-    """Text, JSON and XML are text, with any parameters."""
+def test_response_with_a_text_media_type_is_an_answer(traced: Any, media_type: str) -> None:
+    """Plain text, JSON and XML are text, whatever the media type's parameters."""
     observed(starlette.responses.Response("Because.", media_type=media_type))
 
     assert traced.exchange.answer == "Because."
@@ -223,7 +223,7 @@ CHUNKS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("name", CHUNKS)
-def test_chunks_of_a_known_type_need_no_selector(traced: Any, name: str) -> None:
+def test_chunks_with_a_known_type_need_no_selector(traced: Any, name: str) -> None:
     """The stream yields the same objects, and their texts are the answer."""
     assert list(observed(iter(CHUNKS[name]))) == CHUNKS[name]
     assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
@@ -290,7 +290,7 @@ class QuartBody:
 
 
 class LlamaResponse:
-    """LlamaIndex's StreamingResponse, whose text is also read by ``str()``."""
+    """LlamaIndex's StreamingResponse, whose text can also be read with ``str()``."""
 
     __module__ = "llama_index.core.base.response.schema"
 
@@ -349,8 +349,8 @@ def test_streaming_response_is_recorded_in_place(traced: Any, name: str) -> None
     assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
 
 
-def test_events_that_the_framework_encodes_are_recorded(traced: Any) -> None:
-    """sse-starlette takes dictionaries, objects and texts."""
+def test_events_encoded_by_the_framework_are_recorded(traced: Any) -> None:
+    """sse-starlette accepts dictionaries, objects and texts."""
     event = library_object("sse_starlette.event", "ServerSentEvent", data="l")
     response = library_object(
         "sse_starlette.sse", "EventSourceResponse", media_type="text/event-stream",
@@ -396,7 +396,7 @@ class SlottedReadOnly:
 
 
 class Frozen:
-    """A response that rejects changes."""
+    """A response whose attributes cannot be set."""
 
     def __init__(self, body: Any) -> None:
         vars(self)["body_iterator"] = body
@@ -408,7 +408,7 @@ class Frozen:
 @pytest.mark.parametrize("kind", [ReadOnly, Slotted, SlottedReadOnly, Frozen])
 @pytest.mark.parametrize("make", [lambda: (word for word in ("Hel", "lo")), lambda: iter(["Hel", "lo"])])
 def test_stream_that_is_hard_to_replace_is_recorded(traced: Any, kind: Any, make: Any) -> None:
-    """Read-only properties, slots and frozen responses are no obstacle."""
+    """This covers read-only properties, slots and frozen responses."""
     response = kind(make())
 
     assert observed(response) is response
@@ -439,7 +439,7 @@ async def answer(text: str) -> str:
 class TestTaskAndFuture:
     """A handler may return a task or future, which is passed to the caller."""
 
-    def test_result_of_a_task_is_the_answer(self, traced: Any) -> None:
+    def test_task_result_is_the_answer(self, traced: Any) -> None:
         """The caller gets the same task."""
 
         async def serve() -> None:
@@ -451,7 +451,7 @@ class TestTaskAndFuture:
         asyncio.run(serve())
         assert (traced.exchange.answer, traced.exchange.status) == ("Because.", "ok")
 
-    def test_result_of_a_finished_future_is_the_answer(self, traced: Any) -> None:
+    def test_finished_futures_result_is_the_answer(self, traced: Any) -> None:
         """The answer is captured immediately."""
         future: Future[str] = Future()
         future.set_result("Because.")
@@ -459,7 +459,7 @@ class TestTaskAndFuture:
         assert observed(future) is future
         assert traced.exchange.answer == "Because."
 
-    def test_result_of_a_thread_is_the_answer(self, traced: Any, wait_until: Callable[..., None]) -> None:
+    def test_result_of_a_call_in_a_thread_is_the_answer(self, traced: Any, wait_until: Callable[..., None]) -> None:
         """The exchange ends when the thread's call does."""
         with ThreadPoolExecutor(1) as pool:
             assert observed(pool.submit(str.upper, "a")).result() == "A"
@@ -471,7 +471,7 @@ class TestTaskAndFuture:
     def test_failed_or_cancelled_task_is_recorded_and_still_reported_by_asyncio(
         self, traced: Any, error: Exception | None
     ) -> None:
-        """An exception that nobody retrieves is still reported to the loop's handler."""
+        """An exception that is never retrieved is still reported to the loop's exception handler."""
         reported: list[Any] = []
 
         async def fail() -> None:
@@ -497,11 +497,11 @@ class TestTaskAndFuture:
 
 
 class TestStreamReader:
-    """The caller gets asyncio's own reader object, and what it reads is the answer."""
+    """The caller gets asyncio's own reader object, and the data that it reads is the answer."""
 
     @pytest.mark.parametrize("way", ["read", "readline", "readexactly", "readuntil", "iteration", "pieces"])
-    def test_data_that_is_read_is_the_answer(self, traced: Any, way: str) -> None:
-        """Each method is recorded, and no byte is recorded twice."""
+    def test_data_read_by_the_caller_is_the_answer(self, traced: Any, way: str) -> None:
+        """All reading methods are recorded, and no byte is recorded twice."""
 
         async def serve() -> None:
             reader = asyncio.StreamReader()
@@ -535,7 +535,7 @@ class Row:
 
 
 class Query:
-    """A lazy query, as Django's QuerySet: reading it runs the query, and a slice is another query."""
+    """A lazy query, like Django's QuerySet: reading it runs the query, and a slice is another query."""
 
     def __init__(self, log: list[str], start: int = 0, stop: int = 1000) -> None:
         self.log = log
@@ -614,7 +614,7 @@ USES: dict[str, tuple[Callable[[Any], Any], int]] = {
 
 
 def page(rows: Any, size: int) -> Any:
-    """Return the first page, as Django's paginator does: it counts by a bound method without arguments."""
+    """Return the first page like Django's paginator, which counts with a bound method without arguments."""
     method = getattr(rows, "count", None)
     if inspect.ismethod(method) and not inspect.signature(method).parameters:
         method()
@@ -631,8 +631,8 @@ def failure(call: Callable[[], Any]) -> str:
 
 
 @pytest.mark.parametrize("use", USES)
-def test_lazy_query_is_evaluated_by_the_caller_only(traced: Any, use: str) -> None:
-    """A retriever's query runs as without the decorator, and the rows that the caller reads are the contexts."""
+def test_lazy_query_is_only_evaluated_by_the_caller(traced: Any, use: str) -> None:
+    """A retriever's query runs as if undecorated, and the rows that the caller reads are the contexts."""
     read, count = USES[use]
     log, plain_log = [], []  # type: ignore[var-annotated]  # of texts
 
@@ -679,8 +679,8 @@ def test_methods_of_a_wrapped_lazy_query_look_unchanged_to_inspect(traced: Any, 
         lambda rows: rows.rows(),
     ],
 )
-def test_result_of_a_lazy_query_that_is_not_captured_is_reported(traced: Any, use: Callable[[Any], Any]) -> None:
-    """Whatever was derived from the query: without contexts, the span says why there are none."""
+def test_uncaptured_result_of_a_lazy_query_is_reported(traced: Any, use: Callable[[Any], Any]) -> None:
+    """If there are no contexts, the span says why, whatever was derived from the query."""
     search = germane.retrieval(source="rows")(lambda question: Query([], 0, 2))
     germane.observe(lambda question: str(use(search(question))))("Why?")
     gc.collect()
@@ -720,7 +720,7 @@ LOOKUPS: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
 
 @pytest.mark.parametrize("use", LOOKUPS)
 @pytest.mark.parametrize("nested", [False, True])
-def test_lazy_mapping_is_read_by_the_caller_only(traced: Any, use: str, nested: bool) -> None:
+def test_lazy_mapping_is_only_read_by_the_caller(traced: Any, use: str, nested: bool) -> None:
     """The text that the caller looks up is the context."""
     read, texts = LOOKUPS[use]
     log, plain_log = list[str](), list[str]()
@@ -735,8 +735,8 @@ def test_lazy_mapping_is_read_by_the_caller_only(traced: Any, use: str, nested: 
 
 
 @pytest.mark.parametrize("make", [lambda log: [LazyDocument(log)], LazyDocument])
-def test_lazy_mapping_is_never_read_before_its_caller_does(traced: Any, make: Any) -> None:
-    """Neither in a list, nor if a function selects the text: a warning says that nothing was captured."""
+def test_lazy_mapping_is_never_read_before_the_caller_reads_it(traced: Any, make: Any) -> None:
+    """If it is in a list, or if a function selects the text, a warning says that nothing was captured."""
     log: list[str] = []
     retrieve = germane.retrieval(source="s", content=lambda item: item["text"] if isinstance(make, type) else None)
     assert retrieve(lambda question: make(log))("Why?") is not None
@@ -754,8 +754,8 @@ def test_lazy_mapping_is_never_read_before_its_caller_does(traced: Any, make: An
         type("Computed", (dict,), {"get": None, "__getitem__": None})(text="Thirty days."),
     ],
 )
-def test_mapping_in_memory_is_a_context(traced: Any, document: Any) -> None:
-    """Reading its items has no effect."""
+def test_in_memory_mapping_is_a_context(traced: Any, document: Any) -> None:
+    """Reading its items has no side effects."""
     search = germane.retrieval(lambda question: [document])
 
     germane.observe(lambda question: str(search(question) == [document]))("Why?")
@@ -763,8 +763,8 @@ def test_mapping_in_memory_is_a_context(traced: Any, document: Any) -> None:
     assert [context.text for context in traced.exchange.contexts] == ["Thirty days."]
 
 
-def test_query_of_sqlalchemy_is_evaluated_by_the_caller_only(traced: Any) -> None:
-    """A query without a length is lazy, too: only the rows that the caller reads are the contexts."""
+def test_sqlalchemy_query_is_only_evaluated_by_the_caller(traced: Any) -> None:
+    """A query without a length is also lazy: only the rows that the caller reads are contexts."""
     engine = create_engine("sqlite://")
     statements: list[str] = []
     listen(engine, "before_cursor_execute", lambda _c, _cursor, text, *_rest: statements.append(text))
@@ -781,8 +781,8 @@ def test_query_of_sqlalchemy_is_evaluated_by_the_caller_only(traced: Any) -> Non
 
 
 @pytest.mark.parametrize("use", USES)
-def test_lazy_query_of_nested_retrievers_is_evaluated_by_the_caller_only(traced: Any, use: str) -> None:
-    """Both retrievers show the rows that the caller reads, and each row is one context of the exchange."""
+def test_lazy_query_in_nested_retrievers_is_only_evaluated_by_the_caller(traced: Any, use: str) -> None:
+    """Both retrievers' spans show the rows that the caller reads, and each row is one context of the exchange."""
     read, count = USES[use]
     log, plain_log = [], []  # type: ignore[var-annotated]  # of texts
     inner = germane.retrieval(source="inner")(lambda question: Query(log))
@@ -799,8 +799,8 @@ def test_lazy_query_of_nested_retrievers_is_evaluated_by_the_caller_only(traced:
 
 
 @pytest.mark.parametrize("read", [list, lambda rows: None])
-def test_lazy_query_that_a_handler_returns_is_not_the_answer(traced: Any, read: Any) -> None:
-    """The rows of a retriever are not the stream of an answer, whether the caller reads them or not."""
+def test_lazy_query_returned_by_a_handler_is_not_the_answer(traced: Any, read: Any) -> None:
+    """A retriever's rows are not a streamed answer, whether the caller reads them or not."""
     search = germane.retrieval(lambda question: Query([], 0, 2))
     rows = germane.observe(lambda question: search(question))("Why?")
 
@@ -811,8 +811,8 @@ def test_lazy_query_that_a_handler_returns_is_not_the_answer(traced: Any, read: 
     assert (traced.exchange.answer, traced.exchange.status) == (None, "ok")
 
 
-def test_lazy_query_of_a_user_specified_class_is_a_stream(traced: Any) -> None:
-    """``stream=`` also applies to what a retriever returned."""
+def test_lazy_query_with_a_user_specified_class_is_a_stream(traced: Any) -> None:
+    """``stream=`` also applies to objects that a retriever returned."""
     search = germane.retrieval(lambda question: Query([], 0, 2))
     rows = germane.observe(stream=Query, chunk="text")(lambda question: search(question))("Why?")
 
@@ -820,8 +820,8 @@ def test_lazy_query_of_a_user_specified_class_is_a_stream(traced: Any) -> None:
     assert traced.exchange.answer == "row 0row 1"
 
 
-def test_lazy_query_that_is_passed_to_add_contexts_is_read(traced: Any) -> None:
-    """By passing it, the application asks for it to be read."""
+def test_lazy_query_passed_to_add_contexts_is_read(traced: Any) -> None:
+    """An application that passes a query wants it to be read."""
 
     @germane.observe
     def ask(question: str) -> str:
@@ -833,8 +833,8 @@ def test_lazy_query_that_is_passed_to_add_contexts_is_read(traced: Any) -> None:
     assert [context.text for context in traced.exchange.contexts] == ["row 0", "row 1"]
 
 
-def test_query_that_another_method_reads_is_reported(traced: Any) -> None:
-    """A row that a method returns is not captured, and the span reports this."""
+def test_query_read_with_another_method_is_reported(traced: Any) -> None:
+    """A row returned by another method is not captured, and the span reports this."""
 
     class Rows(Query):
         def first(self) -> Row:
@@ -847,7 +847,7 @@ def test_query_that_another_method_reads_is_reported(traced: Any) -> None:
 
 
 class Proxy:
-    """A lazy object: it claims the class of a value that it computes when it is touched."""
+    """A lazy object that claims the class of a value, which it computes when it is accessed."""
 
     def __init__(self, evaluated: list[str]) -> None:
         object.__setattr__(self, "_evaluated", evaluated)
@@ -861,7 +861,7 @@ class Proxy:
 
 
 class Forwarding:
-    """A lazy object without a class of its own: it forwards each attribute to a value that it computes."""
+    """A lazy object that does not claim another class, but forwards each attribute to a value that it computes."""
 
     def __init__(self, evaluated: list[str]) -> None:
         self._evaluated = evaluated
@@ -876,7 +876,7 @@ class Forwarding:
 def test_lazy_objects_and_mocks_are_returned_unevaluated(
     traced: Any, caplog: pytest.LogCaptureFixture, decorator: Any, make: Any
 ) -> None:
-    """Not even its class is read, as an argument or as a result, and a warning says that nothing was captured."""
+    """Not even their class is read, in arguments or results, and a warning says that nothing was captured."""
     evaluated: list[str] = []
     value = make(evaluated)
 
@@ -903,7 +903,7 @@ def test_returned_objects_and_their_classes_are_not_kept_alive(traced: Any) -> N
 
 
 def test_user_specified_class_is_recorded_as_a_stream(traced: Any) -> None:
-    """``stream=`` names classes that can be iterated, and that germane would return unread."""
+    """``stream=`` takes iterable classes whose objects germane would otherwise return unread."""
 
     class Reply:
         sources = ("a",)
@@ -918,7 +918,7 @@ def test_user_specified_class_is_recorded_as_a_stream(traced: Any) -> None:
 
 
 def test_unknown_iterable_is_returned_unchanged_with_a_warning(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """The warning names the option that makes it a stream."""
+    """The warning names the option that declares it as a stream."""
 
     class Pages:
         count = 2
@@ -933,7 +933,7 @@ def test_unknown_iterable_is_returned_unchanged_with_a_warning(traced: Any, capl
 
 
 def test_object_that_only_supports_iteration_is_a_stream(traced: Any) -> None:
-    """An object with nothing but a generator method can only be a stream."""
+    """An object that only has a generator method must be a stream."""
 
     class Words:
         def __iter__(self) -> Iterator[str]:
@@ -953,8 +953,8 @@ OTHER_USES = [
 
 @pytest.mark.parametrize("use", [*(f"__{name}__" for name in OTHER_USES), "rows", "send", "read"])
 @pytest.mark.parametrize("inherited", [False, True])
-def test_iterable_with_any_other_use_is_returned_unchanged(traced: Any, use: str, inherited: bool) -> None:
-    """It may be a value, such as a vector, whose class and identity its own methods compare."""
+def test_iterable_with_other_methods_is_returned_unchanged(traced: Any, use: str, inherited: bool) -> None:
+    """It may be a value, such as a vector, whose own methods compare its class and identity."""
 
     def iterate(self: Any) -> Iterator[str]:
         yield "a"
@@ -974,8 +974,8 @@ def test_iterable_with_any_other_use_is_returned_unchanged(traced: Any, use: str
 
 
 @pytest.mark.parametrize("bases", [(Iterable,), (Iterable, Generic[T]), (Protocol,)])
-def test_bare_iterable_may_have_an_abstract_or_generic_class(traced: Any, bases: tuple[Any, ...]) -> None:
-    """Such bases add no use of their own."""
+def test_bare_iterable_may_have_abstract_or_generic_base_classes(traced: Any, bases: tuple[Any, ...]) -> None:
+    """Such base classes do not add ways to use the object."""
 
     def write_body(namespace: dict[str, Any]) -> None:
         def iterate(self: Any) -> Iterator[str]:
@@ -992,7 +992,7 @@ def test_bare_iterable_may_have_an_abstract_or_generic_class(traced: Any, bases:
 
 
 @pytest.mark.parametrize("stream", [int, "Stream", (list, int), lambda: None])
-def test_stream_option_takes_iterable_classes_only(stream: Any) -> None:
+def test_stream_option_only_accepts_iterable_classes(stream: Any) -> None:
     """Anything else is rejected at decoration."""
     with pytest.raises(UsageError, match="stream="):
         germane.observe(stream=stream)(lambda question: question)
@@ -1001,7 +1001,7 @@ def test_stream_option_takes_iterable_classes_only(stream: Any) -> None:
 class TestStandIn:
     """An iterator is replaced by a proxy, which the caller cannot distinguish from the original."""
 
-    def test_attributes_with_any_name_are_those_of_the_original(self, traced: Any) -> None:
+    def test_proxy_has_only_the_originals_attributes(self, traced: Any) -> None:
         """The proxy adds no names of its own."""
 
         class Stream:
@@ -1019,8 +1019,8 @@ class TestStandIn:
         assert sorted(vars(stream)) == ["_body", "_recording", "_source", "state"]
         assert (type(stream).__doc__, type(stream).__module__) == (Stream.__doc__, Stream.__module__)
 
-    def test_stream_that_is_read_with_its_own_methods_is_not_abandoned(self, traced: Any) -> None:
-        """Text that ``read`` methods return is the answer."""
+    def test_stream_read_with_its_own_methods_is_not_abandoned(self, traced: Any) -> None:
+        """The text returned by ``read`` methods is the answer."""
 
         class File:
             def __init__(self) -> None:
@@ -1036,8 +1036,8 @@ class TestStandIn:
         assert [file.read(), file.read(), file.read()] == ["Hel", "lo", ""]
         assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
 
-    def test_stream_that_another_method_reads_is_reported(self, traced: Any, caplog: pytest.LogCaptureFixture) -> None:
-        """Its status is not abandoned, and a warning says that its text was not captured."""
+    def test_stream_read_with_another_method_is_reported(self, traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+        """The stream is not recorded as abandoned, and a warning says that its text was not captured."""
 
         class Cursor:
             def __next__(self) -> str:

@@ -45,7 +45,7 @@ def test_error_in_a_logging_filter_does_not_reach_the_handler(traced: Any, handl
 
 @pytest.mark.parametrize("raised", [StopIteration, StopAsyncIteration, GeneratorExit, KeyboardInterrupt, SystemExit])
 def test_control_flow_exceptions_propagate(traced: Any, raised: type[BaseException]) -> None:
-    """Exceptions such as SystemExit reach the caller as without the decorator."""
+    """Exceptions such as SystemExit reach the caller as if the handler were undecorated."""
     error = raised("x")
 
     def fail(_question: str) -> Any:
@@ -58,7 +58,7 @@ def test_control_flow_exceptions_propagate(traced: Any, raised: type[BaseExcepti
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_exceptions_are_unchanged(traced: Any, kind: str, handler: Any, take: Any) -> None:
-    """Identity, cause, context, notes and traceback frames reach the caller."""
+    """The caller gets the same object, with its cause, context, notes and traceback frames."""
 
     class Refused(Exception):
         pass
@@ -110,11 +110,11 @@ def test_errors_create_no_reference_cycles(traced: Any) -> None:
 
 @pytest.mark.parametrize("kind", [*KINDS, "iterator"])
 def test_captured_data_is_freed_when_the_call_ends(traced: Any, kind: str, handler: Any, take: Any) -> None:
-    """Captured texts may be large, so they do not wait for the garbage collector."""
+    """Captured texts may be large, so they are freed without the garbage collector."""
     recordings: list[weakref.ref[Any]] = []
 
     def note(question: str) -> str:
-        recordings.append(weakref.ref(enclosing_recording()))  # type: ignore[arg-type]  # inside a handler, there is one
+        recordings.append(weakref.ref(enclosing_recording()))  # type: ignore[arg-type]  # not None inside a handler
         return question
 
     gc.collect()
@@ -141,7 +141,7 @@ def test_recursive_handler_yields_one_exchange(traced: Any) -> None:
 
 
 def test_infinite_recursion_raises_recursion_error(traced: Any, handler: Any, take: Any) -> None:
-    """The caller gets the same RecursionError as without the decorator, and the next call works."""
+    """The caller gets the same RecursionError as from an undecorated handler, and the next call works."""
 
     @germane.observe
     def endless(question: str) -> str:
@@ -157,7 +157,7 @@ def test_infinite_recursion_raises_recursion_error(traced: Any, handler: Any, ta
 
 @pytest.mark.parametrize("left", range(1, 40))
 def test_handler_runs_near_the_recursion_limit(traced: Any, left: int, handler: Any) -> None:
-    """If no stack remains for germane, the handler still runs with one additional frame."""
+    """If no stack is left for germane, the handler still runs, with one additional frame."""
     ask = handler("function", len)
 
     def deep(depth: int) -> Any:
@@ -178,7 +178,7 @@ HUGE = "x" * 10_000_000
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_huge_texts_are_truncated(traced: Any, kind: str, handler: Any, take: Any) -> None:
-    """The caller gets all ten megabytes; the exchange and the span get the maximum length."""
+    """The caller gets all ten megabytes; the exchange and the span get texts of the maximum length."""
     assert take(kind, handler(kind, lambda question: question), HUGE) is HUGE
 
     assert (len(traced.exchange.question), len(traced.exchange.answer)) == (100_000, 100_000)
@@ -221,7 +221,7 @@ def test_characters_that_cannot_be_encoded_are_replaced(
 
 
 def test_all_captured_texts_can_be_encoded(traced: Any) -> None:
-    """Lone surrogates and NUL reach neither exporters nor databases, whichever text contains them."""
+    """Lone surrogates and NUL characters in any text reach neither exporters nor databases."""
     odd = "a\ud800\0b"
 
     @germane.observe(route=odd, history=lambda: [(odd, odd)])

@@ -12,10 +12,10 @@ from germane.tracer import suppress_tracing
 
 
 class TestNesting:
-    """Among nested handlers, the outermost yields the exchange."""
+    """The outermost of several nested handlers yields the exchange."""
 
     def test_inner_handlers_create_spans_but_no_exchanges(self, traced: Any) -> None:
-        """Three handlers yield one exchange and nested spans. Attributes of inner ones belong to the exchange."""
+        """Three handlers yield one exchange and nested spans. Attributes that inner handlers set belong to it."""
 
         @germane.observe
         def third(question: str) -> str:
@@ -40,7 +40,7 @@ class TestNesting:
         assert traced.attributes("third")["input.value"] == "Q12"
 
     def test_inner_handler_that_outlives_the_outer_handler_yields_its_own_exchange(self, traced: Any) -> None:
-        """A task that continues after its outer handler has its own exchange, whenever it started."""
+        """A task that continues after its outer handler has ended gets its own exchange, whenever it started."""
         tasks: list[asyncio.Task[str]] = []
         begun = asyncio.Event
 
@@ -73,7 +73,7 @@ class TestNesting:
         assert len({exchange.id for exchange in traced.exchanges}) == 3
         assert len({exchange.trace_id for exchange in traced.exchanges}) == 1
 
-    def test_task_of_a_task_belongs_to_the_handler_that_is_still_running(self, traced: Any) -> None:
+    def test_nested_task_belongs_to_the_handler_that_is_still_running(self, traced: Any) -> None:
         """If the middle handler has ended and the outermost has not, the outermost yields the exchange."""
 
         @germane.observe(route="third")
@@ -93,7 +93,7 @@ class TestNesting:
 
         assert (traced.exchange.route, len(traced.spans)) == ("first", 3)
 
-    def test_tasks_that_start_tasks_do_not_leak(self, traced: Any) -> None:
+    def test_tasks_that_start_tasks_leak_no_memory(self, traced: Any) -> None:
         """A handler that keeps starting its successor does not keep its predecessors alive."""
         kept: list[Any] = []
 
@@ -121,7 +121,7 @@ class TestNesting:
         assert max(kept) == 0
 
     def test_stream_has_a_current_exchange_only_while_it_produces_items(self, traced: Any) -> None:
-        """A call made by the stream belongs to its exchange; a call made between chunks does not."""
+        """A call made by the stream belongs to the stream's exchange; a call made between chunks does not."""
         inner = germane.observe(route="inner")(lambda question: question)
 
         @germane.observe(route="stream")
@@ -134,7 +134,7 @@ class TestNesting:
 
         assert [exchange.route for exchange in traced.exchanges] == ["inner", "inner", "stream"]
 
-    def test_calls_that_germane_makes_are_not_captured(self, traced: Any) -> None:
+    def test_calls_made_by_germane_are_not_captured(self, traced: Any) -> None:
         """An observed judge client yields neither an exchange nor a span."""
         with suppress_tracing():
             assert germane.observe(lambda question: germane.retrieval(lambda q: q)(question))("Why?") == "Why?"
@@ -143,7 +143,7 @@ class TestNesting:
 
 
 class TestContextVariables:
-    """Context variables of the application work as without the decorator."""
+    """The application's context variables work as they do without the decorator."""
 
     VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("of_the_application", default="unset")
 
@@ -154,8 +154,8 @@ class TestContextVariables:
 
         assert run(lambda: (germane_ask("Why?"), self.VARIABLE.get()))[1] == "Why?"
 
-    def test_generator_shares_the_context_of_its_consumer(self, traced: Any) -> None:
-        """Values set before and between items are visible to both."""
+    def test_generator_shares_its_consumers_context(self, traced: Any) -> None:
+        """The generator and its consumer see values that are set before and between items."""
         seen: list[str] = []
 
         @germane.observe
@@ -174,7 +174,7 @@ class TestContextVariables:
         contextvars.copy_context().run(consume)
         assert seen == ["caller", "body 0", "caller again", "body 1"]
 
-    def test_asynchronous_generator_shares_the_context_of_its_consumer(self, traced: Any) -> None:
+    def test_asynchronous_generator_shares_its_consumers_context(self, traced: Any) -> None:
         """This applies within a single task."""
         seen: list[str] = []
 

@@ -69,7 +69,7 @@ class TestCapture:
             assert f"{text} {SECRET}" in shown
 
     def test_capture_store_records_text_in_the_exchange_only(self, unconnected: Any, by: str) -> None:
-        """No span contains text: not in attributes, events or statuses, and not in inner handlers."""
+        """No span contains text in its attributes, events or status, not even a span of an inner handler."""
         exchange, shown = self.captured(unconnected, by, "store")
 
         assert (exchange.question, exchange.answer) == (f"why {SECRET}", f"answer why {SECRET}")
@@ -88,7 +88,7 @@ class TestCapture:
         assert (exchange.status, exchange.error) == ("error", "LookupError")
 
     def test_explanations_are_recorded_only_where_text_is_recorded(self, unconnected: Any, by: str) -> None:
-        """A scorer's explanation may quote the answer, so it is omitted from spans, too."""
+        """A scorer's explanation may quote the answer, so it is also omitted from spans."""
         exchange, _ = self.captured(unconnected, by, "store")
         unconnected.exporter.clear()
         attach_scores(exchange, [Score(scorer="s", fingerprint="f", value=1.0, explanation=f"it says {SECRET}")])
@@ -108,10 +108,10 @@ class TestCapture:
         ("span+store", "store", True, False),
     ],
 )
-def test_stricter_of_process_and_handler_applies(
+def test_stricter_capture_mode_of_process_and_handler_applies(
     unconnected: Any, process: str, handler: str, *, stored: bool, shown: bool
 ) -> None:
-    """A handler cannot record text that the process must not record."""
+    """A handler does not record text if the process must not record it."""
     unconnected.connect(capture=process)
     ask_with_secret(handler)()
 
@@ -155,7 +155,7 @@ class TestRedact:
 def test_slow_redaction_is_reported_once(
     unconnected: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It delays the handler's caller. The text is redacted nevertheless."""
+    """A slow redaction delays the handler's caller. The text is still redacted."""
     times = itertools.count(step=0.006)
     monkeypatch.setattr("germane.tracer.privacy.perf_counter", lambda: next(times))
     unconnected.connect(redact=hidden)
@@ -181,7 +181,7 @@ class TestNested:
         ],
     )
     def test_stricter_capture_mode_applies(self, traced: Any, outer: Any, inner: Any, shown: str) -> None:
-        """Of two modes, the one that records less text applies."""
+        """The mode that records less text applies."""
         second = germane.observe(route="second", capture=inner)(lambda question: "of the inner")
         first = germane.observe(route="first", capture=outer)(lambda question: second(question) and "of the outer")
         first("Why?")
@@ -259,7 +259,7 @@ MESSAGES = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 def test_environment_variables_hide_text_on_spans_only(
     run: Any, environment: dict[str, str], shown: list[bool]
 ) -> None:
-    """Variables of other instrumentations are respected on spans. The exchange is complete."""
+    """The environment variables of other instrumentations only apply to spans. The exchange is complete."""
     found, kept, valid = json.loads(run(SWITCHES, **environment))
 
     assert found == shown
@@ -268,8 +268,8 @@ def test_environment_variables_hide_text_on_spans_only(
 
 
 @pytest.mark.parametrize("sampler", [ALWAYS_OFF, ParentBased(TraceIdRatioBased(0.3))])
-def test_exchange_of_an_unsampled_span_is_captured(unconnected: Any, sampler: Any) -> None:
-    """It has valid ids, and its span does not wait for a score."""
+def test_exchange_with_an_unsampled_span_is_captured(unconnected: Any, sampler: Any) -> None:
+    """The exchange has valid ids, and its span does not wait for a score."""
     unconnected.connect(provider=TracerProvider(sampler=sampler, shutdown_on_exit=False), holds_spans=True)
     ask = germane.observe(lambda question: germane.current_exchange().trace_id)
     for _ in range(50):
@@ -282,7 +282,7 @@ def test_exchange_of_an_unsampled_span_is_captured(unconnected: Any, sampler: An
     assert len(unconnected.spans) < 40
 
 
-def test_question_and_answer_survive_the_attribute_limit_of_spans(traced: Any) -> None:
+def test_question_and_answer_survive_the_span_attribute_limit(traced: Any) -> None:
     """A span holds 128 attributes and drops the oldest, so question and answer are set last."""
 
     @germane.observe

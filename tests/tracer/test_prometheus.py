@@ -98,7 +98,7 @@ def test_registry_is_empty_after_stop(registry: CollectorRegistry) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
-def test_forked_child_does_not_report_metrics_of_its_parent(registry: CollectorRegistry) -> None:
+def test_forked_child_does_not_report_its_parents_metrics(registry: CollectorRegistry) -> None:
     """After a fork, only the parent fills the registry."""
     from germane.tracer.exporters import exposed_registry
 

@@ -32,16 +32,16 @@ def names(): return [span.name for span in exporter.get_finished_spans()]
 """
 
 
-def test_provider_of_the_application_is_used(run: Any) -> None:
-    """If it is set before germane starts, it gets all spans."""
+def test_application_tracer_provider_is_used(run: Any) -> None:
+    """A provider that is set before germane starts gets all spans."""
     code = "trace.set_tracer_provider(own); connect(); ask('a'); print(names())"
 
     assert run(SETUP + code) == "['invoke_workflow ask']"
 
 
 @pytest.mark.parametrize("endpoint", [False, True])
-def test_provider_that_is_set_late_is_used_from_then_on(run: Any, endpoint: bool) -> None:
-    """If the application sets its provider after a first span, later spans go there."""
+def test_provider_set_late_is_used_for_later_spans(run: Any, endpoint: bool) -> None:
+    """If the application sets its provider after the first span, later spans go to that provider."""
     code = (
         "connect(); ask('a'); trace.set_tracer_provider(own); ask('b'); ask('c'); print(len(names()), len(exchanges))"
     )
@@ -53,7 +53,7 @@ def test_provider_that_is_set_late_is_used_from_then_on(run: Any, endpoint: bool
 
 @pytest.mark.parametrize("endpoint", [False, True])
 def test_no_global_provider_is_set(run: Any, endpoint: bool) -> None:
-    """Tracer, meter and logger provider remain the application's choice."""
+    """The application decides about the tracer, meter and logger providers."""
     code = """
 connect()
 ask('a')
@@ -147,8 +147,8 @@ own.shutdown()
 """
 
 
-def test_score_processor_works_on_the_provider_of_the_application(run: Any) -> None:
-    """It wraps the exporting processor, and scores arrive on the original spans."""
+def test_score_processor_works_on_the_application_tracer_provider(run: Any) -> None:
+    """The processor wraps the exporting processor, and scores arrive on the original spans."""
     with OTLPReceiver() as receiver:
         assert run(SETUP + HOLDING, **receiver.environment(), OTEL_METRICS_EXPORTER="none") == "original"
         receiver.wait_for(lambda received: len(received.spans) == 2)
@@ -224,7 +224,7 @@ def test_flush_and_disconnect_can_be_called_at_any_time(disconnected: None) -> N
 
 
 def test_unknown_connection_setting_raises() -> None:
-    """Known settings are fields of the connection."""
+    """The valid settings are the fields of the connection."""
     with pytest.raises(TypeError, match="sinck"):
         connect(sinck=print, service="test")
 
@@ -250,8 +250,8 @@ print(child)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_counters_of_a_private_provider_restart_in_a_forked_child(run: Any) -> None:
-    """Otherwise both processes would export the parent's counts. Gauges belong to the process that exports them."""
+def test_private_provider_counters_restart_in_a_forked_child(run: Any) -> None:
+    """Otherwise, both processes would export the parent's counts. Gauges belong to the process that exports them."""
     with OTLPReceiver() as receiver:
         child = int(run(FORKING, **receiver.environment()))
         found = {(metric.name, point.value) for metric in receiver.metrics for point in metric.points}

@@ -1,4 +1,4 @@
-"""The question of an exchange: the argument that contains it by default, and setting it in a handler."""
+"""The question of an exchange: the argument used by default, and setting the question in a handler."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TestConventionalName:
         assert find_question(function, tenant="acme", **{name: "Why?"}) == "Why?"
 
     @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
-    def test_default_of_an_omitted_question_is_found(self, name: str) -> None:
+    def test_default_value_of_an_omitted_question_is_found(self, name: str) -> None:
         """If the argument is omitted, the question is its default value."""
         function = function_with_parameters(f"tenant, {name}='Why?'")
 
@@ -69,12 +69,12 @@ class TestConventionalName:
         assert find_question(function, "other", "Why?") == "Why?"
 
     @pytest.mark.parametrize("value", [None, 7, b"bytes", {"text": "Why?"}, ["Why?"]])
-    def test_value_that_is_not_a_str_is_skipped_for_the_next_name(self, value: Any) -> None:
+    def test_conventional_parameter_that_is_not_a_str_is_skipped(self, value: Any) -> None:
         """A parameter with a conventional name is skipped if its value is not a str."""
         assert find_question(lambda question, query: None, value, "Why?") == "Why?"
         assert find_question(lambda question, lang: None, value, "en") == "en"
 
-    def test_question_of_a_method_is_found(self, traced: Any) -> None:
+    def test_method_argument_is_found(self, traced: Any) -> None:
         """Methods, class methods and static methods find the parameter in the arguments of the call."""
 
         class Service:
@@ -119,7 +119,7 @@ class TestFirstText:
     @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
     @pytest.mark.parametrize("parameters", ["**more", "*question, **more", "k=3, **message"])
     def test_extra_keyword_argument_with_a_conventional_name_is_found(self, parameters: str, name: str) -> None:
-        """It is the question, whatever other texts are passed before it."""
+        """It is the question, even if other texts are passed before it."""
         function = function_with_parameters(parameters)
 
         assert find_question(function, text="t", **{name: "Why?"}) == "Why?"
@@ -129,12 +129,12 @@ class TestFirstText:
         """The signature names the question."""
         assert find_question(lambda query, **more: None, "Why?", question="other") == "Why?"
 
-    def test_function_without_signature_finds_the_first_text(self) -> None:
-        """Some built-in functions do not reveal their signature."""
+    def test_first_text_is_found_in_a_function_without_a_signature(self) -> None:
+        """Some built-in functions do not have a signature."""
         assert QuestionArgument(None)((3, "Why?"), {}) == "Why?"
 
     def test_call_without_text_has_no_question(self) -> None:
-        """No str argument means no question."""
+        """A call without a str argument has no question."""
         assert find_question(lambda k, flag=False: None, 3) is None
 
     @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
@@ -186,7 +186,7 @@ class TestSetQuestion:
         assert traced.exchange.question == "Why?"
         assert traced.attributes()["input.value"] == "Why?"
 
-    def test_question_set_in_a_nested_handler_belongs_to_the_outermost_handler(self, traced: Any) -> None:
+    def test_question_set_in_a_nested_handler_belongs_to_the_outermost_exchange(self, traced: Any) -> None:
         """Nested handlers yield one exchange, which gets the question."""
 
         @germane.observe
@@ -250,7 +250,7 @@ class TestSetQuestion:
 @pytest.mark.parametrize(
     ("decorator", "options"), [(germane.observe, OBSERVE_OPTIONS), (germane.retrieval, RETRIEVAL_OPTIONS)]
 )
-def test_signature_of_a_decorator_lists_its_options(decorator: Any, options: list[str]) -> None:
+def test_decorator_signature_lists_the_options(decorator: Any, options: list[str]) -> None:
     """Editors and ``help()`` show each option as a keyword-only parameter, not ``**options``."""
     function, *parameters = inspect.signature(decorator).parameters.values()
 
@@ -261,17 +261,17 @@ def test_signature_of_a_decorator_lists_its_options(decorator: Any, options: lis
 
 
 class Language(StrEnum):
-    """A str that is not a question."""
+    """A str enum, whose members are not questions."""
 
     ENGLISH = "en"
 
 
 class TestSeveralTexts:
-    """If several arguments are text, a warning says which of them is used as the question."""
+    """If several arguments are text, a warning says which one is used as the question."""
 
     @pytest.mark.parametrize("name", [*CONVENTIONAL_NAMES, "other"])
-    def test_member_of_an_enumeration_is_not_the_question(self, name: str) -> None:
-        """Such an argument selects an option, whatever its parameter is called."""
+    def test_enum_member_is_not_the_question(self, name: str) -> None:
+        """An enum member selects an option, whatever its parameter is called."""
         function = function_with_parameters(f"{name}, text")
 
         assert find_question(function, Language.ENGLISH, "Why?") == "Why?"
@@ -289,7 +289,7 @@ class TestSeveralTexts:
     def test_choice_among_several_texts_is_logged_once_per_handler(
         self, traced: Any, caplog: pytest.LogCaptureFixture, parameters: str, taken: str, other: str
     ) -> None:
-        """The warning names the parameter that was taken and the others."""
+        """The warning names the parameter that was used, and the others."""
         for number in range(2):
             route = f"{number} choosing {parameters}"
             ask = germane.observe(route=route)(eval(f"lambda {parameters}: 'a'"))
@@ -309,7 +309,7 @@ class TestSeveralTexts:
         assert caplog.records == []
 
     @pytest.mark.parametrize("value", [{"text": "Why?"}, ["Why?"], Language.ENGLISH])
-    def test_text_that_stands_in_for_a_conventional_parameter_is_logged_once(
+    def test_text_used_instead_of_a_conventional_parameter_is_logged_once(
         self, traced: Any, caplog: pytest.LogCaptureFixture, value: Any
     ) -> None:
         """If ``question`` is not text, the only other text is the question, and a warning names both."""

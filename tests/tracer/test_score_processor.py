@@ -167,7 +167,7 @@ def test_second_score_arrives_too_late_for_the_held_span(bench: Callable[..., Pr
 def test_span_without_a_score_is_exported_at_its_deadline(
     bench: Callable[..., ProcessorBench], wait_until: Any
 ) -> None:
-    """It is exported once, not before its maximum delay."""
+    """It is exported once, and not before its maximum delay."""
     here = bench(max_delay=0.2)
     began = time.monotonic()
     here.span()
@@ -179,7 +179,7 @@ def test_span_without_a_score_is_exported_at_its_deadline(
 
 
 def test_each_span_has_its_own_deadline(bench: Callable[..., ProcessorBench], wait_until: Any) -> None:
-    """The deadline thread continues after a period without spans."""
+    """The deadline thread keeps running after a period without spans."""
     here = bench(max_delay=0.05)
     for number in range(3):
         here.span(str(number))
@@ -189,7 +189,7 @@ def test_each_span_has_its_own_deadline(bench: Callable[..., ProcessorBench], wa
     assert len([thread for thread in threading.enumerate() if thread is here.holder._thread]) == 1
 
 
-def test_max_delay_zero_holds_no_span(bench: Callable[..., ProcessorBench]) -> None:
+def test_no_span_is_held_with_a_max_delay_of_zero(bench: Callable[..., ProcessorBench]) -> None:
     """With ``max_delay=0``, all spans are exported immediately."""
     here = bench(max_delay=0)
     here.span("a")
@@ -198,7 +198,7 @@ def test_max_delay_zero_holds_no_span(bench: Callable[..., ProcessorBench]) -> N
 
 
 def test_score_that_arrives_before_its_span_ends_waits_for_it(bench: Callable[..., ProcessorBench]) -> None:
-    """The announced span is exported with its score as soon as it ends."""
+    """The announced span is exported with its score as soon as the span ends."""
     here = bench()
     span = here.tracer.start_span("late")
     key = span.get_span_context().trace_id, span.get_span_context().span_id
@@ -213,7 +213,7 @@ def test_score_that_arrives_before_its_span_ends_waits_for_it(bench: Callable[..
 
 @pytest.mark.parametrize("how", ["evicted", "withdrawn", "shutdown"])
 def test_score_whose_span_never_arrives_is_returned(bench: Callable[..., ProcessorBench], how: str) -> None:
-    """If the announcement is evicted or withdrawn, or at shutdown, the score needs a carrier span."""
+    """If the announcement is evicted or withdrawn, or the processor shuts down, the score needs a carrier span."""
     here = bench(max_spans=2)
     here.holder.announce((1, 1), "e1")
     assert here.holder.attach((1, 1), SCORE) == "stashed"
@@ -230,7 +230,7 @@ def test_score_whose_span_never_arrives_is_returned(bench: Callable[..., Process
 
 
 def test_remaining_scores_get_carrier_spans_at_disconnect(unconnected: Any) -> None:
-    """They are sent while spans can still be exported."""
+    """The carrier spans are created while spans can still be exported."""
     holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
     unconnected.connect(processor=holder, holds_spans=True)
     holder.announce((1, 1), "e1")
@@ -241,8 +241,8 @@ def test_remaining_scores_get_carrier_spans_at_disconnect(unconnected: Any) -> N
     assert unconnected.attributes()["germane.evaluation.answer_relevancy"] == 0.87
 
 
-def test_score_of_an_unannounced_span_is_not_kept(bench: Callable[..., ProcessorBench]) -> None:
-    """The span belongs to another process, or has been exported."""
+def test_score_for_an_unannounced_span_is_not_kept(bench: Callable[..., ProcessorBench]) -> None:
+    """The span belongs to another process, or has already been exported."""
     here = bench()
 
     assert here.holder.attach((1, 1), SCORE) == "gone"
@@ -285,7 +285,7 @@ def test_oldest_spans_are_exported_when_the_processor_is_full(bench: Callable[..
     assert here.names == [str(number) for number in range(10)]
 
 
-def test_dropped_item_counts_of_a_span_are_unchanged(bench: Callable[..., ProcessorBench]) -> None:
+def test_dropped_item_counts_are_unchanged(bench: Callable[..., ProcessorBench]) -> None:
     """The score is exempt from the attribute limit, and the counts of dropped items remain."""
     here = bench(limits=SpanLimits(max_span_attributes=2, max_events=1, max_links=1))
     span = here.tracer.start_span("held", attributes={"a": 1, "b": 2, "c": 3})
@@ -377,7 +377,7 @@ print(json.dumps(told))
 
 
 def test_call_in_progress_at_a_fork_belongs_to_the_parent(run: Any) -> None:
-    """It yields one exchange. The child's own calls yield theirs."""
+    """The call yields one exchange, in the parent. Calls in the child yield their own exchanges."""
     assert json.loads(run(IN_A_CALL)) == [["ask", "Why?", "parent"]]
 
 
@@ -401,7 +401,7 @@ class SerialExporter(SpanExporter):
 
 
 def test_concurrent_spans_are_exported_exactly_once(bench: Callable[..., ProcessorBench]) -> None:
-    """Three threads with 300 spans each, half of them held, and a scorer: 900 spans, with scores on the right ones."""
+    """Three threads with 300 spans each, half of them held, yield 900 spans, with scores on the right ones."""
     here, exporter = bench(max_delay=0.05), SerialExporter()
     here.holder.processor = BatchSpanProcessor(exporter, max_queue_size=4096)
     keys: list[Key] = []
@@ -435,12 +435,12 @@ def test_concurrent_spans_are_exported_exactly_once(bench: Callable[..., Process
 
 
 def test_processor_counts_spans_by_outcome(bench: Callable[..., ProcessorBench]) -> None:
-    """``counts`` has the number of held spans, and of spans by the reason for their export."""
+    """``counts`` has the number of held spans, and the number of exported spans by reason."""
     assert set(bench().holder.counts) == {"held", "scored", "expired", "overflow", "early", "late"}
 
 
 def test_several_scores_are_attached_together(bench: Callable[..., ProcessorBench]) -> None:
-    """Their indices are consecutive."""
+    """The indices of their attributes are consecutive."""
     scores = [Score(scorer=name, fingerprint="f", value=0.5) for name in ("a", "b")]
     failed = Score(scorer="c", fingerprint="f", reason=UnscoredReason.UNPARSABLE)
     shown = score_attributes([*scores, failed])
@@ -462,7 +462,7 @@ class RaisingProcessor(SpanProcessor):
 
 
 def test_error_in_the_inner_processor_affects_one_span(bench: Callable[..., ProcessorBench], wait_until: Any) -> None:
-    """The deadline thread continues, and other spans are exported."""
+    """The deadline thread keeps running, and other spans are exported."""
     here = bench(max_delay=0.05)
     here.holder.processor = RaisingProcessor(here.holder.processor)
     for name in ("bad", "good", "bad"):
@@ -482,7 +482,7 @@ def test_span_that_ends_inside_the_processor_does_not_deadlock(bench: Callable[.
     assert here.counts == {"held": 1}
 
 
-def test_inner_processor_is_called_at_the_start_of_spans(bench: Callable[..., ProcessorBench]) -> None:
+def test_inner_processor_is_called_when_a_span_starts_and_is_about_to_end(bench: Callable[..., ProcessorBench]) -> None:
     """Processors that act at the start or just before the end of spans still work."""
 
     seen: list[str] = []

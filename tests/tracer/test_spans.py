@@ -50,8 +50,8 @@ def ask(question: str) -> str:
     return "Reset it."
 
 
-def test_span_of_a_handler_follows_both_conventions(traced: Any) -> None:
-    """It is a CHAIN in OpenInference and an invoke_workflow in the GenAI conventions."""
+def test_handler_span_follows_openinference_and_genai_conventions(traced: Any) -> None:
+    """It is a CHAIN span in OpenInference and an invoke_workflow span in the GenAI conventions."""
     ask('Wh"y?')
 
     span = traced.span("support")
@@ -75,8 +75,8 @@ def test_span_of_a_handler_follows_both_conventions(traced: Any) -> None:
     assert json.loads(span.attributes["gen_ai.input.messages"])[0]["parts"][0]["content"] == 'Wh"y?'
 
 
-def test_span_of_a_retriever_follows_both_conventions(traced: Any) -> None:
-    """It is a RETRIEVER in OpenInference and a retrieval in the GenAI conventions."""
+def test_retriever_span_follows_openinference_and_genai_conventions(traced: Any) -> None:
+    """It is a RETRIEVER span in OpenInference and a retrieval span in the GenAI conventions."""
     ask("Why?")
 
     span = traced.span("docs")
@@ -104,7 +104,7 @@ def test_span_of_a_retriever_follows_both_conventions(traced: Any) -> None:
 
 
 def test_span_has_at_most_thirty_documents(traced: Any) -> None:
-    """Long documents are truncated. The kind of the span and the query are not dropped."""
+    """Long documents are truncated. The span's kind and query are not dropped."""
     many = [{"text": "x" * 100_000, "id": str(n), "score": n} for n in range(90)]
     germane.retrieval(source="docs")(lambda query: many)("Why?")
 
@@ -138,8 +138,8 @@ def test_added_contexts_get_a_retrieval_span(traced: Any) -> None:
     assert (span.kind, span.parent.span_id) == (SpanKind.CLIENT, traced.span("workflow support").context.span_id)
 
 
-def test_span_of_a_failed_handler_has_the_error(traced: Any) -> None:
-    """Status and event match those that OpenTelemetry records."""
+def test_failed_handlers_span_records_the_error(traced: Any) -> None:
+    """Its status and event are the same as those recorded by OpenTelemetry."""
 
     @germane.observe(route="support")
     def fail(question: str) -> str:
@@ -158,7 +158,7 @@ def test_span_of_a_failed_handler_has_the_error(traced: Any) -> None:
 
 
 def test_error_type_on_the_span_includes_the_module(traced: Any) -> None:
-    """The exchange has the short name."""
+    """The exchange contains the short name."""
     with pytest.raises(json.JSONDecodeError):
         germane.observe(route="support")(json.loads)("Why?")
 
@@ -204,7 +204,7 @@ def held(unconnected: Any) -> Any:
 class TestOriginal:
     """Scores on the original span."""
 
-    def test_scores_are_attributes_of_the_original_span(self, held: Any) -> None:
+    def test_scores_are_set_as_attributes_on_the_original_span(self, held: Any) -> None:
         """All scores are set together, with consecutive indices and one flat number per metric."""
         ask("Why?")
         assert [span.name for span in held.spans] == ["retrieval docs"]
@@ -216,7 +216,7 @@ class TestOriginal:
         assert shown["output.value"] == "Reset it."
         assert len(held.spans) == 2
 
-    def test_failed_score_has_no_number(self, held: Any) -> None:
+    def test_failed_score_has_no_numeric_attribute(self, held: Any) -> None:
         """Label and explanation describe the failure, so that nothing is averaged by mistake."""
         ask("Why?")
 
@@ -240,7 +240,7 @@ class TestOriginal:
 
         assert held.span("support")
 
-    def test_span_of_an_unsampled_exchange_does_not_wait(self, unconnected: Any) -> None:
+    def test_unsampled_exchanges_span_does_not_wait(self, unconnected: Any) -> None:
         """At a sample rate of 0.5, only spans with a sampling key up to 0.5 wait."""
         holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
         unconnected.connect(processor=holder, holds_spans=True, sample_rate=0.5)
@@ -251,14 +251,14 @@ class TestOriginal:
         assert gone == {exchange.trace_id for exchange in unconnected.exchanges if exchange.sampling_key > 0.5}
         assert 0 < len(gone) < 60
 
-    def test_only_the_span_of_the_outermost_handler_waits(self, held: Any) -> None:
+    def test_only_the_outermost_handlers_span_waits(self, held: Any) -> None:
         """Inner handlers have no exchange, so they get no score."""
         germane.observe(route="outer")(lambda question: ask(question))("Why?")
 
         assert [span.name for span in held.spans] == ["retrieval docs", "invoke_workflow support"]
 
-    def test_span_of_a_stream_waits_after_its_last_chunk(self, held: Any) -> None:
-        """A streamed exchange gets its score on the original span, too."""
+    def test_stream_span_waits_after_the_last_chunk(self, held: Any) -> None:
+        """A streamed exchange also gets its score on the original span."""
 
         @germane.observe(route="stream")
         def stream(question: str) -> Iterator[str]:
@@ -270,7 +270,7 @@ class TestOriginal:
         assert held.attributes("stream")["germane.evaluation.question_answer_similarity"] == 0.5
 
     def test_each_score_processor_exports_the_score(self, unconnected: Any) -> None:
-        """An application may wrap several exporting processors. One that never sees the span is not affected."""
+        """An application may wrap several exporting processors. Processors that never see the span are not affected."""
         stray = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
         first = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
         second = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
@@ -318,7 +318,7 @@ class TestCarrier:
 
     @pytest.mark.parametrize("scores", [[FAILED], [SKIPPED], []])
     def test_scores_without_a_value_get_no_carrier_span(self, traced: Any, scores: list[Score]) -> None:
-        """A carrier span without a value has no use."""
+        """A carrier span without a value would be useless."""
         ask("Why?")
 
         assert attach_scores(traced.exchange, scores) == "none"
@@ -334,7 +334,7 @@ class TestCarrier:
         ]
 
     def test_carrier_span_is_not_captured(self, traced: Any) -> None:
-        """It yields no exchange, and does not wait for a score."""
+        """A carrier span yields no exchange, and does not wait for a score."""
         ask("Why?")
         attach_scores(traced.exchange, [SCORED])
 
@@ -404,8 +404,8 @@ def signals() -> Any:
     return json.loads(result.stdout)
 
 
-def test_each_score_is_an_event_in_the_context_of_its_span(signals: Any) -> None:
-    """``gen_ai.evaluation.result`` has the trace and span id. A failed score has error.type and no value."""
+def test_each_score_is_an_event_in_its_spans_context(signals: Any) -> None:
+    """``gen_ai.evaluation.result`` has trace and span ids. A failed score has error.type and no value."""
     events, _ = signals
 
     assert events == [
@@ -436,7 +436,7 @@ def test_each_score_is_an_event_in_the_context_of_its_span(signals: Any) -> None
 
 
 def test_score_metrics_have_exemplars(signals: Any) -> None:
-    """Value, duration, tokens and cost refer to the span. A failed score has no value.
+    """The exemplars of value, duration, tokens and cost refer to the span. A failed score has no value.
 
     A skipped score is not counted as a score, but its tokens are counted.
     """
@@ -464,7 +464,7 @@ def test_score_metrics_have_exemplars(signals: Any) -> None:
 
 
 def test_scores_can_be_attached_without_a_connection() -> None:
-    """In a worker process without handlers, nothing is exported and nothing fails."""
+    """In a worker process without handlers, attaching exports nothing and does not fail."""
     exchange = Exchange(
         id="1" * 32,
         trace_id="a" * 32,

@@ -1,4 +1,4 @@
-"""Server-sent events: only complete, valid events or a content type make a stream one; any other text is kept."""
+"""Server-sent events: recognized by content type or by complete, valid events. Any other text is kept unchanged."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cut(text: str, positions: list[int]) -> list[str]:
 def test_text_without_events_is_kept_in_full(
     traced: Any, start: str, lines: list[str], cuts: list[int], encoded: bool
 ) -> None:
-    """A text that begins like an event and continues with other lines is the answer, however it is cut."""
+    """A text that begins like an event but continues with other lines is the answer, however it is split."""
     text = start + "\n".join([*lines, "name: Paris", ""])
     chunks: list[Any] = [part.encode() if encoded else part for part in cut(text, cuts)]
 
@@ -57,7 +57,7 @@ def test_text_without_events_is_kept_in_full(
 def test_stream_of_valid_events_yields_their_data(
     traced: Any, events: list[list[str]], cuts: list[int], line_break: str
 ) -> None:
-    """Without a content type, complete events are read, however they are cut and however their lines end."""
+    """Without a content type, complete events are read, however they are split and whatever their line endings are."""
     blocks = ["".join(f"data: {line}{line_break}" for line in lines) + line_break for lines in events]
 
     answer = answer_to(traced, cut(f"id: 1{line_break}" + ": ping" + line_break + "".join(blocks), cuts))
@@ -104,10 +104,10 @@ def streamed(traced: Any, chunks: list[Any], media_type: str | None, **options: 
     st.sampled_from(["text/plain", "text/markdown", "Text/HTML; charset=utf-8", "application/x-ndjson", "text/csv"]),
     st.lists(st.integers(0, 100), max_size=4),
 )
-def test_declared_content_type_decides_whether_a_stream_is_events(
+def test_declared_content_type_decides_whether_a_stream_contains_events(
     traced: Any, lines: list[str], media_type: str, cuts: list[int]
 ) -> None:
-    """A text that consists of valid events is text if its content type says so."""
+    """A text that consists of valid events is plain text if its content type says so."""
     text = "".join(f"data: {line}\n\n" for line in lines)
 
     assert streamed(traced, cut(text, cuts), media_type) == text
@@ -118,7 +118,7 @@ def test_declared_content_type_decides_whether_a_stream_is_events(
 
 @pytest.mark.parametrize("media_type", ["application/octet-stream", "application/pdf", "image/png", "audio/mpeg", "x"])
 def test_stream_that_is_not_text_is_reported(traced: Any, media_type: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A stream has an answer or a warning, which names the content type. A selector finds text in any."""
+    """A warning names the content type. With a selector, text is found in any content type."""
     assert streamed(traced, [b"Hel", b"lo"], media_type) is None
     assert f"{media_type} is not text; select the text with chunk=" in caplog.text
     assert media_type in traced.attributes(media_type)["germane.capture.error"]
@@ -146,7 +146,7 @@ def test_partial_text_of_an_abandoned_stream_is_kept(traced: Any) -> None:
 
 @pytest.mark.parametrize("text", [": ping\n\n", "data: [DONE]\n\n", "event: end\n\n"])
 def test_event_stream_without_data_is_reported(traced: Any, text: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A declared event stream without text has no answer, and a warning says so."""
+    """A stream that is declared as an event stream but contains no text has no answer, and a warning says so."""
 
     @germane.observe(route=f"silent {text!r}")
     def ask(_question: str) -> StreamingResponse:
@@ -170,8 +170,8 @@ def test_empty_stream_has_no_answer_and_no_warning(traced: Any, caplog: pytest.L
 
 
 @pytest.mark.parametrize("chunk", ["a small chunk", "data: a line\n"])
-def test_time_per_chunk_does_not_grow_with_the_event(chunk: str) -> None:
-    """An event that does not end costs the caller the same time for each chunk, whether it is one line or many."""
+def test_time_per_chunk_does_not_grow_with_the_event_length(chunk: str) -> None:
+    """Each chunk of an event that never ends takes the caller the same time, whether the event is one line or many."""
 
     def seconds_per_chunk(count: int) -> float:
         reader = EventReader()
@@ -187,7 +187,7 @@ def test_time_per_chunk_does_not_grow_with_the_event(chunk: str) -> None:
 
 
 def test_event_that_exceeds_the_maximum_length_is_text(unconnected: Any) -> None:
-    """A stream without a complete event up to that length is text, unless it declares its content type."""
+    """A stream without a complete event within that length is text, unless its content type is declared."""
     unconnected.connect(max_text_length=100)
     chunks = ["data: ", *["ab"] * 1000, "\n\n"]
 

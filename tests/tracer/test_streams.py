@@ -25,7 +25,7 @@ from germane.testing import strict
 
 
 class Stream:
-    """A stream as clients of language models return it: an iterator with ``close`` and attributes."""
+    """A stream like those returned by clients of language models: an iterator with ``close`` and attributes."""
 
     model = "m1"
 
@@ -112,7 +112,7 @@ class TestIterator:
     """Iterators that are not generators."""
 
     def test_stream_keeps_its_class_under_nested_decorators(self, traced: Any) -> None:
-        """The class is the original's, and both handlers record the stream."""
+        """The stream has the original's class, and both handlers record it."""
         stream = germane.observe(route="outer")(lambda question: returning(Stream("a", "b")))("Why?")
 
         assert isinstance(stream, Stream)
@@ -145,7 +145,7 @@ class TestIterator:
 
         assert (type(copied), list(copied)) == (Stream, ["a", "b"])
 
-    def test_error_of_a_stream_reaches_the_caller(self, traced: Any) -> None:
+    def test_error_in_a_stream_reaches_the_caller(self, traced: Any) -> None:
         """The exchange contains the items before the error."""
         error = LookupError("broke")
         stream = returning(Stream("a", fails=error))
@@ -158,7 +158,7 @@ class TestIterator:
 
     @pytest.mark.parametrize("how", ["close", "with", "dropped"])
     def test_stream_that_is_stopped_early_is_recorded_as_abandoned(self, traced: Any, how: str) -> None:
-        """It may be closed, exited or garbage-collected. The items read so far are the answer."""
+        """The stream may be closed, exited or garbage-collected. The items read so far are the answer."""
         original = Stream("a", "b")
         stream = returning(original)
         next(stream)
@@ -184,7 +184,7 @@ class TestIterator:
         assert list(returning(Odd("a", "b"))) == ["a", "b"]
         assert traced.exchange.answer == "ab"
 
-    def test_context_manager_returns_the_value_of_the_original(self, traced: Any) -> None:
+    def test_context_manager_returns_the_originals_value(self, traced: Any) -> None:
         """``with`` binds the object that the original returns."""
 
         class Odd(Stream):
@@ -224,7 +224,7 @@ class TestIterator:
 
         assert returning(file) is file
 
-    def test_items_are_produced_under_the_span_of_the_handler(self, traced: Any) -> None:
+    def test_items_are_produced_under_the_handlers_span(self, traced: Any) -> None:
         """A span that starts while an item is produced is a child of the handler's span."""
         tracer = traced.provider.get_tracer("app")
 
@@ -261,7 +261,7 @@ class TestIterator:
 class TestAsynchronousIterator:
     """Asynchronous iterators that are not generators."""
 
-    def test_items_of_an_asynchronous_stream_are_the_answer(self, traced: Any) -> None:
+    def test_asynchronous_streams_items_are_the_answer(self, traced: Any) -> None:
         """Reading the stream to its end captures all items."""
 
         async def read() -> list[str]:
@@ -270,7 +270,7 @@ class TestAsynchronousIterator:
         assert asyncio.run(read()) == ["a", "b"]
         assert (traced.exchange.answer, traced.exchange.status) == ("ab", "ok")
 
-    def test_error_of_an_asynchronous_stream_reaches_the_caller(self, traced: Any) -> None:
+    def test_error_in_an_asynchronous_stream_reaches_the_caller(self, traced: Any) -> None:
         """The exchange contains the items before the error."""
 
         async def read() -> None:
@@ -283,7 +283,7 @@ class TestAsynchronousIterator:
 
     @pytest.mark.parametrize("how", ["aclose", "with"])
     def test_asynchronous_stream_that_is_stopped_early_is_recorded_as_abandoned(self, traced: Any, how: str) -> None:
-        """It may be closed or exited. The items read so far are the answer."""
+        """The stream may be closed or exited. The items read so far are the answer."""
         original = AsyncStream("a", "b")
 
         async def read() -> None:
@@ -300,7 +300,7 @@ class TestAsynchronousIterator:
         assert original.stream.closed
 
     def test_asynchronous_iterable_is_captured(self, traced: Any) -> None:
-        """The loop keeps only the iterator, and the recording continues until the iterator ends."""
+        """The loop only keeps the iterator alive, and the recording continues until the iterator ends."""
 
         class Iterable:
             async def __aiter__(self) -> AsyncIterator[str]:
@@ -319,7 +319,7 @@ class TestGenerator:
     """Generators and coroutines."""
 
     def test_send_throw_and_return_work_on_generators(self, traced: Any) -> None:
-        """The body gets what the caller sends and throws; the caller gets what the body yields and returns."""
+        """The body gets everything that the caller sends or throws; the caller gets the yielded and returned values."""
 
         @germane.observe
         def ask(question: str) -> Generator[str, str, str]:
@@ -337,8 +337,8 @@ class TestGenerator:
         assert stopped.value.value == "returned"
         assert (traced.exchange.answer, traced.exchange.status) == ("aBc", "ok")
 
-    def test_yield_from_returns_the_value_of_the_generator(self, traced: Any) -> None:
-        """A generator that delegates to an observed one sees no difference."""
+    def test_yield_from_returns_the_generators_value(self, traced: Any) -> None:
+        """A generator that delegates to an observed generator sees no difference."""
 
         @germane.observe
         def ask(question: str) -> Generator[str, None, str]:
@@ -362,7 +362,7 @@ class TestGenerator:
 
         assert (traced.exchanges, traced.spans) == ([], [])
 
-    def test_cleanup_of_a_closed_generator_belongs_to_the_call(self, traced: Any) -> None:
+    def test_cleanup_of_a_closed_generator_runs_under_the_calls_span(self, traced: Any) -> None:
         """Code that runs on ``close`` runs under the span."""
         done: list[bool] = []
 
@@ -380,7 +380,7 @@ class TestGenerator:
         assert (done, traced.exchange.status) == ([True], "abandoned")
 
     def test_coroutine_that_is_never_awaited_is_recorded_as_abandoned(self, traced: Any) -> None:
-        """A returned coroutine may be closed or awaited as without the decorator."""
+        """A returned coroutine can be closed or awaited as it can be without the decorator."""
 
         async def later(question: str) -> str:
             return question
@@ -394,7 +394,7 @@ class TestGenerator:
     def test_coroutine_can_be_closed_from_another_context(
         self, traced: Any, caplog: pytest.LogCaptureFixture, kind: str
     ) -> None:
-        """This happens to coroutines that still wait when their event loop ends. No error is logged."""
+        """This happens to coroutines that are still waiting when their event loop ends. No error is logged."""
 
         async def later(question: str) -> str:
             await asyncio.sleep(60)
@@ -415,7 +415,7 @@ class TestGenerator:
         assert traced.exchange.status == "abandoned"
         assert not trace.get_current_span().get_span_context().is_valid
 
-    def test_result_of_a_returned_coroutine_is_the_answer(self, traced: Any) -> None:
+    def test_returned_coroutines_result_is_the_answer(self, traced: Any) -> None:
         """A function may return a coroutine."""
 
         async def later(question: str) -> str:
@@ -457,7 +457,7 @@ def test_open_streams_are_closed_once_when_the_loop_ends(
 
 
 def test_object_with_asynchronous_call_can_be_observed(traced: Any) -> None:
-    """An object whose ``__call__`` is asynchronous is a handler, too."""
+    """An object whose ``__call__`` is asynchronous can also be a handler."""
 
     class Asker:
         async def __call__(self, question: str) -> str:
@@ -469,7 +469,7 @@ def test_object_with_asynchronous_call_can_be_observed(traced: Any) -> None:
 
 @pytest.mark.parametrize("broken", ["question", "answer"])
 def test_strict_mode_raises_errors_in_chunks(traced: Any, broken: str) -> None:
-    """In tests, a selector that does not match a chunk can fail the call."""
+    """In tests, a selector that does not match a chunk can make the call fail."""
     options: dict[str, Any] = {broken: "no.such.part"}
     ask = germane.observe(**options)(lambda question: {"text": question})
 

@@ -89,8 +89,8 @@ def run(bare: Any) -> Any:
 
 
 @pytest.mark.parametrize("order", ["use_own(); connect()", "connect(); use_own()", "connect(); is_early(); use_own()"])
-def test_meter_provider_of_the_application_has_all_metrics(run: Any, order: str) -> None:
-    """Each metric appears once, whether the provider is set before or after start or the first measurement."""
+def test_all_metrics_reach_the_application_meter_provider(run: Any, order: str) -> None:
+    """Each metric appears once, whether the provider is set before or after germane starts or measures."""
     code = "is_early = tracer.are_gauges_exported\n" + order
     shown = run(
         f"{code}\nassert tracer.are_gauges_exported()\ntracer.count_outcomes(ENDED)\nprint(json.dumps(shown()))"
@@ -100,7 +100,7 @@ def test_meter_provider_of_the_application_has_all_metrics(run: Any, order: str)
 
 
 def test_gauges_disappear_at_stop_and_return_at_the_next_start(run: Any) -> None:
-    """A stopped process reports no outdated values. Counters keep their counts."""
+    """A stopped process does not report outdated values. Counters keep their counts."""
     code = """
 use_own(); connect(); tracer.are_gauges_exported(); tracer.count_outcomes(ENDED)
 first = shown(); tracer.disconnect()
@@ -114,7 +114,7 @@ print(json.dumps([sorted(first), second, shown()]))
     assert third == {**COUNTED, "germane.capture.queue.depth": ["{exchange}", [[{}, 1]]]}
 
 
-def test_without_a_meter_provider_nothing_is_measured(run: Any) -> None:
+def test_nothing_is_measured_without_a_meter_provider(run: Any) -> None:
     """Neither the SDK nor an exporter is loaded, no thread is started, and no state is read."""
     code = """
 del sys.modules["opentelemetry.sdk.metrics"]
@@ -125,8 +125,8 @@ print(json.dumps([tracer.are_gauges_exported(), calls, "opentelemetry.sdk.metric
     assert run(code) == [False, [], False, ["MainThread"]]
 
 
-def test_no_op_meter_provider_reads_no_state(run: Any) -> None:
-    """An application that turns metrics off causes no database queries."""
+def test_no_state_is_read_with_a_no_op_meter_provider(run: Any) -> None:
+    """If an application turns metrics off, the database is not queried."""
     code = """
 metrics.set_meter_provider(metrics.NoOpMeterProvider()); connect(); tracer.count_outcomes(ENDED)
 print(json.dumps(tracer.are_gauges_exported()))
@@ -135,7 +135,7 @@ print(json.dumps(tracer.are_gauges_exported()))
 
 
 def test_forked_child_reports_its_own_state(run: Any) -> None:
-    """The same instruments read the state of the child, and no lock stays locked."""
+    """The same instruments read the child's state, and no lock stays locked."""
     code = """
 from germane.tracer import telemetry
 use_own(); connect(lambda: TelemetryState(queued=os.getpid())); tracer.are_gauges_exported()
@@ -171,7 +171,7 @@ print(json.dumps([[point.count, point.sum, point.min] for point in points]))
     assert run(code) == [[2, 0.5, 0.0]]
 
 
-def test_number_of_series_per_label_is_limited(run: Any) -> None:
+def test_number_of_labels_per_scorer_is_limited(run: Any) -> None:
     """The first twenty labels of a scorer become series. Further scores are counted without a label."""
     code = """
 from datetime import UTC, datetime

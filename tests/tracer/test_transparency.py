@@ -136,7 +136,7 @@ def choose(pool: list[Any], number: int) -> Any:
 
 
 def identity(value: Any) -> Any:
-    """Represent a value in a log by its position among the values, so that only the same object is equal."""
+    """Represent a value in a log by its position among the values, so that only identical objects are equal."""
     for number, known in enumerate(VALUES):
         if known is value:
             return number
@@ -148,7 +148,7 @@ def identity(value: Any) -> Any:
 
 
 class Pause:
-    """Awaitable that yields to the event loop."""
+    """An awaitable that yields to the event loop."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -168,7 +168,7 @@ class Body:
         self.log.append(("thrown in", type(error).__name__, [identity(part) for part in error.args]))
         asynchronous = "async generator" in (self.program.kind, self.program.result)
         if isinstance(error, GeneratorExit) and (asynchronous or not self.program.catches_exit):
-            raise error  # if an asynchronous body ignores it, Python throws it in again during garbage collection
+            raise error  # if an asynchronous body ignores it, Python raises it again during garbage collection
         if step.thrown == "passes":
             raise error
         if step.thrown == "replaced":
@@ -286,7 +286,7 @@ def make(program: Program, decorate: Callable[[Any], Any], log: Log) -> Any:
     own = {"method": "self, ", "classmethod": "cls, "}.get(program.binding, "")
     signature = program.signature.replace("(", "(" + own, 1)
     names: dict[str, Any] = {"body": body, "log": log, "identity": identity, "pause": lambda: Pause(log)}
-    exec(SOURCES[program.kind].format(signature), names)  # the source stands above
+    exec(SOURCES[program.kind].format(signature), names)  # the source is defined above
     function = names["ask"]
     if program.binding == "classmethod":
         function = classmethod(function)
@@ -325,7 +325,7 @@ def observe_result(log: Log, value: Any, program: Program) -> None:
 
 
 def attempt(log: Log, function: Callable[[], Any]) -> tuple[bool, Any]:
-    """Call, and log the error that is raised."""
+    """Make a call, and log the error that it raises."""
     try:
         return True, function()
     except BaseException as error:  # noqa: BLE001 - all of them are compared
@@ -416,7 +416,7 @@ def fits(program: Program) -> bool:
     """Return whether the arguments of a call match the signature."""
     args, kwargs = SIGNATURES[program.signature](None)[program.call]
     names: dict[str, Any] = {}
-    exec(f"def ask{program.signature}: ...", names)  # the signatures stand above
+    exec(f"def ask{program.signature}: ...", names)  # the signatures are defined above
     try:
         inspect.signature(names["ask"]).bind(*args, **kwargs)
     except TypeError:
@@ -429,12 +429,12 @@ CHOSEN = st.fixed_dictionaries({}, optional={name: st.sampled_from(pool) for nam
 
 @pytest.fixture
 def collected() -> Iterator[None]:
-    """Run the garbage collector in the test that dropped objects, because they may warn when they are freed."""
+    """Run the garbage collector in the test that dropped the objects, because freeing them may cause warnings."""
     yield
     gc.collect()
 
 
-# A body may ignore being closed, or fail at it: Python reports it when it is collected, decorated or not.
+# If a body ignores being closed, or fails at it, Python reports this when the body is collected, decorated or not.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @settings(
     max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -443,7 +443,7 @@ def collected() -> Iterator[None]:
 def test_caller_cannot_observe_the_decorator(
     traced: Any, collected: None, program: Program, options: dict[str, Any], decorator: str
 ) -> None:
-    """Values, errors, order of effects, signature, name and kind are those of the undecorated callable."""
+    """Values, errors, order of effects, signature, name and kind are the same as without the decorator."""
     decorators = {
         "observe": germane.observe(**options),
         "bare": germane.observe,
@@ -457,12 +457,12 @@ def test_caller_cannot_observe_the_decorator(
 
 @pytest.mark.parametrize("program", [SimpleNamespace(kind=kind) for kind in KINDS])
 def test_wrong_arguments_raise_type_error(traced: Any, program: Any) -> None:
-    """Known difference: generators and coroutines raise it when they are first advanced.
+    """Known difference: generators and coroutines raise the error when they are first advanced.
 
-    Frameworks recognize a generator function only if it is one, so its arguments are passed on that late.
+    The wrapper must be a generator function, so that frameworks recognize it. It cannot pass on arguments earlier.
     """
     names: dict[str, Any] = {}
-    exec(SOURCES[program.kind].format("(question)"), names)  # the source stands above
+    exec(SOURCES[program.kind].format("(question)"), names)  # the source is defined above
     ask = germane.observe(names["ask"])
 
     with pytest.raises(TypeError, match=r"ask\(\) missing 1 required positional argument: 'question'"):

@@ -84,14 +84,14 @@ BODIES = [words, words_later, Words, Reader, lambda: ["Hel", "lo", "!"]]
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize("body", BODIES)
-def test_body_of_a_streaming_response_is_captured(traced: Any, body: Any, kind: str) -> None:
-    """The client and the exchange both get the complete body, whatever type it has."""
+def test_streaming_response_body_is_captured(traced: Any, body: Any, kind: str) -> None:
+    """The client and the exchange both get the complete body, whatever its type."""
     assert body_of(streaming(body, kind)) == "Hello!"
     assert (traced.exchange.answer, traced.exchange.status) == ("Hello!", "ok")
 
 
-def test_body_is_produced_under_the_span_of_the_handler(traced: Any) -> None:
-    """A span that starts on a thread of the pool while the body is produced is a child."""
+def test_body_is_produced_under_the_handlers_span(traced: Any) -> None:
+    """A span that starts on a pool thread while the body is produced is a child span."""
 
     def body() -> Iterator[str]:
         traced.provider.get_tracer("app").start_span("inside").end()
@@ -159,7 +159,7 @@ def test_event_stream_without_a_final_empty_line_is_complete(traced: Any) -> Non
 
 
 @pytest.mark.parametrize("chunk", [None, "delta"])
-def test_server_sent_events_of_a_generator_are_recognized(traced: Any, chunk: str | None) -> None:
+def test_server_sent_events_from_a_generator_are_recognized(traced: Any, chunk: str | None) -> None:
     """No media type is needed."""
 
     @germane.observe(chunk=chunk)
@@ -185,8 +185,8 @@ def test_plain_text_that_looks_like_an_event_is_unchanged(traced: Any, text: str
     assert traced.exchange.answer == text
 
 
-def test_plain_items_of_an_event_stream_are_joined(traced: Any) -> None:
-    """Libraries that create the events themselves get plain texts from the handler."""
+def test_plain_items_in_an_event_stream_are_joined(traced: Any) -> None:
+    """If a library creates the events, the handler gives it plain texts."""
     body_of(streaming(words_later, media_type="text/event-stream"))
 
     assert traced.exchange.answer == "Hello!"
@@ -223,7 +223,7 @@ def test_chunk_selector_reads_plain_chunks(traced: Any) -> None:
 
 
 def test_stream_is_captured_up_to_the_maximum_length(unconnected: Any) -> None:
-    """Further chunks pass without being read. An event that never ends is also abandoned."""
+    """Further chunks are passed on without being read. An event that never ends is also abandoned."""
     unconnected.connect(max_text_length=100)
 
     @germane.observe
@@ -241,7 +241,7 @@ def test_stream_is_captured_up_to_the_maximum_length(unconnected: Any) -> None:
     assert [len(exchange.answer) <= 100 for exchange in unconnected.exchanges] == [True, True]
 
 
-def test_disconnected_client_leaves_an_abandoned_or_cancelled_exchange(
+def test_client_disconnect_makes_the_exchange_abandoned_or_cancelled(
     traced: Any, wait_until: Callable[..., None]
 ) -> None:
     """The server drops the stream, and the span ends."""
@@ -323,8 +323,8 @@ def test_fastapi_resolves_decorated_handlers(traced: Any, kind: str, called: boo
     assert dict(traced.exchange.attributes) == ({"tenant": "x"} if called else {})
 
 
-def test_decorated_dependency_with_yield_cleans_up(traced: Any) -> None:
-    """FastAPI recognizes it as a generator function."""
+def test_decorated_dependency_with_yield_runs_its_cleanup(traced: Any) -> None:
+    """FastAPI recognizes the dependency as a generator function."""
     app = FastAPI()
     STEPS.clear()
 
@@ -339,7 +339,7 @@ def test_decorated_dependency_with_yield_cleans_up(traced: Any) -> None:
 
 
 def test_fastapi_streams_a_decorated_generator(traced: Any) -> None:
-    """A path operation that yields is a stream, decorated or not."""
+    """A path operation that yields is streamed, decorated or not."""
 
     def stream(question: str) -> Iterator[dict[str, str]]:
         for word in words():
@@ -367,7 +367,7 @@ def test_response_that_is_not_streamed_is_unchanged(traced: Any) -> None:
 
 
 def test_current_span_is_restored_between_chunks(traced: Any) -> None:
-    """Between the chunks of a stream and after it, the caller has its own span."""
+    """Between and after the chunks of a stream, the caller's own span is current."""
     tracer = traced.provider.get_tracer("app")
 
     @germane.observe

@@ -1,4 +1,4 @@
-"""The monitor, which does the background work in one process."""
+"""The monitor, which does the background work of one process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Monitor:
         attach: Called with an exchange and its scores after they are saved.
         suppressed: Returns a context in which nothing is traced or captured. All code except ``attach`` runs in it.
         channels: Alert channels, by name, in addition to the log and the configured channels.
-        close: Closes the scorers' clients, on their event loop, when the monitor stops.
+        close: Closes the scorers' clients on their event loop when the monitor stops.
         cancel_judge_requests: Cancels judge requests that are waiting for the rate limiter. Called when the monitor
             starts to stop.
         budget_exhausted_until: Returns the time until which the budget is exhausted, for :meth:`status`.
@@ -93,8 +93,8 @@ class Monitor:
         """Stop accepting work, finish or release claimed tasks, close the clients, and end the thread.
 
         Returns:
-            Whether all of that succeeded within ``timeout`` seconds. Interrupted tasks are released, or their leases
-            expire. Another process, or this one after a restart, then scores them.
+            Whether everything succeeded within ``timeout`` seconds. Interrupted tasks are released, or their leases
+            expire. Another process, or this process after a restart, then scores them.
         """
         return self._scheduler.stop(timeout)
 

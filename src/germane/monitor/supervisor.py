@@ -55,7 +55,7 @@ STORE_THREADS: Final = 4
 MIN_LEASE_TTL: Final = 10.0
 """The shortest TTL of a leader lease, in seconds. If the leader crashes, its successor waits at least this long."""
 HEARTBEAT_STOP_TIMEOUT: Final = 1.0
-"""Maximum seconds to wait for a heartbeat in progress when stopping."""
+"""Maximum number of seconds to wait for a heartbeat in progress when stopping."""
 JUDGE_TIMEOUT_SHARE: Final = 0.6
 """The share of the stop timeout for in-flight judge requests. The rest is for saving, notifications and closing."""
 
@@ -103,7 +103,7 @@ class MonitorStatus:
     paused.
     """
     budget_problem: str | None = None
-    """A message with the time until which the budget is exhausted; None if it is not exhausted or not set."""
+    """A message with the time until which the budget is exhausted; None if no budget is set or exhausted."""
     channel_problems: Mapping[str, str] = field(default_factory=dict)
     """Problems by channel name: the error from the last attempt, or the reason why this process cannot use the
     channel.
@@ -285,7 +285,7 @@ class Supervisor:
         releasing_tasks = self._new_job("release tasks", release_tasks)
         releasing_leases = self._new_job("release leases", release_leases)
         closing, draining = self._new_job("close", self._config.close), self._new_job("drain", self._dispatcher.drain)
-        # Release what other processes wait for first, so that a predicate that never returns delays only later steps.
+        # First release what other processes wait for, so that a predicate that never returns only delays later steps.
         await self._jobs["score"].wait_until_idle()
         await self._jobs["save"].run()
         await releasing_tasks.run()
@@ -327,7 +327,7 @@ class Supervisor:
 
     async def _wake_up(self) -> None:
         now = self._config.clock()
-        if now < self._last_wake_up:  # the clock was set back, so leases must be renewed
+        if now < self._last_wake_up:  # the clock was set back, so the leases must be renewed
             self._heartbeat.send_now()
         self._last_wake_up = now
         self._scoring.wake()

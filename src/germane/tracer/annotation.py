@@ -48,7 +48,7 @@ def feedback(exchange_id: str | None, score: float, comment: str | None = None, 
             exchange was not recorded, and nothing is stored.
         score: A number from 0 (bad) to 1 (good).
         comment: The person's comment.
-        user: Id of the person. If the same person labels an answer twice, the later label counts.
+        user: The person's id. If the same person labels an answer twice, the later label counts.
 
     Raises:
         UsageError: An argument is invalid. Raised inside ``germane.testing.strict()`` only.
@@ -84,10 +84,10 @@ def record_score(
     Args:
         exchange_id: The id from :func:`germane.current_exchange`. If it is None, nothing is stored.
         name: Name of the score. If it is the name of a built-in scorer, germane does not run that scorer on the
-            exchange. It must not be the name of a user-defined scorer in this process.
+            exchange. The name must not be that of a user-defined scorer in this process.
         value: A number from -1 to 1; higher is better.
         label: A one-word summary, such as a band.
-        explanation: Reason for the value, in plain language. Redacted and truncated like the comment in
+        explanation: The reason for the value, in plain language. It is redacted and truncated like the comment in
             :func:`feedback`.
         details: JSON-serializable data of at most 16,384 characters.
 
@@ -124,10 +124,10 @@ def record_exchange(
     Args:
         question: The question.
         answer: The answer.
-        contexts: The texts that the answer is based on, or a retriever's objects that contain them.
+        contexts: The texts that the answer is based on, or objects from a retriever that contain these texts.
         scores: Values from -1 to 1 by name; higher is better. Names of built-in scorers are allowed, because recorded
             scores have their own fingerprint, ``external``, and are never averaged with germane's scores.
-        route: The route by which trends group the exchange.
+        route: The route under which trends group the exchange.
 
     Returns:
         The id of the exchange, for :func:`feedback` and :func:`record_score`, or None if it is not stored.
@@ -137,7 +137,7 @@ def record_exchange(
     """
     connection = current_connection()
     if connection is None or connection.annotate is None:
-        log_once("germane.record_exchange() was called while germane is not running and has no effect")
+        log_once("germane.record_exchange() was called, but germane is not running: the call has no effect")
         return None
 
     def write(connection: Connection, annotate: Callable[[Annotation], object]) -> str:
@@ -178,11 +178,11 @@ def record_exchange(
 
 
 def mark(name: str, *, attributes: Mapping[str, Any] | None = None) -> None:
-    """Record a marker at the current time, for example for a deploy, a new index or a model change.
+    """Record a marker at the current time, for example for a deployment, a new index or a model change.
 
     Scores before and after the marker can be compared. The marker is written in the background, for the configured
     service. If several server processes call this function at startup, each writes a marker, and the newest marker with
-    that name counts.
+    the same name counts.
 
     Args:
         name: Name of the marker, such as ``"index v42"``.
@@ -205,7 +205,7 @@ def mark(name: str, *, attributes: Mapping[str, Any] | None = None) -> None:
 
 
 def log_rejected_calls(connection: Connection | None) -> None:
-    """Log the number of rejected calls per function, at shutdown. The first one was logged when it occurred."""
+    """Log the number of rejected calls per function, at shutdown. The first was logged when it occurred."""
     for what, count in connection.rejected_calls.items() if connection is not None else ():
         if count > 1:
             _logger.warning("germane.%s() was called %d times with invalid arguments, which were dropped", what, count)
@@ -218,9 +218,9 @@ def _send(what: str, make: Callable[[Connection], Annotation], *, has_exchange: 
     """
     connection = current_connection()
     if connection is not None and not has_exchange:
-        log_once(f"germane.{what}() was called without an exchange and has no effect")
+        log_once(f"germane.{what}() was called without an exchange: the call has no effect")
     elif connection is None or connection.annotate is None:
-        log_once(f"germane.{what}() was called while germane is not running and has no effect")
+        log_once(f"germane.{what}() was called, but germane is not running: the call has no effect")
     elif (annotation := guarded(f"germane.{what}()", make, connection, message=NOT_RECORDED)) is None:
         connection.rejected_calls[what] += 1
     else:
@@ -283,7 +283,7 @@ def _too_long(what: str) -> UsageError:
 class _JSONCopy:
     """Copies details to plain JSON values immediately, because the caller may change them later.
 
-    Texts are redacted, but keys are not. Copying stops as soon as the result is too long, because the caller waits.
+    Texts are redacted, but keys are not. Copying stops once the result is too long, because the caller is waiting.
     """
 
     def __init__(self, what: str, screen: Callable[[Any], str | None]) -> None:

@@ -40,7 +40,7 @@ def chunk_text(chunk: Any) -> str | None:
 def response_text(body: Any) -> str | None:
     """Return the answer text of a complete body.
 
-    In JSON, this is the body if it is a string, or an object's only string under a known key.
+    A JSON body must be a string, or an object with exactly one string under a known key.
     """
     text = as_text(body)
     if text[:1] in {'"', "{"}:
@@ -134,8 +134,8 @@ _CHUNKS: dict[tuple[str, str], TextReader] = {
     ("openai", "BaseModel"): lambda _event: None,
     ("sse_starlette", "ServerSentEvent"): lambda event: event.data,
 }
-"""Text readers for chunks and events of streams, by package and class. Base classes come last and match events without
-text."""
+"""Text readers for the chunks and events of streams, by package and class. Base classes come last and match events
+without text."""
 
 
 @decided_per_type

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 Attachment = Literal["original", "carrier", "none"]
-"""The span to which scores were attached; ``none`` if there was no value or no exported span."""
+"""The span to which scores were attached; ``none`` if no score has a value or no span is exported."""
 
 
 def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
@@ -84,7 +84,7 @@ def export_carrier(key: SpanKey, evaluation: Mapping[str, Any]) -> bool:
 
 
 def score_attributes(scores: Sequence[Score]) -> dict[str, Any]:
-    """Return scores as span attributes: indexed ones for display, and a numeric one per scorer for queries."""
+    """Return scores as span attributes: indexed attributes for display, and a number per scorer for queries."""
     attributes: dict[str, Any] = {}
     for number, score in enumerate(scores):
         prefix = conventions.EVALUATION.format(number)

@@ -1,9 +1,9 @@
 """Handling of recordings that end while the garbage collector runs.
 
-Up to Python 3.11, the collector may run while a context variable is being set. A finalizer that sets a context variable
-then crashes the interpreter, because the tree of variables is replaced while it is being copied. Later versions collect
-between bytecodes only. Recordings of streams that were dropped in a reference cycle are therefore ended after the
-collection.
+Up to Python 3.11, the collector may run while a context variable is being set. If a finalizer then sets a context
+variable, the interpreter crashes, because the tree of variables is replaced while it is being copied. Later versions
+only collect between bytecodes. Recordings of streams that were dropped in a reference cycle are therefore ended after
+the collection.
 """
 
 from __future__ import annotations

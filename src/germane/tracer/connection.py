@@ -37,7 +37,7 @@ class BacklogState:
     """The scoring backlog in the database. One process at a time reads it periodically."""
 
     undecided: int
-    """Number of exchanges without a sampling decision."""
+    """Number of exchanges that have no sampling decision yet."""
     exchanges: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Number of exchanges waiting for a score, by scorer and state (``candidate``, ``ready``, ``postponed`` or
     ``running``)."""
@@ -46,7 +46,8 @@ class BacklogState:
     workers: int
     """Number of worker processes."""
     budget: Mapping[str, float] = field(default_factory=dict)
-    """Used share of the day's budget, in [0, 1] or slightly above, by limit (``requests``, ``tokens`` or ``usd``)."""
+    """Used share of the daily budget, between 0 and slightly above 1, by limit (``requests``, ``tokens`` or
+    ``usd``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ class TelemetryState:
     """The data from which the gauges are computed."""
 
     queued: int
-    """Number of exchanges in this process's memory that are not stored yet."""
+    """Number of exchanges in this process's memory that have not been stored yet."""
     waiting: BacklogState | None = None
     """The backlog. None in processes that do not read it, and while the database is unreachable."""
 
@@ -64,19 +65,19 @@ class Connection:
     """The sinks for captured data, and the capture settings."""
 
     sink: Callable[[Exchange], object]
-    """A function that receives exchanges on the caller's thread. It must return immediately."""
+    """A function that receives exchanges, on the caller's thread. It must return immediately."""
     service: str
     admit: Callable[[str, str, int, float], float | None] = lambda *_: 1.0
-    """A function that applies the exchange limit on the caller's thread. It takes service, route, start (nanoseconds
+    """A function that applies the exchange limit, on the caller's thread. It takes service, route, start (nanoseconds
     since 1970) and sampling key, and returns the capture probability, or None if the exchange is dropped."""
     annotate: Callable[[Annotation], object] | None = None
-    """A function that receives annotations on the caller's thread. It must return immediately."""
+    """A function that receives annotations, on the caller's thread. It must return immediately."""
     scorers: frozenset[str] = frozenset()
     """Names of this process's scorers. Recorded scores must not use the name of a user-defined scorer."""
     state: Callable[[], TelemetryState] | None = None
     """A function that returns the gauge values from memory. Exporters call it on their own threads."""
     rejected_calls: Counter[str] = field(default_factory=Counter)
-    """Number of rejected calls by function, such as ``feedback`` with an invalid score."""
+    """Number of rejected calls, such as feedback with an invalid score, by function name."""
     capture: Capture = "span+store"
     redact: Redact | None = None
     max_text_length: int = 100_000

@@ -19,8 +19,8 @@ from germane.tracer.text import as_text, encode, items_of
 MAX_CONTEXTS = 100
 """Maximum number of contexts per exchange."""
 MAX_SPAN_CONTEXTS = 30
-"""Maximum number of contexts on one span. Each has three attributes, and a span is limited to 128 attributes, above
-which it drops the oldest."""
+"""Maximum number of contexts on one span. Each has three attributes, and a span with more than 128 attributes drops
+the oldest ones."""
 _CONTENT = ("page_content", "text", "content")
 _ID = ("id", "id_", "node_id")
 _SCORE = ("score",)
@@ -37,7 +37,7 @@ class ContextReader:
         self, *, content: Selector | None = None, id: Selector | None = None, score: Selector | None = None
     ) -> None:
         self.content_keys: tuple[str, ...] = _CONTENT
-        """Keys of the text in a mapping. Empty if a selector computes the text."""
+        """Keys under which a mapping may contain the text. Empty if a selector finds the text."""
         if content is not None:
             self.content_keys = (content,) if isinstance(content, str) and "." not in content else ()
         self._content = value_reader(content) if content is not None else first_present(_CONTENT)

@@ -37,7 +37,7 @@ def current_exchange() -> CurrentExchange:
         recording = enclosing_recording()
         return None if recording is None else CurrentExchange(recording.root.exchange_id, recording.root.trace_id)
 
-    return guarded("the current exchange", handle) or CurrentExchange()
+    return guarded("current exchange", handle) or CurrentExchange()
 
 
 def set_question(text: str) -> None:
@@ -45,7 +45,7 @@ def set_question(text: str) -> None:
 
     The text is redacted and truncated like a captured question.
     """
-    guarded("the question", _change, "set_question", lambda recording: recording.set_question(text))
+    guarded("question", _change, "set_question", lambda recording: recording.set_question(text))
 
 
 def set_attribute(name: str, value: Any) -> None:
@@ -53,7 +53,7 @@ def set_attribute(name: str, value: Any) -> None:
 
     ``model``, ``prompt_version``, ``session`` and ``user`` have their own columns.
     """
-    guarded("an attribute", _change, "set_attribute", lambda recording: recording.set_attribute(name, value))
+    guarded("attribute", _change, "set_attribute", lambda recording: recording.set_attribute(name, value))
 
 
 def add_contexts(
@@ -69,7 +69,7 @@ def add_contexts(
         contexts: Texts, or objects that contain them, as for :func:`retrieval`.
         content: Selector for a context's text.
         id: Selector for a context's id.
-        score: Selector for the retriever's score for a context.
+        score: Selector for the score that the retriever gave a context.
     """
 
     def add(recording: EnclosingRecording) -> None:
@@ -96,6 +96,6 @@ def _change(function: str, change: Callable[[EnclosingRecording], object]) -> No
     """Apply a change to the current exchange. If there is none, log that the public function has no effect."""
     recording = enclosing_recording()
     if recording is None:
-        log_once(f"germane.{function}() was called outside an observed handler and has no effect")
+        log_once(f"germane.{function}() was called outside an observed handler: the call has no effect")
     else:
         change(recording)

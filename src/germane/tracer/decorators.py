@@ -30,7 +30,7 @@ _PLAIN_DESCRIPTORS = (
     classmethod,
     staticmethod,
 )
-"""Types of attributes that, unlike properties, can be read without running code."""
+"""Types of attributes that can be read without running code, unlike properties."""
 _routes: dict[str, None] = {}
 
 
@@ -86,10 +86,10 @@ def observe(
 
     Args:
         function: The handler, if the decorator is used without parentheses.
-        route: Name by which trends are grouped. Defaults to the function's name.
+        route: Name under which trends group the exchanges. Defaults to the function's name.
         question: Selector for the question: a dotted path that begins with an argument's name, or a callable that
-            takes the :class:`Call` or nothing. By default, the parameter named ``question``, ``query``, ``prompt``,
-            ``message``, ``input`` or ``user_input``, or else the first ``str`` argument.
+            takes the :class:`Call` or nothing. By default, the question is the argument named ``question``,
+            ``query``, ``prompt``, ``message``, ``input`` or ``user_input``, or else the first ``str`` argument.
         answer: Selector for the answer in the return value: a dotted path or a callable. By default, the whole value.
         contexts: Selector for the contexts in the return value.
         history: Selector for earlier messages in the arguments.
@@ -172,7 +172,7 @@ def retrieval(
         content: Selector for a context's text. By default, the context itself, or its ``page_content``, ``text`` or
             ``content``.
         id: Selector for a context's id.
-        score: Selector for the retriever's score for a context.
+        score: Selector for the score that the retriever gave a context.
 
     Raises:
         UsageError: The decorated object is not a function, or an option is invalid.
@@ -204,7 +204,7 @@ def wrap(function: Callable[..., Any], start_recording: StartRecording) -> Calla
     """Wrap a plain, coroutine, generator or async generator function in a recording function of the same kind."""
 
     def recorded(*args: Any, **kwargs: Any) -> Any:
-        recording = guarded("the start of a call", start_recording, args, kwargs)
+        recording = guarded("start of the call", start_recording, args, kwargs)
         if recording is None:
             return function(*args, **kwargs)
         try:
@@ -216,7 +216,7 @@ def wrap(function: Callable[..., Any], start_recording: StartRecording) -> Calla
         return deliver(recording, result)
 
     async def recorded_coroutine(*args: Any, **kwargs: Any) -> Any:
-        recording = guarded("the start of a call", start_recording, args, kwargs)
+        recording = guarded("start of the call", start_recording, args, kwargs)
         if recording is None:
             return await function(*args, **kwargs)
         try:
@@ -229,12 +229,12 @@ def wrap(function: Callable[..., Any], start_recording: StartRecording) -> Calla
 
     def recorded_generator(*args: Any, **kwargs: Any) -> Any:
         body = function(*args, **kwargs)
-        recording = guarded("the start of a call", start_recording, args, kwargs)
+        recording = guarded("start of the call", start_recording, args, kwargs)
         return (yield from (body if recording is None else record_generator(recording, body)))
 
     def recorded_iterable_coroutine(*args: Any, **kwargs: Any) -> Any:
         body = function(*args, **kwargs)
-        recording = guarded("the start of a call", start_recording, args, kwargs)
+        recording = guarded("start of the call", start_recording, args, kwargs)
         return (yield from (body if recording is None else record_iterable_coroutine(recording, body)))
 
     if inspect.isasyncgenfunction(function):
@@ -248,7 +248,7 @@ def wrap(function: Callable[..., Any], start_recording: StartRecording) -> Calla
 def named_like(function: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
     """Copy a function's name, signature and public attributes to its wrapper, and return the wrapper.
 
-    An example of a public attribute is ``cache_clear`` of :func:`functools.lru_cache`.
+    For example, a function that is cached with :func:`functools.lru_cache` has the public attribute ``cache_clear``.
     """
     wraps(function)(wrapper)
     if isinstance(function, FunctionType | MethodType) or pretends(type(function)):

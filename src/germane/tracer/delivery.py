@@ -1,6 +1,6 @@
 """Delivery of return values to the caller: unchanged, or as a stream that records the items that the caller reads.
 
-Only known streams are recorded while they are read: generators and iterators, the streaming responses of common
+Only the following streams are recorded while they are read: generators and iterators, the streaming responses of common
 libraries, tasks and futures, and the classes that the user specifies. The choice of recorder is cached per type.
 """
 
@@ -41,7 +41,7 @@ def deliver(recording: Recording, result: Any) -> Any:
     """Return the value for the caller: the result itself, or a recorded version of a stream or coroutine."""
     try:
         if type(result) is not str:
-            stream = guarded("a stream", _record_stream, recording, result)
+            stream = guarded("stream", _record_stream, recording, result)
             if stream is not None:
                 return stream
         recording.finish_with(result)
@@ -108,7 +108,7 @@ def record_iterable_coroutine(recording: Recording, body: Generator[Any, Any, An
 
 
 def _named_like(original: Any, recorded: S, recording: Recording) -> S:
-    """Copy the original's name to the recorded stream and return it.
+    """Copy the original's name to the recorded stream, and return the recorded stream.
 
     If the caller drops the stream unread, the call is recorded as abandoned.
     """
@@ -119,7 +119,7 @@ def _named_like(original: Any, recorded: S, recording: Recording) -> S:
 
 
 def _record_unknown_response(recording: Recording, response: Any) -> Any:
-    """Record the response of another ASGI framework that follows Starlette's conventions, otherwise return None."""
+    """Record a response of an unknown ASGI framework that follows Starlette's conventions, otherwise return None."""
     if "body_iterator" not in attributes_of(response):
         return None
     return _record_attribute("body_iterator", recording, response)
@@ -132,7 +132,7 @@ def _record_bare_iterable(recording: Recording, iterable: Any) -> Any:
 
 
 def _record_attribute(name: str, recording: Recording, response: Any, holder: Any = None) -> Any:
-    """Wrap the body of a streaming response to record it. Return the response, or None if it has no body."""
+    """Wrap a streaming response's body to record it. Return the response, or None if it has no body."""
     holder = response if holder is None else holder
     body = getattr(holder, name, None)
     recorded = _record_body(recording, body)
@@ -159,7 +159,7 @@ def _record_body(recording: Recording, body: Any) -> Any:
 
 
 def _replace_attribute(holder: Any, name: str, body: Any, recorded: Any) -> bool:
-    """Replace the attribute that holds a body, even behind a read-only property. Return whether this succeeded."""
+    """Replace the attribute that contains a body, even behind a read-only property. Return whether this succeeded."""
     names = [name, *attributes_of(holder)]
     names += [slot for base in type(holder).__mro__ for slot in _slots(base)]
     for candidate in dict.fromkeys(names):
@@ -181,7 +181,7 @@ def _slots(base: type) -> tuple[str, ...]:
 
 
 def _record_werkzeug(recording: Recording, response: Any) -> Any:
-    if not response.is_streamed or response.direct_passthrough:  # its body is already complete, or a file
+    if not response.is_streamed or response.direct_passthrough:  # the body is already complete, or a file
         return None
     return _record_attribute("response", recording, response)
 

@@ -12,9 +12,9 @@ _registry: CollectorRegistry | None = None
 
 
 def expose_registry(registry: CollectorRegistry | None) -> None:
-    """Expose the private meter provider's instruments in a registry, or stop exposing them if it is None.
+    """Expose the private meter provider's instruments in a registry, or stop exposing them if ``registry`` is None.
 
-    Call it before the first measurement. It does not affect a meter provider that the application has set.
+    Call this function before the first measurement. It does not affect a meter provider that the application has set.
     """
     global _registry
     _registry = registry

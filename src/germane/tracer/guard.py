@@ -18,12 +18,13 @@ from germane.errors import GermaneError
 
 T = TypeVar("T")
 
-NOT_CAPTURED = "not captured, {} (the handler is not affected)"
-NOT_RECORDED = "not recorded, {} (the caller is not affected)"
+NOT_CAPTURED = "capture failed: {} (the handler is not affected)"
+NOT_RECORDED = "recording failed: {} (the caller is not affected)"
 _MAX_LOGGED_MESSAGES = 1000
 _GREENLET_PACKAGES = {"eventlet", "gevent", "greenlet"}
 _RAISING = {"RAISE_VARARGS", "RERAISE", "YIELD_VALUE", "SEND", "RETURN_GENERATOR", "CLEANUP_THROW", "END_ASYNC_FOR"}
-"""Instructions that raise any error: those of a raise statement, and those where a generator's ``throw()`` raises."""
+"""Instructions that may raise any error: those of a raise statement, and those at which ``throw()`` raises in a
+generator."""
 _AFTER_YIELD = 3
 _MAX_PLACEHOLDER_LENGTH = 6
 _logger = logging.getLogger("germane.tracer")
@@ -36,9 +37,9 @@ def guarded(
 ) -> T | None:
     """Call a function of germane, or a user's callable, alongside the handler. Return its result, or None if it raises.
 
-    This is the only broad ``except`` of the tracer. The error is logged once, in ``message``, and appended to
-    ``problems``. Other libraries' errors are logged by type only, because their messages may quote captured text. An
-    interruption, such as a time limit, belongs to the application and is raised: see :func:`_is_interruption`.
+    This is the only broad ``except`` in the tracer. The error is logged once, in ``message``, and appended to
+    ``problems``. For other libraries' errors, only the type is logged, because their messages may quote captured text.
+    An interruption, such as a time limit, belongs to the application and is raised: see :func:`_is_interruption`.
     """
     try:
         return function(*args)
@@ -49,7 +50,7 @@ def guarded(
             problem = f"{what}: {error if isinstance(error, GermaneError) else type(error).__name__}"
             is_of_application = _is_interruption(error)
             if is_of_application:
-                message = "interrupted, {} (raised to the application)"
+                message = "interrupted: {} (the exception is raised to the application)"
             elif problems is not None and problem not in problems:
                 problems.append(problem)
             log_once(message.format(problem))
@@ -61,10 +62,10 @@ def guarded(
 
 
 def _is_interruption(error: BaseException) -> bool:
-    """Return whether an error, or one for which it was raised, did not come from the code that it passed through.
+    """Return whether an error, its cause or its context was raised from outside the code that it passed through.
 
-    Three kinds are recognized: a signal handler raised it, another thread raised it in this one, or another greenlet
-    raised it in this one. Without its traceback, an error cannot be recognized.
+    Three kinds are recognized: errors raised by a signal handler, by another thread in this thread, and by another
+    greenlet in this greenlet. An error without a traceback cannot be recognized.
     """
     frames = set[FrameType]()
     frame: FrameType | None = sys._getframe()  # noqa: SLF001 - documented, for CPython
@@ -94,10 +95,11 @@ def _entries(error: BaseException) -> Iterator[TracebackType]:
 
 
 def _is_raised_elsewhere(error: BaseException, entry: TracebackType) -> bool:
-    """Return whether another thread or greenlet raised an error, by the last entry of its traceback.
+    """Return whether an error was raised from another thread or greenlet, based on the last entry of its traceback.
 
-    A thread raises it between two instructions: at a jump, at the start of a function, or after any instruction that
-    may have called C code, and without arguments. C code itself raises its own types of errors, or passes arguments.
+    An asynchronous exception from another thread (``PyThreadState_SetAsyncExc``) has no arguments. It surfaces between
+    two instructions: at a jump, at the start of a function, or after an instruction that may have called C code. An
+    error that such C code raises itself has arguments, or a type that is not defined in Python.
     """
     kind, frame = type(error), entry.tb_frame
     code = frame.f_code.co_code
@@ -126,9 +128,9 @@ def _is_defined_in_python(kind: type) -> bool:
 
 
 def _is_raised_by_signal_handler(entries: Sequence[TracebackType]) -> bool:
-    """Return whether a Python signal handler is among the frames of an error.
+    """Return whether an error's traceback contains the frame of a Python signal handler.
 
-    A frame counts as one if its function is registered for a signal, or was called with a signal number and the
+    A function counts as a signal handler if it is registered for a signal, or was called with a signal number and the
     interrupted frame.
     """
     handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
@@ -154,7 +156,7 @@ def _takes_a_signal(frame: FrameType) -> bool:
 
 
 def log_once(message: str) -> None:
-    """Log a warning the first time it occurs in this process. After 1,000 distinct messages, log nothing more."""
+    """Log a warning the first time it occurs in this process. After 1,000 distinct warnings, log no more."""
     if message not in _logged and len(_logged) < _MAX_LOGGED_MESSAGES:
         _logged.add(message)
         _logger.warning(message)

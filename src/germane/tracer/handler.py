@@ -62,9 +62,9 @@ class Handler:
                 "join",
                 join,
                 callable(join) and not is_async(join),
-                "a non-async function that takes the chunks' texts",
+                "a synchronous function that takes the texts of the chunks",
             ),
-            ("redact", redact, callable(redact) and not is_async(redact), "a non-async function that takes a text"),
+            ("redact", redact, callable(redact) and not is_async(redact), "a synchronous function that takes a text"),
         ):
             if value is not None and not valid:
                 raise UsageError(f"{option}={value!r:.100}: must be {expected}")
@@ -83,13 +83,13 @@ class Handler:
         """Classes whose instances are streams."""
         self.find_chunk = None if chunk is None else chunk_reader(chunk)
         self.detects_sse = chunk is None or isinstance(chunk, str)
-        """Whether a text stream that looks like server-sent events is parsed as such."""
+        """Whether a text stream that looks like server-sent events is parsed as server-sent events."""
         self.join = join or "".join
         self.on_question = f"question of {self.route}"
         self.on_answer = f"answer of {self.route}"
-        self.on_chunk = f"a chunk of {self.route}"
+        self.on_chunk = f"chunk of {self.route}"
         self.needs_call = bool(self.find_question or self.find_attributes or self.find_history)
-        """Whether selectors read the arguments, in addition to the default question."""
+        """Whether a selector reads the arguments, in addition to the default search for the question."""
         self._privacy: Privacy | None = None
         self.span_name = f"{conventions.INVOKE_WORKFLOW} {self.route}"
         self.span_attributes = {
@@ -175,7 +175,7 @@ class QuestionArgument:
         return str.__str__(first[1])
 
     def name_without_text(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-        """Return the conventional name of an argument of a call whose question was not found. None if there is none."""
+        """Return the conventional name of an argument that is set, or None. Called if no question was found."""
         return next((name for name, value in self._named(args, kwargs) if value is not None), None)
 
     def _named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -42,7 +42,7 @@ _ASSISTANT_MESSAGE = '[{"role":"assistant","parts":[{"type":"text","content":%s}
 
 
 class HandlerRecording(Recording):
-    """A recording of one call of an observed handler. If handlers are nested, the outermost (``root``) creates the
+    """A recording of one call to an observed handler. If handlers are nested, the outermost (``root``) creates the
     exchange."""
 
     __slots__ = (
@@ -85,7 +85,7 @@ class HandlerRecording(Recording):
         """The status of an error response, such as ``HTTP 500``, whose body is not an answer."""
         self._has_text = True
         self._skipped_media: str | None = None
-        """The media type of a stream that is not captured, until this is reported."""
+        """The media type of a stream that is not captured. None once a warning has been logged."""
 
     def _context_values(self) -> dict[str, object]:
         return {RECORDING_KEY: self}
@@ -97,7 +97,7 @@ class HandlerRecording(Recording):
         while (outer := root.outer) is not None:
             if outer.active:
                 root = outer
-            else:  # unlink it, because a chain of tasks that start tasks would otherwise keep all of them alive
+            else:  # unlink it: otherwise, a chain of tasks that start tasks would keep all of them alive
                 root.outer = outer.outer
         return root
 
@@ -195,9 +195,9 @@ class HandlerRecording(Recording):
         return self.handler.answer(result) if self._has_text else None
 
     def _read_head(self, response: Any, selector: Any) -> None:
-        """Determine from its status and media type whether a response's body contains an answer.
+        """Determine whether a response's body contains an answer, based on its status and media type.
 
-        With a selector, any media type may contain one.
+        If there is a selector, any media type may contain an answer.
         """
         status = http_status(response)
         if status >= 400:
@@ -235,7 +235,7 @@ class HandlerRecording(Recording):
         elif error_text is not None:
             status = "error"
         name = self._argument_without_text
-        if self.question is None and name is not None and self.root is self:  # the handler did not set one, either
+        if self.question is None and name is not None and self.root is self:  # the handler set no question, either
             self.warn(f"{handler.on_question}: {name!r} is not text; select the text in it with question=")
         try:
             if self._stream_text is not None:
@@ -262,7 +262,7 @@ class HandlerRecording(Recording):
                 attributes[conventions.OUTPUT_MIME_TYPE] = conventions.TEXT_PLAIN
             self.span.set_attributes(attributes)
         finally:
-            guarded("the end of a span", self._end_sampled_span, exchange, status, error, error_text)
+            guarded("end of the span", self._end_sampled_span, exchange, status, error, error_text)
         if exchange is not None:
             privacy.connection.sink(exchange)
 

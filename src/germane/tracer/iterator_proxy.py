@@ -1,4 +1,4 @@
-"""Proxies for iterators, lazy sequences and mappings: they act like the original, and record what the caller reads."""
+"""Proxies for iterators, lazy sequences and mappings, which act like the original and record what the caller reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _State:
         self.is_read_elsewhere = False
 
     def mark_read_elsewhere(self) -> None:
-        """Note that a result was not captured, in this state and those of the proxies that it was derived from."""
+        """Record that a result was not captured, in this state and in those of the proxies it was derived from."""
         state = self
         while not state.is_read_elsewhere:
             state.is_read_elsewhere = True
@@ -86,7 +86,7 @@ class _Proxy:
 _slot: Any = _Proxy.__dict__["state"]
 _state: Callable[[Any], _State] = _slot.__get__
 _set_state: Callable[[Any, _State], None] = _slot.__set__
-delattr(_Proxy, "state")  # the descriptor still works, and no longer hides an attribute of the original
+delattr(_Proxy, "state")  # the descriptor still works, but no longer hides the original's attribute of this name
 
 
 class _IteratorProxy(_Proxy):
@@ -109,7 +109,7 @@ class _SequenceProxy(_Proxy):
 
 
 class _MappingProxy(_SequenceProxy):
-    """A proxy for a lazy mapping. What the caller looks up in it is recorded."""
+    """A proxy for a lazy mapping. The values that the caller looks up are recorded."""
 
     __slots__ = ()
 
@@ -135,12 +135,12 @@ def is_proxy(kind: type) -> bool:
 
 
 def is_sequence_proxy(kind: type) -> bool:
-    """Return whether a type is the own type of the proxy of a lazy sequence or mapping."""
+    """Return whether a type is the proxy class of a lazy sequence or mapping."""
     return issubclass(kind, _SequenceProxy)
 
 
 def is_mapping_proxy(kind: type) -> bool:
-    """Return whether a type is the own type of a lazy mapping's proxy."""
+    """Return whether a type is the proxy class of a lazy mapping."""
     return issubclass(kind, _MappingProxy)
 
 
@@ -149,7 +149,7 @@ def _is_stream(kind: type) -> bool:
 
 
 def _recorded_method(proxy: Any, name: str, method: Any) -> Any:
-    """Return a method of the original, wrapped to record what it reads. A bound method stays one."""
+    """Return a method of the original, wrapped to record what it reads. A bound method stays a bound method."""
     is_bound = type(method) is MethodType
     function = method.__func__ if is_bound else method
     first = 1 if is_bound else 0
@@ -171,20 +171,20 @@ def _recorded_method(proxy: Any, name: str, method: Any) -> Any:
 
 
 def _returned(proxy: Any, name: str, result: Any) -> Any:
-    """Record the result of a method, and return it for the caller."""
+    """Record the result of a method, and return the result for the caller."""
     if name.startswith("read"):
         return _record_awaited(proxy, result) if inspect.iscoroutine(result) else _record_read(proxy, result)
     return _read_elsewhere(proxy, result)
 
 
 def _read_elsewhere(proxy: Any, result: Any) -> Any:
-    """Return what a stream or query returned without being iterated itself. Another stream or query is recorded."""
+    """Return a result of a stream or query that was not iterated. A result that is a stream or query is recorded."""
     _state(proxy).mark_read_elsewhere()
     return _derived(proxy, result)
 
 
 def _derived(proxy: Any, result: Any) -> Any:
-    """Return a proxy for a stream or query that was derived from another one. Any other result is returned as it is."""
+    """Return a proxy for a stream or query that was derived from another. Any other result is returned unchanged."""
     state, kind = _state(proxy), type(result)
     if result is state.body:
         return proxy
@@ -212,7 +212,7 @@ def _record_read(proxy: Any, data: Any) -> Any:
 
 
 class _Iteration:
-    """The methods of a proxy for an iterator. Each is defined only if the original has it."""
+    """The methods of an iterator's proxy. Each is defined only if the original has a method of the same name."""
 
     def __next__(self: Any) -> Any:
         state = _state(self)
@@ -288,7 +288,7 @@ class _Iteration:
 
 
 class _Indexing:
-    """The methods of a proxy for a lazy sequence."""
+    """The methods of a lazy sequence's proxy."""
 
     def __iter__(self: Any) -> Any:
         return _read_items(_state(self).recording, iter(_state(self).body), self)
@@ -367,9 +367,9 @@ _NOT_FORWARDED = {
     "__setattr__",
     "__subclasshook__",
 }
-"""Special methods of the proxy itself. The others are forwarded explicitly: Python looks them up on the type."""
+"""Special methods of the proxy itself. Others are forwarded explicitly, because Python looks them up on the type."""
 _COPIES = {"__reduce__", "__reduce_ex__"}
-"""Special methods of which :mod:`copy` makes a query that is not recorded."""
+"""Special methods from which :mod:`copy` creates a query that is not recorded."""
 _BINARY_OPERATORS = (
     *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"),
     *("lshift", "rshift", "and", "or", "xor"),
@@ -385,7 +385,7 @@ _mapping_types: WeakKeyDictionary[type, type[_Proxy]] = WeakKeyDictionary()
 def _proxy_type(
     types: WeakKeyDictionary[type, type[_Proxy]], base: type[_Proxy], intercepted: dict[str, Any], kind: type
 ) -> type[_Proxy]:
-    """Return the proxy class for a type, which has exactly the same special methods as the type."""
+    """Return the proxy class for a type. It has exactly the same special methods as the type."""
     if kind in types:
         return types[kind]
 
@@ -409,7 +409,7 @@ def _proxy_type(
     methods: dict[str, Any] = {name: forward(name) for name in special if callable(getattr(kind, name, None))}
     for name in _BINARY_OPERATORS:
         operate, special_name = getattr(operator, f"__{name}__"), f"__{name}__"
-        if special_name in methods:  # the reflected one, too, because the class may not accept a proxy as an operand
+        if special_name in methods:  # also the reflected method: the class may not accept a proxy as an operand
             methods[special_name] = forward_operator(operate)
             methods[f"__r{name}__"] = forward_operator(operate, is_reflected=True)
         if f"__i{name}__" in methods:

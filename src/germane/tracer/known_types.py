@@ -1,7 +1,7 @@
 """Classification of types, cached per type and without accessing a value.
 
-Classes of other libraries are recognized by package and name, so that no library has to be imported. A value is
-classified by ``type()`` alone, because ``isinstance()`` also reads ``__class__``, which evaluates a lazy object.
+Classes of other libraries are recognized by package and name, so no library has to be imported. A value is classified
+by ``type()`` alone, because ``isinstance()`` also reads ``__class__``, which evaluates a lazy object.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _OF_EVERY_CLASS = {
     *("__abstractmethods__", "__subclasshook__", "__init_subclass__", "__class_getitem__"),
     *("__orig_bases__", "__parameters__", "__type_params__", "__protocol_attrs__", "__non_callable_proto_members__"),
 }
-"""Attributes that Python adds to classes, and those of abstract and generic classes."""
+"""Attributes that Python adds to classes, including those of abstract and generic classes."""
 
 
 def decided_per_type(decide: Callable[[type], T]) -> Callable[[type], T]:
-    """Cache a function's result for each type, without keeping the type alive. Supports unhashable types."""
+    """Cache a function's results per type, without keeping the types alive. Supports unhashable types."""
     decisions: dict[int, tuple[weakref.ref[type], T]] = {}
 
     def decided(kind: type) -> T:
@@ -47,7 +47,7 @@ def decided_per_type(decide: Callable[[type], T]) -> Callable[[type], T]:
 
 
 def library_classes(kind: type) -> set[tuple[str, str]]:
-    """Return the package and name of a class and of each base, such as ``("starlette", "StreamingResponse")``."""
+    """Return the package and name of a class and its bases, such as ``("starlette", "StreamingResponse")``."""
     return {(str(base.__module__).partition(".")[0], base.__name__) for base in kind.__mro__}
 
 
@@ -58,7 +58,7 @@ def defines(kind: type, name: str) -> bool:
 
 @decided_per_type
 def pretends(kind: type) -> bool:
-    """Return whether a type's objects claim to belong to another class, as lazy objects, proxies and mocks do."""
+    """Return whether a type's objects claim to be of another class, as lazy objects, proxies and mocks do."""
     return defines(kind, "__class__")
 
 
@@ -71,7 +71,7 @@ def is_iterator(kind: type) -> bool:
 
 @decided_per_type
 def is_bare_iterable(kind: type) -> bool:
-    """Return whether objects offer nothing but iteration, by a generator method, unlike iterable data."""
+    """Return whether a type's objects only support iteration, through a generator method, unlike iterable data."""
     bases = [base for base in kind.__mro__ if base is not object]
     generates = any(
         isgeneratorfunction(base.__dict__.get("__iter__")) or isasyncgenfunction(base.__dict__.get("__aiter__"))
@@ -83,7 +83,7 @@ def is_bare_iterable(kind: type) -> bool:
 
 @decided_per_type
 def is_collection(kind: type) -> bool:
-    """Return whether a type holds its items in memory, so that reading them has no side effects."""
+    """Return whether a type's objects hold their items in memory, so that reading the items has no side effects."""
     if not _is_sized_iterable(kind):
         return False
     written_in_c = not isinstance(_static(kind, "__iter__"), FunctionType)
@@ -112,7 +112,7 @@ def is_lazy_sequence(kind: type) -> bool:
 
 @decided_per_type
 def is_lazy_mapping(kind: type) -> bool:
-    """Return whether looking up a key in a mapping may run code, such as a request."""
+    """Return whether looking up a key in a mapping may run code, for example to send a request."""
     return (
         not pretends(kind)
         and issubclass(kind, Mapping)

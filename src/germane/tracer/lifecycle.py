@@ -1,4 +1,4 @@
-"""Connection of the tracer to the rest of germane, flushing, and disconnection."""
+"""Connecting, flushing and disconnecting the tracer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from germane.tracer import annotation, collection, connection, provider, telemet
 
 
 def connect(**settings: Any) -> None:
-    """Start capturing. The settings are the fields of :class:`germane.tracer.connection.Connection`."""
+    """Start capturing. ``settings`` are the fields of :class:`germane.tracer.connection.Connection`."""
     collection.watch_collections()
     connection.set_connection(connection.Connection(**settings))
 

@@ -22,7 +22,7 @@ _STRICTNESS = ("span+store", "store", "none")
 
 
 MAX_REDACTION_SECONDS: Final = 0.005
-"""Duration of a redaction above which a warning is logged, because redaction delays the handler's caller."""
+"""Maximum duration of a redaction without a warning. Redaction delays the handler's caller."""
 
 
 class Privacy:
@@ -45,7 +45,7 @@ class Privacy:
         """Whether answers and contexts may be recorded on spans."""
 
     def within(self, outer: Privacy) -> Privacy:
-        """Return these settings, restricted by those of the enclosing handler. Both redactions are applied."""
+        """Return these settings, restricted by the enclosing handler's. The redactions of both handlers are applied."""
         restricted = Privacy(self.connection, capture=max(self.capture, outer.capture, key=_STRICTNESS.index))
         restricted.redacts = tuple(dict.fromkeys((*self.redacts, *outer.redacts)))
         return restricted
@@ -83,7 +83,7 @@ def _redacted(redact: Redact, text: str) -> str:
     if perf_counter() - began > MAX_REDACTION_SECONDS:
         name = getattr(redact, "__qualname__", type(redact).__name__)
         log_once(
-            f"redact={name:.100} took more than {1000 * MAX_REDACTION_SECONDS:.0f} ms for a text, which delays the "
+            f"redact={name:.100} took more than {1000 * MAX_REDACTION_SECONDS:.0f} ms for one text, which delays the "
             "handler's caller: simplify its regular expressions, or lower max_text_length"
         )
     if not isinstance(redacted, str):

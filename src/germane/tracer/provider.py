@@ -1,7 +1,7 @@
 """The tracer provider for germane's spans: the application's own, or a private one.
 
-germane never sets the global provider. It looks up the provider for each span, so that an application may set it late,
-even after the first span.
+germane never sets the global provider. It looks up the provider for each span, so that an application may set its
+provider late, even after the first span.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider as SDKTracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
 
-_lock = threading.RLock()  # creating the private provider acquires it twice
+_lock = threading.RLock()  # reentrant, because creating the private provider acquires it twice
 _private_provider: SDKTracerProvider | None = None
 _tracer: tuple[trace.TracerProvider, trace.Tracer] | None = None
 _carrier_tracer: tuple[trace.TracerProvider, trace.Tracer] | None = None
@@ -45,7 +45,7 @@ def tracer() -> trace.Tracer | None:
 
 
 def carrier_tracer() -> trace.Tracer | None:
-    """Return the tracer for carrier spans, or None. It exports through the current provider but bypasses its sampler.
+    """Return the tracer for carrier spans, or None. It exports through the current provider, but without its sampler.
 
     A carrier is a root span, so a ratio-based sampler would sample it independently of the span that it links to. Only
     sampled spans get carriers.
@@ -73,7 +73,7 @@ def carrier_tracer() -> trace.Tracer | None:
 
 
 def _sdk_provider(provider: trace.TracerProvider, depth: int = 3) -> SDKTracerProvider | None:
-    """Return the SDK provider: this provider, or the one that it wraps, as in Logfire. None if there is none."""
+    """Return the SDK provider: this provider, or a provider that it wraps, as Logfire's does. None if there is none."""
     from opentelemetry.sdk.trace import TracerProvider
 
     if isinstance(provider, TracerProvider):
@@ -113,7 +113,7 @@ def _create_private_provider(connection: Connection) -> trace.TracerProvider:
 
 @cache
 def _provider_without_exporter() -> SDKTracerProvider:
-    """Return a provider for spans that are needed only for their ids.
+    """Return a provider for spans that are only needed for their ids.
 
     The provider is created once per process, because each provider registers fork callbacks that are never removed.
     """

@@ -47,9 +47,9 @@ _CANCELLATIONS = {
 """Exceptions that cancel a call, as pairs of package and class name."""
 _STATUS_ATTRIBUTES = {"abandoned": conventions.ABANDONED, "cancelled": conventions.CANCELLED}
 _MAX_STACK_FRAMES = 64
-"""Maximum number of stack frames on the span, counted from the error. Formatting them delays the caller."""
+"""Maximum number of stack frames to record, counted from the error. Formatting them delays the caller."""
 _attach, _detach, _get_current = _RUNTIME_CONTEXT.attach, _RUNTIME_CONTEXT.detach, _RUNTIME_CONTEXT.get_current
-# The API functions look up the same object and log errors, which takes a tenth of the time of a captured call.
+# The API functions look up the same object and log errors, which takes a tenth of a captured call's time.
 _process = object()
 """Identifies this process: every forked child has a different object."""
 
@@ -125,7 +125,7 @@ class Recording(ABC):
         self._process = _process
         self._outer_context = outer_context
         self._left_context: OTelContext | None = None
-        """The call's own context, if the body attached another context and did not detach it in the same step."""
+        """The call's own context, if the body attached another context and did not detach that in the same step."""
         self.context = OTelContext({**outer_context, _SPAN_KEY: span, **self._context_values()})
 
     def _context_values(self) -> dict[str, object]:
@@ -145,7 +145,7 @@ class Recording(ABC):
         return None if is_collecting() else _attach(self.context)
 
     def leave(self, token: Token[OTelContext] | None) -> None:
-        """Leave a step. Changes that the body made to the context apply to its next step only."""
+        """Leave a step. Changes that the body made to the context only apply to its next step."""
         if token is None:
             return
         if not self.ended:
@@ -165,15 +165,15 @@ class Recording(ABC):
 
     @property
     def active(self) -> bool:
-        """Whether the call is still running in this process. After a fork, it runs in the parent only."""
+        """Whether the call is still running in this process. After a fork, it only runs in the parent."""
         return not self.ended and self._process is _process
 
     @abstractmethod
     def finish_with(self, result: Any) -> None:
         """Capture the return value and end the recording."""
 
-    def record_returned(self, result: Any) -> Any:  # noqa: B027 - most recordings treat no other value as a stream
-        """Return a recorded version of a value that only this kind of recording treats as a stream, otherwise None."""
+    def record_returned(self, result: Any) -> Any:  # noqa: B027 - most recordings treat no further values as streams
+        """Return a recorded version of a value that this kind of recording treats as a stream, otherwise None."""
 
     @abstractmethod
     def add_chunk(self, chunk: Any) -> None:
@@ -191,7 +191,7 @@ class Recording(ABC):
         """Read the status and content type of a response whose body is a stream."""
 
     def warn(self, problem: str) -> None:
-        """Log once that something was not captured, and record it on the span."""
+        """Log a capture problem once, and record it on the span."""
         if problem not in self.problems:
             self.problems.append(problem)
         log_once(NOT_CAPTURED.format(problem))
@@ -208,11 +208,11 @@ class Recording(ABC):
                 dict.update(self._left_context, self._outer_context)
             # The call's own context refers to the recording, which would delay garbage collection.
             self.context = self._outer_context
-            guarded("the end of a call", self._finish, status, error)
+            guarded("end of the call", self._finish, status, error)
 
     def fail(self, error: BaseException) -> None:
         """End the recording with the error that the body raised."""
-        self.finish(guarded("the type of an error", _status_after, error) or "error", error)
+        self.finish(guarded("error type", _status_after, error) or "error", error)
 
     @abstractmethod
     def _finish(self, status: Status, error: BaseException | None) -> None: ...
@@ -220,7 +220,7 @@ class Recording(ABC):
     def _end_span(self, status: Status, error: BaseException | None, error_text: str | None) -> None:
         """Record the status on the span and end it."""
         if error is not None and error_text is not None:
-            guarded("the error of a call", self._record_exception, error, error_text)
+            guarded("error of the call", self._record_exception, error, error_text)
         elif error_text is not None:
             self.span.set_status(StatusCode.ERROR, error_text)
         elif status in _STATUS_ATTRIBUTES:
@@ -236,14 +236,14 @@ class Recording(ABC):
         name = guarded(
             "the type of an error", lambda: clean(as_text(type(error).__name__), 200), problems=self.problems
         )
-        message = guarded("the message of an error", lambda: as_text(str(error)), problems=self.problems)
+        message = guarded("error message", lambda: as_text(str(error)), problems=self.problems)
         message = self.privacy.screen("error", message, self.problems)
         return f"{name or 'error'}: {message}" if message else name or "error"
 
     def _record_exception(self, error: BaseException, error_text: str) -> None:
-        """Record an exception event, as OpenTelemetry does. Include message and stack trace only if text is allowed."""
+        """Record an exception event like OpenTelemetry's. Include message and stack trace only if text is allowed."""
         description, _, message = error_text.partition(": ")
-        attributes = {"exception.type": guarded("the type of an error", _qualified_type_name, error) or description}
+        attributes = {"exception.type": guarded("error type", _qualified_type_name, error) or description}
         if self.privacy.shows_input and self.privacy.shows_output:
             attributes["exception.message"] = message[:SPAN_TEXT_LIMIT]
             if not self.privacy.redacts:
@@ -261,7 +261,7 @@ def recording_scope() -> tuple[Connection, OTelContext, EnclosingRecording | Non
     """
     connection = current_connection()
     if connection is None:
-        log_once("an observed handler was called while germane is not running: nothing is captured")
+        log_once("an observed handler was called, but germane is not running: nothing is captured")
         return None
     context = _get_current()
     if context.get(_SUPPRESS_INSTRUMENTATION_KEY):
@@ -279,7 +279,7 @@ def enclosing_recording(context: OTelContext | None = None) -> EnclosingRecordin
 
 
 def _status_after(error: BaseException) -> Status:
-    """Return the status of a call that ended with an error. A group counts as cancelled if all its errors do."""
+    """Return the status of a call that ended with an error. A group is cancelled if all errors in it are."""
     if issubclass(type(error), BaseExceptionGroup):
         statuses = {_status_after(part) for part in error.exceptions}  # type: ignore[attr-defined]  # of a group
         return "cancelled" if statuses == {"cancelled"} else "error"

@@ -33,7 +33,7 @@ def http_status(response: Any) -> int:
 
 
 def media_type(response: Any) -> str:
-    """Return the declared media type of a response in lower case, without parameters, or an empty text."""
+    """Return the declared media type of a response in lower case, without parameters, or an empty string."""
     declared: Any = None
     for name in ("media_type", "mimetype"):
         declared = getattr(response, name, None)
@@ -52,6 +52,6 @@ def is_redirect(response: Any) -> bool:
 
 
 def is_text(media: str) -> bool:
-    """Return whether a media type contains text. An undeclared one may."""
+    """Return whether a media type is text. An undeclared media type counts as text."""
     is_text = not media or media.startswith("text/")
     return is_text or (media.startswith("application/") and media.endswith(_TEXT_SUBTYPES))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Retriever:
-    """A decorated retrieval function: its data source, and the readers for the query and contexts of a call."""
+    """A decorated retrieval function: its data source, and readers for the query and contexts of a call."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Retriever:
 
 
 class RetrievalRecording(Recording):
-    """A recording of one call of a retrieval function, inside or outside an observed handler."""
+    """A recording of one call to a retrieval function, inside or outside an observed handler."""
 
     __slots__ = ("contexts", "query", "retriever")
 
@@ -131,7 +131,7 @@ class RetrievalRecording(Recording):
                 attributes[conventions.INPUT_MIME_TYPE] = conventions.TEXT_PLAIN
             self.span.set_attributes(attributes)
         finally:
-            guarded("the end of a span", self._end_span, status, error, error_text)
+            guarded("end of the span", self._end_span, status, error, error_text)
 
 
 def start_retrieval_recording(

@@ -46,7 +46,7 @@ def exchanges_with_waiting_spans() -> list[str]:
 
 
 def forget_closed_processors() -> None:
-    """Unregister the processors that were shut down."""
+    """Unregister the processors that have been shut down."""
     global _processors
     with _lock:
         _processors = tuple(processor for processor in _processors if not processor.closed)
@@ -99,7 +99,7 @@ class ScoredSpan(ReadableSpan):
 
 
 class ScoreSpanProcessor(SpanProcessor):
-    """A span processor that delays sampled spans until their scores arrive, then passes them to an exporting processor.
+    """A span processor that holds sampled spans until their scores arrive, then passes them to an exporting processor.
 
     ::
 
@@ -110,7 +110,7 @@ class ScoreSpanProcessor(SpanProcessor):
     Args:
         processor: The exporting processor. It receives each span once, and sampled spans with their scores.
         max_delay: Maximum delay of a span in seconds. Keep it below the decision wait of a tail-sampling collector.
-        max_spans: Maximum number of waiting spans. Above it, the oldest span is exported without scores.
+        max_spans: Maximum number of waiting spans. If it is exceeded, the oldest span is exported without scores.
     """
 
     def __init__(self, processor: SpanProcessor, *, max_delay: float = 15.0, max_spans: int = 2048) -> None:
@@ -121,7 +121,7 @@ class ScoreSpanProcessor(SpanProcessor):
         self.on_orphaned_score: OrphanHandler = _orphan_handler
         """Called with score attributes that were stashed for a span that never arrived."""
         self.closed = False
-        """Whether the processor was shut down. If so, spans are passed on immediately."""
+        """Whether the processor has been shut down. If so, spans are passed on immediately."""
         self._reset()
         if hasattr(os, "register_at_fork"):
             reset = weakref.WeakMethod(self._reset)
@@ -198,10 +198,10 @@ class ScoreSpanProcessor(SpanProcessor):
         self.processor.on_start(span, parent_context)
 
     def _on_ending(self, span: Span) -> None:
-        self.processor._on_ending(span)  # noqa: SLF001 - a processor's own hook, forwarded
+        self.processor._on_ending(span)  # noqa: SLF001 - forwards a hook of processors
 
     def on_end(self, span: ReadableSpan) -> None:
-        if not self._announced:  # read without the lock: the handler's own thread announced the span just before
+        if not self._announced:  # read without the lock: the same thread announced the span just before
             self.processor.on_end(span)
             return
         context = span.context
@@ -261,7 +261,7 @@ class ScoreSpanProcessor(SpanProcessor):
     def _export(self, spans: list[ReadableSpan]) -> None:
         """Pass spans to the exporting processor. If it raises for one span, the others are still passed on."""
         for span in spans:
-            guarded("the export of a span", self.processor.on_end, span)
+            guarded("export of a span", self.processor.on_end, span)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         self.release()

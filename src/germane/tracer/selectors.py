@@ -25,7 +25,7 @@ class Call:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     signature: inspect.Signature | None = field(default=None, repr=False)
-    """The function's signature, if it is already known, because inspecting a function takes time."""
+    """The function's signature, if already known. Inspecting a function takes time."""
 
     @cached_property
     def arguments(self) -> Mapping[str, Any]:
@@ -72,7 +72,7 @@ def value_reader(selector: Selector) -> ValueReader:
         return selector if takes_a_value else lambda _value: selector()
     steps = selector.split(".")
     if not all(steps):
-        raise UsageError(f"{selector!r} is not a valid dotted path: one of its parts is empty")
+        raise UsageError(f"{selector!r} is not a valid dotted path: a part is empty")
 
     def read(value: Any) -> Any:
         for step in steps:

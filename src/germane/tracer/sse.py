@@ -29,19 +29,19 @@ class EventReader:
 
     def __init__(self) -> None:
         self.is_valid = True
-        """Whether all lines so far are valid in server-sent events. Invalid lines are ignored."""
+        """Whether all lines so far are valid in server-sent events. The reader ignores invalid lines."""
         self.is_confirmed = False
-        """Whether the stream has contained a complete event with data."""
+        """Whether the stream has contained at least one complete event with data."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._line: list[str] = []
         """The pieces of the unfinished line. Joining them for each chunk would take quadratic time."""
         self._line_start = ""
-        """The first characters of the unfinished line, which show whether it may be part of an event."""
+        """The first characters of the unfinished line, which determine whether it may be part of an event."""
         self._data: list[str] | None = None
         self._ignored_start = "\ufeff"
 
     def feed(self, chunk: RawChunk) -> list[str]:
-        """Process a chunk, and return the data of each event that it completes."""
+        """Process a chunk, and return the data of the events that it completes."""
         text = chunk if isinstance(chunk, str) else self._decoder.decode(bytes(chunk))
         if not text:
             return []

@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 _MAX_OVERHEAD = 32
 """Maximum length of a stream, including the events and JSON around its text, as a multiple of the maximum text length.
-Chunks beyond it are not read."""
+Chunks beyond this length are not read."""
 
 
 class StreamText:
     """Collects the text of a stream of objects, plain text or server-sent events.
 
-    A text stream is read as server-sent events if its content type says so, or if it has none and consists of complete,
-    valid events. While that is uncertain, the chunks are kept, so that the text of any other stream is complete. If no
-    event is complete when they reach the maximum length, the stream is text.
+    A stream is read as server-sent events if its content type says so, or if it has no content type and consists of
+    complete, valid events. While this is uncertain, the chunks are kept, so that no text is lost if the stream is plain
+    text. If they reach the maximum length without a complete event, the stream is treated as plain text.
 
     Args:
         handler: The handler, which selects the text of a chunk.
         limit: Maximum length of the text.
-        problems: The recording's problems, to which those of single chunks are added.
-        is_sse: Whether the declared content type is that of server-sent events. None if none is declared.
+        problems: The recording's problems, to which the problems of chunks are added.
+        is_sse: Whether the declared content type is that of server-sent events. None if no content type is declared.
     """
 
     def __init__(self, handler: Handler, limit: int, problems: list[str], *, is_sse: bool | None) -> None:

@@ -71,7 +71,7 @@ def async_generator_function(
 
     async def recorded(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         body = make_body(*args, **kwargs)
-        recording = guarded("the start of a call", start_recording, args, kwargs) or _UNRECORDED
+        recording = guarded("start of the call", start_recording, args, kwargs) or _UNRECORDED
         advance: Callable[[Any], Awaitable[Any]] = partial(_first_step, body)
         value: Any = None
         try:
@@ -98,7 +98,7 @@ def async_generator_function(
 def _first_step(body: AsyncGenerator[Any, Any], _nothing: None) -> Awaitable[Any]:
     """Start an asynchronous generator without the event loop's hooks.
 
-    The event loop already closes the wrapping generator.
+    The hooks are not needed, because the event loop closes the wrapping generator.
     """
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(None, None)
@@ -114,6 +114,6 @@ def record_async_generator(recording: Recording, body: AsyncGenerator[Any, Any])
 
 
 def _status_after(value: object) -> Status:
-    """Return the status of a body that ended after ``value`` was sent or thrown into it."""
+    """Return the status of a body that ended after ``value`` was sent to or thrown into it."""
     # issubclass() on the type, because isinstance() would call the value's own code.
     return "abandoned" if issubclass(type(value), GeneratorExit) else "ok"

@@ -37,8 +37,8 @@ MAX_METRIC_LABELS: Final = 20
 Reading = tuple[float, Mapping[str, str]]
 """A gauge value with its labels."""
 OutcomeKey = tuple[str, str, str, str]
-"""Route, scorer, outcome and reason. The scorer is empty for captured exchanges and set for finished scoring tasks."""
-_FAILED = "metrics are not recorded, {} (only metrics are affected)"
+"""Route, scorer, outcome and reason. The scorer is set for finished scoring tasks and empty for captured exchanges."""
+_FAILED = "recording metrics failed: {} (only metrics are affected)"
 _labels: dict[str, set[str]] = {}
 _lock = threading.Lock()
 _private: dict[str, Any] = {}
@@ -132,8 +132,8 @@ class Instruments:
 def _observe(gauge: Gauge, private: bool, _options: object) -> Iterable[Observation]:  # noqa: FBT001 - bound by position
     """Return the observations of a gauge, read from memory on the exporter's thread.
 
-    Only the current provider reports values, although other providers may have the same instrument. Without a
-    connection, no provider reports values.
+    Only the current provider reports values, even if other providers have the same instrument. Without a connection, no
+    provider reports values.
     """
     connection = current_connection()
     if connection is None or connection.state is None or private != _has_no_global_provider():
@@ -181,18 +181,18 @@ def count_outcomes(outcomes: Mapping[OutcomeKey, int]) -> None:
                 current.captured.add(number, labels)
 
     if current_connection() is not None:
-        guarded("the counters", count, message=_FAILED)
+        guarded("counters", count, message=_FAILED)
 
 
 def are_gauges_exported() -> bool:
-    """Return whether gauges are exported: the application has a meter provider, or an OTLP endpoint is configured."""
+    """Return whether gauges are exported, to the application's meter provider or to a configured OTLP endpoint."""
 
     def has_meter_provider() -> bool:
         instruments()  # creates a private provider if one is needed
         provider = metrics.get_meter_provider()
         return "metrics" in _private if _has_no_global_provider() else not isinstance(provider, NoOpMeterProvider)
 
-    return current_connection() is not None and bool(guarded("the gauges", has_meter_provider, message=_FAILED))
+    return current_connection() is not None and bool(guarded("gauges", has_meter_provider, message=_FAILED))
 
 
 def emit_score(score: Score, *, route: str, context: Context) -> None:
@@ -204,7 +204,7 @@ def emit_score(score: Score, *, route: str, context: Context) -> None:
             measured.tokens.add(tokens, {**labels, conventions.TOKEN_TYPE: direction}, context=context)
     if score.cost:
         measured.cost.add(score.cost, labels, context=context)
-    if score.state == "skipped":  # its requests count even if the budget was exhausted before it was computed
+    if score.state == "skipped":  # requests sent before the budget was exhausted still count
         return
     if score.latency is not None:
         measured.duration.record(score.latency, labels, context=context)
@@ -243,8 +243,8 @@ def flush(timeout: float) -> bool:
 def close() -> None:
     """Shut down the private providers.
 
-    The instruments are kept, because a proxy for a provider that the application may still set keeps every instrument
-    that it created.
+    The instruments are kept, because the proxy provider, which is used until the application sets a provider, keeps
+    every instrument that it has created.
     """
     with _lock:
         providers = list(_private.values())
@@ -287,7 +287,7 @@ def _meter_provider() -> MeterProvider:
             )
 
         class Reader(PeriodicExportingMetricReader):
-            """Exports nothing in a forked child, where every periodic reader is restarted."""
+            """A reader that exports nothing in a forked child, where OpenTelemetry restarts every periodic reader."""
 
             process = os.getpid()
 

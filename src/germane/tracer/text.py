@@ -45,7 +45,7 @@ def clean(text: str, limit: int) -> str:
 
 
 def as_attribute(value: Any, limit: int) -> AttributeValue:
-    """Convert a value to an attribute that spans and JSON accept: text, a Boolean or a number.
+    """Convert a value to an attribute type that spans and JSON accept: text, a Boolean or a number.
 
     Raises:
         UsageError: The value is neither text nor a number.
@@ -67,7 +67,7 @@ def items_of(value: Any) -> Iterable[Any]:
     An iterator is also a single item, because reading it would consume it before the handler does.
 
     Raises:
-        UsageError: Reading the collection may run code, such as a database query.
+        UsageError: Reading the value may run code, such as a database query.
     """
     if value is None:
         return ()

@@ -24,9 +24,9 @@ from germane.scorers import (
 from germane.storage import Answer, AnswerFilter, CalibrationCache, TrackingStore
 
 CHECK_INTERVAL: Final = timedelta(minutes=10)
-"""The interval between checks, and the delay before the first. Each check also reloads the stored calibrations."""
+"""The interval between checks, and the delay before the first check. Each check reloads the stored calibrations."""
 MAX_AGE: Final = timedelta(days=7)
-"""The age at which a calibration is replaced by a new one."""
+"""The age at which a calibration is replaced."""
 WINDOW: Final = timedelta(days=30)
 MAX_EXCHANGES: Final = 200
 """The maximum number of exchanges to embed per calibration."""
@@ -65,14 +65,14 @@ class CalibrationJob:
             if scorer.name in CALIBRATED_SCORERS and embedder is not None:
                 found.setdefault(embedder.model, (scorer.name, embedder))
         self._embedders: Mapping[str, tuple[str, Embedder]] = found
-        """A scorer's name and its embedder, by the embedder's model."""
+        """A scorer's name and its embedder, by embedding model."""
 
     async def run(self) -> None:
-        """If a check is due, make missing calibrations, replace those older than a week, and reload all calibrations.
+        """If a check is due, create missing calibrations, replace old ones, and reload all calibrations.
 
         Raises:
-            ScoringError: the embedder failed.
-            StorageError: the database call failed.
+            ScoringError: The embedder failed.
+            StorageError: The database call failed.
         """
         now = self._clock()
         if self.stopping or not self._embedders or self._next_check - CHECK_INTERVAL <= now < self._next_check:
@@ -110,7 +110,7 @@ class CalibrationJob:
             calibrations = [pairs.to_calibration(now) for pairs in measured]
         except ValueError as error:
             logger.warning(
-                "%s cannot be calibrated, because its similarities are the same for all texts: %s", embedder, error
+                "%s cannot be calibrated, because its similarity is the same for all texts: %s", embedder, error
             )
             return
         await self._thread_pool.run(partial(self._store.labels.add_calibrations, calibrations))
@@ -121,5 +121,5 @@ class CalibrationJob:
 
 
 def _is_recorded(answer: Answer) -> bool:
-    """Return whether the score was computed outside germane, so that the embedder has not received the texts."""
+    """Return whether the score was computed outside germane. If so, the embedder has not received the texts."""
     return answer.score is not None and answer.score.fingerprint == EXTERNAL_FINGERPRINT

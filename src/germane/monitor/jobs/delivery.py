@@ -32,14 +32,14 @@ from germane.storage import DeliveryOutcome, TrackingStore
 MAX_EXCHANGES_QUOTED: Final = 5
 """The maximum number of exchanges that a message quotes per alert."""
 RENEWALS_PER_LEASE: Final = 3
-"""The number of times that a notification's lease is renewed per lease duration."""
+"""The number of renewals of a notification's lease per lease duration."""
 DELIVERY_BACKOFF: Final = Backoff(initial=1.0, maximum=60.0, max_retry_after=3600.0)
 RESOLVED_REMINDER_PERIOD: Final = timedelta(minutes=5)
 """The time after resolution during which reminders still include an alert."""
 REMINDER_LEASE_FACTOR: Final = timedelta(seconds=2)
 """The TTL of the reminder lease per second of the reminder interval.
 
-If the holder stops, another process takes over and sends the next reminder before the alerts expire at the receiver.
+If the holder stops, another process takes over and sends the next reminder before the receiver expires the alerts.
 """
 RELEASE_TIMEOUT: Final = 1.0
 """Maximum seconds for releasing notifications during shutdown."""
@@ -109,7 +109,7 @@ class ChannelWorker:
 
     @property
     def problem(self) -> str | None:
-        """Why the channel cannot send from this process, or the error from its last attempt; None if it works."""
+        """Why this process cannot use the channel, or the error from its last attempt; None if the channel works."""
         return self.channel.config_error or self._error
 
     def wake(self) -> None:
@@ -185,7 +185,7 @@ class ChannelWorker:
             return DeliveryOutcome(error=error_location(error))
 
     async def _record_outcome(self) -> None:
-        """Record the outcome of the last attempt. If this fails, retry it later instead of sending the message
+        """Record the outcome of the last attempt. If this fails, record it later instead of sending the message
         twice.
         """
         notification, outcome = self.in_progress, self._outcome
@@ -235,7 +235,7 @@ class NotificationDispatcher:
     Args:
         context: The store and options that all workers share.
         channels: The channels, by name.
-        accepts: Filters by channel name, which select the alerts to send to each channel.
+        accepts: One filter per channel name, which selects the alerts that the channel is notified of.
         new_job: Creates a worker's job from a name and a function to run.
         new_lease: Creates a lease for reminders from a name and a TTL.
     """
@@ -312,7 +312,7 @@ class NotificationDispatcher:
 
 
 class AlertReminder:
-    """Resends open and recently resolved alerts to a channel that requires it, from one process at a time."""
+    """Resends open and recently resolved alerts to a channel that requires reminders, from one process at a time."""
 
     def __init__(
         self, worker: ChannelWorker, channel: ResendingChannel, accepts: Callable[[Alert], bool], lease: LeaderLease
@@ -336,7 +336,7 @@ class AlertReminder:
 
     async def _send_reminder(self) -> None:
         def load_alerts() -> list[Alert]:
-            """Return open alerts that the channel was notified of, and resolved alerts sent to it recently."""
+            """Return the open alerts that the channel was notified of, and those that were resolved recently."""
             store = self._context.store
             open_alerts = [
                 alert

@@ -1,4 +1,4 @@
-"""Database maintenance by one process at a time: rollups for trends, and retention."""
+"""Database maintenance by one process at a time: rollups and retention."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class RollupJob:
 
 
 def _is_due(now: datetime, due: datetime | None, max_interval: timedelta) -> bool:
-    """Return whether ``due`` has passed, or lies so far ahead that the clock must have been set back."""
+    """Return whether ``due`` has passed, or is so far ahead that the clock must have been set back."""
     return due is None or due <= now or due - now > max_interval
 
 
@@ -102,8 +102,8 @@ class RetentionSchedule:
 class RetentionJob:
     """Expires orphaned tasks, erases old text, deletes old exchanges and counts, and enforces the maximum size.
 
-    It calls the database from its own thread, so that a long round does not delay other jobs. If ``stopping`` becomes
-    true, it stops after the current transaction, which is short.
+    The job calls the database from its own thread, so that a long round does not delay other jobs. If ``stopping``
+    becomes true, the job stops after the current transaction, which is short.
     """
 
     def __init__(

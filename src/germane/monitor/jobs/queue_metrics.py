@@ -1,4 +1,4 @@
-"""Queue metrics: gauges of the backlog in the database, exported by the process that samples."""
+"""Queue metrics: gauges for the backlog in the database, exported by the process that samples."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from germane.storage import TrackingStore, budget_shares
 from germane.tracer import BacklogState, are_gauges_exported
 
 MAX_TIME_SHARE: Final = 0.01
-"""The maximum share of time spent reading. A long backlog takes longer to count, so it is read less often."""
+"""The maximum share of time spent reading. Counting a long backlog takes longer, so it is read less often."""
 
 
 class QueueMetricsJob:
     """Keeps a snapshot of the queue in memory, so that metrics exporters do not wait for the database.
 
     Args:
-        is_needed: Returns whether any gauge is exported. If none is, the job does not read the database.
+        is_needed: Returns whether any gauge is exported. If not, the job does not read the database.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from datetime import timedelta
 class Backoff:
     """Delays that double from ``initial`` up to ``maximum`` seconds, each randomly shortened by up to half.
 
-    The jitter keeps processes that failed together from retrying together.
+    The jitter prevents processes that failed at the same time from retrying at the same time.
     """
 
     initial: float = 1.0

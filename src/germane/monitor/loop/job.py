@@ -26,10 +26,10 @@ class OutageLog:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._outages: dict[str, tuple[str, set[str]]] = {}
-        """By outage, the job that reported it first, and the jobs that it currently affects."""
+        """The job that first reported each outage, and the jobs that the outage affects, by outage."""
 
     def record_failure(self, job: str, outage: str, message: str) -> None:
-        """Record that an outage affects a job, and log ``message`` if the outage is new."""
+        """Record that an outage affects a job, and log the message if the outage is new."""
         with self._lock:
             for other in self._outages.keys() - {outage}:
                 self._remove_job(job, other)
@@ -72,7 +72,7 @@ class JobStatus:
 class Job:
     """The error boundary around background work: no exception raised by the work escapes :meth:`run`.
 
-    The outage log records the first failure and the recovery. Jobs that share one log report a shared outage once.
+    The outage log records the first failure and the recovery. Jobs with the same log report a shared outage once.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Job:
         self._running = asyncio.Lock()
 
     async def run(self) -> None:
-        """Run the work once, without tracing it. Concurrent calls run one after another."""
+        """Run the work once, without tracing it. Concurrent calls run one after the other."""
         async with self._running:
             started_at, started = self._clock(), time.monotonic()
             try:

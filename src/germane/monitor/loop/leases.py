@@ -12,22 +12,20 @@ from germane.monitor.loop.job import Job, JobStatus
 from germane.storage import TrackingStore
 
 RENEWALS_PER_TTL: Final = 3
-"""The number of times that a lease is renewed per TTL."""
+"""The number of renewals of a lease per TTL."""
 THREAD_NAME: Final = "germane-monitor-heartbeat"
 BEATS_PER_LEASE: Final = 4
 MAX_INTERVAL: Final = 15.0
 """The longest interval between two heartbeats in seconds, even if the lease is longer.
 
-Heartbeats also show which workers are alive, and correct leases after a clock is set back.
+Heartbeats also show which workers are alive, and correct the leases after a clock is set back.
 """
 RETRY_INTERVAL: Final = 1.0
 """The longest delay before the next heartbeat after a failed one, in seconds."""
 
 
 class LeaderLease:
-    """A named lease that one process holds at a time. It becomes free when the holder releases it or when it
-    expires.
-    """
+    """A named lease that one process holds at a time. It becomes free when it expires or the holder releases it."""
 
     def __init__(
         self, store: TrackingStore, name: str, owner: str, *, ttl: timedelta, clock: Callable[[], datetime]

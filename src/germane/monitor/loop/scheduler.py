@@ -20,7 +20,7 @@ THREAD_NAME: Final = "germane-monitor"
 MAX_CLOCK_CHECK_INTERVAL: Final = 1.0
 """The longest interval between two checks for a clock that was set back, in seconds."""
 MIN_CLOCK_STEP: Final = 0.5
-"""Smallest backward step in seconds that counts as setting the clock back. Smaller steps are ordinary slewing."""
+"""The smallest backward step in seconds that counts as setting the clock back. Smaller steps are normal corrections."""
 SERVICE_SHARE: Final = 0.9
 """The share of the stop timeout that the service gets. The rest is for stopping the event loop and its thread."""
 PeriodicJob = Callable[[], Awaitable[object]]
@@ -43,8 +43,7 @@ class BackgroundService(Protocol):
 
 
 class Scheduler:
-    """Runs a service in one daemon thread from :meth:`start` to :meth:`stop`. Forked child processes do not inherit the
-    thread.
+    """Runs a service in a daemon thread from :meth:`start` to :meth:`stop`. Forked children do not inherit the thread.
 
     Args:
         make_service: Creates the service, on the thread's event loop.
@@ -95,7 +94,7 @@ class Scheduler:
             return True
         self._stop_timeout = timeout
         loop = self._loop
-        if loop is not None:  # otherwise the thread is starting, and checks the timeout itself
+        if loop is not None:  # otherwise, the thread is starting and checks the timeout itself
             with contextlib.suppress(RuntimeError):  # the loop is closed: another thread has stopped the service
                 loop.call_soon_threadsafe(self._set_stop_deadline)
         if thread is threading.current_thread():

@@ -1,4 +1,4 @@
-"""The rate limiter for judge requests: rate limits and a budget shared by all processes on a database."""
+"""The rate limiter for judge requests: rate limits and a budget, shared by all processes on a database."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from germane.settings import Budget, Settings
 from germane.storage import RateLimit, TrackingStore
 
 MAX_EARLY_SECONDS: Final = 0.1
-"""Maximum seconds by which a request can start early after an idle period, to compensate for the database call."""
+"""Maximum number of seconds that a request can start early after an idle period, to make up for the database call."""
 BATCH_WINDOW: Final = 0.005
 """Seconds for which requests are collected before one transaction reserves them."""
 BATCH_SECONDS: Final = 0.5
-"""A process reserves this many seconds' worth of requests at a time. If it is killed, other processes wait this
-long.
+"""A process reserves as many requests at a time as can start in this many seconds. If the process is killed, other
+processes wait for this time.
 """
 REFILL_LEAD_SECONDS: Final = 0.25
-"""A process makes its next reservations this many seconds before its last reserved request starts."""
+"""A process makes its next reservations this many seconds before the start of its last reserved request."""
 TYPICAL_REQUEST_TOKENS: Final = 1_000
 MIN_QUEUE_TIMEOUT: Final = 600.0
-"""An exchange can wait for the rate limiter for at least this many seconds, however high the rate limit is."""
+"""The shortest queue timeout in seconds. It applies under high rate limits."""
 MIN_REQUESTS_AWAITED: Final = 20
-"""An exchange can wait for at least this many typical requests, however low the rate limit is."""
+"""The shortest queue timeout as a number of typical requests. It applies under low rate limits."""
 SETTLE_DELAY: Final = 1.0
 """Seconds after which settlements are written, unless a reservation has already written them."""
 DATABASE_BACKOFF: Final = Backoff(initial=0.5, maximum=10.0)
@@ -109,9 +109,9 @@ class SharedRateLimiter:
     """Grants judge requests in order of arrival. Serves one event loop.
 
     A process reserves half a second's worth of its waiting requests at a time, in one transaction, and makes the next
-    reservations shortly before these are used up. Under load, that is a few transactions per second, regardless of the
-    number of requests, and processes take turns. With a budget and no rate limit, all waiting requests are reserved in
-    one transaction.
+    reservations shortly before these are used up. Under load, this takes a few transactions per second, regardless of
+    the number of requests, and the processes take turns. With a budget but no rate limit, all waiting requests are
+    reserved in one transaction.
 
     Args:
         limits: Rate limits named ``requests`` and ``tokens``.
@@ -145,7 +145,7 @@ class SharedRateLimiter:
 
     @property
     def budget_exhausted_until(self) -> datetime | None:
-        """The time in UTC when budget is available again; None if the budget is not exhausted or not set."""
+        """The time in UTC from which budget is available again; None if the budget is not exhausted or not set."""
         return None if self._ledger.budget_usage is None else self._ledger.budget_usage.exhausted_until
 
     async def acquire(self, tokens: float, usd: float = 0.0) -> RequestReservation:
@@ -160,7 +160,7 @@ class SharedRateLimiter:
     async def reserve_retry(self, reservation: RequestReservation) -> RequestReservation:
         """Reserve the same amount again for a request that is about to be resent, and return the new reservation.
 
-        The request does not wait for the rate limits, because it is already in flight; they count it afterwards.
+        The request does not wait for the rate limits, because it is already in flight. They count it afterwards.
 
         Raises:
             ScoringError: As for :meth:`acquire`.
@@ -217,7 +217,7 @@ class SharedRateLimiter:
             return await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled() and future.exception() is None:
-                self._cancel(future.result())  # the reservation was granted at the same moment
+                self._cancel(future.result())  # the reservation was granted in the same moment
             raise
 
     def _run_once(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -227,7 +227,7 @@ class SharedRateLimiter:
             self._tasks[work] = asyncio.get_running_loop().create_task(work())
 
     def _schedule_settlement(self) -> None:
-        """Make sure that settlements are written even if no further request arrives."""
+        """Ensure that settlements are written even if no further request arrives."""
         if self._settle_timer is None and self._ledger.has_unsettled and not self._ledger.closed:
             loop = asyncio.get_running_loop()
             self._settle_timer = loop.call_later(SETTLE_DELAY, self._run_once, self._serve_queue)
@@ -267,7 +267,7 @@ class SharedRateLimiter:
             if self._settle_timer is not None:
                 self._settle_timer.cancel()
                 self._settle_timer = None
-            self._schedule_settlement()  # for usage added in the meantime
+            self._schedule_settlement()  # settle usage that was added in the meantime
             refill_in = 0.0 if last_wait is None else last_wait - REFILL_LEAD_SECONDS
             await asyncio.sleep(max(BATCH_WINDOW, refill_in) if batch else 0)
 

@@ -50,7 +50,7 @@ class BudgetUsage:
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.exhausted_until: datetime | None = None
-        """The time from which the budget covers the last rejected request, in UTC; None if the budget is not
+        """The time in UTC from which the budget covers the last rejected request; None if the budget is not
         exhausted.
         """
         self._unsettled: dict[date, RequestUsage] = {}
@@ -58,7 +58,7 @@ class BudgetUsage:
         """The last hour in which a request was rejected."""
 
     def add_unsettled(self, day: date, usage: RequestUsage) -> None:
-        """Add the difference between a request's actual and reserved usage, which is negative if it used less than
+        """Add the difference between a request's actual and reserved usage. It is negative if less was used than
         reserved.
         """
         self._unsettled[day] = self._unsettled.get(day, RequestUsage()) + usage
@@ -92,7 +92,7 @@ class BudgetUsage:
                     exhausted_message(self.exhausted_until),
                 )
             self._exhausted_in = hour
-        elif requested and self._exhausted_in not in {None, hour}:  # in the same hour, only a refund freed budget
+        elif requested and self._exhausted_in not in {None, hour}:  # in the same hour, only a refund can free budget
             self.exhausted_until = self._exhausted_in = None
             logger.warning("budget is available again: judge requests have resumed")
 
@@ -114,7 +114,7 @@ class PendingRequest:
     tokens: float
     usd: float
     since: float
-    """The time at which the request started to wait, in seconds on the monotonic clock."""
+    """The time at which the request started waiting, in seconds on the monotonic clock."""
     future: asyncio.Future[RequestReservation]
 
     @property
@@ -133,7 +133,7 @@ class GrantedReservation:
 
 
 class ReservationLedger:
-    """Makes reservations, one transaction at a time, and settles earlier ones in the same transaction.
+    """Makes reservations, one transaction at a time, and settles earlier reservations in the same transaction.
 
     While the database is unreachable, nothing is granted, because the usage of other processes is unknown. The ledger
     retries until the database is reachable again.

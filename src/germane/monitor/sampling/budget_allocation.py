@@ -1,7 +1,7 @@
 """Allocation of the budget to intervals, so that it lasts all day and covers every hour.
 
-An interval's share of the remaining budget is its share of the traffic expected for the rest of the day.
-Unused budget remains for later intervals.
+An interval's share of the remaining budget equals its share of the traffic expected for the rest of the day. Unused
+budget remains available to later intervals.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ INTERVAL_LENGTHS: Final = (60, 120, 180, 240, 300, 360, 600, 720, 900, 1200, 180
 PRIOR_EXCHANGES: Final = 20
 """The weight of the default cost estimate, as a number of exchanges."""
 MIN_TRAFFIC_SHARE: Final = 0.01
-"""The assumed traffic for an hour of the day in which there has been none, as a share of the mean hourly traffic."""
+"""The assumed traffic for an hour of the day without past traffic, as a share of the mean hourly traffic."""
 ROUNDING_TOLERANCE: Final = 1e-9
 
 
@@ -64,13 +64,13 @@ class DailyTraffic:
 
 
 def default_cost(judge_scorers: int) -> ExchangeCost:
-    """Return a deliberately high cost estimate for an exchange that this number of scorers send to a judge."""
+    """Return a deliberately high estimate of an exchange's cost, given the number of scorers that use a judge."""
     requests = 3.0 * judge_scorers
     return ExchangeCost(requests, tokens=1500 * requests, usd=1500 * requests / 1e6)
 
 
 def forecast_traffic(counts: Sequence[HourCount]) -> DailyTraffic:
-    """Return the mean traffic for each hour of the day. An hour without data gets the mean of all hours.
+    """Return the mean traffic for each hour of the day. For an hour without data, this is the mean of all hours.
 
     After the first hour with traffic, hours without traffic count as zeros.
     """
@@ -95,7 +95,7 @@ def estimate_cost(days: Sequence[BudgetDay], in_progress: int, default: Exchange
 
     Args:
         days: The budget usage by day.
-        in_progress: The number of selected exchanges whose cost is not included yet.
+        in_progress: The number of selected exchanges whose cost ``days`` does not include yet.
         default: The estimate to use if there is no data.
     """
     finished = max(0, sum(day.selected for day in days) - in_progress)
@@ -108,7 +108,7 @@ def estimate_cost(days: Sequence[BudgetDay], in_progress: int, default: Exchange
 
 
 def traffic_share(remaining: int, interval: float, later: float) -> int:
-    """Return an interval's share of the remaining exchanges, based on its traffic and on later traffic."""
+    """Return an interval's share of the remaining exchanges, based on its traffic and the traffic after it."""
     return math.floor(remaining * interval / (interval + later) + 0.5) if interval else 0
 
 

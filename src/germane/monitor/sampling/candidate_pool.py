@@ -3,8 +3,7 @@
 The selection is one transaction. It makes all selected candidates ready and stores a record with the lease, from which
 the inclusion probabilities can be computed. The remaining candidates are then skipped in batches, with probabilities
 from that record. If a process stops before all of them are skipped, the next leader continues with the same selection
-and the same probabilities. If it stops before the transaction, nothing has changed. While there is such a record, no
-new
+and the same probabilities. If it stops before the transaction, nothing changes. While there is such a record, no new
 candidates are added.
 """
 
@@ -56,13 +55,11 @@ class UnselectedCandidates:
     routes: tuple[Route, ...] = ()
 
     def inclusion_probabilities(self, candidates: Sequence[Candidate]) -> dict[str, float | None]:
-        """Return the inclusion probability of each candidate by exchange id; the values are None if nothing was
-        sampled.
-        """
+        """Return the inclusion probability of each candidate by exchange id; each is None if nothing was sampled."""
         if self.mixture is None:
             return dict.fromkeys(candidate.id for candidate in candidates)
         indexes = {route: index for index, route in enumerate(self.routes)}
-        # A candidate with an unknown route was not in the pool, but it must not block the others.
+        # A candidate with an unknown route was not in the pool, but must not block the others.
         mixture = replace(self.mixture, floors=(*self.mixture.floors, 0.0))
         routes = np.array([indexes.get(_route(candidate), len(indexes)) for candidate in candidates])
         probabilities = mixture.probabilities(routes, _proxies(candidates)) * _capture_probabilities(candidates)
@@ -71,7 +68,7 @@ class UnselectedCandidates:
 
 @dataclass(frozen=True, slots=True)
 class PoolCursor:
-    """The sampling position in the candidate pool, stored with the lease."""
+    """The sampler's position in the candidate pool, stored with the lease."""
 
     sampled_until: datetime
     """The end of the last interval that was sampled, in UTC."""
@@ -120,7 +117,7 @@ class CandidatePool:
     Args:
         budget: The budget, if any. Without one, candidates from an earlier budget are sampled at ``sample_rate``.
         default_cost: The assumed cost of an exchange until there is data.
-        lease_holder: The name of the lease, and this process's id as the owner.
+        lease_holder: The name of the lease and, as its owner, the id of this process.
     """
 
     def __init__(
@@ -138,7 +135,7 @@ class CandidatePool:
         self._sample_rate = sample_rate
         self._default_cost = default_cost
         self._skipped_interval: datetime | None = None
-        """The end of an interval that selected nothing and is merged into the next one."""
+        """The end of an interval that selected nothing and is merged into the next interval."""
         self._forecast = DailyTraffic()
         self._forecast_date: date | None = None
         self._checked_at: datetime | None = None
@@ -163,7 +160,7 @@ class CandidatePool:
         return len(candidates) if skipped else 0
 
     def _select_if_due(self, cursor: PoolCursor | None, budget: Budget) -> int:
-        # Budget reservations also use the database's clock: an hour that has not begun there adds no budget.
+        # Budget reservations use the database's clock: an hour that has not begun there adds no budget.
         now = self._store.now().astimezone(UTC)
         minute = last_interval_end(now, INTERVAL_LENGTHS[0])
         if minute == self._checked_at:  # no interval can have ended since the last check
@@ -221,15 +218,13 @@ class CandidatePool:
         elif self._exhausted_date != end.date():
             self._exhausted_date = end.date()
             logger.warning(
-                "the budget for %s is spent: no more exchanges will be scored until midnight UTC", end.date()
+                "the budget for %s is spent: no more exchanges will be scored before midnight UTC", end.date()
             )
         written = self._store.sampling.select_candidates(self._step(PoolCursor(end, unselected)), selected)
         return len(candidates) if written else 0
 
     def _sample_at_rate(self, cursor: PoolCursor | None) -> int:
-        """Sample the candidates left over from a removed budget by sampling key, as if there had never been a
-        budget.
-        """
+        """Sample candidates from a removed budget by sampling key, as if there had never been a budget."""
         candidates = self._store.sampling.list_candidates(MAX_SKIPPED_PER_TRANSACTION)
         if not candidates:
             return 0

@@ -1,4 +1,4 @@
-"""Eligibility of exchanges: which scorers cannot score an exchange, and whether a rule requires it to be scored."""
+"""Eligibility of exchanges: the scorers that cannot score an exchange, and whether a rule requires a score."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from germane.scorers import Scorer, lacks_input
 from germane.settings import AlwaysScore, ExchangeFilter
 
 COMPLETE_STATUSES: Final = ("ok",)
-"""The exchange statuses with a complete answer. Other answers were cut short, by an error or because the client
+"""The statuses of exchanges with a complete answer. Other answers were cut short by an error or because the client
 disconnected, and would get low scores."""
 
 logger = logging.getLogger("germane.monitor")
@@ -123,12 +123,12 @@ class EligibilityChecker:
         ]
         self._always_score = [matcher for feedback_below, matcher in rules if feedback_below is None]
         self.feedback_rules = [(below, matcher) for below, matcher in rules if below is not None]
-        """The rules that wait for feedback: the label value below which each applies, and its other conditions."""
+        """The rules that wait for feedback: the label value below which each rule applies, and its other conditions."""
 
     def check(self, exchange: Exchange) -> Eligibility:
         """Return the eligibility of an exchange. May call user-supplied predicates."""
         rules = [rule for rule in self._always_score if rule.matches(exchange)]
-        # A rule or filter with a status condition selects answers with that status, even incomplete ones.
+        # A rule or filter with a status condition selects answers with that status, even if they are incomplete.
         status_required = any(rule.filter.status for rule in rules)
         skip_reasons: dict[str, UnscoredReason] = {}
         for scorer in self._scorers:

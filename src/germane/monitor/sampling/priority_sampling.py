@@ -1,13 +1,12 @@
 """Priority sampling with a defensive mixture: selects candidates and computes inclusion probabilities.
 
-In an interval with M candidates, K routes and M_r candidates per route, the weight w of a candidate with the suspicion
+In an interval with M candidates, K routes and M_r candidates in route r, the weight w of a candidate with the suspicion
 u = 1 - proxy, clipped to [0.02, 1], is::
 
     w = 0.5 / M  +  0.3 u^2 / sum u^2  +  0.2 / (K M_r)
 
 Each candidate gets a random number h, uniform in (0, 1]. The k candidates with the largest values of w / h are
-selected.
-If tau is the next largest value, the inclusion probability of a candidate is pi = min(1, w / tau).
+selected. If tau is the next largest value, the inclusion probability of a candidate is pi = min(1, w / tau).
 
 Source: N. Duffield, C. Lund, M. Thorup, Priority sampling for estimation of arbitrary subset sums, J. ACM 54(6), 2007.
 """
@@ -74,8 +73,8 @@ class PrioritySample:
     probabilities: FloatArray
     """The inclusion probabilities of the selected candidates, in (0, 1]."""
     components: tuple[MixtureComponent, ...]
-    """The component that selected each candidate. The candidates not selected by suspicion form a sample in
-    which all candidates in a route had the same probability."""
+    """The component that selected each candidate. The candidates that were not selected by suspicion form a sample in
+    which all candidates of a route had the same probability."""
 
 
 def build_mixture(routes: IndexArray, proxies: FloatArray) -> Mixture:

@@ -1,6 +1,4 @@
-"""Proxy scores: free scores from a local model, for a uniform sample of exchanges, using a limited share of one CPU
-core.
-"""
+"""Proxy scores: free scores from a local model for a uniform sample of exchanges, within a share of one CPU core."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from germane.settings import Settings
 MAX_SAVED_INTERVALS: Final = 10.0
 """The number of poll intervals for which unused CPU time is kept."""
 MIN_SHARE: Final = 0.1
-"""The share of newly accrued CPU time that may be used even after overspending."""
+"""The share of newly accrued CPU time that may be used even if the budget is overspent."""
 INITIAL_SECONDS_PER_EXCHANGE: Final = 0.015
 """The assumed CPU seconds per exchange before the first measurement."""
 SMOOTHING: Final = 0.2
@@ -31,14 +29,14 @@ logger = logging.getLogger("germane.monitor")
 
 
 class CpuBudget:
-    """CPU time that accrues steadily. Each call may spend half of it, so that some always remains for the next call.
+    """CPU time that accrues steadily. Each call may use half of it, so that some always remains for the next call.
 
     The inclusion probability depends on earlier measurements and on the number of exchanges, never on their content,
     so estimates with inverse-probability weights are unbiased. The probability is never 0.
 
     Args:
         share: The share of one core; greater than 0.
-        poll_interval: Seconds between calls. A call spends at most half of this time.
+        poll_interval: Seconds between calls. A call uses at most half of this time.
         clock: A monotonic clock that returns seconds.
     """
 
@@ -60,7 +58,7 @@ class CpuBudget:
         return min(1.0, affordable / (each * max(count, 1)))
 
     def record_usage(self, seconds: float, count: int) -> None:
-        """Record the CPU seconds that ``count`` exchanges took."""
+        """Record the CPU time in seconds that ``count`` exchanges took."""
         self._credit -= seconds
         if count:
             average = (1 - SMOOTHING) * self._seconds_per_exchange + SMOOTHING * seconds / count
@@ -143,8 +141,8 @@ def build_proxy_scorer(
 ) -> ProxyScorer | None:
     """Return this process's proxy scorer; None if it is not needed, disabled or not installed.
 
-    Proxy scores are needed if a judge scores only some of the exchanges. The model takes about 190 MB of memory. If the
-    ``local`` extra is needed but not installed, this is logged.
+    Proxy scores are needed if a judge scores only some of the exchanges. The model uses about 190 MB of memory. If the
+    ``local`` extra is needed but not installed, a message is logged.
     """
     scores_all = settings.budget is None and settings.sample_rate == 1
     if scores_all or not settings.proxy_cpu or not any(map(uses_coalescing_judge, scorers)):

@@ -1,6 +1,6 @@
 """The sampler, which selects the exchanges to score, and feedback-triggered requeueing.
 
-Requeueing scores exchanges with a low label even if sampling skipped them.
+Requeued exchanges, which have a low label, are scored even if sampling skipped them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Sampler:
     """Decides, once per exchange, whether to score it. Runs in only one of the processes that share the database.
 
     Args:
-        sample_rate: Fraction of exchanges to score. None if a budget is set; exchanges then enter the candidate pool.
-        max_span_delay: Maximum time that a span is held until its scores arrive. Until then, only the process that
-            holds the span scores the exchange.
+        sample_rate: Share of exchanges to score. None if a budget is set; exchanges then enter the candidate pool.
+        max_span_delay: Maximum time that a span is held until its scores arrive. During this time, only the process
+            that holds the span scores the exchange.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Sampler:
             The number of exchanges processed.
         """
         total = 0
-        # Finish with the pool first: exchanges added to it before that would be skipped with the unselected ones.
+        # Finish the pool's interval first: exchanges added before that would be skipped with the unselected ones.
         while not self.stopping and (count := await self._thread_pool.run(self._as_leader, self._pool.run_step)):
             total += count
         while not self.stopping:
@@ -122,7 +122,7 @@ class Sampler:
 def decide_sampling(
     exchange: Exchange, *, sample_rate: float | None, eligibility: Eligibility, scorers: Sequence[str]
 ) -> SamplingDecision:
-    """Return which scorers skip an exchange, and the probability that it was considered for scoring.
+    """Return the scorers that skip an exchange, and the probability that the exchange was considered for scoring.
 
     Exchanges that cannot be scored are not sampled, so missing inputs and incomplete answers are always counted. For an
     exchange that no scorer can score, or that a rule requires to be scored, the probability is the capture probability.

@@ -14,7 +14,7 @@ from germane.scorers import is_rejected, is_retryable
 
 Admission = Literal["allow", "probe", "reject"]
 MAX_REJECTIONS: Final = 2
-"""The number of consecutive rejections that opens the circuit. The exchange may have caused a single rejection."""
+"""The number of consecutive rejections that opens the circuit. A single rejection may be due to the exchange."""
 MAX_OUTAGES: Final = 5
 """The number of consecutive failures that opens the circuit if the judge is unreachable, slow or rate-limited."""
 _UNRELATED_TO_JUDGE: Final = frozenset(
@@ -28,8 +28,8 @@ MIN_CLEANUP_SIZE: Final = 10_000
 class CircuitBreaker:
     """Decides whether a scorer may call its judge.
 
-    Consecutive failures open the circuit for a time that doubles with each failed probe. After that time, one exchange
-    is scored as a probe. Any reply from the judge closes the circuit.
+    Consecutive failures open the circuit for a period that doubles with each failed probe. After this period, one
+    exchange is scored as a probe. Any reply from the judge closes the circuit.
     """
 
     def __init__(self, scorer: str, *, backoff: Backoff, clock: Callable[[], datetime]) -> None:
@@ -75,7 +75,7 @@ class CircuitBreaker:
             self._probing = False
 
     def record_score(self, score: Score, admission: Admission) -> None:
-        """Open or close the circuit, depending on the score of an admitted exchange."""
+        """Open or close the circuit, depending on an admitted exchange's score."""
         self.cancel_admission(admission)
         if is_rejected(score) or is_retryable(score):
             self._failures += 1
@@ -120,8 +120,9 @@ class RetryPolicy:
     """Decides when to retry a task with a transient failure. Retries end ``retry_timeout`` after its first failure.
 
     The timeout starts at the first failure rather than at the exchange's start, so an exchange that waited overnight
-    for this process has as much time as any other. The times of first failures are kept in memory, so a restart resets
-    the timeout. The number of attempts, which determines the delay, is stored with the task and survives a restart.
+    for this process is retried for as long as any other. The times of first failures are kept in memory, so a restart
+    resets the timeout. The number of attempts, which determines the delay, is stored with the task and survives a
+    restart.
     """
 
     def __init__(self, retry_timeout: timedelta, *, backoff: Backoff, clock: Callable[[], datetime]) -> None:
@@ -144,7 +145,7 @@ class RetryPolicy:
         if now - state.since >= self._retry_timeout:
             return None
         state.attempts = max(state.attempts, attempts) + 1
-        if len(self._states) > self._cleanup_size:  # other processes have finished most of them long ago
+        if len(self._states) > self._cleanup_size:  # other processes finished most of these tasks long ago
             oldest = now - 2 * self._retry_timeout
             self._states = {id_: state for id_, state in self._states.items() if state.since > oldest}
             self._cleanup_size = max(MIN_CLEANUP_SIZE, 2 * len(self._states))

@@ -19,15 +19,15 @@ from germane.storage import ScoringTask, TrackingStore
 
 UNAVAILABLE_ERRORS: Final = (DatabaseUnreachable, DatabaseNotMigrated)
 REJECTED_ERRORS: Final = (StorageError, TypeError, ValueError, AttributeError, ArithmeticError)
-"""Errors that the database or the code that calls it raises if a score cannot be stored."""
+"""Errors that are raised if a score cannot be stored, by the database or the code that calls it."""
 BATCH_INTERVAL: Final = 0.05
-"""Seconds to wait for more results after the first one, because a transaction costs as much as writing ten results."""
+"""Seconds to wait for more results after the first, because a transaction takes as long as writing ten results."""
 FAILURES_BEFORE_WARNING: Final = 5
-"""The number of consecutive failures after which a warning is logged for a scorer."""
+"""The number of a scorer's consecutive failures after which a warning is logged."""
 CIRCUIT_BREAKER_REASONS: Final = frozenset(
     {UnscoredReason.JUDGE_REJECTED, *(reason for reason in UnscoredReason if reason.is_transient)}
 )
-"""Failures that the circuit breaker reports."""
+"""Failures that are reported by the circuit breaker instead."""
 
 logger = logging.getLogger("germane.monitor")
 
@@ -98,7 +98,7 @@ class ResultWriter:
         self._wake_up.set()
 
     async def wait_for_results(self) -> None:
-        """Wait until there may be results to save, and then 50 ms longer for more results."""
+        """Wait until there may be results to save, and then wait another 50 ms for more results."""
         await self._wake_up.wait()
         await asyncio.sleep(BATCH_INTERVAL)
         self._wake_up.clear()

@@ -26,14 +26,14 @@ from germane.storage import ScoringTask, TaskClaim, TrackingStore
 JUDGE_TIMEOUTS_PER_SCORER: Final = 4
 """Maximum time for a scorer to score one exchange, as a multiple of the judge timeout: it may send several requests."""
 MAX_PREFERRED: Final = 500
-"""Maximum number of exchanges whose tasks are claimed first."""
+"""Maximum number of preferred exchanges, whose tasks are claimed first."""
 TaskOutcome = Score | ScheduledRetry | None
 
 _logger = logging.getLogger("germane.monitor")
 
 
 class ScoringCrashed(GermaneError):
-    """An unexpected error while scoring an exchange. Its tasks are claimed again when their leases expire."""
+    """An unexpected error while scoring an exchange, whose tasks are claimed again when their leases expire."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ScoringLimits:
     max_queue_wait: float = 0.0
     """Additional time to wait for the rate limiter, in seconds."""
     lease: timedelta = timedelta(seconds=60)
-    """How long a claimed task stays claimed after the last heartbeat."""
+    """The duration for which a task stays claimed after the last heartbeat."""
 
     @property
     def scorer_timeout(self) -> float:
@@ -97,7 +97,7 @@ class ScoringWorker:
         self._judge_slots = asyncio.Semaphore(exchange_concurrency(limits.concurrency))
         self._held_tasks = 0
         self._deadlines: dict[int, float] = {}
-        """The times when held tasks time out, by task id, in seconds on the monotonic clock."""
+        """The times at which held tasks time out, by task id, in seconds on the monotonic clock."""
         self._seconds_per_score = math.inf
         """The moving average of the seconds per score; infinite before the first score."""
         self._rounds: set[asyncio.Task[None]] = set()
@@ -139,7 +139,7 @@ class ScoringWorker:
             claims = await self._thread_pool.run(claim_tasks, self._owner, self._fingerprints)
             self._has_more = len(claims) == capacity
             # If a task's lease has expired, it may be claimed again while this process is still scoring it. A retry may
-            # be claimed while its postponement is being saved: it is a new attempt.
+            # be claimed while its postponement is being saved; that is a new attempt.
             held, unsaved = self.held_task_ids(), self._results.held_attempts()
             for claim in claims:
                 tasks = [task for task in claim.tasks if task.id not in held]
@@ -163,7 +163,7 @@ class ScoringWorker:
         return {task_id for task_id, deadline in self._deadlines.copy().items() if now < deadline}
 
     async def stop(self, grace_period: float) -> bool:
-        """Stop starting tasks, and cancel those that do not finish within ``grace_period`` seconds.
+        """Start no more tasks, and cancel those that do not finish within ``grace_period`` seconds.
 
         Returns:
             Whether all tasks finished without being canceled.
@@ -175,7 +175,7 @@ class ScoringWorker:
         if unfinished:
             scores = sanitize.count_noun(self._held_tasks, "score")
             _logger.warning(
-                "stopped before the judge replied for %s; the next start or another worker computes them", scores
+                "stopped before %s could be computed; the next start or another worker computes them", scores
             )
         for round_ in unfinished:
             round_.cancel()
@@ -239,7 +239,7 @@ class ScoringWorker:
                 score = await self._run_scorer(scorer, exchange, deadline)
                 # Use the task's scorer name, but keep the fingerprint in the score, which may differ from the task's.
                 score = replace(score, scorer=task.scorer)
-                if self.stopping and is_retryable(score):  # may not have been sent: retry after the next start
+                if self.stopping and is_retryable(score):  # the request may be unsent: retry after the next start
                     return None
                 breaker.record_score(score, admission)
             finally:
