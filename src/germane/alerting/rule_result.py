@@ -32,7 +32,9 @@ class RuleResult:
     keep_firing_for: float = 0.0
     """Seconds for which the state must be good before the alert resolves."""
     reason: ResolveReason = "recovered"
-    """The reason that a good state resolves the alert. Reasons other than ``recovered`` resolve it immediately."""
+    """The reason with which a good state resolves the alert. Reasons other than ``recovered`` resolve it
+    immediately.
+    """
     cause: Cause | None = None
     fingerprint: str | None = None
     value: float | None = None
