@@ -81,7 +81,7 @@ def test_alert_is_found_by_the_beginning_of_its_id(call: Call, store: TrackingSt
     an_alert(store, "ab" * 16)
     assert (
         call("alerts", "show", "a").err
-        == "germane: more than one alert has an id that starts with 'a'; list them with germane alerts --all\n"
+        == "germane: more than one alert has an id that starts with 'a'; list all alerts with germane alerts --all\n"
     )
     assert call("alerts", "show", "zz").code == 1
 

@@ -67,7 +67,7 @@ def test_channel_can_be_tested_without_a_database(call: Call, hook: Receiver) ->
     (alert,) = hook.posts[0].json["alerts"]
     assert ended.out == (
         f"hook: {hook.url}/***\ndelivered, status 200\n"
-        f"To close the test: germane alerts test hook --resolved {alert['labels']['test']}\n"
+        f"To resolve the test alert: germane alerts test hook --resolved {alert['labels']['test']}\n"
     )
     assert alert["message"] == "This is a test of channel hook. No action is needed."
     assert (alert["rule"], alert["state"]) == ("test", "firing")

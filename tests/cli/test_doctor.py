@@ -203,7 +203,7 @@ def test_answers_that_nothing_scores_are_reported_at_once(call: Call, store: Tra
     finding = about(call("doctor", "--json", "--offline"), "workers")
 
     assert finding["level"] == "warning"
-    assert finding["message"] == "3 items to sample or score, but no process scores on this database"
+    assert finding["message"] == "3 items to sample or score, but no process is scoring them"
     assert "germane worker" in finding["fix"]
 
 

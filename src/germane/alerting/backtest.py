@@ -26,7 +26,7 @@ _NOTES: Final = {
     "no_data": (),
     "scorer_error": ("only final failures count: failed attempts that were retried successfully are not stored",),
     "budget_exhausted": (
-        "a daily budget counts as exhausted from the first answer that it skipped; only daily totals are stored",
+        "a daily budget counts as exhausted once it has caused a skipped answer; only daily totals are stored",
     ),
 }
 

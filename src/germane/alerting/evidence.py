@@ -41,9 +41,7 @@ MIN_CONTEXT_DROP: Final = 0.05
 MARKERS: Final = "markers"
 """Key in an alert's details: names and times of the markers around the onset, such as deploys."""
 MARKERS_DISTANCE: Final = timedelta(hours=24)
-"""Markers up to this long before or after an onset are listed. With little traffic, an onset is only accurate to a few
-hours.
-"""
+"""Markers up to this long before or after an onset are listed. With little traffic, an onset may be hours off."""
 MAX_MARKERS: Final = 3
 GOOD_EXCHANGE: Final = "good_exchange"
 """Key in an alert's details: id of the exchange with the highest score on the day before the onset."""
@@ -190,9 +188,7 @@ class EvidenceCollector:
         return [{"name": marker.name, "at": marker.at.isoformat()} for marker in nearest]
 
     def _good_exchange(self, alert: Alert, since: datetime, scope: RuleScope) -> str | None:
-        """Return the exchange with the highest score on the day before the onset, for comparison with the worst
-        ones.
-        """
+        """Return the exchange with the highest score on the day before the onset, as a contrast to the worst ones."""
         if alert.scorer is None or alert.fingerprint is None:
             return None
         query = DetectorScoreQuery(

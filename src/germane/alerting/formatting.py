@@ -44,9 +44,7 @@ def format_level(alert: Alert, level: ScoreLevel, other: float | None = None) ->
 
 
 def format_change(alert: Alert) -> str | None:
-    """Return the mean in the baseline and the current one, such as ``0.74 to 0.48``; None if no current mean is
-    known.
-    """
+    """Return the baseline mean and the current mean, such as ``0.74 to 0.48``; None without a current mean."""
     if alert.current is None:
         return None
     if alert.baseline is None:

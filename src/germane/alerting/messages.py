@@ -133,7 +133,7 @@ def rise_of_refusals(alert: Alert) -> str | None:
 
 
 def _explanations(alert: Alert, moment: MomentFormat) -> list[str]:
-    """Return notes on a drop, without scores: where it is largest, whether refusals cause it, and nearby changes."""
+    """Explain a drop without scores: where it is largest, whether refusals cause it, and changes around its onset."""
     if not alert.is_open:
         return []
     parts = []

@@ -239,8 +239,8 @@ def _next_step(alert: Alert) -> str | None:
     short_id = alert.id[:8]
     if alert.resolve_reason == "judge_changed":
         return (
-            "check whether recent answers are still worse, because the new baseline is learned from them; drops can be "
-            f"compared again once it is learned, after {LEARNING_PERIOD.days} days (germane baseline show says when)"
+            "check whether recent answers are still worse, because the new baseline is learned from them; drops are "
+            f"detected again once it is learned, after {LEARNING_PERIOD.days} days (germane baseline show shows when)"
         )
     if not alert.is_open:
         return None

@@ -82,9 +82,7 @@ class Detector:
 
     @property
     def threshold(self) -> float:
-        """Logarithm of the evidence above which the detector fires. It does not decrease until the detector
-        resolves.
-        """
+        """Logarithm of the evidence above which the detector fires. Never decreases until the detector resolves."""
         return self._threshold
 
     def process(self, batch: ScoreBatch) -> list[Transition]:

@@ -423,7 +423,7 @@ def import_baseline_from_history(
         hours = (now - since) / timedelta(hours=1)
         raise UsageError(
             f"{count} scores over {hours:.1f} h are too few for a baseline of {key.scorer} for {key.service}: "
-            "at least 30 for one route over 3 days are needed, to measure day-to-day differences; "
+            "one route needs at least 30 scores over 3 days, so that day-to-day differences can be measured; "
             "choose an earlier start, wait, or import a file"
         )
     baseline = learn_from_store(store, key, since, now)
@@ -504,4 +504,4 @@ def learn_from_examples(
 
 def _require_routes(baseline: Baseline) -> None:
     if not baseline.routes:
-        raise UsageError(f"{baseline.n} scores are too few for a baseline: at least 30 for one route are needed")
+        raise UsageError(f"{baseline.n} scores are too few for a baseline: one route needs at least 30")
