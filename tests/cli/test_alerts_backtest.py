@@ -29,7 +29,7 @@ def history(store: TrackingStore, scored: Scored) -> TrackingStore:
 
 
 def test_unconfigured_rule_type_can_be_replayed(call: Call, history: TrackingStore) -> None:
-    """Shows when alerts would have fired, for how long, with which message, and the number of notifications."""
+    """The output shows when and for how long alerts would have fired, their messages, and the notifications."""
     ended = call(*FLOOR, "--since", "4d")
 
     assert ended.code == 0
@@ -48,7 +48,7 @@ def test_unconfigured_rule_type_can_be_replayed(call: Call, history: TrackingSto
 
 
 def test_json_contains_alerts_and_counts(call: Call, history: TrackingStore) -> None:
-    """One object, with the replayed settings."""
+    """The output is one object with the replayed settings."""
     content = call(*FLOOR, "--set", "keep_firing_for=0", "--since", "4d", "--json").content
 
     (rule,) = content["rules"]
@@ -64,7 +64,7 @@ def test_json_contains_alerts_and_counts(call: Call, history: TrackingStore) -> 
 
 
 def test_all_active_rules_are_replayed_by_default(call: Call, history: TrackingStore, bare: Path) -> None:
-    """Each rule is replayed by itself. Rules that cannot be replayed are listed with the reason."""
+    """Each rule is replayed separately. Rules that cannot be replayed are listed with the reason."""
     (bare / "germane.toml").write_text('[[rules]]\nname = "low"\nthreshold = 0.5\n')
 
     ended = call(*PREVIEW, "--since", "6h")
@@ -84,7 +84,7 @@ def test_all_active_rules_are_replayed_by_default(call: Call, history: TrackingS
 
 @pytest.mark.slow
 def test_disabled_rule_can_be_replayed(call: Call, history: TrackingStore, bare: Path) -> None:
-    """It is selected by name, also with changed settings."""
+    """The rule is selected by name, and its settings can be changed."""
     (bare / "germane.toml").write_text('[[rules]]\nname = "low"\nthreshold = 0.1\nenabled = false\n')
 
     assert "low (mean_threshold): fired never" in call(*PREVIEW, "--rule", "low", "--since", "4d").out

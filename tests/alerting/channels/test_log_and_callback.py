@@ -14,7 +14,7 @@ from germane.alerting.channels import Callback, DeliveryError, Log
 
 
 def test_each_alert_is_logged_as_one_warning_line(caplog: pytest.LogCaptureFixture) -> None:
-    """This holds for names with any characters."""
+    """Names with any characters stay on one line."""
     asyncio.run(Log().send(a_message(an_alert(), over(an_alert(id="a2", severity="critical")))))
     asyncio.run(Log().send(a_hostile_message()))
 

@@ -240,7 +240,7 @@ def _next_step(alert: Alert) -> str | None:
     if alert.resolve_reason == "judge_changed":
         return (
             "check whether recent answers are still worse, because the new baseline is learned from them; drops are "
-            f"detected again once it is learned, after {LEARNING_PERIOD.days} days (germane baseline show shows when)"
+            f"detected again once it is learned, after {LEARNING_PERIOD.days} days (see germane baseline show)"
         )
     if not alert.is_open:
         return None
