@@ -188,7 +188,7 @@ def test_refusals_are_the_cause_if_they_explain_half_of_the_drop(store: Tracking
 
 
 def test_drop_in_context_relevance_points_to_retrieval(store: TrackingStore, give: Give) -> None:
-    """It takes precedence over other causes."""
+    """This cause takes precedence over other causes."""
     give(-24, [0.8] * 20, ("context_relevance", 0.9))
     give(1, [0.5] * 20, ("context_relevance", 0.4))
     assert EvidenceCollector(store).add_to(an_alert(cause="answers_drifting")).cause == "retrieval_worse"

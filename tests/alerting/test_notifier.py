@@ -120,7 +120,7 @@ def test_service_drop_inhibits_route_alerts() -> None:
     assert notifier().due_for_repeat([route], lambda _: DAY) == [route]
 
 
-def test_service_drop_does_not_inhibit_alerts_that_it_does_not_cover() -> None:
+def test_service_drop_does_not_inhibit_severe_or_new_route_alerts() -> None:
     """More severe route alerts and alerts about new routes are not inhibited."""
     drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
     worse, new = an_alert("a", severity="critical"), an_alert("b", details={"new_route": True})
@@ -129,7 +129,7 @@ def test_service_drop_does_not_inhibit_alerts_that_it_does_not_cover() -> None:
 
 
 def test_channel_that_is_not_notified_of_a_service_drop_is_notified_of_its_routes() -> None:
-    """It also gets the resolutions of these route alerts, and nothing else."""
+    """The channel also gets the resolutions of these route alerts, and nothing else."""
 
     def routes_only(alert: Alert) -> bool:
         return alert.route is not None

@@ -155,7 +155,7 @@ def test_without_traffic_no_data_is_unclear() -> None:
     [(80, 21, "bad"), (80, 20, "unclear"), (89, 11, "unclear"), (90, 10, "good"), (0, 19, "unclear"), (0, 20, "bad")],
 )
 def test_scorer_error_is_bad_above_a_fifth_of_attempts(scored: int, failed: int, state: str) -> None:
-    """It takes at least 20 attempts. The result is good again at a tenth or less."""
+    """The rule requires at least 20 attempts. The result is good again at a tenth or less."""
     reasons = Counter({"judge_timeout": failed - 1, "unparsable": 1})
     result = evaluate_scorer_error(ScorerError(), "shop", "s", scored, reasons)
     assert result.state == state
@@ -172,7 +172,7 @@ def test_scorer_error_is_bad_above_a_fifth_of_attempts(scored: int, failed: int,
         (None, 10, 12, "good"),
     ],
 )
-def test_budget_exhausted_rule_needs_a_daily_budget_and_hours_left(
+def test_budget_exhausted_rule_needs_a_daily_budget_and_enough_time_left(
     budget: Budget | None, calls: int, hour: int, state: str
 ) -> None:
     """Only the daily budget counts, and more than two hours of the day must be left."""

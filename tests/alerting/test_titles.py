@@ -141,7 +141,7 @@ def test_a_rise_in_refusals_is_reported_only_if_it_is_significant() -> None:
 
 
 def test_likely_cause_includes_the_share_of_refusals() -> None:
-    """They are part of the likely cause, but not for other causes or after the alert has resolved."""
+    """The share is not stated for other causes, or after the alert has resolved."""
     refusals = {"refusals": [0.033, 0.2]}
 
     assert facts(a_drop(cause="refusals_rising", details=refusals))["Likely cause"] == (

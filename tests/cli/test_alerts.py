@@ -62,7 +62,7 @@ def test_open_alerts_are_listed_with_their_messages(call: Call, store: TrackingS
     assert (alert["id"], alert["state"], alert["current"]["n"]) == ("a" * 32, "firing", 40)
 
 
-def test_check_exits_with_3_while_an_alert_fires(call: Call, store: TrackingStore) -> None:
+def test_check_exits_with_3_while_an_alert_is_firing(call: Call, store: TrackingStore) -> None:
     """CI pipelines can rely on the exit code."""
     assert call("alerts", "--check").code == 0
     an_alert(store)
@@ -96,7 +96,7 @@ def test_acknowledgement_records_the_name(call: Call, store: TrackingStore) -> N
     assert len(store.notifications.search()) == 1
 
 
-def test_manual_resolution_notifies_the_alerts_channels(call: Call, store: TrackingStore) -> None:
+def test_manual_resolution_is_sent_to_the_notified_channels(call: Call, store: TrackingStore) -> None:
     """The alert's incident is resolved too. A resolved alert cannot be resolved again."""
     an_alert(store)
     assert "resolved" in call("alerts", "resolve", "aaaa", "--by", "ann").out

@@ -92,7 +92,7 @@ def test_disabled_rule_can_be_replayed(call: Call, history: TrackingStore, bare:
     assert "low (mean_threshold): fired once" in changed.out
 
 
-def test_without_scores_backtest_exits_with_5(call: Call, store: TrackingStore) -> None:
+def test_backtest_without_scores_exits_with_5(call: Call, store: TrackingStore) -> None:
     """There is nothing to replay."""
     ended = call(*FLOOR)
 

@@ -88,7 +88,7 @@ def test_learning_baseline_shows_when_learning_ends(call: Call, store: TrackingS
 
 
 def test_baseline_can_be_learned_from_history(call: Call, store: TrackingStore) -> None:
-    """It is learned from all scores stored since a given time. The means are shown by route."""
+    """The baseline is learned from all scores stored since a given time. The means are shown by route."""
     history(store, days=10)
     ended = call("baseline", "import", "--since", "9d")
 
@@ -175,7 +175,7 @@ def test_file_with_times_determines_rate_and_deviation(
 
 
 def test_scores_with_another_fingerprint_are_rejected(call: Call, store: TrackingStore, tmp_path: Path) -> None:
-    """They are not comparable. --as overrides the check."""
+    """Such scores are not comparable. --as overrides the check."""
     history(store, days=1)
     (service,) = {one.service for one in store.trends.summary()}
     file = rows(tmp_path / "rows.jsonl", scorer=lambda _: "relevancy", fingerprint=lambda _: "f2")

@@ -115,7 +115,7 @@ def test_unknown_channel_error_lists_the_configured_channels(call: Call, hook: R
 
 @pytest.mark.usefixtures("hook")
 def test_undelivered_notifications_can_be_resent(call: Call, store: TrackingStore, died: Callable[..., str]) -> None:
-    """They are selected by the prefix of an id, by channel, or all at once."""
+    """Notifications are selected by an id prefix, by channel, or all at once."""
     assert call("alerts", "undelivered").out == "No undelivered notifications.\n"
     for name in ("aa1", "ab2"):
         died(name)

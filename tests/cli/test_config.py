@@ -47,7 +47,7 @@ def test_each_setting_is_shown_once(call: Call) -> None:
     assert [rule["name"] for rule in content["rules"]] == ["drop", "no_data", "scorer_error", "budget_exhausted"]
 
 
-def test_origin_is_the_source_with_precedence(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_origin_is_the_source_that_takes_precedence(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The source is an argument, a variable, a file with its table, or another tool's variable."""
     (bare / "germane.toml").write_text(FILE)
     (bare / "pyproject.toml").write_text(

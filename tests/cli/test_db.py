@@ -14,7 +14,7 @@ Call = Callable[..., Any]
 
 
 def test_upgrade_is_idempotent(call: Call, database_url: str) -> None:
-    """It is safe to run at each deployment, on both databases."""
+    """The command is safe to run at each deployment, on both databases."""
     for _ in range(2):
         ended = call("db", "upgrade", "--database", database_url)
         assert (ended.code, ended.err) == (0, "")
@@ -71,7 +71,7 @@ def test_missing_database_error_names_a_nearby_database(
 
 
 def test_reading_through_a_store_does_not_create_a_database(bare: Path) -> None:
-    """It raises an error that names the command, and does not create a file."""
+    """Reading raises an error that names the command, and does not create a file."""
     from germane.errors import DatabaseNotMigrated
 
     store = TrackingStore(f"sqlite:///{bare}/germane.db")

@@ -117,7 +117,7 @@ def test_unscorable_exchanges_cost_nothing(call: Call, store: TrackingStore) -> 
     assert call("estimate", "--json").content["total"]["requests"] == 0
 
 
-def test_without_exchanges_a_typical_one_is_used(call: Call, store: TrackingStore) -> None:
+def test_typical_exchange_is_used_if_none_are_stored(call: Call, store: TrackingStore) -> None:
     """The estimate requires --per-day, and the output states what the estimate is based on."""
     ended = call("estimate")
     assert (ended.code, "--per-day 10000" in ended.err) == (5, True)
@@ -127,7 +127,7 @@ def test_without_exchanges_a_typical_one_is_used(call: Call, store: TrackingStor
     assert "10,000" in ended.out
 
 
-def test_with_erased_texts_a_typical_exchange_is_used(call: Call, store: TrackingStore) -> None:
+def test_typical_exchange_is_used_if_texts_are_erased(call: Call, store: TrackingStore) -> None:
     """The traffic is known, and the cost is not 0."""
     exchanges(store, 3, hours=1)
     store.retention.prune(texts_before=datetime.now(UTC) + timedelta(minutes=1))
@@ -138,7 +138,7 @@ def test_with_erased_texts_a_typical_exchange_is_used(call: Call, store: Trackin
     assert ended.content["total"]["requests"] == 2 * ended.content["exchanges_per_day"] > 0
 
 
-def test_sample_rate_without_effect_is_noted(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_note_states_that_the_sample_rate_has_no_effect(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a budget, the sample rate has no effect."""
     monkeypatch.setenv("GERMANE_BUDGET__REQUESTS_PER_DAY", "50")
 
@@ -200,7 +200,7 @@ def test_configured_price_overrides_the_list_price(call: Call, monkeypatch: pyte
 
 
 def test_local_models_are_free(call: Call) -> None:
-    """They run on this machine."""
+    """Local models run on this machine."""
     ended = call("estimate", "--json", "--per-day", "100", "--judge", "local")
 
     assert ended.content["total"]["cost_usd"] == 0.0
@@ -244,7 +244,7 @@ def test_unknown_scorer_is_an_error(call: Call) -> None:
 
 
 def test_custom_scorers_are_not_estimated(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their usage is unknown."""
+    """The usage of custom scorers is unknown."""
     (bare / "estimated_scorers.py").write_text("import germane\n\n\n@germane.scorer\ndef half(exchange): return 0.5\n")
     monkeypatch.setenv("GERMANE_IMPORTS", "estimated_scorers")
 

@@ -158,7 +158,7 @@ def test_export_and_import_work_in_a_pipe(full: TrackingStore, url: str, databas
 
 
 def test_export_can_be_filtered(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
-    """It can be filtered by time, route and scorer."""
+    """The export can be filtered by time, route and scorer."""
     now = datetime.now(UTC)
     write(store, [0.1], route="old", started_at=now - timedelta(days=3))
     write(store, [0.2], route="docs")

@@ -71,7 +71,7 @@ def test_invalid_grafana_arguments_are_rejected(arguments: tuple[str, ...], call
 
 
 def test_dashboard_can_be_provisioned(written: dict[str, str]) -> None:
-    """It has a fixed uid, no id, a variable for the data source, and no overlapping panels."""
+    """The dashboard has a fixed uid, no id, a variable for the data source, and no overlapping panels."""
     made = json.loads(written["dashboard"])
 
     assert (made["uid"], made["id"]) == ("germane-answers", None)
@@ -103,7 +103,7 @@ def test_route_panels_link_to_the_route_page(call: Call, written: dict[str, str]
 
 
 def test_histograms_state_that_they_use_scoring_time(written: dict[str, str]) -> None:
-    """They count scores by scoring time. No query averages over routes or judges."""
+    """Histograms count scores by scoring time. No query averages over routes or judges."""
     panels = json.loads(written["dashboard"])["panels"]
     of_histograms = [panel for panel in panels if any("_bucket" in target["expr"] for target in panel["targets"])]
 
@@ -212,7 +212,7 @@ FIRING: dict[str, dict[str, str] | None] = {
 
 
 def test_rules_fire_only_on_their_condition(written: dict[str, str], promtool: Any, bare: Path) -> None:
-    """They fire once per problem, not per instance, and not for pending alerts or earlier judges."""
+    """Rules fire once per problem, not per instance, and not for pending alerts or earlier judges."""
     alerts = [
         {
             "eval_time": "90m",

@@ -98,7 +98,7 @@ def test_secrets_are_not_written(call: Call, bare: Path, monkeypatch: pytest.Mon
 
 
 def test_file_is_adapted_to_the_environment(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It contains the project's name, the judge's model, and a PostgreSQL URL that germane supports."""
+    """The file contains the project's name, the judge's model, and a PostgreSQL URL that germane supports."""
     (bare / "pyproject.toml").write_text('[project]\nname = "web-shop"\n')
     monkeypatch.setenv("OPENAI_MODEL", "a-judge")
     monkeypatch.setenv("DATABASE_URL", "mysql://a@b/c")

@@ -44,7 +44,7 @@ def rows(text: str) -> dict[str, list[str]]:
 
 
 def test_marker_is_stored(call: Call, store: TrackingStore) -> None:
-    """It has the current time, the configured service, and attributes."""
+    """The marker has the current time, the configured service, and attributes."""
     before = datetime.now(UTC)
     ended = call("mark", " index v42\n", "--attribute", "commit=4f2a9c1", "--attribute", "by=ann=1")
 

@@ -271,7 +271,7 @@ def test_invalid_time_is_a_usage_error(call: Call, database: str, since: str) ->
 
 @pytest.mark.parametrize("verb", ["report", "trend"])
 def test_window_must_end_after_it_begins(call: Call, database: str, verb: str) -> None:
-    """It must not begin in the future, either."""
+    """The window must not begin in the future either."""
     turned, late = call(verb, "--since", "1h", "--until", "2h"), call(verb, "--until", "2999-01-01")
 
     assert (turned.code, late.code) == (2, 2)

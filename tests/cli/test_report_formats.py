@@ -63,7 +63,7 @@ def week(store: TrackingStore) -> TrackingStore:
 
 
 def test_html_report_is_self_contained(call: Call, week: TrackingStore, bare: Path) -> None:
-    """It has a verdict, table, charts, worst answers and comparison, but no scripts or external resources."""
+    """The file has a verdict, table, charts, worst answers and comparison, but no scripts or external resources."""
     file = bare / "report.html"
 
     ended = call("report", "--format", "html", "--since", "mark", "--output", str(file))

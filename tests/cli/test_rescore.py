@@ -69,7 +69,7 @@ def test_everything_is_rescored_by_default(call: Call, store: TrackingStore, sco
 
 
 def test_scores_below_a_value_can_be_rescored(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """They can be filtered by route and scorer. A note explains regression to the mean."""
+    """Scores can also be selected by route and scorer. A note explains regression to the mean."""
     made = scored(store, [0.9, 0.2], route="ask")
     scored(store, [0.1], route="search")
 

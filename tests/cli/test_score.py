@@ -104,7 +104,7 @@ def test_unreachable_judge_is_reported_as_not_enough_data(call: Call, judge: Fak
 
 
 def test_identical_failures_are_grouped(call: Call, judge: FakeJudge) -> None:
-    """They share a message and a count, in the list of worst rows and in reports."""
+    """Such failures share a message and a count, in the list of worst rows and in reports."""
     judge.outage = Fault("status", status=401, message="no such key")
     file = written(rows(90))
 
@@ -131,7 +131,7 @@ def test_score_json_is_a_single_object(call: Call, judge: FakeJudge) -> None:
 
 
 def test_scorers_columns_and_limit_can_be_specified(call: Call, judge: FakeJudge) -> None:
-    """They override the settings."""
+    """The options override the settings."""
     found = [{"q": row["question"], "a": row["answer"]} for row in rows(5)]
     options = ["--scorer", "question_answer_similarity", "--scorer", "answer_relevancy", "--limit", "2"]
 
@@ -142,7 +142,7 @@ def test_scorers_columns_and_limit_can_be_specified(call: Call, judge: FakeJudge
 
 
 def test_judge_and_embedder_can_be_specified(call: Call, judge: FakeJudge) -> None:
-    """They override the settings."""
+    """The options override the settings."""
     call("score", written(rows(1)), "--judge", "other", "--embedder", "other-embedder")
 
     assert {request.body["model"] for request in judge.chat_requests} == {"other"}

@@ -35,7 +35,7 @@ def test_unrelated_signals_do_not_end_the_wait() -> None:
 
 
 def test_previous_signal_handlers_are_restored() -> None:
-    """They are restored after a signal, too."""
+    """The handlers are restored after a signal, too."""
     before = signal.getsignal(signal.SIGINT)
     with handle_shutdown_signals() as ending:
         os.kill(os.getpid(), signal.SIGINT)

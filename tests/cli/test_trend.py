@@ -58,7 +58,7 @@ def test_mean_is_drawn_in_the_matching_column() -> None:
     assert line.endswith("0.50  0.40-0.60  n 30")
 
 
-def test_few_scores_are_drawn_hollow() -> None:
+def test_means_of_few_scores_are_drawn_as_hollow_points() -> None:
     """The row shows no mean and no interval."""
     _, line = draw_trend(picture(1), [bucket(1, 0.5, n=19)], [])
 
@@ -149,7 +149,7 @@ def test_wide_characters_take_two_columns() -> None:
 
 
 def test_json_output_equals_the_values_in_the_store(call: Call, store: TrackingStore) -> None:
-    """It contains the buckets, the markers, and the baseline if there is one."""
+    """The output contains the buckets, the markers, and the baseline if there is one."""
     write(store, [0.9] * 25 + [0.3] * 5)
     now = datetime.now(UTC)
     store.trends.add_markers([Marker(id="m1", name="v42", service="shop", at=now - timedelta(minutes=5))])
@@ -192,7 +192,7 @@ def test_weeks_start_on_monday_in_the_configured_timezone(
 
 
 def test_alert_from_before_the_window_shows_its_onset(call: Call, store: TrackingStore) -> None:
-    """It is placed at the start of the window."""
+    """The alert is placed at the start of the window."""
     write(store, [0.9] * 30)
     onset = datetime.now(UTC) - timedelta(days=3)
     an_alert(store, onset=onset)

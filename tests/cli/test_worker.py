@@ -257,7 +257,7 @@ def test_shutdown_timeout_releases_tasks(
 def test_worker_waits_until_the_tables_exist(
     start: Callable[..., Process], call: Call, judge: FakeJudge, postgresql: Any, make: Any, until: Any
 ) -> None:
-    """With --drain, it exits with the error. Otherwise, it starts once the tables exist. Passwords are not logged."""
+    """With --drain, it exits with an error. Otherwise, it starts once the tables exist. Passwords are not logged."""
     url = postgresql.url(postgresql.create()).replace("postgres@", "postgres:hush@")
     ended = call("worker", "--once", "--database", url)
     assert (ended.code, ended.out) == (1, "")

@@ -116,7 +116,7 @@ def test_custom_score_details_may_have_any_shape(
 
 
 def test_worst_answers_can_be_filtered(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """It can be filtered by route, scorer, time and number."""
+    """The list can be filtered by route, scorer, time and number."""
     scored(store, [0.1, 0.2])
     scored(store, [0.3], route="search")
     scored(store, [0.4], scorer="other")

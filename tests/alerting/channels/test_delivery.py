@@ -323,7 +323,7 @@ def test_text_is_loaded_only_for_channels_that_include_it(
 
 
 def test_draining_sends_all_due_notifications(store: TrackingStore, desk: DeliveryContext) -> None:
-    """It also waits for deliveries in progress."""
+    """Draining also waits for deliveries in progress."""
     channel = Kept()
     for number in range(5):
         tell(store, an_alert(id=f"a{number}", key=f"k{number}"))

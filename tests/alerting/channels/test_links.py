@@ -83,7 +83,7 @@ def test_slack_links_have_labels() -> None:
     assert "<https://germane.example.com/a%7Cb&gt;x1|Bad example>" in json.dumps(slack_payload(piped))
 
 
-def test_slack_links_stay_within_a_section() -> None:
+def test_slack_links_fit_into_a_section() -> None:
     """Links that do not fit are omitted."""
     long = a_linked_message(alert_url_template="https://example.com/" + "&" * 700)
 

@@ -44,7 +44,7 @@ def test_callback_may_be_sync_or_async() -> None:
 
 
 def test_raising_callback_is_called_once_per_alert() -> None:
-    """It is not retried, and the text of its exception is not recorded."""
+    """The call is not retried, and the text of its exception is not recorded."""
     got: list[str] = []
 
     def broken(alert: Alert) -> None:

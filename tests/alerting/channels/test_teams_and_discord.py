@@ -41,7 +41,7 @@ def characters(payload: Any) -> int:
 
 @pytest.mark.parametrize("kind", PAYLOADS)
 def test_message_describes_the_alert_and_links_to_it(receiver: Receiver, secret: Any, kind: str) -> None:
-    """It contains the message, the means, the likely cause, and the ids of the worst exchanges."""
+    """The text contains the message, the means, the likely cause, and the ids of the worst exchanges."""
     receiver.answers = [Answer(204)]
     sent = channel(kind, secret("URL", receiver.url + "/hook")).send(a_message(alert_url_template=URL))
     assert asyncio.run(sent) == 204

@@ -206,7 +206,7 @@ def test_one_batch_may_contain_several_transitions() -> None:
     assert reference.transitions == plain(transitions)
 
 
-def test_missing_scores_change_nothing() -> None:
+def test_missing_scores_do_not_change_the_state() -> None:
     """Without scores, a detector neither fires nor resolves."""
     detector = Detector(BASELINE)
     for part in (cut(STREAM, 0, 700), cut(STREAM, 700, 1500)):
@@ -218,7 +218,7 @@ def test_missing_scores_change_nothing() -> None:
 
 
 def test_unknown_routes_and_nan_are_skipped() -> None:
-    """They do not change the state. Only the index of later scores advances."""
+    """Such scores do not change the state. Only the index of later scores advances."""
     detector, other = Detector(BASELINE), Detector(BASELINE)
     strange = ScoreBatch(
         ["new"] * 9 + ["faq"], np.array([0.0] * 9 + [math.nan]), np.zeros(10, dtype=np.bool_), np.zeros(10)

@@ -90,7 +90,7 @@ def test_threshold_is_computed_from_false_alerts_per_year() -> None:
 
 
 def test_state_is_small() -> None:
-    """It takes about 1 kB per stream."""
+    """The state takes about 1 kB per stream."""
     detector = Detector(BASELINE)
     detector.process(cut(STREAM, 0, 500))
 

@@ -173,7 +173,7 @@ def test_short_period_reports_that_learning_is_incomplete(sqlite_simulation: Any
     assert "no baseline yet; one would be learned until 2026-01-19" in found.notes[0]
 
 
-def test_late_scores_count_as_missing_at_the_time(sqlite_simulation: Any) -> None:
+def test_late_scores_count_as_missing_until_they_arrive(sqlite_simulation: Any) -> None:
     """If scores are computed half a day late, no_data fires."""
     rule = NoData(scorer="relevancy", at_least=7200)
     sqlite_simulation.pass_days(1, per_day=96)

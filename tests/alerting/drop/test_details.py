@@ -13,7 +13,7 @@ DAY = timedelta(days=1)
 
 
 def test_contributor_shows_the_rise_in_refusals(sqlite_simulation: Any) -> None:
-    """It has the rates before and since the onset."""
+    """The contributor has the rates before and since the onset."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
     for _ in range(4):
@@ -53,7 +53,7 @@ def test_critical_alert_stays_critical_until_it_resolves(sqlite_simulation: Any)
     assert sqlite_simulation.store.alerts.list_open()[0].severity == "critical"
 
 
-def test_without_new_scores_nothing_is_written(sqlite_simulation: Any) -> None:
+def test_nothing_is_written_without_new_scores(sqlite_simulation: Any) -> None:
     """This applies to the same process and to its successor."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -66,7 +66,7 @@ def test_without_new_scores_nothing_is_written(sqlite_simulation: Any) -> None:
 
 
 def test_returning_leader_shows_the_current_drop(sqlite_simulation: Any) -> None:
-    """It does not show a drop that another process has resolved in the meantime."""
+    """The alert is not about an earlier drop that another process has resolved in the meantime."""
     first, second = sqlite_simulation.new_watcher(), sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(first)
     for watcher, mean, days in ((first, 0.5, 4), (second, 0.8, 12), (second, 0.5, 4)):

@@ -66,7 +66,7 @@ def test_provisional_baseline_needs_a_day_and_200_scores(sqlite_simulation: Any,
 
 
 def test_provisional_baseline_may_need_several_days_of_scores(sqlite_simulation: Any) -> None:
-    """It may take more than a day to collect 200 scores."""
+    """A slow service may take more than a day to collect 200 scores."""
     watcher = sqlite_simulation.new_watcher()
     for _ in range(11):
         sqlite_simulation.pass_days(1, per_day=20)

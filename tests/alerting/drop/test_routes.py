@@ -101,8 +101,8 @@ def test_drop_that_spreads_is_notified_for_each_route(three_routes: Any) -> None
     assert {alert.route for alert in three_routes.store.alerts.list_open()} == {"support", "docs", "faq"}
 
 
-def test_new_bad_route_fires_and_does_not_join(three_routes: Any) -> None:
-    """It fires within days, although the route is still being learned."""
+def test_new_bad_route_fires_an_alert_and_does_not_join_the_baseline(three_routes: Any) -> None:
+    """The alert fires within days, although the route is still being learned."""
     watcher = three_routes.new_watcher()
     assert pass_days(three_routes, 3, watcher, beta=0.15)[0] == "fired"
     (alert,) = three_routes.store.alerts.list_open()
@@ -181,7 +181,7 @@ def test_new_improvement_is_proposed_after_an_earlier_one_was_declined(three_rou
     assert "fired" in pass_days(three_routes, 8, watcher, **better)
 
 
-def test_resolved_alert_about_a_new_route_starts_over(three_routes: Any) -> None:
+def test_detector_starts_over_after_an_alert_about_a_new_route_is_resolved(three_routes: Any) -> None:
     """The alert does not fire again with the next score, but fires again if the answers stay bad."""
     watcher = three_routes.new_watcher()
     pass_days(three_routes, 3, watcher, beta=0.15)

@@ -71,7 +71,7 @@ def test_smallest_drop_requires_that_all_larger_drops_are_detected() -> None:
 
 
 def test_tolerance_is_a_multiple_of_the_wander_or_a_fraction_of_the_smallest_drop() -> None:
-    """It is averaged over routes, weighted by their scores."""
+    """The tolerance is averaged over routes, weighted by their scores."""
     unsteady = replace(ROUTE, committed_wander=0.1, scores_per_day=300.0)
     baseline = replace(BASELINE, routes={"ask": ROUTE, "buy": unsteady})
 

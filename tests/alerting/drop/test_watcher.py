@@ -44,7 +44,7 @@ def test_first_score_starts_14_days_of_learning(sqlite_simulation: Any) -> None:
 
 
 def test_baseline_becomes_active_after_14_days(simulation: Any) -> None:
-    """It contains the scores by route and the release of the application."""
+    """The baseline contains the scores by route and the release of the application."""
     watcher = simulation.new_watcher()
     simulation.learn_baseline(watcher, routes=("ask", "buy"), model="m", prompt_version="7")
 
@@ -57,7 +57,7 @@ def test_baseline_becomes_active_after_14_days(simulation: Any) -> None:
     assert simulation.store.baselines.list_learning() == []
 
 
-def test_learning_is_extended_by_days_without_enough_scores(sqlite_simulation: Any) -> None:
+def test_learning_is_extended_until_there_are_enough_scores(sqlite_simulation: Any) -> None:
     """Learning ends once there are 30 scores."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher, per_day=1)
@@ -137,7 +137,7 @@ def test_change_in_the_route_mix_is_not_a_drop(sqlite_simulation: Any) -> None:
     assert happened == []
 
 
-def test_missing_scores_change_nothing(sqlite_simulation: Any) -> None:
+def test_missing_scores_do_not_change_the_state(sqlite_simulation: Any) -> None:
     """Without scores, a detector neither fires nor resolves."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -209,7 +209,7 @@ def test_returning_judge_uses_its_old_baseline(sqlite_simulation: Any) -> None:
     assert happened == ["fired"]
 
 
-def test_lasting_growth_is_learned_again(sqlite_simulation: Any) -> None:
+def test_baseline_is_learned_again_after_lasting_traffic_growth(sqlite_simulation: Any) -> None:
     """Two weeks with three times the traffic at the same level become the baseline. Nobody is notified."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -228,10 +228,8 @@ def test_lasting_growth_is_learned_again(sqlite_simulation: Any) -> None:
 @pytest.mark.parametrize(
     ("per_day", "mean"), [(30, 0.8), (80, 0.74)], ids=["a little growth", "growth with a small drop"]
 )
-def test_baseline_is_kept_if_only_the_level_or_little_changes(
-    sqlite_simulation: Any, per_day: int, mean: float
-) -> None:
-    """A drop that grows with the traffic does not become the baseline."""
+def test_baseline_is_kept_if_growth_is_small_or_scores_drop(sqlite_simulation: Any, per_day: int, mean: float) -> None:
+    """A drop that coincides with growing traffic does not become the baseline."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
     for _ in range(16):
