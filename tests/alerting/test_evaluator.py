@@ -437,7 +437,7 @@ def test_repeated_notification_has_current_values(person: Person, give: Give, cl
 
 @both
 def test_silenced_alert_sends_its_notification_when_the_silence_ends(person: Person, give: Give, clock: Clock) -> None:
-    """Until then, it is listed as firing."""
+    """During the silence, the alert is listed as firing."""
     until = NOON + timedelta(hours=1)
     person.store.alerts.add_silence(Silence(id="s", matchers={"route": "a*"}, starts_at=NOON, ends_at=until))
     give(0.1, 0.1, 0.1)

@@ -39,7 +39,7 @@ def test_unconfigured_rule_type_can_be_replayed(call: Call, history: TrackingSto
     )
     head, _, summary, when, message, *notes = unwrapped.splitlines()
     assert head.endswith("UTC over 180 scores.")
-    assert summary == "mean_threshold: fired once, resolved never; 2 notifications (1 firing, 1 repeated)"
+    assert summary == "mean_threshold: fired once, resolved 0 times; 2 notifications (1 firing, 1 repeated)"
     assert "warning, for " in when
     assert when.endswith(": still firing")
     assert message.startswith("    answer_relevancy for route ask in shop is below 0.7: 0.25 (mean of 60 answers")
@@ -72,10 +72,10 @@ def test_all_active_rules_are_replayed_by_default(call: Call, history: TrackingS
     assert "180 scores" not in ended.out
     assert "60 scores, each rule separately" in " ".join(ended.out.split())
     for name in (
-        "drop: fired never",
+        "drop: fired 0 times",
         "no_data: fired once",
-        "scorer_error: fired never",
-        "low (mean_threshold): fired never",
+        "scorer_error: fired 0 times",
+        "low (mean_threshold): fired 0 times",
     ):
         assert name in ended.out
     assert "budget_exhausted: cannot be replayed: no budget is configured." in ended.out
@@ -87,7 +87,7 @@ def test_disabled_rule_can_be_replayed(call: Call, history: TrackingStore, bare:
     """The rule is selected by name, and its settings can be changed."""
     (bare / "germane.toml").write_text('[[rules]]\nname = "low"\nthreshold = 0.1\nenabled = false\n')
 
-    assert "low (mean_threshold): fired never" in call(*PREVIEW, "--rule", "low", "--since", "4d").out
+    assert "low (mean_threshold): fired 0 times" in call(*PREVIEW, "--rule", "low", "--since", "4d").out
     changed = call(*PREVIEW, "--rule", "low", "--set", "threshold=0.7", "--set", 'routes=["as*"]', "--since", "4d")
     assert "low (mean_threshold): fired once" in changed.out
 

@@ -181,7 +181,7 @@ def affected_routes(baseline: Baseline, arrivals: Sequence[DetectorScore], min_d
 
     Each affected route has fallen by more than two standard errors and more than half of ``min_drop``, and at least
     half as much as the route with the largest fall. On average, the affected routes have fallen more than twice as much
-    as the others, and the difference exceeds three standard errors, so it is not due to chance.
+    as the others, and the difference exceeds three standard errors, so it is unlikely to be due to chance.
     """
     falls = _falls(baseline, arrivals)
     falling = {name: fall for name, fall in falls.items() if fall.exceeds(CLEAR_FALL, min_drop / 2)}

@@ -131,9 +131,7 @@ class DetectorSession:
         else:
             self._active = ActiveFingerprint(fingerprint)
         self.seen_at = progress.seen_at if progress else None
-        """Arrival time of the last score; UTC. Levels are computed as of this time because more scores may be
-        queued.
-        """
+        """Arrival time of the last score; UTC. Levels are as of this time, because more scores may be queued."""
         self._detector: Detector | None = None
         self._limiter: StreamLimiter | None = None
         self._improvement: Detector | None = None

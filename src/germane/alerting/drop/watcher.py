@@ -209,9 +209,7 @@ class DropWatcher:
     def _run_sessions(
         self, arrivals: Sequence[DetectorScore], versions: Sequence[BaselineVersion], open_alerts: AlertsByKey | None
     ) -> list[DetectorSession]:
-        """Run a session for each combination of rule, service and scorer with new scores or a possibly changed
-        result.
-        """
+        """Run a session for each rule, service and scorer with new scores or a result that may have changed."""
         states = {(state.rule, state.service, state.scorer): state for state in self._states}
         by_session = _by_session(open_alerts or {})
         active = {version.id for version in versions if version.status == "active"}
