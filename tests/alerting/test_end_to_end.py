@@ -46,7 +46,7 @@ def test_two_monitors_send_one_notification(
     settings: Callable[..., Settings],
     until: Any,
 ) -> None:
-    """People are notified once per transition, and both monitors know the open alerts."""
+    """People are notified once per transition, and both monitors list the open alerts."""
     alerts: list[Alert] = []
     channels = {"callback": Callback(alerts.append)}
     give(0.1, 0.1, 0.1)

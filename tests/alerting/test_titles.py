@@ -154,7 +154,7 @@ def test_likely_cause_includes_the_share_of_refusals() -> None:
 
 
 def test_a_drop_that_ends_with_its_judge_is_not_reported_as_fixed() -> None:
-    """The message says that the drop was still present, when drops are detected again, and how to find out."""
+    """The message states that the drop was still present, and when drops are detected again."""
     alert = over(a_drop())
     ended = replace(alert, resolve_reason="judge_changed")
     back = replace(ended, current=level(0.83))

@@ -90,7 +90,7 @@ def test_cost_is_proportional_to_the_sample_rate(call: Call, store: TrackingStor
 
 
 def test_output_tokens_are_measured_from_earlier_scores(call: Call, store: TrackingStore) -> None:
-    """Measured values replace assumptions, and the output says which was used."""
+    """Measured values replace assumptions, and the output states which of the two was used."""
     found = exchanges(store, 24, hours=24)
     store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in found], {"answer_relevancy": "f1"})
     claims = store.queue.claim_tasks("me", {"answer_relevancy": "f1"}, limit=99, lease=timedelta(minutes=1))
