@@ -46,7 +46,7 @@ def test_two_monitors_send_one_notification(
     settings: Callable[..., Settings],
     until: Any,
 ) -> None:
-    """People are notified once per transition, and both monitors know the open alerts."""
+    """People are notified once per transition, and both monitors list the open alerts."""
     alerts: list[Alert] = []
     channels = {"callback": Callback(alerts.append)}
     give(0.1, 0.1, 0.1)
@@ -69,7 +69,7 @@ def test_each_transition_is_logged_on_one_line(
     until: Any,
     caplog: Any,
 ) -> None:
-    """Without channels: mean, interval and n, and no user text."""
+    """Without channels, the log contains the mean, interval and n, but no user text."""
     caplog.set_level(logging.INFO, "germane.alerting")
     give(0.1, 0.1, 0.1, route="a\nb", question="What is my secret?")
     start(store, settings=settings(rules=[THRESHOLD_RULE]), clock=lambda: NOON)

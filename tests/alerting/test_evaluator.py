@@ -1,4 +1,4 @@
-"""Rules, alerts and notifications over a real database."""
+"""Rules, alerts and notifications with a real database."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ def routes_and_types(notifications: Sequence[Notification]) -> list[tuple[str | 
 
 
 @both
-def test_scores_from_elsewhere_do_not_hide_a_low_mean(person: Person, give: Give, clock: Clock) -> None:
-    """They are newer than those of the judge, but no judge that replaces it."""
+def test_external_scores_do_not_hide_a_low_mean(person: Person, give: Give, clock: Clock) -> None:
+    """External scores are newer than the judge's, but do not replace them."""
     give(0.2, 0.3, 0.2, 0.3)
     clock.advance(seconds=60)
     give(0.95, 0.95, 0.95, 0.95, fingerprint="external")
@@ -175,7 +175,7 @@ def test_empty_window_fires_no_alert(person: Person) -> None:
 
 
 def test_quiet_period_neither_fires_nor_resolves(person: Person, give: Give, clock: Clock) -> None:
-    """Too few scores change nothing, however good they are."""
+    """Too few scores change nothing, even if they are good."""
     give(0.1, 0.1, 0.1)
     assert routes_and_types(person.look()) == [("ask", "firing")]
 
@@ -225,7 +225,7 @@ def test_window_is_extended_for_rare_routes(person: Person, give: Give, clock: C
 
 
 def test_alert_does_not_flap_within_the_recovery_margin(person: Person, give: Give, clock: Clock) -> None:
-    """No notifications while it hovers around the threshold."""
+    """No notifications are sent while the mean hovers around the threshold."""
     give(*[0.5] * 20)
     assert routes_and_types(person.look()) == [("ask", "firing")]
 
@@ -265,7 +265,7 @@ def test_services_and_routes_are_evaluated_separately(person: Person, give: Give
 
 
 def test_alerts_from_one_evaluation_share_one_notification(person: Person, give: Give) -> None:
-    """Two routes of one service."""
+    """The alerts are for two routes of one service."""
     give(0.2, 0.2, 0.2, route="a")
     give(0.2, 0.2, 0.2, route="b")
     (notification,) = person.look()
@@ -284,7 +284,7 @@ def test_rule_with_routes_ignores_other_routes(person: Person, give: Give, clock
 
 @both
 def test_rule_with_attributes_ignores_other_answers(person: Person, give: Give, clock: Clock) -> None:
-    """One tenant's bad answers fire its rule only."""
+    """One tenant's bad answers fire only the rule for that tenant."""
     person.rules(THRESHOLD_RULE.model_copy(update={"attributes": {"tenant": "ac*"}}))
     give(0.1, 0.1, 0.1, attributes={"tenant": "other"})
     give(0.1, 0.1, 0.1)
@@ -296,7 +296,7 @@ def test_rule_with_attributes_ignores_other_answers(person: Person, give: Give, 
 
 
 def test_fingerprints_are_not_mixed(person: Person, give: Give, clock: Clock) -> None:
-    """A new judge is evaluated by its own scores, once there are enough."""
+    """A new judge is evaluated by its own scores once there are enough of them."""
     give(0.9, 0.9, 0.9, 0.9, fingerprint="old")
     clock.advance(minutes=1)
     give(0.1, 0.1, fingerprint="new")
@@ -371,7 +371,7 @@ def test_evaluation_is_repeated_after_a_failed_commit(
 
 
 def test_alert_evidence_does_not_change(person: Person, give: Give, clock: Clock) -> None:
-    """Worst answers, earlier mean and cause stay; values are updated."""
+    """The worst answers, earlier mean and cause are kept. Current values are updated."""
     clock.advance(hours=-3)
     give(*[0.9] * 30)
     clock.advance(hours=3)
@@ -424,7 +424,7 @@ def test_firing_alert_is_repeated_daily_until_acknowledged(person: Person, give:
 
 
 def test_repeated_notification_has_current_values(person: Person, give: Give, clock: Clock) -> None:
-    """They replace the values in the same notification."""
+    """The current values replace the earlier ones."""
     give(0.1, 0.1, 0.1)
     person.look()
     clock.advance(hours=25)
@@ -437,7 +437,7 @@ def test_repeated_notification_has_current_values(person: Person, give: Give, cl
 
 @both
 def test_silenced_alert_sends_its_notification_when_the_silence_ends(person: Person, give: Give, clock: Clock) -> None:
-    """Until then, it is listed as firing."""
+    """During the silence, the alert is listed as firing."""
     until = NOON + timedelta(hours=1)
     person.store.alerts.add_silence(Silence(id="s", matchers={"route": "a*"}, starts_at=NOON, ends_at=until))
     give(0.1, 0.1, 0.1)
@@ -448,7 +448,7 @@ def test_silenced_alert_sends_its_notification_when_the_silence_ends(person: Per
 
 
 def test_low_score_rate_alert_fires_and_resolves(person: Person, give: Give, clock: Clock) -> None:
-    """It fires if chance cannot explain the rate, and resolves once the rate is well below the threshold."""
+    """It fires if the rate is significantly too high, and resolves once the rate is well below the threshold."""
     person.rules(LowScoreRate(threshold=0.3, window=3600, min_samples=10, keep_firing_for=0))
     give(*[0.9] * 8, *[0.2] * 4)
     assert person.look() == []
@@ -484,7 +484,7 @@ class TestNoData:
     def test_missing_scores_during_traffic_fire_an_alert(
         self, person: Person, store: TrackingStore, give: Give, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
-        """After twice the typical gap; the next score resolves it."""
+        """The alert fires after twice the typical gap, and the next score resolves it."""
         for _ in range(30):
             give(0.9)
             clock.advance(minutes=10)
@@ -552,7 +552,7 @@ class TestNoData:
     def test_unsampled_answers_do_not_count_as_missing(
         self, person: Person, store: TrackingStore, give: Give, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
-        """They were not selected for scoring."""
+        """The answers were not selected for scoring."""
         give(0.9)
         for _ in range(10):
             clock.advance(minutes=30)
@@ -573,7 +573,7 @@ class TestScorerError:
 
     @both
     def test_failing_judge_fires_a_scorer_error_alert(self, person: Person, give: Give, clock: Clock) -> None:
-        """Not a drop; the message names the most common reason."""
+        """The alert is not a drop alert. Its message names the most common reason."""
         give(*[0.9] * 20)
         give(*[None] * 10)
         assert person.look() == []
@@ -595,7 +595,7 @@ class TestScorerError:
     def test_pending_retries_count_as_failures(
         self, person: Person, store: TrackingStore, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
-        """An outage fires before retries end."""
+        """An alert about an outage fires before the retries end."""
         exchanges = [new_exchange(started_at=clock.now) for _ in range(25)]
         store.exchanges.add(exchanges)
         store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in exchanges], {SCORER: "f1"})
@@ -608,7 +608,7 @@ class TestScorerError:
         assert person.alert().details["reason"] == "judge_rejected"
 
     def test_few_failures_fire_no_alert(self, person: Person, give: Give, clock: Clock) -> None:
-        """Below the share, or with too few attempts."""
+        """The share of failures is below the threshold, or there are too few attempts."""
         give(*[None] * 10)
         person.look()
         clock.advance(minutes=2)
@@ -619,7 +619,7 @@ class TestScorerError:
 
 
 def test_budget_that_is_exhausted_early_fires_an_alert(person: Person, clock: Clock) -> None:
-    """It fires with half the day left, until midnight; an exhausted hourly share does not fire."""
+    """The alert fires with half the day left, until midnight. An exhausted hourly share does not fire an alert."""
     budget = Budget(requests_per_day=10, requests_per_hour=5)
     person.rules(BudgetExhausted(), budget=budget)
     hourly = Budget(requests_per_hour=1)

@@ -1,4 +1,4 @@
-"""Evidence of alerts about scores: worst answers, shifts and likely cause, and the message."""
+"""Evidence for alerts about scores (worst answers, shifts and likely cause), and the message."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def an_alert(**given: Any) -> Alert:
 
 @pytest.fixture
 def give(store: TrackingStore, new_exchange: Callable[..., Exchange]) -> Give:
-    """Store exchanges some hours after noon with the scores of one or several scorers."""
+    """Store exchanges some hours after noon, with scores from one or more scorers."""
 
     def give(
         hours: float,
@@ -65,7 +65,7 @@ def give(store: TrackingStore, new_exchange: Callable[..., Exchange]) -> Give:
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_evidence_names_route_attribute_scorer_and_worst_answers(store: TrackingStore, give: Give) -> None:
-    """The largest shift per dimension, and five ids."""
+    """The alert lists the largest shift per dimension, and five ids."""
     for model in ("old", "new"):
         give(-24, [0.8] * 10, ("faithfulness", 0.9), ("other", 0.5), route="support", model=model)
         give(-24, [0.8] * 10, ("faithfulness", 0.9), ("other", 0.5), route="faq", model=model)
@@ -86,8 +86,8 @@ def test_evidence_names_route_attribute_scorer_and_worst_answers(store: Tracking
     assert found.cause == "answers_drifting"
 
 
-def test_evidence_of_drifting_answers_is_taken_from_the_routes_that_fell(store: TrackingStore, give: Give) -> None:
-    """Refusals and low scores of other routes are no evidence, although their scores are lower."""
+def test_evidence_for_drifting_answers_comes_from_the_routes_that_fell(store: TrackingStore, give: Give) -> None:
+    """Refusals and answers on other routes are not evidence, although their scores are lower."""
     for route in ("support", "faq"):
         give(-24, [0.8] * 20, route=route, label="relevant")
         give(-24, [0.0] * 3, route=route, label="noncommittal")
@@ -101,8 +101,8 @@ def test_evidence_of_drifting_answers_is_taken_from_the_routes_that_fell(store: 
     assert found.exchange_ids == tuple(low[:5])
 
 
-def test_evidence_of_more_refusals_is_refusals(store: TrackingStore, give: Give) -> None:
-    """Of the route that fell; other low answers fill up the list."""
+def test_evidence_for_more_refusals_consists_of_refusals(store: TrackingStore, give: Give) -> None:
+    """The refusals are from the route that fell. Other low answers fill up the list."""
     for route in ("support", "faq"):
         give(-24, [0.8] * 40, route=route, label="relevant")
     give(1, [0.8] * 40, route="faq", label="relevant")
@@ -119,8 +119,8 @@ def test_evidence_of_more_refusals_is_refusals(store: TrackingStore, give: Give)
 @pytest.mark.parametrize(
     "scope", [RuleScope(routes=("sup*",)), RuleScope(attributes={"tenant": "ac*"})], ids=["routes", "attributes"]
 )
-def test_evidence_is_limited_to_the_rules_scope(store: TrackingStore, give: Give, scope: RuleScope) -> None:
-    """Worse answers from other routes or tenants are not named."""
+def test_evidence_is_limited_to_the_rule_scope(store: TrackingStore, give: Give, scope: RuleScope) -> None:
+    """Worse answers from other routes or tenants are not listed."""
     mine: dict[str, Any] = {"route": "support", "attributes": {"tenant": "acme"}}
     for hours, low in ((-24, 0.8), (1, 0.3)):
         ids = give(hours, [low] * 6, **mine)
@@ -153,7 +153,7 @@ def test_mean_over_routes_combines_independent_intervals(store: TrackingStore, g
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_answers_scored_late_belong_to_the_drop(store: TrackingStore, give: Give) -> None:
-    """An onset is the arrival of a score; its answers may be an hour older."""
+    """An onset is the arrival time of a score. The answers may be an hour older."""
     give(-24, [0.8] * 20)
     give(-2, [0.8] * 5)
     low = give(-0.5, [0.3] * 20, scored_after=timedelta(minutes=40))
@@ -165,7 +165,7 @@ def test_answers_scored_late_belong_to_the_drop(store: TrackingStore, give: Give
     assert found.cause == "answers_drifting"
 
 
-def test_change_of_the_route_mix_is_not_a_shift(store: TrackingStore, give: Give) -> None:
+def test_change_in_the_route_mix_is_not_a_shift(store: TrackingStore, give: Give) -> None:
     """Earlier means are weighted by the current mix."""
     give(-24, [0.9] * 30, route="easy")
     give(-24, [0.5] * 10, route="hard")
@@ -188,14 +188,14 @@ def test_refusals_are_the_cause_if_they_explain_half_of_the_drop(store: Tracking
 
 
 def test_drop_in_context_relevance_points_to_retrieval(store: TrackingStore, give: Give) -> None:
-    """It takes precedence over other causes."""
+    """This cause takes precedence over other causes."""
     give(-24, [0.8] * 20, ("context_relevance", 0.9))
     give(1, [0.5] * 20, ("context_relevance", 0.4))
     assert EvidenceCollector(store).add_to(an_alert(cause="answers_drifting")).cause == "retrieval_worse"
 
 
 def test_scores_from_another_service_or_judge_are_not_evidence(store: TrackingStore, give: Give) -> None:
-    """Without earlier scores nothing is compared."""
+    """Without earlier scores, nothing is compared."""
     give(1, [0.1] * 10, service="other")
     mine = give(1, [0.3] * 6)
     found = EvidenceCollector(store).add_to(an_alert())
@@ -210,7 +210,7 @@ def test_alerts_not_about_scores_get_no_evidence(store: TrackingStore) -> None:
 
 
 def test_drop_message_states_size_time_route_and_certainty(store: TrackingStore, give: Give) -> None:
-    """It is one sentence; another sentence reports the resolution."""
+    """The message is one sentence. Another sentence reports the resolution."""
     give(-24, [0.8] * 20, route="support")
     give(1, [0.2] * 10, route="support")
     current = ScoreLevel(mean=0.71, n=212, interval=(0.68, 0.74))
@@ -233,7 +233,7 @@ def test_drop_message_states_size_time_route_and_certainty(store: TrackingStore,
 
 
 def test_hostile_names_are_sanitized_in_messages() -> None:
-    """Line breaks and escapes do not survive."""
+    """Line breaks and escape sequences are removed."""
     hostile = an_alert(
         type="mean_threshold", labels={**LABELS, "route": "a\n\x1b[31m" + "x" * 500}, value=0.5, threshold=0.6
     )

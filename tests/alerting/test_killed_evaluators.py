@@ -1,4 +1,4 @@
-"""Evaluators that are killed while two of them evaluate the same database at the same time."""
+"""Evaluators that are killed while two of them evaluate the same database concurrently."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from germane.storage import DeliveryOutcome, TrackingStore
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 ROUTES = ("docs", "faq", "support")
 CALLS = 25
-"""A process is killed at one of this many statements, commits and requests; each failed attempt allows as many more."""
+"""A process is killed at one of its first 25 statements, commits and requests. Each failed attempt adds another 25."""
 FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload(["tests.alerting.test_killed_evaluators"])
 
@@ -47,7 +47,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What happens after the baseline has been learned, and what has to follow from it."""
+    """The events after a baseline has been learned, and the expected results."""
 
     phases: Sequence[Phase]
     events: Sequence[str]
@@ -80,14 +80,14 @@ def configured() -> Settings:
 
 
 def new_evaluator(store: TrackingStore, now: Any) -> AlertEvaluator:
-    """Return an evaluator. All evaluators believe that they hold the lease, so that it does not keep them apart."""
+    """Return an evaluator. All evaluators hold the same lease, so it does not prevent concurrency."""
     settings = configured()
     filters = {name: channel.matches for name, channel in settings.channels.items()}
     return AlertEvaluator(store, settings, holder=HOLDER, scorers=["relevancy"], channels=filters, clock=now)
 
 
 def evaluate_and_deliver(url: str, hook: str, now: datetime, die_at: int) -> None:
-    """Evaluate at a given time and deliver what is due, or be killed before the given statement or request."""
+    """Evaluate at a given time and deliver due notifications. Exit before the given statement or request."""
     os.environ["HOOK_URL"] = hook
     fuse, store = Fuse(die_at), TrackingStore(url, clock=lambda: now)
     event.listen(store._database.engine, "before_cursor_execute", fuse.burn)
@@ -103,7 +103,7 @@ def evaluate_and_deliver(url: str, hook: str, now: datetime, die_at: int) -> Non
 
 
 class KilledPairs:
-    """Evaluates in pairs of processes until one of a pair completes; the others are killed at random calls."""
+    """Evaluates in pairs of processes until one process completes. The others are killed at random calls."""
 
     def __init__(self, url: str, hook: str) -> None:
         self.url, self.hook = url, hook
@@ -158,7 +158,7 @@ def play(simulation: Simulation, scenario: Scenario, evaluate: Any) -> None:
 
 
 def rows(store: TrackingStore) -> dict[str, Any]:
-    """Return everything that evaluations write, apart from ids. Sums of the databases differ in the last digit."""
+    """Return everything that evaluations write, apart from ids. Sums may differ between databases in the last digit."""
     versions = store.baselines.list_versions(superseded=True)
     numbers = {version.id: version.number for version in versions}
     alerts = sorted(store.alerts.search(), key=lambda alert: (alert.starts_at, alert.key))
@@ -196,7 +196,7 @@ def rounded(value: Any) -> Any:
 
 
 def differences(expected: Any, found: Any, path: str = "") -> Iterator[str]:
-    """Yield where two results differ."""
+    """Yield the differences between two results."""
     if isinstance(expected, Mapping) and isinstance(found, Mapping) and expected.keys() == found.keys():
         for name, value in expected.items():
             yield from differences(value, found[name], f"{path}.{name}")
@@ -221,13 +221,13 @@ def killed(request: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_killed_evaluators_write_what_one_undisturbed_evaluator_writes(
+def test_killed_evaluators_write_the_same_rows_as_one_undisturbed_evaluator(
     killed: Simulation,
     sqlite_file: Path,
     receiver: Receiver,  # noqa: F811 - a fixture
     scenario: Scenario,
 ) -> None:
-    """The same detector states, baselines, alerts, events and notifications, each sent with one idempotency key."""
+    """States, baselines, alerts, events and notifications are the same. Each notification has one idempotency key."""
     undisturbed = Simulation(f"sqlite:///{sqlite_file}")
     evaluator = new_evaluator(undisturbed.store, lambda: undisturbed.now)
     for simulation in (undisturbed, killed):

@@ -66,14 +66,14 @@ def test_changes_in_one_service_share_one_notification_per_channel() -> None:
     assert notifications[0].event_ids == ("a-fired", "b-fired", "d-resolved")
 
 
-def test_changes_without_news_send_no_notification() -> None:
+def test_updates_without_a_state_change_send_no_notification() -> None:
     """Updated values and events without a notification are not news."""
     changes = [AlertChange(alert=an_alert()), changed(an_alert("b"), "relapsed", notify=False)]
     assert notifier().notify(changes, [])[1] == []
 
 
 def test_silenced_alert_fires_and_sends_its_notification_later() -> None:
-    """As a firing alert, if it still fires when the silence ends."""
+    """The notification is sent when the silence ends, if the alert is still firing."""
     alert = an_alert()
     written, notifications = notifier(a_silence(route="a")).notify([changed(alert)], [alert])
     assert (notifications, written[0].alert.notified_at, written[0].alert.state) == ([], None, "firing")
@@ -120,16 +120,16 @@ def test_service_drop_inhibits_route_alerts() -> None:
     assert notifier().due_for_repeat([route], lambda _: DAY) == [route]
 
 
-def test_service_drop_does_not_inhibit_what_it_does_not_cover() -> None:
-    """A more severe route alert, and a new route, which has no part in the drop."""
+def test_service_drop_does_not_inhibit_severe_or_new_route_alerts() -> None:
+    """More severe route alerts and alerts about new routes are not inhibited."""
     drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
     worse, new = an_alert("a", severity="critical"), an_alert("b", details={"new_route": True})
     _, notifications = notifier().notify([changed(worse), changed(new)], [drop, worse, new])
     assert contents_of(notifications) == [("log", "firing", ("a", "b"))]
 
 
-def test_channel_that_does_not_hear_of_a_service_drop_hears_of_its_routes() -> None:
-    """And gets the resolution of what it was notified of, and nothing else."""
+def test_channel_that_is_not_notified_of_a_service_drop_is_notified_of_its_routes() -> None:
+    """The channel also gets the resolutions of these route alerts, and nothing else."""
 
     def routes_only(alert: Alert) -> bool:
         return alert.route is not None
@@ -144,8 +144,8 @@ def test_channel_that_does_not_hear_of_a_service_drop_hears_of_its_routes() -> N
     assert contents_of(resolutions) == [("log", "resolved", ("drop",)), ("docs", "resolved", ("a",))]
 
 
-def test_channel_hears_of_a_route_when_the_drop_that_covered_it_ends() -> None:
-    """Only this channel: the other one was notified when the alert fired."""
+def test_channel_is_notified_of_a_route_when_the_drop_that_covered_it_ends() -> None:
+    """Only this channel is notified, because the other was notified when the alert fired."""
     drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
     both = {"log": everybody, "docs": lambda alert: alert.route is not None}
     _, notifications = notifier(channels=both).notify([changed(drop), changed(an_alert())], [drop, an_alert()])
@@ -161,7 +161,7 @@ def test_channel_hears_of_a_route_when_the_drop_that_covered_it_ends() -> None:
 
 
 def test_silenced_drop_inhibits_nothing() -> None:
-    """Otherwise there would be no notification at all."""
+    """Otherwise, there would be no notification at all."""
     drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
     changes = [changed(drop), changed(an_alert())]
     _, notifications = notifier(a_silence(rule="drop")).notify(changes, [drop, an_alert()])

@@ -15,7 +15,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def test_idle_evaluation_runs_four_queries_and_writes_nothing(url: str, settings: Callable[..., Settings]) -> None:
-    """Open alerts, baselines, new scores and detector states, each through an index."""
+    """The queries read open alerts, baselines, new scores and detector states, each through an index."""
     store = TrackingStore(url, clock=lambda: NOON)
     assert store.workers.acquire_lease("watcher", "me", ttl=timedelta(minutes=1))
     evaluator = AlertEvaluator(

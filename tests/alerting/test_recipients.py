@@ -1,4 +1,4 @@
-"""Who is notified of drops on routes: silences, maintenance windows, channel filters and severities together."""
+"""Recipients of route drops, with silences, maintenance windows, channel filters and severities combined."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def drop(route: str | None, severity: str) -> Alert:
         max_size=3,
     ),
 )
-def test_channels_receive_exactly_the_alerts_that_they_should(
+def test_channels_receive_exactly_the_expected_alerts(
     fallen: list[tuple[str, str]],
     silenced: list[str],
     windows: list[tuple[str, bool]],
     channels: dict[str, tuple[list[str], str]],
 ) -> None:
-    """A channel is notified about a route unless a silence, a maintenance window or its filters exclude it."""
+    """A channel is notified of a route unless a silence, a maintenance window or its filters exclude the route."""
     alerts = [drop(route, severity) for route, severity in fallen]
     ids = count()
     events = [
@@ -152,7 +152,7 @@ EXPECTED: dict[str, set[str | None]] = {
         max_size=3,
     ),
 )
-def test_evaluation_notifies_exactly_those_who_should_be(
+def test_evaluation_notifies_exactly_the_expected_channels(
     dropped: dict[str, tuple[Path, datetime]],
     tmp_path_factory: pytest.TempPathFactory,
     scenario: str,
@@ -160,7 +160,7 @@ def test_evaluation_notifies_exactly_those_who_should_be(
     windows: list[tuple[str, bool]],
     channels: dict[str, tuple[list[str], Severity, tuple[str, ...]]],
 ) -> None:
-    """From stored scores to stored notifications, with the alerts that the detector raises.
+    """The test covers the path from stored scores to stored notifications, with alerts from the detector.
 
     An alert for the whole service has no route: no pattern for routes silences it, and no channel's route filter
     excludes it.

@@ -38,12 +38,12 @@ def a_mean(mean: float = 0.5, n: int = 100, half: float = 0.05, **given_: Any) -
 
 
 def test_one_sided_limit_is_closer_to_the_mean_than_the_two_sided_limit() -> None:
-    """1.645 instead of 1.96 standard deviations."""
+    """The one-sided limit uses 1.645 standard deviations instead of 1.96."""
     assert mean_upper_limit(0.5, (0.3, 0.6)) == pytest.approx(0.5 + 0.1 * 1.644854 / 1.959964, abs=1e-9)
 
 
 def test_wilson_interval_matches_published_figures() -> None:
-    """For 10 of 100, it is 0.0552 to 0.1744. For 0 of 10, it starts at 0 and is not empty."""
+    """The interval for 10 of 100 is 0.0552 to 0.1744. For 0 of 10, it starts at 0 and is not empty."""
     low, high = wilson_interval(0.1, 100, TWO_SIDED_Z)
     assert low == pytest.approx(0.05522914, abs=1e-6)
     assert high == pytest.approx(0.17436566, abs=1e-6)
@@ -87,7 +87,7 @@ def test_unequal_weights_reduce_the_effective_sample_size() -> None:
 def test_mean_is_bad_if_significantly_below_the_threshold_and_good_above_the_margin(
     mean: float, half: float, n: int, state: str
 ) -> None:
-    """Bad if significantly below the threshold, good from the recovery margin on, otherwise unclear."""
+    """The mean is good from the recovery margin upward, and unclear in between."""
     result = evaluate_mean_threshold(MeanThreshold(threshold=0.6), a_mean(mean, n, half))
     assert result.state == state
     assert (result.value, result.threshold, result.keep_firing_for) == (mean, 0.6, 21_600)
@@ -101,7 +101,7 @@ def test_mean_is_bad_if_significantly_below_the_threshold_and_good_above_the_mar
 def test_share_is_bad_if_significantly_above_the_threshold_and_good_below_the_margin(
     share: float, n: int, state: str
 ) -> None:
-    """Bad if significantly above the threshold, good below the recovery margin, otherwise unclear."""
+    """The share is good up to the recovery margin, and unclear in between."""
     low = evaluate_low_score_rate(LowScoreRate(threshold=0.3), a_mean(0.5, n, low_share=share))
     refused = evaluate_noncommittal_rate(NoncommittalRate(threshold=0.3), a_mean(0.5, n, noncommittal_share=share))
     assert (low.state, refused.state) == (state, state)
@@ -125,7 +125,7 @@ def a_flow(minutes: float | None, *, scored: bool = True) -> ScoringFlow:
     [(16, 5, "bad"), (14, 5, "good"), (16, 10, "good"), (21, 10, "bad"), (119, None, "good"), (121, None, "bad")],
 )
 def test_no_data_is_bad_after_twice_the_typical_gap(minutes: float, usual: float | None, state: str) -> None:
-    """After twice the typical gap, at least 15 minutes; two hours if the gap is unknown."""
+    """The wait is at least 15 minutes, and two hours if the typical gap is unknown."""
     wait = None if usual is None else timedelta(minutes=usual)
     assert evaluate_no_data(NoData(), a_flow(minutes), NOON, wait).state == state
 
@@ -155,7 +155,7 @@ def test_without_traffic_no_data_is_unclear() -> None:
     [(80, 21, "bad"), (80, 20, "unclear"), (89, 11, "unclear"), (90, 10, "good"), (0, 19, "unclear"), (0, 20, "bad")],
 )
 def test_scorer_error_is_bad_above_a_fifth_of_attempts(scored: int, failed: int, state: str) -> None:
-    """Bad above a fifth of at least 20 attempts, good from a tenth on."""
+    """The rule requires at least 20 attempts. The result is good again at a tenth or less."""
     reasons = Counter({"judge_timeout": failed - 1, "unparsable": 1})
     result = evaluate_scorer_error(ScorerError(), "shop", "s", scored, reasons)
     assert result.state == state
@@ -172,10 +172,10 @@ def test_scorer_error_is_bad_above_a_fifth_of_attempts(scored: int, failed: int,
         (None, 10, 12, "good"),
     ],
 )
-def test_budget_exhausted_rule_needs_a_daily_budget_and_hours_left(
+def test_budget_exhausted_rule_needs_a_daily_budget_and_enough_time_left(
     budget: Budget | None, calls: int, hour: int, state: str
 ) -> None:
-    """Only the daily budget counts, with more than two hours left."""
+    """Only the daily budget counts, and more than two hours of the day must be left."""
     now = NOON.replace(hour=hour)
     assert (
         evaluate_budget_exhausted(BudgetExhausted(), budget, BudgetDay(day=now.date(), requests=calls), now).state

@@ -26,7 +26,7 @@ PATHS: Final = {
     "firing": {"firing", "recovering", "resolved"},
     "recovering": {"firing", "recovering", "resolved"},
 }
-"""States that may follow each."""
+"""States that may follow each state."""
 
 
 def a_result(state: str, **given_: Any) -> RuleResult:
@@ -88,7 +88,7 @@ def test_bad_result_fires_immediately_and_notifies_once() -> None:
 
 
 def test_alert_is_pending_until_the_condition_has_lasted_long_enough() -> None:
-    """An alert that ends earlier sends no notification."""
+    """No notification is sent for an alert that ends earlier."""
     evaluations = Evaluations()
     assert event_types(evaluations.run(a_result("bad", pending=120))) == ["pending"]
     assert event_types(evaluations.run(a_result("bad", pending=120))) == []
@@ -102,7 +102,7 @@ def test_alert_is_pending_until_the_condition_has_lasted_long_enough() -> None:
 
 
 def test_unclear_result_changes_nothing() -> None:
-    """This holds in every state, and also for a missing result."""
+    """This applies in every state, and also to a missing result."""
     evaluations = Evaluations()
     assert evaluations.run(a_result("unclear")) == []
     evaluations.run(a_result("bad", keep_firing_for=60))
@@ -131,7 +131,7 @@ def test_alert_resolves_after_keep_firing_for() -> None:
 
 
 def test_alert_without_keep_firing_for_resolves_immediately() -> None:
-    """Reasons other than recovery never wait."""
+    """With reasons other than recovery, alerts always resolve immediately."""
     evaluations = Evaluations()
     evaluations.run(a_result("bad"))
     (change,) = evaluations.run(a_result("good"))
@@ -142,7 +142,7 @@ def test_alert_without_keep_firing_for_resolves_immediately() -> None:
 
 
 def test_escalation_sends_one_notification() -> None:
-    """Severity may ease and rise again without notifications."""
+    """The severity may fall and rise again without another notification."""
     evaluations = Evaluations()
     evaluations.run(a_result("bad"))
     rise, fall = a_result("bad", severity="critical"), a_result("bad")
@@ -162,7 +162,7 @@ def test_alert_without_a_rule_resolves() -> None:
 
 
 def test_onset_does_not_change() -> None:
-    """Later results do not move it."""
+    """Later results do not change the onset."""
     evaluations = Evaluations()
     evaluations.run(a_result("bad", onset=NOON))
     evaluations.run(a_result("bad", onset=NOON + timedelta(days=1), value=0.1))
@@ -170,7 +170,7 @@ def test_onset_does_not_change() -> None:
 
 
 def test_people_can_acknowledge_and_resolve_alerts() -> None:
-    """Their name is in the event."""
+    """The event contains the person's name."""
     evaluations = Evaluations()
     evaluations.run(a_result("bad"))
     machine = AlertStateMachine(evaluations.now, lambda: "x")
@@ -194,8 +194,9 @@ looks = st.lists(st.tuples(st.lists(results, max_size=3), st.booleans()), max_si
 
 @given(looks)
 def test_alerts_satisfy_their_invariants(given_looks: RuleEvaluator) -> None:
-    """One open alert per key, valid transitions, one notification per firing and per resolution, none for unclear
-    results."""
+    """There is one open alert per key, transitions are valid, each firing and resolution sends one notification, and
+    unclear results send none.
+    """
     evaluations = Evaluations()
     for some, is_removed in given_looks:
         # The default binds the value of this iteration.
@@ -225,7 +226,7 @@ def _follows(changes: Sequence[AlertChange]) -> None:
 
 @given(looks, st.floats(min_value=0, max_value=1e6))
 def test_evaluation_without_data_changes_nothing(given_looks: RuleEvaluator, minutes: float) -> None:
-    """This holds for any length of time and any earlier state."""
+    """This applies to any length of time and any earlier state."""
     evaluations = Evaluations()
     for some, _ in given_looks:
         evaluations.run(*some)
@@ -236,7 +237,7 @@ def test_evaluation_without_data_changes_nothing(given_looks: RuleEvaluator, min
 
 
 @pytest.mark.parametrize("order", [("bad", "good"), ("good", "bad")])
-def test_only_the_worst_result_of_a_key_is_used(order: tuple[str, str]) -> None:
+def test_only_the_worst_result_for_a_key_is_used(order: tuple[str, str]) -> None:
     """Two results with one key raise one alert."""
     evaluations = Evaluations()
     assert event_types(evaluations.run(*map(a_result, order))) == ["fired"]

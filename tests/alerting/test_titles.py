@@ -1,4 +1,4 @@
-"""Titles, subject lines, sentences and facts: what happened, in words that need no knowledge of germane."""
+"""Titles, subject lines, sentences and facts: what happened, in words that do not require knowledge of germane."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ REFUSING = {
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_titles_say_what_happened_where_and_how_large_it_is(alert: Alert, expected: str) -> None:
-    """Not the type of a rule. A user's own name for a rule stays visible."""
+def test_titles_state_the_problem_the_place_and_the_size(alert: Alert, expected: str) -> None:
+    """The type of the rule is not shown. A user's own name for a rule is."""
     assert alert_title(alert) == expected
 
 
 def test_a_subject_names_up_to_three_routes_with_their_changes() -> None:
-    """Alerts of different types are named by their problem. Names that do not fit are counted."""
+    """Alerts of different types are named after their problems. Names that do not fit are counted."""
     support = a_drop(labels={**LABELS, "route": "support"}, baseline=level(0.74), current=level(0.48))
     failing = a_rule("scorer_error", labels=SERVICE, details=FAILING)
     long = [a_drop(labels={**LABELS, "route": f"{number}" + "x" * 90}) for number in range(5)]
@@ -117,8 +117,8 @@ def test_a_subject_names_up_to_three_routes_with_their_changes() -> None:
 
 
 @pytest.mark.parametrize(("now", "is_back"), [(0.81, False), (0.8199, False), (0.82, True), (0.9, True)])
-def test_a_message_never_says_dropped_at_or_above_the_baseline(now: float, is_back: bool) -> None:
-    """It says that the level is back and still being watched; sentence, title and facts give the same numbers."""
+def test_no_message_reports_a_drop_at_or_above_the_baseline(now: float, is_back: bool) -> None:
+    """The level is back and still being watched. The message, the title and the facts give the same numbers."""
     alert = a_drop(current=level(now, interval=(0.78, 0.86)))
     shown = facts(alert)
 
@@ -128,8 +128,8 @@ def test_a_message_never_says_dropped_at_or_above_the_baseline(now: float, is_ba
     assert shown["Baseline"].partition(" ")[0] in alert.message
 
 
-def test_a_rise_of_refusals_is_named_only_if_it_is_significant() -> None:
-    """Two of 25 after 3.3 % is chance; 15 % of 120 after 2 % of 900 is not."""
+def test_a_rise_in_refusals_is_reported_only_if_it_is_significant() -> None:
+    """A rise from 3.3 % to two of 25 is due to chance. A rise from 2 % of 900 to 15 % of 120 is not."""
     chance = {"contributors": [{"half": "zero", "before": {"mean": 0.033, "n": 424}, "since": {"mean": 0.08, "n": 25}}]}
 
     assert not is_higher(0.08, 25, 0.033, 424)
@@ -140,8 +140,8 @@ def test_a_rise_of_refusals_is_named_only_if_it_is_significant() -> None:
     )
 
 
-def test_refusals_explain_the_cause() -> None:
-    """As part of the likely cause, and not for another cause or after the end."""
+def test_likely_cause_includes_the_share_of_refusals() -> None:
+    """The share is not stated for other causes, or after the alert has resolved."""
     refusals = {"refusals": [0.033, 0.2]}
 
     assert facts(a_drop(cause="refusals_rising", details=refusals))["Likely cause"] == (
@@ -154,7 +154,7 @@ def test_refusals_explain_the_cause() -> None:
 
 
 def test_a_drop_that_ends_with_its_judge_is_not_reported_as_fixed() -> None:
-    """The message says that the drop was still present, when drops are detected again, and how to find out."""
+    """The message states that the drop was still present, and when drops are detected again."""
     alert = over(a_drop())
     ended = replace(alert, resolve_reason="judge_changed")
     back = replace(ended, current=level(0.83))
@@ -162,15 +162,15 @@ def test_a_drop_that_ends_with_its_judge_is_not_reported_as_fixed() -> None:
     assert "had dropped from 0.82 to 0.61" in alert_message(ended)
     assert "had not recovered when the judge changed" in alert_message(ended)
     assert alert_title(ended) == "drop in shop, docs (not recovered, but the judge changed)"
-    assert re.search(r"once it is learned, after 14 days \(germane baseline show", facts(ended)["Next step"])
+    assert re.search(r"once it is learned, after 14 days \(see germane baseline show", facts(ended)["Next step"])
     assert facts(ended)["At the end"] == "0.61 (mean of 120 answers, 95 % confidence 0.57 to 0.65)"
     assert "was back at 0.83 (mean of 120 answers), baseline 0.82 when the judge changed" in alert_message(back)
     assert alert_title(back) == "drop in shop, docs (the judge changed)"
 
 
 @pytest.mark.parametrize("reason", ["by_hand", "new_baseline", "rule_removed"])
-def test_a_resolution_without_recovery_says_so(reason: ResolveReason) -> None:
-    """It had dropped; nothing says that it is back."""
+def test_a_resolution_without_recovery_is_reported_as_such(reason: ResolveReason) -> None:
+    """The score had dropped, and no text claims that it is back."""
     alert = replace(over(a_drop()), resolve_reason=reason)
 
     assert "had dropped from 0.82 to 0.61" in alert_message(alert)
@@ -179,7 +179,7 @@ def test_a_resolution_without_recovery_says_so(reason: ResolveReason) -> None:
 
 
 def test_a_new_route_has_no_level_to_return_to() -> None:
-    """Neither while its scores are low nor afterwards."""
+    """This applies while its scores are low and afterwards."""
     details = {"new_route": True, "other_routes": [0.76, 0.88]}
     alert = a_drop(baseline=None, current=level(0.14, 25, (0.1, 0.2)), details=details)
     ended = over(alert)
@@ -192,8 +192,8 @@ def test_a_new_route_has_no_level_to_return_to() -> None:
     assert "Now" not in facts(ended)
 
 
-def test_a_failing_judge_has_a_start_and_an_end() -> None:
-    """Both sentences name the start, and the second one counts the scores."""
+def test_a_failing_judge_is_reported_with_its_start() -> None:
+    """Both messages give the start, and the second one counts the scores."""
     alert = a_rule("scorer_error", labels=SERVICE, details=FAILING, window=3600.0, starts_at=NOON - timedelta(hours=1))
     ended = over(replace(alert, details=FAILING | {"tried": 30, "failed": 0}))
 
@@ -209,7 +209,7 @@ def test_a_failing_judge_has_a_start_and_an_end() -> None:
 
 
 def test_an_improvement_can_be_accepted_or_declined() -> None:
-    """Both commands are named; an improvement that germane accepts by itself needs neither."""
+    """The alert names both commands, unless germane accepts the improvement automatically."""
     alert = a_drop(id="7ca4e1711618", type="improvement", current=level(0.91), labels=SERVICE)
     accepted = replace(alert, details={"accepts": True})
 
@@ -238,12 +238,12 @@ def test_an_improvement_can_be_accepted_or_declined() -> None:
     ],
 )
 def test_the_scale_of_a_built_in_scorer_is_explained(scorer: str, type_: str, expected: str | None) -> None:
-    """Cosines can be below 0. Nothing is known about other scorers, and a share needs no scale."""
+    """Cosines can be below 0. The scale of custom scorers is unknown, and a share does not need one."""
     assert facts(a_rule(type_, labels={**LABELS, "scorer": scorer}, threshold=0.5)).get("Scale") == expected
 
 
 def test_shares_are_percentages_everywhere() -> None:
-    """In the sentence and in the facts."""
+    """This applies to the message and the facts."""
     now, before = level(0.18, 120, (0.12, 0.26)), level(0.05, 900)
     alert = a_rule("noncommittal_rate", current=now, baseline=before, value=0.18, threshold=0.1)
 
@@ -253,5 +253,5 @@ def test_shares_are_percentages_everywhere() -> None:
 
 
 def test_every_built_in_scorer_is_explained() -> None:
-    """A person on call need not know its name."""
+    """A person on call does not have to know its name."""
     assert sorted(MEASURES) == list(BUILTIN_SCORER_NAMES)

@@ -22,7 +22,7 @@ from germane.storage import SamplingDecision, TrackingStore
 
 @pytest.fixture(autouse=True)
 def alone(bare: Path) -> None:
-    """No settings except those that the test makes."""
+    """Provide an environment with only the settings that the test creates."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The URL of an SQLite file with tables; the settings name it."""
+    """The URL of an SQLite file with tables, to which the settings refer."""
     url = f"sqlite:///{tmp_path / 'germane.db'}"
     store = TrackingStore(url)
     store.migrate()
@@ -105,7 +105,7 @@ def write(
     embedder: str | None = None,
     **given: Any,
 ) -> list[Exchange]:
-    """Write exchanges of one route, and the score or failure of each."""
+    """Write exchanges on one route, each with a score or a failure."""
     exchanges = [an_exchange(**given) for _ in values]
     store.exchanges.add(exchanges)
     store.sampling.assign_tasks(
@@ -133,7 +133,7 @@ def _score(scorer: str, fingerprint: str, value: float | UnscoredReason, details
 
 @pytest.fixture
 def scored() -> Callable[..., list[Exchange]]:
-    """A function that writes exchanges of one route, and the score or failure of each."""
+    """A function that writes exchanges on one route, each with a score or a failure."""
     return write
 
 

@@ -62,15 +62,15 @@ def test_open_alerts_are_listed_with_their_messages(call: Call, store: TrackingS
     assert (alert["id"], alert["state"], alert["current"]["n"]) == ("a" * 32, "firing", 40)
 
 
-def test_check_exits_with_3_while_an_alert_fires(call: Call, store: TrackingStore) -> None:
-    """Pipelines can rely on the exit code."""
+def test_check_exits_with_3_while_an_alert_is_firing(call: Call, store: TrackingStore) -> None:
+    """CI pipelines can rely on the exit code."""
     assert call("alerts", "--check").code == 0
     an_alert(store)
     assert call("alerts", "--check").code == 3
 
 
-def test_alert_is_found_by_the_beginning_of_its_id(call: Call, store: TrackingStore) -> None:
-    """Shows levels, shifts, exchanges and history. Unknown and ambiguous ids are errors."""
+def test_alert_is_found_by_a_prefix_of_its_id(call: Call, store: TrackingStore) -> None:
+    """The output shows levels, shifts, exchanges and history. Unknown and ambiguous ids are errors."""
     an_alert(store)
     ended = call("alerts", "show", "aaaa")
     assert ended.code == 0
@@ -81,7 +81,7 @@ def test_alert_is_found_by_the_beginning_of_its_id(call: Call, store: TrackingSt
     an_alert(store, "ab" * 16)
     assert (
         call("alerts", "show", "a").err
-        == "germane: more than one alert has an id that starts with 'a'; list them with germane alerts --all\n"
+        == "germane: more than one alert has an id that starts with 'a'; list all alerts with germane alerts --all\n"
     )
     assert call("alerts", "show", "zz").code == 1
 
@@ -96,8 +96,8 @@ def test_acknowledgement_records_the_name(call: Call, store: TrackingStore) -> N
     assert len(store.notifications.search()) == 1
 
 
-def test_manual_resolution_notifies_the_alerts_channels(call: Call, store: TrackingStore) -> None:
-    """An incident opened by the alert is closed. A resolved alert cannot be resolved again."""
+def test_manual_resolution_is_sent_to_the_notified_channels(call: Call, store: TrackingStore) -> None:
+    """The alert's incident is resolved too. A resolved alert cannot be resolved again."""
     an_alert(store)
     assert "resolved" in call("alerts", "resolve", "aaaa", "--by", "ann").out
     assert store.alerts.list_open() == []
@@ -108,7 +108,7 @@ def test_manual_resolution_notifies_the_alerts_channels(call: Call, store: Track
 
 
 def test_silence_is_listed_until_it_ends(call: Call, store: TrackingStore) -> None:
-    """A silence has a duration and matchers."""
+    """A silence has a duration, and patterns that select alerts."""
     arguments = ("--route", "docs-*", "--for", "2h", "--comment", HOSTILE, "--by", "ann")
     ended = call("alerts", "silence", *arguments, "--json")
     (silence,) = store.alerts.list_silences()
@@ -122,7 +122,7 @@ def test_silence_is_listed_until_it_ends(call: Call, store: TrackingStore) -> No
 
 @pytest.mark.parametrize("span", ["0h", "2", "x", "-1h"])
 def test_silence_requires_a_duration(call: Call, store: TrackingStore, span: str) -> None:
-    """No silence is endless by mistake."""
+    """This prevents silences that never end by mistake."""
     assert call("alerts", "silence", "--for", span).code == 2
     assert store.alerts.list_silences() == []
 

@@ -29,7 +29,7 @@ def history(store: TrackingStore, scored: Scored) -> TrackingStore:
 
 
 def test_unconfigured_rule_type_can_be_replayed(call: Call, history: TrackingStore) -> None:
-    """Shows when alerts would have fired, for how long, with which message, and the number of notifications."""
+    """The output shows when and for how long alerts would have fired, their messages, and the notifications."""
     ended = call(*FLOOR, "--since", "4d")
 
     assert ended.code == 0
@@ -39,7 +39,7 @@ def test_unconfigured_rule_type_can_be_replayed(call: Call, history: TrackingSto
     )
     head, _, summary, when, message, *notes = unwrapped.splitlines()
     assert head.endswith("UTC over 180 scores.")
-    assert summary == "mean_threshold: fired once, resolved never; 2 notifications (1 firing, 1 repeated)"
+    assert summary == "mean_threshold: fired once, resolved 0 times; 2 notifications (1 firing, 1 repeated)"
     assert "warning, for " in when
     assert when.endswith(": still firing")
     assert message.startswith("    answer_relevancy for route ask in shop is below 0.7: 0.25 (mean of 60 answers")
@@ -48,7 +48,7 @@ def test_unconfigured_rule_type_can_be_replayed(call: Call, history: TrackingSto
 
 
 def test_json_contains_alerts_and_counts(call: Call, history: TrackingStore) -> None:
-    """One object, with the replayed settings."""
+    """The output is one object with the replayed settings."""
     content = call(*FLOOR, "--set", "keep_firing_for=0", "--since", "4d", "--json").content
 
     (rule,) = content["rules"]
@@ -64,7 +64,7 @@ def test_json_contains_alerts_and_counts(call: Call, history: TrackingStore) -> 
 
 
 def test_all_active_rules_are_replayed_by_default(call: Call, history: TrackingStore, bare: Path) -> None:
-    """Each rule is replayed by itself. Rules that cannot be replayed are listed with the reason."""
+    """Each rule is replayed separately. Rules that cannot be replayed are listed with the reason."""
     (bare / "germane.toml").write_text('[[rules]]\nname = "low"\nthreshold = 0.5\n')
 
     ended = call(*PREVIEW, "--since", "6h")
@@ -72,10 +72,10 @@ def test_all_active_rules_are_replayed_by_default(call: Call, history: TrackingS
     assert "180 scores" not in ended.out
     assert "60 scores, each rule separately" in " ".join(ended.out.split())
     for name in (
-        "drop: fired never",
+        "drop: fired 0 times",
         "no_data: fired once",
-        "scorer_error: fired never",
-        "low (mean_threshold): fired never",
+        "scorer_error: fired 0 times",
+        "low (mean_threshold): fired 0 times",
     ):
         assert name in ended.out
     assert "budget_exhausted: cannot be replayed: no budget is configured." in ended.out
@@ -84,15 +84,15 @@ def test_all_active_rules_are_replayed_by_default(call: Call, history: TrackingS
 
 @pytest.mark.slow
 def test_disabled_rule_can_be_replayed(call: Call, history: TrackingStore, bare: Path) -> None:
-    """It is selected by name, also with changed settings."""
+    """The rule is selected by name, and its settings can be changed."""
     (bare / "germane.toml").write_text('[[rules]]\nname = "low"\nthreshold = 0.1\nenabled = false\n')
 
-    assert "low (mean_threshold): fired never" in call(*PREVIEW, "--rule", "low", "--since", "4d").out
+    assert "low (mean_threshold): fired 0 times" in call(*PREVIEW, "--rule", "low", "--since", "4d").out
     changed = call(*PREVIEW, "--rule", "low", "--set", "threshold=0.7", "--set", 'routes=["as*"]', "--since", "4d")
     assert "low (mean_threshold): fired once" in changed.out
 
 
-def test_without_scores_backtest_exits_with_5(call: Call, store: TrackingStore) -> None:
+def test_backtest_without_scores_exits_with_5(call: Call, store: TrackingStore) -> None:
     """There is nothing to replay."""
     ended = call(*FLOOR)
 

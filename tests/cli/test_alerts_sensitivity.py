@@ -34,7 +34,7 @@ def baseline(store: TrackingStore) -> Baseline:
 
 @pytest.mark.usefixtures("baseline")
 def test_sensitivity_prints_the_smallest_drop_and_the_tolerance(call: Call) -> None:
-    """With the size of the simulation and its standard error."""
+    """The output also states the number of runs and the standard error."""
     ended = call(*QUICK)
 
     assert ended.code == 0

@@ -52,8 +52,8 @@ def rows(path: Path, count: int = 60, **more: Any) -> str:
     return str(path)
 
 
-def test_without_scores_there_is_no_baseline(call: Call, database: str) -> None:
-    """The output says when learning begins."""
+def test_no_baseline_exists_without_scores(call: Call, database: str) -> None:
+    """The output states when learning begins."""
     ended = call("baseline", "show")
 
     assert (ended.code, ended.out) == (0, "No baseline yet. Learning begins with the first score.\n")
@@ -88,7 +88,7 @@ def test_learning_baseline_shows_when_learning_ends(call: Call, store: TrackingS
 
 
 def test_baseline_can_be_learned_from_history(call: Call, store: TrackingStore) -> None:
-    """From all scores stored since a time. The means are shown by route."""
+    """The baseline is learned from all scores stored since a given time. The means are shown by route."""
     history(store, days=10)
     ended = call("baseline", "import", "--since", "9d")
 
@@ -102,7 +102,7 @@ def test_baseline_can_be_learned_from_history(call: Call, store: TrackingStore) 
 
 
 def test_imported_scores_need_scorer_and_fingerprint(call: Call, store: TrackingStore, tmp_path: Path) -> None:
-    """A service without scores has no running fingerprint."""
+    """A service without scores has no current fingerprint."""
     file = rows(tmp_path / "rows.jsonl")
     history(store, days=1)
 
@@ -122,7 +122,7 @@ def test_days_before_the_first_score_do_not_lower_the_rate(call: Call, store: Tr
 
 
 def test_one_day_is_not_enough_history(call: Call, store: TrackingStore) -> None:
-    """One day does not show how much scores vary from day to day."""
+    """A single day does not show how much scores vary from day to day."""
     history(store, days=2, per_day=20)
 
     ended = call("baseline", "import", "--since", "9d")
@@ -142,7 +142,7 @@ def test_too_little_history_is_rejected(call: Call, store: TrackingStore) -> Non
 def test_file_without_times_requires_the_score_rate(
     call: Call, database: str, tmp_path: Path, store: TrackingStore
 ) -> None:
-    """The rate determines how often the detector is evaluated. The day-to-day standard deviation is assumed."""
+    """The rate determines the detector's threshold. The day-to-day standard deviation is assumed."""
     file = rows(tmp_path / "rows.jsonl")
     to = ("--service", "shop", "--scorer", "relevancy", "--as", "f9")
     refused = call("baseline", "import", file, *to)
@@ -175,7 +175,7 @@ def test_file_with_times_determines_rate_and_deviation(
 
 
 def test_scores_with_another_fingerprint_are_rejected(call: Call, store: TrackingStore, tmp_path: Path) -> None:
-    """They are not comparable. --as overrides the check."""
+    """Such scores are not comparable. --as overrides the check."""
     history(store, days=1)
     (service,) = {one.service for one in store.trends.summary()}
     file = rows(tmp_path / "rows.jsonl", scorer=lambda _: "relevancy", fingerprint=lambda _: "f2")
@@ -188,7 +188,7 @@ def test_scores_with_another_fingerprint_are_rejected(call: Call, store: Trackin
 
 
 def test_evaluation_report_can_be_imported(call: Call, database: str, tmp_path: Path, store: TrackingStore) -> None:
-    """Reads the output of `germane score --report json`. Rows without a score are skipped."""
+    """The file is the output of `germane score --report json`. Rows without a score are skipped."""
     values = [None, *(0.5 + number / 100 for number in range(40))]
     scored = [{"scorer": "relevancy", "fingerprint": "f1", "value": value, "label": "high"} for value in values]
     content = [{"place": "row", "route": "ask", "scores": {"relevancy": score}} for score in scored]

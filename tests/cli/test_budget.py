@@ -22,7 +22,7 @@ def budget_in(ended: Any) -> dict[str, Any] | None:
 def test_doctor_shows_the_usage_of_each_limit(
     call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Today's usage by all processes. Without a budget, nothing is shown."""
+    """The output shows today's usage by all processes. Without a budget, nothing is shown."""
     assert budget_in(call("doctor", "--offline", "--json")) is None
     monkeypatch.setenv("GERMANE_BUDGET__REQUESTS_PER_DAY", "300")
     monkeypatch.setenv("GERMANE_BUDGET__TOKENS_PER_DAY", "200000")

@@ -22,12 +22,12 @@ from germane.testing import FakeJudge
 Call = Callable[..., Any]
 Scored = Callable[..., list[Exchange]]
 TOPICS = [f"{word}{number}" for number in range(10) for word in ("shoe", "hat", "coat", "sock", "belt", "tie")]
-"""Sixty words that no other topic has."""
+"""Return sixty words that no other topic contains."""
 
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
-    """A judge and embedder over HTTP, named by the environment; its vectors count words."""
+    """An HTTP judge and embedder, configured in the environment. The vectors are word counts."""
     with FakeJudge() as running:
         for name, value in running.settings().items():
             monkeypatch.setenv(f"GERMANE_{name.upper()}", str(value))
@@ -54,7 +54,7 @@ def label(store: TrackingStore, exchange: Exchange, score: float, **given: Any) 
 def test_saved_floors_are_means_of_unrelated_pairs(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
-    """Any two questions share four of five words, so the floor is about 0.8. Doctor and report show saved floors."""
+    """Any two questions share four of five words, so the floor is about 0.8. The doctor and report show it."""
     fill(store, scored, TOPICS, lambda number: 0.7)
 
     content = call("calibrate", "--save", "--json").content
@@ -98,9 +98,9 @@ def test_changed_labels_are_shown_with_examples(
 
 
 def test_saved_floors_change_stored_labels(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
-    """The label, its explanation and the share of low scores follow; the value does not change.
+    """The label, its explanation and the share of low scores are updated, but the value is not.
 
-    Rolled up shares follow, too, and a second run finds nothing to change.
+    Shares in rollups are updated too. A second run finds nothing to change.
     """
     exchanges = fill(store, scored, TOPICS, lambda number: 0.7)
     store.rollups.update()
@@ -116,10 +116,10 @@ def test_saved_floors_change_stored_labels(call: Call, judge: FakeJudge, store: 
     assert "0 of the 60 newest labels changed." in call("calibrate", "--save").out
 
 
-def test_labels_of_an_embedder_without_shipped_floors_appear_after_calibration(
+def test_calibration_labels_scores_from_an_embedder_without_shipped_floors(
     call: Call, monkeypatch: pytest.MonkeyPatch, database: str
 ) -> None:
-    """Scores with such an embedder are uncalibrated at first; --save labels them, and later scores get labels."""
+    """Scores from such an embedder have no label until --save labels them. Later scores are labeled directly."""
     with FakeJudge(embedding_model="text-embedding-large") as judge:
         for name, value in judge.settings().items():
             monkeypatch.setenv(f"GERMANE_{name.upper()}", str(value))
@@ -149,10 +149,10 @@ def test_labels_of_an_embedder_without_shipped_floors_appear_after_calibration(
     assert "uncalibrated" not in labels
 
 
-def test_scores_of_another_embedder_are_not_compared(
+def test_scores_from_another_embedder_are_not_compared(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
-    """The new floors do not apply to them."""
+    """The new floors do not apply to these scores."""
     for topic in TOPICS:
         scored(store, [0.7], embedder="other", question=f"where is the {topic} now", answer=f"the {topic} is here")
 
@@ -174,9 +174,7 @@ def test_floors_are_not_stored_without_save(call: Call, judge: FakeJudge, store:
     assert store.labels.list_calibrations() == []
 
 
-def test_few_exchanges_are_not_enough_for_floors(
-    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
-) -> None:
+def test_floors_require_enough_exchanges(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
     """Repeated questions count once. Nothing is embedded or saved."""
     fill(store, scored, TOPICS[:49], lambda number: 0.7)
     scored(store, [0.5] * 30, question="Where is the  SHOE0 now")
@@ -189,7 +187,7 @@ def test_few_exchanges_are_not_enough_for_floors(
 
 
 def test_metrics_are_compared_with_labels(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
-    """A metric that follows the labels has an AUC of 1. The latest of a person's labels counts."""
+    """A metric that ranks answers like the labels has an AUC of 1. Only a person's latest label counts."""
     exchanges = fill(store, scored, TOPICS[:30], lambda number: 0.9 if number % 2 else 0.1)
     for number, exchange in enumerate(exchanges):
         early = datetime(2026, 1, 1, tzinfo=UTC)
@@ -216,7 +214,7 @@ def test_metrics_are_compared_with_labels(call: Call, judge: FakeJudge, store: T
 def test_pairs_compare_answers_to_the_same_question(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
-    """Three of four questions are ranked as people rank them."""
+    """The metric agrees with people on three of four questions."""
     for topic in range(20):
         values = [0.2, 0.8] if topic % 4 == 0 else [0.8, 0.2]
         good, bad = (scored(store, [value], question=f"topic {topic}")[0] for value in values)
@@ -229,8 +227,8 @@ def test_pairs_compare_answers_to_the_same_question(
     assert (metric["pairs"]["units"], metric["n"]) == (20, 40)
 
 
-def test_few_labels_are_not_enough_data(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
-    """Below 20 labels, no statistic is shown."""
+def test_statistics_require_enough_labels(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+    """With fewer than 20 labels, no statistic is shown."""
     for exchange in fill(store, scored, TOPICS[:19], lambda number: 0.5):
         label(store, exchange, 1.0)
 
@@ -240,7 +238,7 @@ def test_few_labels_are_not_enough_data(call: Call, judge: FakeJudge, store: Tra
 def test_too_few_distinct_questions_yield_no_agreement_statistics(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
-    """Forty answers to 19 questions count as 19, because the bootstrap resamples questions."""
+    """Forty answers to 19 questions count as 19 units, because the bootstrap resamples questions."""
     for number in range(40):
         [exchange] = scored(store, [number / 40], question=f"topic {number % 19}")
         label(store, exchange, number % 2)
@@ -268,7 +266,7 @@ def test_statistics_need_enough_questions(call: Call, judge: FakeJudge, store: T
 def test_exchange_attributes_do_not_define_groups(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
-    """An application's own attribute may be named group. Units are questions."""
+    """An application may have its own attribute named group. The units are still questions."""
     for number in range(20):
         [exchange] = scored(store, [0.5], question=f"topic {number}", attributes={"group": "a", "unit": "b"})
         label(store, exchange, 1.0)
@@ -306,7 +304,7 @@ def test_refusal_votes_are_reliable_below_the_false_rate_limit(
     questions: int,
     verdict: Any,
 ) -> None:
-    """At most 5 % false votes on good answers with 95 % confidence. One vote of three is not a majority."""
+    """The limit is 5 % false votes on good answers, with 95 % confidence. One vote of three is not a majority."""
     vote(store, scored, count, false, questions)
 
     found = call("calibrate", "--json").content["refusal_votes"]
@@ -337,7 +335,7 @@ def test_refusal_votes_are_reliable_below_the_false_rate_limit(
 def test_refusal_votes_come_with_a_recommendation(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored, count: int, false: int, expected: str
 ) -> None:
-    """The sentence contains share, evidence and limit, and the setting to change."""
+    """The sentence states the share, the sample size, the limit and the setting to change."""
     vote(store, scored, count, false)
 
     assert expected in call("calibrate").out
@@ -391,7 +389,7 @@ def test_row_file_is_scored_without_a_database(call: Call, judge: FakeJudge, mon
 
 
 def test_scorers_and_columns_apply_to_files_only(call: Call, judge: FakeJudge, tmp_path: Path) -> None:
-    """As in germane score."""
+    """The options work as in `germane score`."""
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"q": "Why?", "answer": "Because.", "label": 1}))
     chosen = ("--scorer", "noncommittal", "--columns", "question=q")
@@ -404,7 +402,7 @@ def test_scorers_and_columns_apply_to_files_only(call: Call, judge: FakeJudge, t
 
 
 def test_group_cannot_span_units(call: Call, judge: FakeJudge, monkeypatch: Any, tmp_path: Path) -> None:
-    """The bootstrap would separate its rows."""
+    """The bootstrap would separate the rows of the group."""
     monkeypatch.setenv("GERMANE_SCORERS", "question_answer_similarity")
     path = tmp_path / "rows.jsonl"
     rows = [{"question": f"q {n}", "answer": f"a {n}", "label": n % 2, "group": "g", "unit": n} for n in range(20)]
@@ -416,7 +414,7 @@ def test_group_cannot_span_units(call: Call, judge: FakeJudge, monkeypatch: Any,
 
 
 def test_invalid_label_is_rejected_with_its_location(call: Call, judge: FakeJudge, tmp_path: Path) -> None:
-    """Ratings must be converted to 0..1 first."""
+    """Ratings must be converted to the range from 0 to 1 first."""
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"question": "q", "answer": "a", "label": 5}))
 
@@ -437,7 +435,7 @@ def test_metric_names_are_sanitized(call: Call, judge: FakeJudge, store: Trackin
 def test_calibrations_for_other_embedders_are_not_shown(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
-    """The doctor says that the current embedder is not calibrated, and how to calibrate it."""
+    """The doctor reports that the current embedder is not calibrated, and how to calibrate it."""
     fill(store, scored, TOPICS, lambda number: 0.7)
     call("calibrate", "--save")
     store.labels.add_calibrations(

@@ -67,14 +67,14 @@ def test_channel_can_be_tested_without_a_database(call: Call, hook: Receiver) ->
     (alert,) = hook.posts[0].json["alerts"]
     assert ended.out == (
         f"hook: {hook.url}/***\ndelivered, status 200\n"
-        f"To close the test: germane alerts test hook --resolved {alert['labels']['test']}\n"
+        f"To resolve the test alert: germane alerts test hook --resolved {alert['labels']['test']}\n"
     )
     assert alert["message"] == "This is a test of channel hook. No action is needed."
     assert (alert["rule"], alert["state"]) == ("test", "firing")
 
 
-def test_test_notification_can_be_resolved(call: Call, hook: Receiver) -> None:
-    """The key of this test closes its incident, and no other one."""
+def test_test_alert_can_be_resolved(call: Call, hook: Receiver) -> None:
+    """The resolution has the key of this test, so it does not resolve other incidents."""
     ids = [call("alerts", "test", "hook", "--json").content["id"] for _ in range(2)]
     assert call("alerts", "test", "hook", "--resolved", ids[0]).code == 0
 
@@ -104,7 +104,7 @@ def test_failed_delivery_exits_with_1(call: Call, hook: Receiver, monkeypatch: p
     assert "very-secret-path" not in refused.out + refused.err + absent.out + absent.err
 
 
-def test_unknown_channel_lists_the_configured_ones(call: Call, hook: Receiver) -> None:
+def test_unknown_channel_error_lists_the_configured_channels(call: Call, hook: Receiver) -> None:
     """This makes typos easy to find."""
     ended = call("alerts", "test", "hok")
 
@@ -115,7 +115,7 @@ def test_unknown_channel_lists_the_configured_ones(call: Call, hook: Receiver) -
 
 @pytest.mark.usefixtures("hook")
 def test_undelivered_notifications_can_be_resent(call: Call, store: TrackingStore, died: Callable[..., str]) -> None:
-    """They are selected by the prefix of an id, by channel, or all at once."""
+    """Notifications are selected by an id prefix, by channel, or all at once."""
     assert call("alerts", "undelivered").out == "No undelivered notifications.\n"
     for name in ("aa1", "ab2"):
         died(name)
@@ -137,7 +137,7 @@ def test_undelivered_notifications_can_be_resent(call: Call, store: TrackingStor
 
 
 def test_superseded_notifications_are_not_resent(call: Call, store: TrackingStore, died: Callable[..., str]) -> None:
-    """The output counts them."""
+    """The output states their number."""
     died("aa1")
     later = Notification(
         id="n2", channel="hook", idempotency_key="k2", type="repeated", alerts=(an_alert(),), event_ids=(),
@@ -162,7 +162,7 @@ def findings(call: Call) -> dict[str, list[tuple[str, str]]]:
 def test_doctor_checks_channels(
     call: Call, hook: Receiver, store: TrackingStore, died: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Shows destinations, configuration errors, pending and undelivered notifications."""
+    """The output shows destinations, configuration errors, and pending and undelivered notifications."""
     assert findings(call) == {"channel hook": [("ok", f"sends to {hook.url}/***; no pending notifications")]}
 
     died("aa1"), died("ab2", error="status 410")

@@ -25,9 +25,9 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_a_completion_script(call: Call, shell: str) -> None:
-    """Its variable is not a setting."""
+    """The variable that requests completions is not taken for a setting."""
     if shell == "bash" and shutil.which("bash") is None:
-        pytest.skip("there is no bash here, whose version decides")
+        pytest.skip("bash is not installed, and its version matters")
     ended = call("completion", shell)
 
     assert (ended.code, ended.err) == (0, "")
@@ -54,7 +54,7 @@ def test_bash_completes_commands_and_options(call: Call, bare: Path, words: str,
     """The script is loaded into a real shell."""
     bash = shutil.which("bash")
     if bash is None:
-        pytest.skip("there is no bash here")
+        pytest.skip("bash is not installed")
     (bare / "completion.bash").write_text(call("completion", "bash").out)
     command = bare / "germane"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m germane "$@"\n')

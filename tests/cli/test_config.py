@@ -47,8 +47,8 @@ def test_each_setting_is_shown_once(call: Call) -> None:
     assert [rule["name"] for rule in content["rules"]] == ["drop", "no_data", "scorer_error", "budget_exhausted"]
 
 
-def test_origin_is_the_source_with_precedence(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Argument, variable, germane.toml with its table, pyproject.toml, or a variable of another tool."""
+def test_origin_is_the_source_that_takes_precedence(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source is an argument, a variable, a file with its table, or another tool's variable."""
     (bare / "germane.toml").write_text(FILE)
     (bare / "pyproject.toml").write_text(
         "[tool.germane]\nsample_rate = 0.1\npoll_interval = 5.0\n[tool.germane.retention]\ntext_days=7"
@@ -108,7 +108,7 @@ def test_secrets_are_masked(call: Call, bare: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_settings_are_sanitized_for_terminals(call: Call, bare: Path) -> None:
-    """Names and values with escapes, 100 kB and right-to-left characters take one line each."""
+    """Names and values with escapes, 100 kB of text or right-to-left characters take one line each."""
     hostile = "\x1b[2J\u202eabc\n" + "x" * 100_000
     content = f"service = {json.dumps(hostile)}\n[filters.{json.dumps(hostile)}]\nroutes = [{json.dumps(hostile)}]\n"
     (bare / "germane.toml").write_text(content)

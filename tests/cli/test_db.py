@@ -14,7 +14,7 @@ Call = Callable[..., Any]
 
 
 def test_upgrade_is_idempotent(call: Call, database_url: str) -> None:
-    """It is safe to run at each deployment, on both databases."""
+    """The command is safe to run at each deployment, on both databases."""
     for _ in range(2):
         ended = call("db", "upgrade", "--database", database_url)
         assert (ended.code, ended.err) == (0, "")
@@ -30,7 +30,7 @@ READING = [
 
 
 @pytest.mark.parametrize("arguments", READING, ids=lambda arguments: arguments[0])
-def test_fresh_project_is_told_how_its_database_is_created(
+def test_missing_database_error_explains_how_it_is_created(
     call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     """Nothing has failed, so the exit code is not 1, and no empty file is left."""
@@ -50,7 +50,7 @@ def test_fresh_project_is_told_how_its_database_is_created(
 @pytest.mark.parametrize(
     ("place", "shown"), [("../app", "../app"), ("service", "service"), ("..", ".."), ("../..", "../..")]
 )
-def test_wrong_directory_is_recognized(
+def test_missing_database_error_names_a_nearby_database(
     call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], place: str, shown: str
 ) -> None:
     """The message names the nearby directory that has a database."""
@@ -71,7 +71,7 @@ def test_wrong_directory_is_recognized(
 
 
 def test_reading_through_a_store_does_not_create_a_database(bare: Path) -> None:
-    """It raises an error that names the command, and does not create a file."""
+    """Reading raises an error that names the command, and does not create a file."""
     from germane.errors import DatabaseNotMigrated
 
     store = TrackingStore(f"sqlite:///{bare}/germane.db")
@@ -92,7 +92,7 @@ def test_reading_through_a_store_does_not_create_a_database(bare: Path) -> None:
     ],
 )
 def test_database_errors_take_one_line(call: Call, url: str, message: str) -> None:
-    """Cause and fix, without a traceback and without the password."""
+    """The line states the cause and the fix, without a traceback or the password."""
     ended = call("report", "--json", "--database", url)
 
     assert ended.code == 1
@@ -103,7 +103,7 @@ def test_database_errors_take_one_line(call: Call, url: str, message: str) -> No
 
 
 def test_newer_tables_are_not_changed(call: Call, database: str, store: TrackingStore) -> None:
-    """An older version reports an error."""
+    """The command reports an error, because the tables are newer than the code."""
     with store._database.write() as connection:
         connection.exec_driver_sql("UPDATE germane_version SET version_num = '9999'")
 
@@ -114,7 +114,7 @@ def test_newer_tables_are_not_changed(call: Call, database: str, store: Tracking
 
 
 def test_rollup_reports_the_number_of_hours(call: Call, store: TrackingStore, database: str) -> None:
-    """Hours are updated once after a change."""
+    """Each hour is updated once after a change."""
     store.exchanges.count_dropped({("shop", "ask"): 1}, ["relevancy"])
 
     results = [call("db", "rollup", "--database", database) for _ in range(2)]

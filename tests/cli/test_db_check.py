@@ -29,7 +29,7 @@ def statuses(content: dict[str, Any]) -> dict[str, str]:
 
 
 def test_intact_database_passes_the_check(call: Call, migrated_url: str) -> None:
-    """File, tables, counts, rollups and disk usage are ok on both databases."""
+    """The file, tables, counts, rollups and disk usage are ok on both databases."""
     with closing(TrackingStore(migrated_url)) as store:
         write(store, [0.9, 0.8, 0.7])
         store.rollups.update()
@@ -61,7 +61,7 @@ def test_intact_database_passes_the_check(call: Call, migrated_url: str) -> None
     ],
 )
 def test_inconsistencies_are_errors(call: Call, database_url: str, statement: str, about: str, expected: str) -> None:
-    """Each has a fix, and the exit code is 4, on both databases."""
+    """Each error has a fix, and the exit code is 4, on both databases."""
     index = min(str(one.name) for one in score.indexes)
     with closing(TrackingStore(database_url)) as store:
         store.migrate()
@@ -80,7 +80,7 @@ def test_inconsistencies_are_errors(call: Call, database_url: str, statement: st
 
 
 def test_damaged_file_is_reported(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
-    """SQLite's message and a fix, without a traceback."""
+    """The output contains SQLite's message and a fix, without a traceback."""
     write(store, [0.5] * 300, answer="x" * 500)
     store.close()
     path = tmp_path / "germane.db"
@@ -115,7 +115,7 @@ def test_unreachable_database_is_an_error(call: Call, url: str, expected: str) -
 
 
 def test_missing_tables_are_an_error(call: Call, bare: Path) -> None:
-    """The check creates no file, and names the command that does."""
+    """The check does not create a file, but names the command that does."""
     ended = call("db", "check", "--database", f"sqlite:///{bare}/germane.db")
 
     assert ended.code == 4

@@ -48,7 +48,7 @@ def test_healthy_installation_passes(judge: FakeJudge, store: TrackingStore, sco
     scored(store, [0.9, 0.8])
     with OTLPReceiver() as receiver:
         ended = subprocess.run(
-            # In this process, other tests have left handlers that were never called.
+            # Other tests have left handlers in this process that were never called.
             [sys.executable, "-m", "germane", "doctor"],
             env={**os.environ, **receiver.environment("http/protobuf")},
             capture_output=True,
@@ -75,7 +75,7 @@ def test_missing_judge_is_an_error(call: Call, database: str, monkeypatch: pytes
 
 
 def test_missing_judge_is_a_warning_with_a_local_embedder(call: Call, database: str) -> None:
-    """Similarity is scored. The warning says that relevancy is not."""
+    """Similarity is scored. The warning states that relevancy is not."""
     pytest.importorskip("onnxruntime", reason="needs germane[local]")
 
     finding = about(call("doctor", "--json", "--offline"), "judge")
@@ -97,7 +97,7 @@ def test_missing_judge_is_not_an_error_if_no_scorer_needs_it(
 
 
 def test_rejected_key_is_an_error(call: Call, judge: FakeJudge, database: str) -> None:
-    """Shows the server's message without the key."""
+    """The output shows the server's message without the key."""
     judge.outage = Fault("status", status=401, message="Incorrect API key provided: sk-secret-1234567890")
 
     finding = about(call("doctor", "--json"), "judge")
@@ -108,7 +108,7 @@ def test_rejected_key_is_an_error(call: Call, judge: FakeJudge, database: str) -
 
 
 def test_reasoning_judge_passes(call: Call, judge: FakeJudge, database: str) -> None:
-    """It may generate as many tokens as for scoring. An empty reply is not reported as a rejected key."""
+    """The token limit is the same as for scoring. An empty reply is not reported as a rejected key."""
     assert about(call("doctor", "--json"), "judge")["level"] == "ok"
     assert judge.chat_requests[0].body["max_tokens"] >= 500
     judge.outage = Fault("thinking")
@@ -121,7 +121,7 @@ def test_reasoning_judge_passes(call: Call, judge: FakeJudge, database: str) -> 
 
 
 def test_unreachable_judge_is_an_error(call: Call, judge: FakeJudge, database: str) -> None:
-    """Nothing listens on its address."""
+    """Nothing listens on the judge's address."""
     judge.close()
 
     finding = about(call("doctor", "--json"), "judge")
@@ -130,10 +130,10 @@ def test_unreachable_judge_is_an_error(call: Call, judge: FakeJudge, database: s
 
 
 @pytest.mark.parametrize("proxy", ["127.0.0.1:99999", "http://127.0.0.1:1"])
-def test_unusable_proxy_is_named(
+def test_unusable_proxy_is_reported(
     call: Call, judge: FakeJudge, database: str, monkeypatch: pytest.MonkeyPatch, proxy: str
 ) -> None:
-    """Whether its port is invalid or nothing listens there."""
+    """The port is invalid, or nothing listens on it."""
     monkeypatch.setenv("http_proxy", proxy)
 
     ended = call("doctor", "--json")
@@ -153,9 +153,7 @@ def test_scorer_without_its_judge_is_an_error(call: Call, database: str, monkeyp
     assert "needs a server" in about(call("doctor", "--json"), "scorers")["message"]
 
 
-def test_invalid_settings_are_reported_by_the_doctor(
-    call: Call, database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_reports_invalid_settings(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The doctor reports them and does not end with a different error."""
     monkeypatch.setenv("GERMANE_SAMPLE_RATE", "3")
 
@@ -196,21 +194,21 @@ def test_database_without_tables_is_an_error(call: Call, database_url: str) -> N
     assert (finding["level"], finding["fix"]) == ("error", "germane db upgrade")
 
 
-def test_answers_that_nothing_scores_are_reported_at_once(call: Call, store: TrackingStore) -> None:
-    """A process that only captures needs a worker. The first minute is when its absence is noticed."""
+def test_missing_worker_is_reported_immediately(call: Call, store: TrackingStore) -> None:
+    """A process that only captures needs a worker. Users should see immediately that there is none."""
     store.exchanges.add([an_exchange() for _ in range(3)])
 
     finding = about(call("doctor", "--json", "--offline"), "workers")
 
     assert finding["level"] == "warning"
-    assert finding["message"] == "3 items to sample or score, but no process scores on this database"
+    assert finding["message"] == "3 items to sample or score, but no process is scoring them"
     assert "germane worker" in finding["fix"]
 
 
 def test_handler_that_was_never_called_is_reported_without_a_database(
     call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first call creates the database, so until then there is none."""
+    """The first call creates the database, so there is none yet."""
     (bare / "uncalled.py").write_text(
         "import germane\n@germane.observe\ndef doctored_before_any_call(question: str) -> str: ...\n"
     )
@@ -286,8 +284,8 @@ def test_missing_text_is_not_a_problem_if_capture_is_off(
     assert about(call("doctor", "--offline", "--json"), "handler silent")["level"] == "ok"
 
 
-def test_coverage_of_the_last_day_is_shown_with_reasons(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """As text, and as numbers in JSON."""
+def test_coverage_for_the_last_day_is_shown_with_reasons(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """Coverage is shown as text, and as numbers in JSON."""
     scored(store, [0.5, UnscoredReason.UNPARSABLE])
     for reason, count in ((UnscoredReason.BUDGET, 4), (UnscoredReason.EXPIRED, 3), (UnscoredReason.EXCHANGE_LIMIT, 2)):
         store.exchanges.count_dropped({("shop", "ask"): count}, ["answer_relevancy"], reason)
@@ -303,7 +301,7 @@ def test_coverage_of_the_last_day_is_shown_with_reasons(call: Call, store: Track
 
 
 def test_invalid_filters_are_reported(call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing predicate is an error. A filter for a scorer that does not run is a warning."""
+    """A missing predicate is an error. A filter for a scorer that is not running is a warning."""
     monkeypatch.setenv("GERMANE_ALWAYS_SCORE", '[{"predicate": "nowhere:is_odd"}]')
     monkeypatch.setenv("GERMANE_FILTERS", '{"answer_relevance": {"routes": ["ask"]}}')
     monkeypatch.setenv("OPENAI_API_KEY", "test")
@@ -321,7 +319,9 @@ def test_stalled_backlog_is_an_error(call: Call, store: TrackingStore, scored: S
     """Old tasks mean that no process is scoring."""
     (scored_one,) = scored(store, [0.5])
     store.exchanges.add([germane.Exchange(**_values(scored_one, 1))])
-    assert about(call("doctor", "--offline", "--json"), "scoring")["level"] == "ok"  # it has been waiting for a minute
+    assert (
+        about(call("doctor", "--offline", "--json"), "scoring")["level"] == "ok"
+    )  # it has been waiting for only a minute
     with store._database.write() as connection:
         connection.exec_driver_sql("UPDATE exchange SET started_at = '2026-01-01 00:00:00.000000'")
 
@@ -333,7 +333,7 @@ def test_stalled_backlog_is_an_error(call: Call, store: TrackingStore, scored: S
 
 
 def add_backlog(store: TrackingStore, scored: Scored, *, waiting: int, since: timedelta) -> None:
-    """Store 30 scores of the last ten minutes, and tasks of the same scorer that have waited since a time."""
+    """Store 30 scores from the last ten minutes, and tasks for the same scorer that have waited since a given time."""
     (scored_one, *_) = scored(store, [0.5] * 30, scorer="relevancy", fingerprint="f")
     exchanges = [germane.Exchange(**_values(scored_one, number + 1)) for number in range(waiting)]
     store.exchanges.add(exchanges)
@@ -350,7 +350,7 @@ def add_backlog(store: TrackingStore, scored: Scored, *, waiting: int, since: ti
 def test_backlog_severity_depends_on_the_drain_time(
     call: Call, store: TrackingStore, scored: Scored, hours: float, growing: str
 ) -> None:
-    """1,000 tasks at 180 scores per hour take 6 hours, also if they have not waited long yet."""
+    """1,000 tasks at 180 scores per hour take 6 hours, even if they have not waited long yet."""
     add_backlog(store, scored, waiting=1000, since=timedelta(hours=hours))
 
     ended = call("doctor", "--offline", "--json")
@@ -362,7 +362,7 @@ def test_backlog_severity_depends_on_the_drain_time(
 
 
 def test_backlog_that_drains_within_an_hour_is_not_an_error(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """100 tasks at 180 scores per hour."""
+    """100 tasks at 180 scores per hour take less than an hour."""
     add_backlog(store, scored, waiting=100, since=timedelta(minutes=20))
 
     assert about(call("doctor", "--offline", "--json"), "scoring")["level"] == "ok"
@@ -373,7 +373,7 @@ def test_backlog_that_drains_within_an_hour_is_not_an_error(call: Call, store: T
 def test_fast_scorer_does_not_hide_a_slow_one(
     call: Call, store: TrackingStore, scored: Scored, slow: int, other: str
 ) -> None:
-    """Each scorer's backlog is judged by its own rate. Other scorers, fingerprints and external scores do not count."""
+    """A backlog is measured at its scorer's rate. Other scorers, fingerprints and external scores do not count."""
     if slow:
         scored(store, [0.5] * slow)
     if other == "external":
@@ -412,8 +412,8 @@ def test_fast_scorer_does_not_hide_a_slow_one(
         assert finding["message"] == "answer_relevancy: 1000 pending scores, but no process is scoring"
 
 
-def test_each_slow_scorer_is_named(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """One finding per scorer; tasks with a fingerprint that no running process uses are reported as such."""
+def test_each_slow_scorer_is_reported(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """There is one finding per scorer. Tasks with a fingerprint that no process runs are reported separately."""
     waiting = [an_exchange() for _ in range(500)]
     for scorer in ("faithfulness", "answer_relevancy"):
         scored(store, [0.5] * 10, scorer=scorer)
@@ -459,7 +459,7 @@ def test_rate_limits_are_shown_with_their_delay(
 def test_backlog_behind_a_rate_limit_is_a_warning(
     call: Call, store: TrackingStore, scored: Scored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process scores as fast as the limit allows."""
+    """A process is scoring as fast as the limit allows."""
     monkeypatch.setenv("GERMANE_REQUESTS_PER_MINUTE", "60")
     (scored_one,) = scored(store, [0.5])
     waiting = germane.Exchange(**_values(scored_one, 1))
@@ -500,7 +500,7 @@ def postpone(store: TrackingStore, scored: Scored, reason: UnscoredReason, error
 def test_retries_in_other_processes_are_shown(
     call: Call, store: TrackingStore, scored: Scored, reason: UnscoredReason, status: str, fix: str
 ) -> None:
-    """With the scorer, the reason, the start, and the fix."""
+    """The finding names the scorer, the reason, the start and the fix."""
     postpone(store, scored, reason, f"{reason}: HTTP 999: so it says", until=timedelta(minutes=2))
     with store._database.write() as connection:
         connection.exec_driver_sql("UPDATE scoring_task SET first_pending_at = '2026-01-02 03:04:00.000000'")
@@ -542,7 +542,7 @@ def test_mostly_failed_scores_are_an_error(call: Call, store: TrackingStore, sco
 def test_unreachable_or_invalid_endpoint_is_an_error(
     call: Call, database: str, monkeypatch: pytest.MonkeyPatch, endpoint: str
 ) -> None:
-    """A collector that does not listen, or an invalid URL."""
+    """Either the collector does not listen, or the URL is invalid."""
     with closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.replace("{port}", str(taken.getsockname()[1])))
@@ -566,7 +566,7 @@ def test_disabled_export_is_a_warning(call: Call, database: str, monkeypatch: py
 
 
 def test_endpoint_url_is_not_printed(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may contain a password, which may be the part that makes it invalid."""
+    """The URL may contain a password, which may even be what makes it invalid."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://app:hunter2/x@host")
     ended = call("doctor", "--offline", "--json")
 
@@ -575,7 +575,7 @@ def test_endpoint_url_is_not_printed(call: Call, database: str, monkeypatch: pyt
 
 
 def test_route_names_are_sanitized(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """They stay on one line, without control characters."""
+    """The names stay on one line, without control characters."""
     scored(store, [0.5], route="new\nFAULT \x1b[2Jline\u202e")
 
     lines = call("doctor", "--offline").out.splitlines()
@@ -613,7 +613,7 @@ def test_rule_without_matching_scores_is_a_warning(
     rule: dict[str, Any],
     expected: str | None,
 ) -> None:
-    """With a typo, it would never fire."""
+    """A rule with a typo would never fire."""
     scored(store, [0.9], route="ask")
     monkeypatch.setenv("GERMANE_RULES", json.dumps([{"threshold": 0.7, **rule}]))
 
@@ -631,7 +631,7 @@ def test_rules_without_scores_are_a_warning(call: Call, database: str, monkeypat
 
 
 def test_doctor_does_not_change_counts(call: Call, store: TrackingStore) -> None:
-    """It can run at any time."""
+    """The doctor can run at any time."""
     call("doctor", "--offline")
 
     assert store.trends.coverage() == []
@@ -652,7 +652,7 @@ def test_exchange_counts_once_for_all_scorers(call: Call, store: TrackingStore, 
 def test_unsampled_exchanges_are_not_counted_as_seen(
     call: Call, store: TrackingStore, count: int, expected: str
 ) -> None:
-    """Counting begins with the sampler."""
+    """Exchanges are counted once they have been sampled."""
     store.exchanges.add([an_exchange() for _ in range(count)])
 
     assert f"handler ask: {expected}, not yet sampled" in call("doctor", "--offline").out
@@ -661,7 +661,7 @@ def test_unsampled_exchanges_are_not_counted_as_seen(
 def test_exchanges_dropped_before_a_scorer_was_known_count_as_seen(
     call: Call, store: TrackingStore, scored: Scored
 ) -> None:
-    """A process that only captures knows no scorer."""
+    """A process that only captures does not know any scorer."""
     scored(store, [0.5, 0.6])
     store.exchanges.count_dropped({("shop", "ask"): 7}, [], UnscoredReason.EXCHANGE_LIMIT)
 
@@ -698,7 +698,7 @@ def test_scorers_without_cosines_need_no_calibration(
 def test_files_that_other_users_can_change_are_reported(
     call: Call, store: TrackingStore, target: str, mode: int, subject: str | None, fix: str
 ) -> None:
-    """Questions and answers are private, and nobody else may replace the file. Access for a group is a choice."""
+    """Questions and answers are private, and nobody else may replace the file. Group access is allowed."""
     (store.files[0] if target == "file" else store.files[0].parent).chmod(mode)
 
     findings = call("doctor", "--offline", "--json").content["findings"]

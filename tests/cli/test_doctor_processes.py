@@ -14,7 +14,7 @@ LEASE = timedelta(seconds=60)
 
 
 def beat(database: str, *, ago: timedelta = timedelta(), **given: Any) -> None:
-    """Write a process's heartbeat that is the given time old."""
+    """Write a process's heartbeat with the given age."""
     defaults = {"id": "a", "host": "h1", "pid": 7, "service": "shop", "version": "1", "scorers": {"relevancy": "f1"}}
     store = TrackingStore(database, clock=lambda: datetime.now(UTC) - ago)
     store.workers.heartbeat(WorkerHeartbeat(**{**defaults, **given}), [], lease=LEASE)
@@ -27,7 +27,7 @@ def found(call: Call, subject: str) -> list[dict[str, Any]]:
 
 
 def test_scoring_processes_are_listed(call: Call, store: TrackingStore, database: str) -> None:
-    """With host, scorers and state."""
+    """The list shows the host, scorers and state."""
     beat(database, in_flight=3)
     beat(database, id="b", host="h2", problem="judge_rejected: no such key")
 
@@ -40,7 +40,7 @@ def test_scoring_processes_are_listed(call: Call, store: TrackingStore, database
 
 
 def test_unresponsive_process_is_a_warning(call: Call, store: TrackingStore, database: str) -> None:
-    """After two task leases. Active processes are still listed."""
+    """The warning appears after two task leases. Active processes are still listed."""
     beat(database, id="b", host="h2", ago=timedelta(minutes=5))
     beat(database)
 
@@ -63,7 +63,7 @@ def test_tasks_wait_if_the_only_process_is_unresponsive(call: Call, store: Track
 def test_tasks_without_a_running_scorer_are_a_warning(
     call: Call, store: TrackingStore, database: str, scored: Scored
 ) -> None:
-    """With their number, and the consequence."""
+    """The warning states their number and the consequence."""
     [exchange] = scored(store, [0.9])
     for fingerprint in ("f0", "f2"):
         store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled")], {"answer_relevancy": fingerprint})

@@ -50,7 +50,7 @@ def scorer(ended: Any, name: str = "answer_relevancy") -> dict[str, Any]:
 
 
 def test_estimate_uses_the_last_24_hours(call: Call, store: TrackingStore) -> None:
-    """Two requests per exchange, for questions and a rating, with tokens and list price."""
+    """Each exchange takes two requests, for questions and a rating, with tokens at the list price."""
     exchanges(store, 300, hours=30)
 
     ended = call("estimate", "--json")
@@ -74,7 +74,7 @@ def test_short_history_is_extrapolated(call: Call, store: TrackingStore) -> None
 
 
 def test_traffic_of_less_than_an_hour_is_extrapolated_from_a_full_hour(call: Call, store: TrackingStore) -> None:
-    """A burst of tests is not multiplied by hundreds."""
+    """A short burst of test requests is not multiplied by hundreds."""
     exchanges(store, 30, hours=0.05)
 
     assert call("estimate", "--json").content["exchanges_per_day"] == 30 * 24
@@ -89,8 +89,8 @@ def test_cost_is_proportional_to_the_sample_rate(call: Call, store: TrackingStor
     assert tenth.content["scored_per_day"] == pytest.approx(24, abs=1e-9)
 
 
-def test_output_tokens_are_measured_on_earlier_scores(call: Call, store: TrackingStore) -> None:
-    """Measured values replace assumptions, and the output says which was used."""
+def test_output_tokens_are_measured_from_earlier_scores(call: Call, store: TrackingStore) -> None:
+    """Measured values replace assumptions, and the output states which of the two was used."""
     found = exchanges(store, 24, hours=24)
     store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in found], {"answer_relevancy": "f1"})
     claims = store.queue.claim_tasks("me", {"answer_relevancy": "f1"}, limit=99, lease=timedelta(minutes=1))
@@ -117,8 +117,8 @@ def test_unscorable_exchanges_cost_nothing(call: Call, store: TrackingStore) -> 
     assert call("estimate", "--json").content["total"]["requests"] == 0
 
 
-def test_without_exchanges_a_typical_one_is_used(call: Call, store: TrackingStore) -> None:
-    """It needs --per-day, and the output states what it is based on."""
+def test_typical_exchange_is_used_if_none_are_stored(call: Call, store: TrackingStore) -> None:
+    """The estimate requires --per-day, and the output states what the estimate is based on."""
     ended = call("estimate")
     assert (ended.code, "--per-day 10000" in ended.err) == (5, True)
 
@@ -127,7 +127,7 @@ def test_without_exchanges_a_typical_one_is_used(call: Call, store: TrackingStor
     assert "10,000" in ended.out
 
 
-def test_with_erased_texts_a_typical_exchange_is_used(call: Call, store: TrackingStore) -> None:
+def test_typical_exchange_is_used_if_texts_are_erased(call: Call, store: TrackingStore) -> None:
     """The traffic is known, and the cost is not 0."""
     exchanges(store, 3, hours=1)
     store.retention.prune(texts_before=datetime.now(UTC) + timedelta(minutes=1))
@@ -138,7 +138,7 @@ def test_with_erased_texts_a_typical_exchange_is_used(call: Call, store: Trackin
     assert ended.content["total"]["requests"] == 2 * ended.content["exchanges_per_day"] > 0
 
 
-def test_sample_rate_without_effect_is_noted(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_note_states_that_the_sample_rate_has_no_effect(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a budget, the sample rate has no effect."""
     monkeypatch.setenv("GERMANE_BUDGET__REQUESTS_PER_DAY", "50")
 
@@ -149,7 +149,7 @@ def test_sample_rate_without_effect_is_noted(call: Call, monkeypatch: pytest.Mon
 
 
 def test_estimate_needs_no_database(call: Call, tmp_path: Path) -> None:
-    """It does not create one, either."""
+    """The command does not create a database either."""
     ended = call("estimate", "--json", "--per-day", "100", "--database", f"sqlite:///{tmp_path}/none.db")
 
     assert (ended.code, ended.content["sample"]["source"]) == (0, "typical")
@@ -166,7 +166,7 @@ def test_unreachable_database_is_reported_without_its_password(call: Call) -> No
 
 
 def test_file_is_used_as_a_sample(call: Call, tmp_path: Path) -> None:
-    """Scored once per day, unless --per-day is given."""
+    """The file is scored once per day, unless --per-day is given."""
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps({"q": f"Why {n}?", "answer": "Because of it."}) + "\n" for n in range(120)))
 
@@ -180,7 +180,7 @@ def test_file_is_used_as_a_sample(call: Call, tmp_path: Path) -> None:
 
 
 def test_unknown_price_is_not_guessed(call: Call) -> None:
-    """The note says how to set it. Models without requests still have their price."""
+    """The note explains how to set the price. Models without requests keep their price."""
     options = ("--per-day", "100", "--judge", "house-model", "--scorer", "intent_match", "--scorer", "context_coverage")
     ended = call("estimate", "--json", *options)
 
@@ -200,7 +200,7 @@ def test_configured_price_overrides_the_list_price(call: Call, monkeypatch: pyte
 
 
 def test_local_models_are_free(call: Call) -> None:
-    """They run on this machine."""
+    """Local models run on this machine."""
     ended = call("estimate", "--json", "--per-day", "100", "--judge", "local")
 
     assert ended.content["total"]["cost_usd"] == 0.0
@@ -208,7 +208,7 @@ def test_local_models_are_free(call: Call) -> None:
 
 
 def test_insufficient_rate_limit_is_noted(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The note states the number that it allows per day, and the forecast."""
+    """The note states how many requests the limit allows per day, and the forecast."""
     monkeypatch.setenv("GERMANE_REQUESTS_PER_MINUTE", "2")
     (note,) = call("estimate", "--json", "--per-day", "10000").content["notes"]
 
@@ -216,7 +216,7 @@ def test_insufficient_rate_limit_is_noted(call: Call, monkeypatch: pytest.Monkey
 
 
 def test_every_builtin_scorer_can_be_estimated(call: Call) -> None:
-    """Each runs to its end with the counting judge."""
+    """Each scorer completes with the counting judge."""
     options = [option for name in BUILTIN_SCORER_NAMES for option in ("--scorer", name)]
     ended = call("estimate", "--json", "--per-day", "1", *options)
 
@@ -244,7 +244,7 @@ def test_unknown_scorer_is_an_error(call: Call) -> None:
 
 
 def test_custom_scorers_are_not_estimated(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their usage is unknown."""
+    """The usage of custom scorers is unknown."""
     (bare / "estimated_scorers.py").write_text("import germane\n\n\n@germane.scorer\ndef half(exchange): return 0.5\n")
     monkeypatch.setenv("GERMANE_IMPORTS", "estimated_scorers")
 

@@ -26,13 +26,13 @@ DOCS = Path(__file__).parents[2] / "docs"
 SHAPES = runpy.run_path(str(DOCS / "shapes.py"))
 DOCUMENTED = json.loads((DOCS / "shapes.json").read_text(encoding="utf-8"))
 WITHOUT_JSON = {"completion", "export", "grafana", "import", "init", "serve", "worker"}
-"""They write files, or run until they are stopped."""
+"""Commands that write files, or run until they are stopped."""
 CHANGING = {
     "alerts ack", "alerts resend", "alerts resolve", "alerts silence", "alerts test", "alerts unsilence",
     "baseline accept", "baseline import", "db rollup", "db upgrade", "db vacuum", "demo", "forget", "mark", "prune",
     "rescore", "score",
 }  # fmt: skip
-"""They change the database or send something."""
+"""Commands that change the database or send something."""
 
 
 def verbs() -> Iterator[tuple[str, click.Command, click.Context]]:
@@ -57,7 +57,7 @@ ALL = {name: command for name, command, _ in verbs()}
 
 @pytest.fixture(scope="module")
 def week(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A file with the sample week, which ends now, and the id of its open alert."""
+    """A database with a sample week of data that ends now, and the id of the open alert in it."""
     path = tmp_path_factory.mktemp("week") / "germane.db"
     now = datetime.now(UTC)
     with closing(TrackingStore(f"sqlite:///{path}", clock=lambda: now)) as store:
@@ -72,8 +72,8 @@ def alert(week: tuple[Path, str], bare: Path, monkeypatch: pytest.MonkeyPatch) -
     return week[1]
 
 
-def test_summaries_are_those_of_the_commands() -> None:
-    """`germane --help` lists commands without importing them, and says what each of them says of itself."""
+def test_help_summaries_match_the_commands() -> None:
+    """`germane --help` lists commands without importing them, with the summaries from their own help."""
     assert {name: ALL[name].get_short_help_str(1000) for name in SUMMARIES} == SUMMARIES
     assert sorted(SUMMARIES) == sorted(name for name in ALL if " " not in name)
 
@@ -118,7 +118,7 @@ def test_json_output_of_every_read_command_is_documented() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", SHAPES["READ_COMMANDS"])
 def test_json_is_one_documented_object(call: Call, alert: str, verb: str) -> None:
-    """On one line, alone on standard output. Each key and type is documented."""
+    """Standard output contains only this object, on one line. Each key and type is documented."""
     ended = call(*SHAPES["command"](verb, alert))
 
     assert ended.code in {0, 4, 5}
@@ -145,7 +145,7 @@ def test_errors_are_json_objects(call: Call, bare: Path, verb: str) -> None:
     "verb", [one for one in SHAPES["READ_COMMANDS"] if one not in {"alerts sensitivity", "alerts backtest"}]
 )
 def test_piped_text_is_plain(call: Call, alert: str, verb: str) -> None:
-    """No colors and no control characters."""
+    """The text contains no colors or control characters."""
     ended = call(*SHAPES["command"](verb, alert)[:-1])
 
     assert ended.code in {0, 4, 5}
@@ -165,7 +165,7 @@ def test_piped_text_is_plain(call: Call, alert: str, verb: str) -> None:
     ],
 )
 def test_misspelled_names_get_a_suggestion(call: Call, typed: tuple[str, ...], meant: str) -> None:
-    """Commands, subcommands and options, with every version of click. It is still a usage error."""
+    """This covers commands, subcommands and options, with every version of click. It is still a usage error."""
     ended = call(*typed)
 
     assert (ended.code, ended.out) == (2, "")
@@ -191,17 +191,17 @@ NAMED = [
 REQUIRED = {"mark": ["v2"], "alerts silence": ["--for", "2h"], "baseline import": ["--since", "7d"]}
 
 
-def test_names_are_taken_by_the_commands_that_are_checked() -> None:
-    """The list is complete: it does not depend on what somebody remembered."""
+def test_all_commands_that_take_a_name_are_checked() -> None:
+    """The list is generated from the parameters of all commands."""
     assert len(NAMED) >= 18
     assert {verb for verb, _ in NAMED} >= {"report", "trend", "worst", "export", "rescore", "mark", "baseline show"}
 
 
 @pytest.mark.parametrize(("verb", "parameter"), NAMED, ids=lambda value: getattr(value, "name", value))
 def test_misspelled_name_is_a_usage_error(call: Call, alert: str, verb: str, parameter: click.Parameter) -> None:
-    """No report of missing data hides a typo: the exit code is 2, and the message names the right one.
+    """A typo is not reported as missing data: the exit code is 2, and the message suggests the right name.
 
-    Commands that may name a new service only warn, because shop-eu next to shop-us is no typo.
+    Commands that may name a new service only warn, because shop-eu next to shop-us is not a typo.
     """
     kind = str(parameter.name)
     with closing(TrackingStore(str(os.environ["GERMANE_DATABASE"]))) as store:

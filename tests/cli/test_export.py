@@ -91,7 +91,7 @@ def url(database_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> st
 
 
 def visible_data(store: TrackingStore) -> dict[str, Any]:
-    """Return everything that people can read in a database."""
+    """Return everything in a database that commands and pages show."""
     since = datetime.now(UTC) - timedelta(days=1)
     until = since + timedelta(days=2)
     bucket = timedelta(hours=24)
@@ -158,7 +158,7 @@ def test_export_and_import_work_in_a_pipe(full: TrackingStore, url: str, databas
 
 
 def test_export_can_be_filtered(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
-    """The filters are time, route and scorer."""
+    """The export can be filtered by time, route and scorer."""
     now = datetime.now(UTC)
     write(store, [0.1], route="old", started_at=now - timedelta(days=3))
     write(store, [0.2], route="docs")
@@ -193,7 +193,7 @@ def test_pages_contain_every_exchange_once(store: TrackingStore) -> None:
 def test_invalid_line_is_reported_with_its_number(
     call: Call, database: str, store: TrackingStore, tmp_path: Path
 ) -> None:
-    """The import stops there, unless invalid lines are skipped. A fixed file imports completely."""
+    """The import stops at that line, unless invalid lines are skipped. A corrected file is imported completely."""
     write(store, [0.1, 0.2, 0.3])
     file, other = tmp_path / "all.jsonl", f"sqlite:///{tmp_path / 'other.db'}"
     call("export", str(file))
@@ -268,7 +268,7 @@ def test_invalid_content_is_rejected(change: dict[str, Any], why: str, store: Tr
 
 @pytest.mark.parametrize("count", [-1, 2**31, 2**62, True, "7"])
 def test_invalid_counts_are_rejected(count: Any) -> None:
-    """Sums could overflow, and counts of exchanges with rows would be duplicates."""
+    """Sums could overflow, and exchanges that have rows would be counted twice."""
     names = {"minute": "2026-01-01T00:00:00Z", "service": "s", "route": "r", "scorer": "", "process": "p"}
     with pytest.raises(UsageError, match="invalid count of dropped exchanges"):
         parse_line(json.dumps({"version": 2, "dropped": {**names, "reason": "queue_full", "count": count}}))
@@ -286,15 +286,15 @@ def test_invalid_markers_are_rejected(change: dict[str, Any]) -> None:
     whole = {"id": "m1", "name": "v1", "service": "shop", "at": "2026-03-01T12:00:00+00:00", "attributes": {"n": 1}}
 
     assert parse_line(json.dumps({"version": 2, "marker": whole})) == Marker(
-        **whole | {"at": datetime(2026, 3, 1, 12, tzinfo=UTC)}  # type: ignore[arg-type]  # the right ones
+        **whole | {"at": datetime(2026, 3, 1, 12, tzinfo=UTC)}  # type: ignore[arg-type]  # the types are correct
     )
     for wrong in (whole | change, change, [], None):
         with pytest.raises(UsageError, match="invalid marker"):
             parse_line(json.dumps({"version": 2, "marker": wrong}))
 
 
-def test_stored_rows_become_the_same_lines(full: TrackingStore) -> None:
-    """The export copies what the database stores, and every page of any size has what the typed records have."""
+def test_stored_rows_and_typed_records_yield_the_same_lines(full: TrackingStore) -> None:
+    """The export copies stored rows. For any page size, its lines equal those of the typed records."""
     claimed = full.queue.claim_tasks("worker", {"late": "f1"}, limit=1, lease=timedelta(minutes=1))
     assert claimed
     expected = [json.loads(dump_line(record)) for record in full.transfer.load_records(ExportSelection())]
@@ -309,7 +309,7 @@ def test_stored_rows_become_the_same_lines(full: TrackingStore) -> None:
 
 
 def test_duplicates_in_a_file_count_once(full: TrackingStore, url: str) -> None:
-    """Repeated lines, also in one transaction, and repeated tasks in a line."""
+    """This covers repeated lines, even in one transaction, and repeated tasks in a line."""
     lines = [json.loads(dump_line(record)) for record in full.transfer.load_records(ExportSelection())]
     twice = [parse_line(json.dumps(line | {"tasks": line.get("tasks", []) * 2})) for line in lines * 2]
     with closing(TrackingStore(url)) as other:
@@ -371,7 +371,7 @@ def test_any_line_is_parsed_or_rejected(data: st.DataObject) -> None:
 
 
 def test_version_1_lines_are_upgraded() -> None:
-    """Exports made before columns, reasons and labels were renamed."""
+    """These exports are older than the current names of columns, reasons and labels."""
     names = {"trace_id": "t", "span_id": "s", "service": "shop", "route": "ask", "status": "ok"}
     at = "2026-01-01T00:00:00+00:00"
     exchange = {
@@ -410,7 +410,7 @@ def test_parsed_line_dumps_to_the_same_line(full: TrackingStore) -> None:
 def test_flat_export_equals_the_answers_view(
     kind: str, call: Call, database: str, store: TrackingStore, tmp_path: Path
 ) -> None:
-    """One row per exchange and scorer, with the same fingerprint, state and weight."""
+    """There is one row per exchange and scorer, with the same fingerprint, state and weight."""
     if kind == "parquet":
         pytest.importorskip("pyarrow", reason="needs germane[pandas]")
     write(store, [0.9, UnscoredReason.JUDGE_TIMEOUT])
@@ -435,14 +435,14 @@ def _read(file: Path) -> list[dict[str, Any]]:
     if file.suffix == ".csv":
         with file.open(newline="") as lines:
             return list(csv.DictReader(lines))
-    import pyarrow.parquet  # type: ignore[import-untyped]  # it has no types
+    import pyarrow.parquet  # type: ignore[import-untyped]  # pyarrow has no types
 
     rows: list[dict[str, Any]] = pyarrow.parquet.read_table(file).to_pylist()
     return rows
 
 
 def test_csv_cells_are_not_formulas(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
-    """Spreadsheets show captured text and compute nothing."""
+    """Spreadsheets show captured text instead of evaluating it."""
     write(store, [0.5], question="=1+1", answer="@SUM(A1)")
     call("export", str(tmp_path / "flat.csv"))
     (row,) = _read(tmp_path / "flat.csv")
@@ -452,7 +452,7 @@ def test_csv_cells_are_not_formulas(call: Call, database: str, store: TrackingSt
 
 @given(st.text(st.characters() | st.sampled_from("=\t\x1b\x9b\u202e ")))
 def test_csv_cell_never_starts_like_a_formula(text: str) -> None:
-    """This holds after any whitespace. Other text is unchanged except for control characters."""
+    """Leading whitespace makes no difference. Other text is unchanged except for control characters."""
     shown = sanitize.csv_cell(text)
     obeyed = {one for one in text if unicodedata.category(one) == "Cc"} - set("\t\n\r") | {"\u202d", "\u202e"}
     seen = "".join("\ufffd" if one in obeyed else one for one in text)
@@ -521,9 +521,9 @@ def test_closed_pipe_ends_an_export_silently(database: str, store: TrackingStore
 
 
 def test_full_disk_is_reported(database: str, store: TrackingStore) -> None:
-    """On standard output and in a file: one sentence, no traceback."""
+    """The error is one sentence without a traceback, for standard output and for a file."""
     write(store, [0.5])
-    with open("/dev/full", "wb") as disk:  # noqa: PTH123 - it is no file
+    with open("/dev/full", "wb") as disk:  # noqa: PTH123 - not a regular file
         command = [sys.executable, "-m", "germane", "export"]
         ended = subprocess.run(command, stdout=disk, stderr=subprocess.PIPE, check=False)
     assert ended.returncode == 1
@@ -567,7 +567,7 @@ SCORED_ROWS = [
 def test_score_columns_are_imported_as_scores(
     call: Call, store: TrackingStore, database_url: str, tmp_path: Path, suffix: str
 ) -> None:
-    """They have a fingerprint of their own. Their scorers do not score the rows again, the others do."""
+    """The scores have their own fingerprint. Their scorers do not score the rows again, but other scorers do."""
     store_url, file = database_url, tmp_path / f"rated.{suffix}"
     if suffix == "jsonl":
         file.write_text("".join(json.dumps(row) + "\n" for row in SCORED_ROWS))
@@ -610,7 +610,7 @@ def test_score_columns_are_imported_as_scores(
 
 
 def test_score_columns_can_be_ignored(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
-    """Then all rows are scored, and the columns are attributes."""
+    """In this case, all rows are scored, and the columns become attributes."""
     file = tmp_path / "rated.jsonl"
     file.write_text(json.dumps(SCORED_ROWS[0]) + "\n")
 
@@ -651,7 +651,7 @@ def test_an_invalid_score_column_is_reported(
 def test_file_with_an_invalid_row_imports_nothing(
     call: Call, database: str, store: TrackingStore, tmp_path: Path, bad: int, suffix: str
 ) -> None:
-    """The corrected file, and a repeated import, then add each row once."""
+    """Importing the corrected file, even twice, adds each row once."""
     rows = [
         {"question": f"{number % 5}?", "answer": "So.", "faithfulness": "7" if number == bad else "0.5"}
         for number in range(1, 1001)
@@ -683,7 +683,7 @@ def test_file_with_an_invalid_row_imports_nothing(
 
 
 def test_interrupted_import_can_be_repeated(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
-    """Rows that were already written are not added again. A file that is written again adds new exchanges."""
+    """Rows that were already written are not added again. If the file is written again, its rows are new exchanges."""
     file = tmp_path / "faq.jsonl"
     line = json.dumps({"question": "How?", "answer": "So.", "faithfulness": 0.5}) + "\n"
     file.write_text(line * 700)
@@ -707,7 +707,7 @@ def test_interrupted_import_can_be_repeated(call: Call, database: str, store: Tr
 @pytest.mark.parametrize("cell", ["", " ", "nan", "NaN", "null", "None", "NA", "<NA>", "N/A", None, float("nan")])
 @pytest.mark.parametrize("column", ["faithfulness", "scores", "nested"])
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
-def test_missing_values_are_no_scores(
+def test_missing_values_are_not_imported_as_scores(
     call: Call, database: str, store: TrackingStore, tmp_path: Path, cell: Any, column: str, suffix: str
 ) -> None:
     """Data frames write missing scores as NaN, null or empty cells. The row is imported without that score."""
@@ -763,7 +763,7 @@ def alerting_rows() -> list[AlertingRow]:
 def test_a_round_trip_is_byte_identical(
     call: Call, full: TrackingStore, url: str, database_url: str, tmp_path: Path
 ) -> None:
-    """Through the other kind of database, with baselines, alerts, their events and silences."""
+    """It goes through the other kind of database, with baselines, alerts, events and silences."""
     full.transfer.restore_alerting(alerting_rows())
     first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
 
@@ -778,7 +778,7 @@ def test_a_round_trip_is_byte_identical(
 
 
 def test_restored_alerts_never_replace_existing_ones(store: TrackingStore, call: Call, database: str) -> None:
-    """Neither an open alert with the same key, nor the versions of a baseline."""
+    """An open alert with the same key and the versions of a baseline are kept."""
     rows = alerting_rows()
     newer = [replace(row, values={**row.values, "version": 7}) for row in rows if row.part == "baseline"]
     other = [replace(row, values={**row.values, "id": "other"}) for row in rows if row.values.get("id") == "a0"]
@@ -796,7 +796,7 @@ def test_restored_alerts_never_replace_existing_ones(store: TrackingStore, call:
 def test_export_of_one_route_contains_no_alerting_data(
     call: Call, database: str, store: TrackingStore, tmp_path: Path
 ) -> None:
-    """It would be incomplete. A window limits alerts and silences, but not baselines."""
+    """Such data would be incomplete. A time window limits alerts and silences, but not baselines."""
     store.transfer.restore_alerting(alerting_rows())
 
     def parts(*options: str) -> set[str]:

@@ -27,7 +27,7 @@ METRIC = re.compile(r"\b(?:germane|rag)_[a-z_]+\b(?!:)")
 
 @pytest.fixture
 def written(call: Call, bare: Path) -> dict[str, str]:
-    """The written files by kind, with links to germane's pages."""
+    """The written files by name, with links to germane's pages."""
     assert call("grafana", "out", "--link", "https://germane.example.com/").code == 0
     return {part: (bare / "out" / name).read_text("utf-8") for part, name in FILE_NAMES.items()}
 
@@ -39,7 +39,7 @@ def expressions(written: dict[str, str]) -> list[str]:
 
 
 def test_files_are_written_or_printed(call: Call, bare: Path) -> None:
-    """The directory contains what --print shows, and one line per file says where it belongs."""
+    """The directory contains what --print shows, and the output states where each file belongs."""
     ended = call("grafana", "new/out")
     assert ended.code == 0
     assert len(ended.out.splitlines()) == 4
@@ -48,7 +48,7 @@ def test_files_are_written_or_printed(call: Call, bare: Path) -> None:
 
 
 def test_modified_files_are_not_overwritten(call: Call, bare: Path) -> None:
-    """The error names them, and nothing is written without --force."""
+    """The error names the files, and nothing is written without --force."""
     assert call("grafana", "out").code == 0
     assert call("grafana", "out").code == 0
     (bare / "out" / "rules.yaml").write_text("groups: []\n")
@@ -71,7 +71,7 @@ def test_invalid_grafana_arguments_are_rejected(arguments: tuple[str, ...], call
 
 
 def test_dashboard_can_be_provisioned(written: dict[str, str]) -> None:
-    """A fixed uid, no id, the data source as a variable, and no overlapping panels."""
+    """The dashboard has a fixed uid, no id, a variable for the data source, and no overlapping panels."""
     made = json.loads(written["dashboard"])
 
     assert (made["uid"], made["id"]) == ("germane-answers", None)
@@ -102,8 +102,8 @@ def test_route_panels_link_to_the_route_page(call: Call, written: dict[str, str]
     assert '"links": [\n' not in call("grafana", "--print", "dashboard").out
 
 
-def test_histograms_state_their_time_axis(written: dict[str, str]) -> None:
-    """They count at scoring time. Nothing averages over routes or judges."""
+def test_histograms_state_that_they_use_scoring_time(written: dict[str, str]) -> None:
+    """Histograms count scores by scoring time. No query averages over routes or judges."""
     panels = json.loads(written["dashboard"])["panels"]
     of_histograms = [panel for panel in panels if any("_bucket" in target["expr"] for target in panel["targets"])]
 
@@ -113,7 +113,7 @@ def test_histograms_state_their_time_axis(written: dict[str, str]) -> None:
 
 @pytest.fixture
 def page(store: TrackingStore) -> Iterator[str]:
-    """A metrics page with every metric of a database and of a scoring process."""
+    """A metrics page with all metrics of a database and of a scoring process."""
     registry = CollectorRegistry()
     expose_registry(registry)
     connect(sink=print, service="shop")
@@ -212,7 +212,7 @@ FIRING: dict[str, dict[str, str] | None] = {
 
 
 def test_rules_fire_only_on_their_condition(written: dict[str, str], promtool: Any, bare: Path) -> None:
-    """Once per problem, not per instance, and not for pending alerts or earlier judges."""
+    """Rules fire once per problem, not per instance, and not for pending alerts or earlier judges."""
     alerts = [
         {
             "eval_time": "90m",
@@ -231,8 +231,8 @@ def test_rules_fire_only_on_their_condition(written: dict[str, str], promtool: A
     assert "SUCCESS" in promtool("test", "rules", "tests.yaml")
 
 
-def test_active_rules_compare_no_score_with_a_number(written: dict[str, str]) -> None:
-    """A fixed threshold fires on healthy data of some scorer: such rules are examples, in a file of their own."""
+def test_active_rules_have_no_fixed_score_thresholds(written: dict[str, str]) -> None:
+    """A fixed threshold would fire on some scorer's healthy data. Such rules are in a separate file of examples."""
     active = set(re.findall(r"- alert: (\w+)", written["rules"]))
 
     assert not re.search(r"germane_(score|low|noncommittal|baseline)\w*|germane:score", written["rules"])

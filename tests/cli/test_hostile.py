@@ -41,7 +41,7 @@ def database(migrated_url: str) -> str:
     ids=" ".join,
 )
 def test_hostile_text_does_not_control_the_terminal(call: Call, database: str, command: tuple[str, ...]) -> None:
-    """No escape, bell or direction character, and no lone surrogate."""
+    """The output contains no escape, bell or direction characters, and no lone surrogates."""
     ended = call(*command, "--database", database)
     steering = {one for one in ended.out + ended.err if unicodedata.category(one) in {"Cc", "Cs"}} - {"\n"}
     assert ended.code in {0, 5}
@@ -53,7 +53,7 @@ def test_hostile_text_does_not_control_the_terminal(call: Call, database: str, c
 
 
 def test_html_report_escapes_hostile_text(call: Call, database: str) -> None:
-    """Scripts, handlers and external images are text, and the page's policy forbids them."""
+    """Scripts, handlers and external images become text, and the page's security policy forbids them."""
     page = call("report", "--format", "html", "--database", database).out
     assert "default-src 'none'" in page
     for markup in ("<script", "<img", 'onfocus="', "onload=alert(1)>", 'href="http'):
@@ -62,7 +62,7 @@ def test_html_report_escapes_hostile_text(call: Call, database: str) -> None:
 
 
 def test_markdown_report_escapes_hostile_text(call: Call, database: str) -> None:
-    """No tags, links or table cells."""
+    """The text creates no tags, links or table cells."""
     text = call("report", "--format", "markdown", "--database", database).out
     outside = re.sub(r"`+[^`]*`+", "", text)
     assert _TAG.findall(outside.replace("\\<", "")) == []

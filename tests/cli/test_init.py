@@ -21,7 +21,7 @@ SECRETS = {
 
 
 def test_created_file_is_valid_and_short(call: Call, bare: Path) -> None:
-    """It can be loaded unchanged, and fits on a screen."""
+    """The file can be loaded unchanged, and fits on a screen."""
     ended = call("init")
 
     text = (bare / "germane.toml").read_text()
@@ -85,7 +85,7 @@ def test_print_option_writes_no_file(call: Call, bare: Path) -> None:
 
 
 def test_secrets_are_not_written(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys and URLs with passwords are referred to by their variables."""
+    """The file refers to keys, and URLs with passwords, by the names of their variables."""
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
 
@@ -98,7 +98,7 @@ def test_secrets_are_not_written(call: Call, bare: Path, monkeypatch: pytest.Mon
 
 
 def test_file_is_adapted_to_the_environment(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The project's name, the judge's model, and a PostgreSQL URL that germane supports."""
+    """The file contains the project's name, the judge's model, and a PostgreSQL URL that germane supports."""
     (bare / "pyproject.toml").write_text('[project]\nname = "web-shop"\n')
     monkeypatch.setenv("OPENAI_MODEL", "a-judge")
     monkeypatch.setenv("DATABASE_URL", "mysql://a@b/c")
@@ -115,7 +115,7 @@ def test_file_is_adapted_to_the_environment(bare: Path, monkeypatch: pytest.Monk
 def test_init_does_not_rename_the_service(
     call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None, project: str | None
 ) -> None:
-    """The application's scores and markers continue under the name that they had before."""
+    """The application's scores and markers keep their service name."""
     if project:
         (bare / "pyproject.toml").write_text(project)
     if variable:
@@ -144,7 +144,7 @@ def test_any_project_name_yields_a_valid_file(call: Call, bare: Path, name: str)
 
 
 def test_unwritable_file_is_reported(call: Call, bare: Path) -> None:
-    """With the cause, and without a traceback."""
+    """The error states the cause, without a traceback."""
     (bare / "germane.toml").mkdir()
 
     ended = call("init", "--force")

@@ -23,7 +23,7 @@ def ago(minutes: float) -> datetime:
 
 @pytest.fixture
 def deployed(store: TrackingStore, scored: Scored) -> Callable[..., None]:
-    """Write scores of a route from before and after a marker that is ten minutes old and is created once."""
+    """Write scores for a route before and after a marker that is ten minutes old. The marker is created once."""
 
     def write(before: list[float], after: list[float], *, after_fingerprint: str = "f1", **given: Any) -> None:
         if not store.trends.list_markers():
@@ -44,7 +44,7 @@ def rows(text: str) -> dict[str, list[str]]:
 
 
 def test_marker_is_stored(call: Call, store: TrackingStore) -> None:
-    """At the current time, for the configured service, with attributes."""
+    """The marker has the current time, the configured service, and attributes."""
     before = datetime.now(UTC)
     ended = call("mark", " index v42\n", "--attribute", "commit=4f2a9c1", "--attribute", "by=ann=1")
 
@@ -56,7 +56,7 @@ def test_marker_is_stored(call: Call, store: TrackingStore) -> None:
 
 
 def test_marker_can_be_in_the_past(call: Call, store: TrackingStore) -> None:
-    """For any service, as an ISO 8601 time or a duration."""
+    """The time is an ISO 8601 time or a duration. Any service can be given."""
     content = call("mark", "v1", "--at", "2026-03-01T12:00:00+01:00", "--service", "bank", "--json").content
     call("mark", "v2", "--at", "2h")
 
@@ -80,7 +80,7 @@ def test_invalid_markers_are_usage_errors(call: Call, store: TrackingStore, argu
 
 
 def test_marker_names_are_sanitized(call: Call, store: TrackingStore) -> None:
-    """This holds regardless of the marker's source."""
+    """This applies to markers from any source."""
     ended = call("mark", "v\x1b[31m\u202e1")
     result = call("report", "--since", "mark", "--compare")
 
@@ -142,7 +142,7 @@ def test_drop_below_min_drop_passes(call: Call, deployed: Callable[..., None]) -
 
 
 def test_comparison_needs_enough_scores_in_both_windows(call: Call, deployed: Callable[..., None]) -> None:
-    """Nothing is claimed, and the exit code is 5."""
+    """The output states no result, and the exit code is 5."""
     deployed(GOOD, BAD[:19])
 
     ended = call("report", "--since", "mark", "--fail-on-drop")
@@ -153,7 +153,7 @@ def test_comparison_needs_enough_scores_in_both_windows(call: Call, deployed: Ca
 
 
 def test_different_fingerprints_are_not_compared(call: Call, deployed: Callable[..., None]) -> None:
-    """Both are named. A lower mean of the new one is not a drop."""
+    """The output names both fingerprints. A lower mean with the new fingerprint is not a drop."""
     deployed(GOOD, BAD, after_fingerprint="f2")
 
     ended = call("report", "--since", "mark", "--fail-on-drop")
@@ -176,7 +176,7 @@ def test_traffic_shift_is_not_a_drop(call: Call, deployed: Callable[..., None]) 
 
 
 def test_json_contains_the_comparison(call: Call, deployed: Callable[..., None]) -> None:
-    """In addition to the report. Both windows have the same length."""
+    """The output also contains the report. Both windows have the same length."""
     deployed(GOOD, BAD)
 
     ended = call("report", "--since", "mark", "--fail-on-drop", "--json")
@@ -214,7 +214,7 @@ def test_earlier_window_can_be_longer(
 def test_since_accepts_durations_times_and_markers(
     call: Call, store: TrackingStore, deployed: Callable[..., None]
 ) -> None:
-    """The newest marker, the newest with a name, and only of the given service."""
+    """A marker is the newest one, or the newest with a given name, and belongs to the given service."""
     deployed(GOOD, BAD)
     store.trends.add_markers([Marker(id="m2", name="index v43", service="bank", at=ago(1))])
 
@@ -226,7 +226,7 @@ def test_since_accepts_durations_times_and_markers(
 
 
 def test_unknown_marker_is_an_error(call: Call, database: str) -> None:
-    """The error says how to add one."""
+    """The error explains how to add a marker."""
     for since in ("mark", "mark:v1"):
         ended = call("report", "--since", since)
         assert ended.code == 1
@@ -235,7 +235,7 @@ def test_unknown_marker_is_an_error(call: Call, database: str) -> None:
 
 
 def test_both_thresholds_are_checked(call: Call, deployed: Callable[..., None]) -> None:
-    """A violation of either exits with 3, missing data for either with 5."""
+    """If either is violated, the exit code is 3. If data for either is missing, it is 5."""
     deployed([], BAD)
 
     assert call("report", "--since", "mark", "--fail-on-drop", "--fail-under", "0.5").code == 3

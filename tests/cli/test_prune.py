@@ -34,7 +34,7 @@ def texts(store: TrackingStore) -> list[bool]:
 def test_ages_default_to_the_settings(
     call: Call, store: TrackingStore, scored: Scored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """30 days for texts and 400 for the rest, unless the setting differs."""
+    """The default is 30 days for texts and 400 days for exchanges, unless the setting differs."""
     for days in (1, 31, 401):
         scored(store, [0.5], started_at=ago(days))
 
@@ -49,7 +49,7 @@ def test_ages_default_to_the_settings(
 
 
 def test_ages_and_size_can_be_specified(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """Ages as durations or times. By size, the oldest exchanges are deleted first."""
+    """Ages are durations or times. To reach a size, the oldest exchanges are deleted first."""
     for days in (1, 5, 9):
         scored(store, [0.5], started_at=ago(days))
 
@@ -63,7 +63,7 @@ def test_ages_and_size_can_be_specified(call: Call, store: TrackingStore, scored
 
 
 def test_prune_dry_run_changes_nothing(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """It shows what would be removed."""
+    """The output shows what would be removed."""
     scored(store, [0.5, 0.6], started_at=ago(31))
 
     ended = call("prune", "--dry-run", "--max-size", "1B")
@@ -87,7 +87,7 @@ def test_prune_dry_run_changes_nothing(call: Call, store: TrackingStore, scored:
 def test_invalid_ages_are_rejected(
     call: Call, store: TrackingStore, scored: Scored, arguments: tuple[str, str]
 ) -> None:
-    """They are rejected before anything changes: minutes, which may mean months, and times in the future."""
+    """Minutes, which may mean months, and times in the future are rejected before anything changes."""
     scored(store, [0.5], started_at=ago(0.5))
     assert call("prune", *arguments).code == 2
     assert texts(store) == [True]
@@ -138,7 +138,7 @@ def test_session_or_attribute_data_is_deleted(call: Call, store: TrackingStore, 
 def test_forget_requires_confirmation_and_one_selector(
     call: Call, store: TrackingStore, scored: Scored, arguments: tuple[str, ...]
 ) -> None:
-    """Without a terminal, a selector, or with two of them, nothing is deleted."""
+    """Nothing is deleted without a terminal, without a selector, or with two selectors."""
     scored(store, [0.5], user="u1", session="s1", attributes={"tenant": "acme"})
 
     ended = call("forget", *arguments)
@@ -169,7 +169,7 @@ def test_forget_asks_for_confirmation_on_a_terminal(
 
 
 def test_user_names_are_sanitized(call: Call, database: str) -> None:
-    """A stranger may have chosen the name in a request."""
+    """An attacker may have chosen the name in a request."""
     assert "\x1b" not in call("forget", "--user", "\x1b[31mred", "--yes").out
 
 

@@ -56,8 +56,8 @@ def test_each_route_has_mean_interval_and_coverage(call: Call, store: TrackingSt
     assert search.endswith("100%       0%  30 of 31")
 
 
-def test_refusals_that_no_scorer_detects_are_not_measured(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """They are neither 0 % nor 0."""
+def test_refusals_are_not_shown_if_no_scorer_detects_them(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """The output shows neither 0 % nor 0."""
     scored(store, GOOD, scorer="question_coverage")
 
     (row,) = table(call("report").out)
@@ -68,7 +68,7 @@ def test_refusals_that_no_scorer_detects_are_not_measured(call: Call, store: Tra
 
 
 def test_json_contains_the_same_values(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """One object with a version."""
+    """The output is one object with a version."""
     scored(store, GOOD)
 
     content = call("report", "--json").content
@@ -85,7 +85,7 @@ def test_json_contains_the_same_values(call: Call, store: TrackingStore, scored:
 
 
 def test_mean_of_few_scores_is_not_shown(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """It is too uncertain to act on."""
+    """Such a mean is too uncertain to act on."""
     scored(store, GOOD[:7])
 
     ended = call("report")
@@ -96,7 +96,7 @@ def test_mean_of_few_scores_is_not_shown(call: Call, store: TrackingStore, score
 
 
 def test_empty_report_states_that_there_are_no_scores(call: Call, database: str) -> None:
-    """Missing data is never zero."""
+    """Missing data is never shown as zero."""
     assert "No scores." in call("report").out
     assert call("report", "--json").content["routes"] == []
 
@@ -114,7 +114,7 @@ def test_fingerprints_have_separate_rows(call: Call, store: TrackingStore, score
     assert ["0.250" in row for row in rows] == [False, True]
 
 
-def test_routes_with_equal_names_show_their_service(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_routes_with_the_same_name_show_their_service(call: Call, store: TrackingStore, scored: Scored) -> None:
     """The service is shown if the route alone is ambiguous."""
     scored(store, GOOD)
     scored(store, GOOD, service="help")
@@ -126,7 +126,7 @@ def test_routes_with_equal_names_show_their_service(call: Call, store: TrackingS
 def test_exchanges_dropped_before_a_scorer_was_known_are_shown(
     call: Call, store: TrackingStore, scored: Scored
 ) -> None:
-    """A process that only captures knows no scorer. Its dropped exchanges are reported."""
+    """A process that only captures does not know any scorer. The exchanges that it dropped are reported."""
     scored(store, [0.5])
     store.exchanges.declare_routes("shop", ["never asked"])
     for reason, count in ((UnscoredReason.EXCHANGE_LIMIT, 9), (UnscoredReason.QUEUE_FULL, 2)):
@@ -142,7 +142,7 @@ def test_exchanges_dropped_before_a_scorer_was_known_are_shown(
 
 
 def test_candidates_are_shown_separately_from_pending_tasks(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """Candidates for the budget, pending tasks, and exchanges skipped because of the budget."""
+    """The report lists candidates for the budget, pending tasks, and exchanges skipped because of the budget."""
     (exchange,) = scored(store, [0.5])
     store.exchanges.add([type(exchange)(**_again(exchange, number)) for number in range(3)])
     assert "  exchanges not yet sampled: 3\n" in call("report").out
@@ -211,7 +211,7 @@ def test_report_can_be_filtered_by_route(call: Call, store: TrackingStore, score
 def test_mean_below_the_threshold_exits_with_3(
     call: Call, store: TrackingStore, scored: Scored, least: str, code: int
 ) -> None:
-    """Pipelines can stop on it."""
+    """CI pipelines can stop on this exit code."""
     scored(store, GOOD)
 
     assert call("report", "--fail-under", least).code == code
@@ -229,7 +229,7 @@ def test_too_few_scores_exit_with_5(call: Call, store: TrackingStore, scored: Sc
 
 
 def test_route_with_only_failures_exits_with_5(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """An unreachable judge does not pass as good answers."""
+    """An unreachable judge is not mistaken for good answers."""
     scored(store, GOOD)
     scored(store, [UnscoredReason.JUDGE_UNREACHABLE] * 30, route="search")
 
@@ -246,7 +246,7 @@ def test_threshold_applies_to_the_newest_fingerprint(call: Call, store: Tracking
 
 @pytest.mark.parametrize(("since", "routes"), [("30m", 0), ("7200s", 0), ("4h", 1), ("1d", 1), ("1w", 1)])
 def test_since_accepts_a_duration(call: Call, store: TrackingStore, scored: Scored, since: str, routes: int) -> None:
-    """Answers count by the time at which they were given."""
+    """The window selects answers by the time when they were given."""
     scored(store, GOOD, started_at=datetime.now(UTC) - timedelta(hours=3))
 
     assert len(call("report", "--since", since, "--json").content["routes"]) == routes
@@ -254,7 +254,7 @@ def test_since_accepts_a_duration(call: Call, store: TrackingStore, scored: Scor
 
 @pytest.mark.parametrize("zone", ["Z", "+05:30"])
 def test_since_accepts_a_time(call: Call, database: str, zone: str) -> None:
-    """ISO 8601, with its zone."""
+    """The time is in ISO 8601 format, with a UTC offset."""
     content = call("report", "--since", f"2026-03-01T12:00:00{zone}", "--json").content
 
     assert content["since"] == {"Z": "2026-03-01T12:00:00+00:00", "+05:30": "2026-03-01T06:30:00+00:00"}[zone]
@@ -271,7 +271,7 @@ def test_invalid_time_is_a_usage_error(call: Call, database: str, since: str) ->
 
 @pytest.mark.parametrize("verb", ["report", "trend"])
 def test_window_must_end_after_it_begins(call: Call, database: str, verb: str) -> None:
-    """It must not begin in the future, either."""
+    """The window must not begin in the future either."""
     turned, late = call(verb, "--since", "1h", "--until", "2h"), call(verb, "--until", "2999-01-01")
 
     assert (turned.code, late.code) == (2, 2)

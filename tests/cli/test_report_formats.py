@@ -63,7 +63,7 @@ def week(store: TrackingStore) -> TrackingStore:
 
 
 def test_html_report_is_self_contained(call: Call, week: TrackingStore, bare: Path) -> None:
-    """Verdict, table, charts, worst answers and comparison, without scripts or external resources."""
+    """The file has a verdict, table, charts, worst answers and comparison, but no scripts or external resources."""
     file = bare / "report.html"
 
     ended = call("report", "--format", "html", "--since", "mark", "--output", str(file))
@@ -83,7 +83,7 @@ def test_html_report_is_self_contained(call: Call, week: TrackingStore, bare: Pa
 
 
 def test_markdown_report_has_the_same_content(call: Call, week: TrackingStore) -> None:
-    """On standard output by default. md is short for markdown."""
+    """The report is printed by default. md is short for markdown."""
     long, short = call("report", "--format", "markdown", "--compare"), call("report", "--format", "md", "--compare")
 
     assert (long.code, long.err) == (0, "")
@@ -110,7 +110,7 @@ def test_json_option_is_equivalent_to_json_format(call: Call, week: TrackingStor
 
 
 def test_text_report_can_be_written_to_a_file(call: Call, week: TrackingStore, bare: Path) -> None:
-    """With the same content."""
+    """The file has the same content as the printed report."""
     shown = call("report", "--since", "2026-01-01T00:00:00Z").out
     call("report", "--since", "2026-01-01T00:00:00Z", "--output", "r.txt")
 
@@ -120,7 +120,7 @@ def test_text_report_can_be_written_to_a_file(call: Call, week: TrackingStore, b
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["text", "markdown", "html", "json"])
 def test_exit_codes_do_not_depend_on_the_format(call: Call, week: TrackingStore, kind: str) -> None:
-    """3 for a violated threshold or a drop, 5 for too little data."""
+    """The exit code is 3 for a violated threshold or a drop, and 5 for too little data."""
     assert call("report", "--format", kind, "--fail-under", "0.5").code == 3
     assert call("report", "--format", kind, "--since", "mark", "--fail-on-drop").code == 3
     assert call("report", "--format", kind, "--route", "seldom", "--fail-under", "0.5").code == 5
@@ -136,7 +136,7 @@ def test_empty_report_is_valid_in_every_format(call: Call, database: str, kind: 
 
 
 def test_html_escapes_captured_text(call: Call, store: TrackingStore) -> None:
-    """No tags, attributes or directions, at any length; names as well."""
+    """Texts of any length and names create no tags, attributes or text directions."""
     write(store, BAD, question=HOSTILE, answer=HOSTILE * 500, route=HOSTILE[:200], scorer="answer_relevancy")
     store.trends.add_markers(
         [Marker(id="m1", name=HOSTILE, service="shop", at=datetime.now(UTC) - timedelta(minutes=2))]
@@ -155,7 +155,7 @@ def test_html_escapes_captured_text(call: Call, store: TrackingStore) -> None:
 
 
 def test_markdown_escapes_captured_text(call: Call, store: TrackingStore) -> None:
-    """No tags, images, links, headings or cells."""
+    """The text creates no tags, images, links, headings or table cells."""
     write(store, BAD, question=HOSTILE, answer=HOSTILE * 500, route=HOSTILE[:200])
     store.trends.add_markers(
         [Marker(id="m1", name=HOSTILE, service="shop", at=datetime.now(UTC) - timedelta(minutes=2))]
@@ -176,7 +176,7 @@ def test_markdown_escapes_captured_text(call: Call, store: TrackingStore) -> Non
 
 
 def test_unwritable_output_is_reported(call: Call, database: str) -> None:
-    """With the cause, and without a traceback."""
+    """The error states the cause, without a traceback."""
     ended = call("report", "--output", "/nowhere/at/all/r.html", "--format", "html")
 
     assert ended.code == 1
@@ -184,7 +184,7 @@ def test_unwritable_output_is_reported(call: Call, database: str) -> None:
 
 
 def test_report_fits_the_terminal(week: TrackingStore) -> None:
-    """One table per scorer, no line wider than the terminal, and aligned wide characters."""
+    """There is one table per scorer, no line is wider than the terminal, and wide characters are aligned."""
     write(week, GOOD, route="\u5e97\u8217" * 4, scorer="a_scorer_with_quite_a_long_name")
 
     report = load_report(week, datetime.now(UTC) - timedelta(hours=2), service=None, route=None)
@@ -212,10 +212,10 @@ def test_report_fits_the_terminal(week: TrackingStore) -> None:
     ],
 )
 @pytest.mark.parametrize("format_", [None, "markdown"])
-def test_output_follows_the_ending_of_the_file(
+def test_file_extension_determines_the_format(
     call: Call, week: TrackingStore, bare: Path, name: str, start: str, format_: str | None
 ) -> None:
-    """The ending decides, unless --format says otherwise."""
+    """The extension determines the format, unless --format is given."""
     ended = call("report", "-o", name, *(["--format", format_] if format_ else []))
 
     assert ended.code == 0
@@ -223,8 +223,8 @@ def test_output_follows_the_ending_of_the_file(
 
 
 @pytest.mark.parametrize("arguments", [[], ["--since", "12h"], ["--compare"]])
-def test_text_begins_with_the_verdict_of_the_overview(call: Call, week: TrackingStore, arguments: list[str]) -> None:
-    """The first line answers the question, and the HTML report and the text agree."""
+def test_text_report_begins_with_the_overview_verdict(call: Call, week: TrackingStore, arguments: list[str]) -> None:
+    """The first line is the verdict, which is the same in HTML and text."""
     text, html = call("report", *arguments), call("report", "--format", "html", *arguments)
 
     verdict = " ".join(text.out.partition("\n\n")[0].split())
@@ -233,7 +233,7 @@ def test_text_begins_with_the_verdict_of_the_overview(call: Call, week: Tracking
 
 
 def test_comparison_fits_80_columns(call: Call, week: TrackingStore) -> None:
-    """Piped or not, nothing has to be scrolled sideways."""
+    """Lines fit 80 columns, whether or not the output is piped."""
     ended = call("report", "--compare")
 
     assert ended.out.count("before (n)") >= 1
@@ -241,7 +241,7 @@ def test_comparison_fits_80_columns(call: Call, week: TrackingStore) -> None:
 
 
 def test_identical_worst_answers_are_listed_once(call: Call, store: TrackingStore) -> None:
-    """In the report and in the terminal, with their number. Another question with the same answer is another line."""
+    """The list shows how many there are. The same answer to a different question has its own line."""
     write(store, [0.1] * 4, question="Where are you?", answer="We are in Bern.")
     write(store, [0.1], question="Who are you?", answer="We are in Bern.")
     write(store, [0.9] * 20)

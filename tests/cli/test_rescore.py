@@ -39,7 +39,7 @@ def ready(store: TrackingStore, fingerprint: str = "f1") -> set[str]:
 
 
 def test_failures_can_be_rescored(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """All failures, or only those with one reason. Scores do not change."""
+    """All failures can be selected, or only those with one reason. Scores do not change."""
     made = scored(store, [0.9, UnscoredReason.JUDGE_REJECTED, UnscoredReason.UNPARSABLE])
 
     one = call("rescore", "--failed", "judge_rejected", "--json").content
@@ -53,7 +53,7 @@ def test_failures_can_be_rescored(call: Call, store: TrackingStore, scored: Scor
 
 
 def test_everything_is_rescored_by_default(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """Scores and failures since a time. Pending tasks are counted."""
+    """Scores and failures since a given time are rescored. Pending tasks are counted."""
     scored(store, [0.1], started_at=datetime.now(UTC) - timedelta(days=2))
     made = scored(store, [0.9, 0.2, UnscoredReason.UNPARSABLE])
 
@@ -69,7 +69,7 @@ def test_everything_is_rescored_by_default(call: Call, store: TrackingStore, sco
 
 
 def test_scores_below_a_value_can_be_rescored(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """By route and scorer, with a note about regression to the mean."""
+    """Scores can also be selected by route and scorer. A note explains regression to the mean."""
     made = scored(store, [0.9, 0.2], route="ask")
     scored(store, [0.1], route="search")
 
@@ -81,7 +81,7 @@ def test_scores_below_a_value_can_be_rescored(call: Call, store: TrackingStore, 
 
 
 def test_rescore_dry_run_changes_nothing(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """It shows the estimated requests."""
+    """The output shows the estimated number of requests."""
     scored(store, [0.9, 0.2])
 
     content = call("rescore", "--dry-run", "--json").content
@@ -98,7 +98,7 @@ def test_rescore_dry_run_changes_nothing(call: Call, store: TrackingStore, score
 def test_score_with_a_new_fingerprint_is_added_to_the_old_score(
     call: Call, store: TrackingStore, scored: Scored
 ) -> None:
-    """It is the fingerprint of the running process."""
+    """The new fingerprint is that of the running process."""
     made = scored(store, [0.9], fingerprint="old")
 
     assert call("rescore", "--json").content["outcome"] == NOTHING | {"ready": 1}
@@ -114,7 +114,7 @@ def test_score_with_a_new_fingerprint_is_added_to_the_old_score(
 
 
 def test_limit_selects_the_newest_answers(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """The output says that there are more."""
+    """The output states that there are more answers."""
     now = datetime.now(UTC)
     made = [scored(store, [0.5], started_at=now - timedelta(minutes=minutes))[0] for minutes in (5, 3, 1)]
 
@@ -188,7 +188,7 @@ def _read(near: int) -> Iterator[str]:
 def test_rescore_asks_for_confirmation_on_a_terminal(
     store: TrackingStore, scored: Scored, environment: dict[str, str]
 ) -> None:
-    """It first shows the estimate."""
+    """The command first shows the estimate."""
     made = scored(store, [0.5])
 
     code, text = _spoken("n\n", environment)

@@ -25,7 +25,7 @@ HOSTILE = "\x1b[2J\u202e<script>"
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
-    """A configured judge that generates the questions of the rows."""
+    """A configured judge that generates the questions of the rows correctly."""
     with FakeJudge(questions=question_of) as running:
         for name, value in running.settings().items():
             monkeypatch.setenv(f"GERMANE_{name.upper()}", value)
@@ -49,7 +49,7 @@ def written(found: list[dict[str, Any]], name: str = "rows.jsonl") -> str:
 
 
 def test_file_is_scored(call: Call, judge: FakeJudge) -> None:
-    """With n, interval, coverage, worst rows and usage."""
+    """The output shows n, the interval, coverage, the worst rows and usage."""
     bad = {"question": "When do you open?", "answer": f"By card {HOSTILE} 7."}
     ended = call("score", written([*rows(20), bad, {"question": "How?", "answer": ""}]))
 
@@ -64,7 +64,7 @@ def test_file_is_scored(call: Call, judge: FakeJudge) -> None:
 
 
 def test_row_texts_are_sanitized(call: Call, judge: FakeJudge) -> None:
-    """In the list of worst rows, and in errors."""
+    """This applies to the list of worst rows and to errors."""
     shown = call("score", written([{"question": HOSTILE, "answer": "By card 1.", "id": HOSTILE}]))
     wrong = call("score", written([{HOSTILE: 1}]))
 
@@ -87,12 +87,12 @@ def test_row_texts_are_sanitized(call: Call, judge: FakeJudge) -> None:
 def test_exit_code_reflects_the_thresholds(
     call: Call, judge: FakeJudge, count: int, options: list[str], code: int
 ) -> None:
-    """0 success, 3 threshold violated, 5 not enough data."""
+    """The exit code is 0 for success, 3 for a violated threshold, and 5 for too little data."""
     assert call("score", written(rows(count)), *options).code == code
 
 
 def test_unreachable_judge_is_reported_as_not_enough_data(call: Call, judge: FakeJudge) -> None:
-    """It violates a coverage threshold, but never a mean."""
+    """An unreachable judge violates a coverage threshold, but never a mean threshold."""
     judge.outage = Fault("refusal")
     file = written(rows(20))
 
@@ -104,7 +104,7 @@ def test_unreachable_judge_is_reported_as_not_enough_data(call: Call, judge: Fak
 
 
 def test_identical_failures_are_grouped(call: Call, judge: FakeJudge) -> None:
-    """One message and a count, in the list of worst rows and in reports."""
+    """Such failures share a message and a count, in the list of worst rows and in reports."""
     judge.outage = Fault("status", status=401, message="no such key")
     file = written(rows(90))
 
@@ -118,7 +118,7 @@ def test_identical_failures_are_grouped(call: Call, judge: FakeJudge) -> None:
 
 
 def test_score_json_is_a_single_object(call: Call, judge: FakeJudge) -> None:
-    """Summary, worst rows, usage and the result of the check."""
+    """The object contains the summary, worst rows, usage and the result of the check."""
     file = written([*rows(20), {"question": "When do you open?", "answer": "By card 7."}])
     content = call("score", file, "--json", "--fail-under", "0.5").content
 
@@ -131,7 +131,7 @@ def test_score_json_is_a_single_object(call: Call, judge: FakeJudge) -> None:
 
 
 def test_scorers_columns_and_limit_can_be_specified(call: Call, judge: FakeJudge) -> None:
-    """They override the settings."""
+    """The options override the settings."""
     found = [{"q": row["question"], "a": row["answer"]} for row in rows(5)]
     options = ["--scorer", "question_answer_similarity", "--scorer", "answer_relevancy", "--limit", "2"]
 
@@ -142,7 +142,7 @@ def test_scorers_columns_and_limit_can_be_specified(call: Call, judge: FakeJudge
 
 
 def test_judge_and_embedder_can_be_specified(call: Call, judge: FakeJudge) -> None:
-    """They override the settings."""
+    """The options override the settings."""
     call("score", written(rows(1)), "--judge", "other", "--embedder", "other-embedder")
 
     assert {request.body["model"] for request in judge.chat_requests} == {"other"}
@@ -150,7 +150,7 @@ def test_judge_and_embedder_can_be_specified(call: Call, judge: FakeJudge) -> No
 
 
 def test_cache_avoids_repeated_requests(call: Call, judge: FakeJudge) -> None:
-    """A second run sends none."""
+    """A second run sends no requests."""
     file = written(rows(5))
     for _ in range(2):
         assert call("score", file, "--cache", "scores.db").code == 0
@@ -196,7 +196,7 @@ def test_usage_error_exits_with_2(call: Call, judge: FakeJudge, options: list[st
 
 
 def test_missing_file_exits_with_2(call: Call, judge: FakeJudge) -> None:
-    """With click's message."""
+    """The error message comes from click."""
     assert call("score", "absent.jsonl").code == 2
 
 
@@ -211,7 +211,7 @@ def test_missing_file_exits_with_2(call: Call, judge: FakeJudge) -> None:
     ],
 )
 def test_unscorable_file_or_option_is_an_error(call: Call, judge: FakeJudge, options: list[str], message: str) -> None:
-    """One line names location and fix. No request is sent."""
+    """One line names the location and the fix. No request is sent."""
     ended = call("score", written([*rows(1), {"answer": "x"}, *rows(50)]), *options)
 
     assert (ended.code, ended.out, judge.requests) == (2 if "--scorer" in options else 1, "", [])
@@ -220,7 +220,7 @@ def test_unscorable_file_or_option_is_an_error(call: Call, judge: FakeJudge, opt
 
 
 def all_of(leader: int) -> str:
-    """Return the output to a terminal until its other end is closed; slower runs write more."""
+    """Return the output to a terminal until its other end is closed. Slower runs write more."""
     output = b""
     with contextlib.suppress(OSError), open(leader, "rb", buffering=0) as terminal:
         while found := terminal.read(4096):
@@ -273,7 +273,7 @@ def test_interrupt_reports_the_number_of_stored_scores(
 @pytest.mark.slow
 @pytest.mark.parametrize("safe_path", ["", "1"])
 def test_modules_in_the_current_directory_are_found(bare: Path, environment: dict[str, str], safe_path: str) -> None:
-    """By the installed command and by `python -m germane`, unless Python runs in safe-path mode."""
+    """The installed command and `python -m germane` find them, unless Python runs in safe-path mode."""
     (bare / "our_scorers.py").write_text("import germane\n\n\n@germane.scorer\ndef half(exchange):\n    return 0.5\n")
     done = subprocess.run(
         [str(Path(sys.executable).with_name("germane")), "score", written(rows(3)), "--scorer", "half", "--json"],

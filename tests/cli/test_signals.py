@@ -10,7 +10,7 @@ from germane.cli.core.signals import handle_shutdown_signals
 
 
 def test_signal_to_another_thread_ends_the_wait() -> None:
-    """The system chooses the thread; the main thread wakes up in any case."""
+    """The system chooses the thread, but the main thread wakes up in any case."""
     with handle_shutdown_signals() as ending:
         other = threading.Thread(target=lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM))
         other.start()
@@ -35,7 +35,7 @@ def test_unrelated_signals_do_not_end_the_wait() -> None:
 
 
 def test_previous_signal_handlers_are_restored() -> None:
-    """This holds after a signal as well."""
+    """The handlers are restored after a signal, too."""
     before = signal.getsignal(signal.SIGINT)
     with handle_shutdown_signals() as ending:
         os.kill(os.getpid(), signal.SIGINT)

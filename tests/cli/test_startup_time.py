@@ -1,4 +1,4 @@
-"""Starting the command line takes little longer than importing what it cannot do without."""
+"""Starting the command line takes little longer than importing its required packages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def seconds(*arguments: str) -> float:
 
 
 def test_help_takes_at_most_four_times_as_long_as_click(bare: Path) -> None:
-    """The runs alternate, so that a busy machine slows both down."""
+    """The runs alternate, so that other load on the machine slows both down."""
     rounds = [(seconds("-m", "germane", "--help"), seconds("-c", "import click")) for _ in range(ROUNDS)]
 
     shown, imported = (statistics.median(column) for column in zip(*rounds, strict=True))
@@ -32,7 +32,7 @@ def test_help_takes_at_most_four_times_as_long_as_click(bare: Path) -> None:
 
 
 def test_help_imports_no_command(bare: Path) -> None:
-    """Nothing that takes long is loaded to list the commands."""
+    """Listing the commands loads no slow modules."""
     program = (
         "import sys\nfrom germane.cli import main\nsys.argv = ['germane', '--help']\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"

@@ -44,7 +44,7 @@ def picture(hours: int = 6, baseline: float | None = None, **terminal: Any) -> C
 
 
 def test_mean_is_drawn_in_the_matching_column() -> None:
-    """Mean, both ends of the interval and the baseline match the axis from 0 to 1."""
+    """The mean, both ends of the interval and the baseline match the axis from 0 to 1."""
     shown = picture(1, baseline=0.9)
     axis, line = draw_trend(shown, [bucket(1, 0.5)], [])
     left, last = len("Nov 20 11:00  "), shown.plot_width - 1
@@ -58,8 +58,8 @@ def test_mean_is_drawn_in_the_matching_column() -> None:
     assert line.endswith("0.50  0.40-0.60  n 30")
 
 
-def test_few_scores_are_drawn_hollow() -> None:
-    """Without a number and an interval."""
+def test_means_of_few_scores_are_drawn_as_hollow_points() -> None:
+    """The row shows no mean and no interval."""
     _, line = draw_trend(picture(1), [bucket(1, 0.5, n=19)], [])
 
     assert "o" in line.partition("not")[0]
@@ -69,7 +69,7 @@ def test_few_scores_are_drawn_hollow() -> None:
 
 
 def test_gaps_are_shown() -> None:
-    """A bucket without scores is labeled. Consecutive ones share a line."""
+    """A bucket without scores is labeled. Many consecutive empty buckets share a line."""
     few = list(draw_trend(picture(4), [bucket(4, 0.9), bucket(1, 0.9)], []))
     many = list(draw_trend(picture(30), [bucket(30, 0.9), bucket(1, 0.9)], []))
     ended = list(draw_trend(picture(30), [bucket(30, 0.9)], []))
@@ -81,7 +81,7 @@ def test_gaps_are_shown() -> None:
 
 
 def test_events_are_printed_after_their_bucket() -> None:
-    """They precede the next bucket."""
+    """Events precede the next bucket."""
     notes = [ChartAnnotation(NOON - 2.5 * HOUR, "mark v42"), ChartAnnotation(NOON, "mark just now")]
     lines = list(draw_trend(picture(4), [bucket(hours, 0.9) for hours in (4, 3, 2, 1)], notes))
 
@@ -97,7 +97,7 @@ def test_events_are_printed_after_their_bucket() -> None:
 
 
 def test_judge_change_is_shown_and_not_averaged() -> None:
-    """Two fingerprints in one bucket have a line each."""
+    """If a bucket has two fingerprints, each gets its own line."""
     buckets = [bucket(2, 0.9), bucket(2, 0.4, fingerprint="f2", judge_changed=True), bucket(1, 0.4, fingerprint="f2")]
 
     lines = list(draw_trend(picture(2), buckets, []))
@@ -108,7 +108,7 @@ def test_judge_change_is_shown_and_not_averaged() -> None:
 
 
 def test_groups_are_sorted_by_their_latest_mean() -> None:
-    """A digit for tenths of a mean, o for few scores, a dot for none."""
+    """A digit shows the tenths of a mean, o means few scores, and a dot means no scores."""
     high = [bucket(3, 0.93, group="ask"), bucket(1, 0.88, group="ask")]
     low = [bucket(3, 0.93, group="search"), bucket(2, 0.3, n=3, group="search"), bucket(1, 0.41, group="search")]
 
@@ -128,7 +128,7 @@ def test_groups_are_sorted_by_their_latest_mean() -> None:
 def test_no_line_is_wider_than_the_terminal(
     content: list[tuple[int, float, int]], width: int, fancy: bool, baseline: float | None
 ) -> None:
-    """For any means, counts and names. Plain lines are ASCII."""
+    """This applies to any means, counts and names. Plain lines are ASCII."""
     found = sorted([bucket(*one, group="\u5e97" * 80) for one in content], key=lambda one: one.start)
     unique = list({one.start: one for one in found}.values())
     shown = picture(48, baseline=baseline, width=width, has_unicode=fancy)
@@ -142,14 +142,14 @@ def test_no_line_is_wider_than_the_terminal(
 
 
 def test_wide_characters_take_two_columns() -> None:
-    """Names are truncated by columns."""
+    """Names are truncated by columns, not by characters."""
     assert fit("\u5e97\u8217", 6) == "\u5e97\u8217  "
     assert fit("\u5e97" * 10, 10) == "\u5e97\u5e97\u5e97 ..."
     assert wrap("\u5e97" * 10, 8) == ["\u5e97" * 4, "\u5e97" * 4, "\u5e97" * 2]
 
 
 def test_json_output_equals_the_values_in_the_store(call: Call, store: TrackingStore) -> None:
-    """Buckets, markers, and the baseline if there is one."""
+    """The output contains the buckets, the markers, and the baseline if there is one."""
     write(store, [0.9] * 25 + [0.3] * 5)
     now = datetime.now(UTC)
     store.trends.add_markers([Marker(id="m1", name="v42", service="shop", at=now - timedelta(minutes=5))])
@@ -191,8 +191,8 @@ def test_weeks_start_on_monday_in_the_configured_timezone(
     assert re.search(r"since \w+ \d\d 00:00 NZ[SD]T, per ", out)
 
 
-def test_earlier_alert_shows_its_onset(call: Call, store: TrackingStore) -> None:
-    """It is placed at the start of the window."""
+def test_alert_from_before_the_window_shows_its_onset(call: Call, store: TrackingStore) -> None:
+    """The alert is placed at the start of the window."""
     write(store, [0.9] * 30)
     onset = datetime.now(UTC) - timedelta(days=3)
     an_alert(store, onset=onset)
@@ -209,7 +209,7 @@ def _route(mean: float) -> RouteBaseline:
 
 
 def test_empty_trend_reports_that_there_are_no_scores(call: Call, database: str) -> None:
-    """In an empty database, and for an unknown scorer."""
+    """This applies to an empty database and to an unknown scorer."""
     assert call("trend").out.startswith("No scores since ")
     assert call("trend", "nonsense", "--by", "route").out.endswith(" UTC, scorer nonsense, by route.\n")
     assert call("trend", "--json").content["buckets"] == []
@@ -226,7 +226,7 @@ def test_empty_trend_reports_that_there_are_no_scores(call: Call, database: str)
 def test_invalid_trend_options_are_reported(
     call: Call, store: TrackingStore, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
-    """With the usual exit codes, and without a traceback."""
+    """The usual exit codes apply, and there is no traceback."""
     write(store, [0.9])
 
     ended = call("trend", *arguments)
@@ -260,7 +260,7 @@ def test_drawing_depends_on_the_terminal(
     write(store, [0.9] * 25)
     usual = {"GERMANE_DATABASE": database, "TERM": "xterm", "PYTHONIOENCODING": "utf-8", "COLUMNS": "80"}
     ours, follower = pty.openpty()
-    with open(ours, "rb", buffering=0) as screen:  # noqa: PTH123 - a descriptor
+    with open(ours, "rb", buffering=0) as screen:  # noqa: PTH123 - a file descriptor
         ended = subprocess.Popen(
             [sys.executable, "-m", "germane", "trend", "--bucket", "1d"],
             env={**environment, **usual, **variables},
@@ -275,7 +275,7 @@ def test_drawing_depends_on_the_terminal(
 
 
 def _all(screen: Any) -> str:
-    """Return everything that was written; reading from a closed terminal ends with an error."""
+    """Return everything that was written. Reading from a closed terminal ends with an error."""
     parts: list[bytes] = []
     while True:
         try:

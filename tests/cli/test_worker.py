@@ -27,7 +27,7 @@ Process = subprocess.Popen[str]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers poll often."""
+    """Let workers poll often."""
     monkeypatch.setenv("GERMANE_POLL_INTERVAL", "0.1")
 
 
@@ -69,7 +69,7 @@ def until() -> Callable[[Callable[[], Any]], None]:
             if condition():
                 return
             pause.wait(0.02)
-        raise AssertionError("it never came true")
+        raise AssertionError("the condition was not met in time")
 
     return wait
 
@@ -135,7 +135,7 @@ def test_worker_scores_even_if_the_role_setting_is_capture(
 def test_scorers_from_imported_modules_run(
     call: Call, store: TrackingStore, make: Any, monkeypatch: pytest.MonkeyPatch, bare: Path
 ) -> None:
-    """Modules from --import are added to those in the setting."""
+    """Modules from --import are added to the modules in the setting."""
     for name in ("first", "second"):
         (bare / f"{name}_scorers.py").write_text(
             f"import germane\n\n@germane.scorer\ndef {name}_worker_scorer(exchange):\n    return 0.5\n"
@@ -160,7 +160,7 @@ def test_worker_requires_a_scorer(call: Call, database: str, monkeypatch: pytest
 def test_drain_waits_for_tasks_in_other_workers(
     start: Callable[..., Process], judge: FakeJudge, store: TrackingStore, make: Any, tmp_path: Path
 ) -> None:
-    """It logs once what it waits for, and exits when they are done."""
+    """The worker logs once what it is waiting for, and exits when the tasks are done."""
     (exchange,) = captured(store, make, 1)
     store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled")], {"theirs": "f9"})
     _tell(tmp_path, "UPDATE scoring_task SET state = 'running', not_before = '2999-01-01', lease_owner = 'another'")
@@ -213,7 +213,7 @@ def test_shutdown_leaves_no_task_in_progress(
 def test_second_signal_ends_the_worker_immediately(
     start: Callable[..., Process], judge: FakeJudge, store: TrackingStore, make: Any, until: Any
 ) -> None:
-    """Without waiting for a slow judge."""
+    """It does not wait for a slow judge."""
     judge.latency = 300
     captured(store, make, 2)
     worker = start("--shutdown-timeout", "600")
@@ -257,7 +257,7 @@ def test_shutdown_timeout_releases_tasks(
 def test_worker_waits_until_the_tables_exist(
     start: Callable[..., Process], call: Call, judge: FakeJudge, postgresql: Any, make: Any, until: Any
 ) -> None:
-    """Drain ends with the error; a permanent worker starts when the tables exist. Passwords are not logged."""
+    """With --drain, it exits with an error. Otherwise, it starts once the tables exist. Passwords are not logged."""
     url = postgresql.url(postgresql.create()).replace("postgres@", "postgres:hush@")
     ended = call("worker", "--once", "--database", url)
     assert (ended.code, ended.out) == (1, "")

@@ -32,7 +32,7 @@ SHOWN = re.compile(r"(?:serving the dashboard on|serving metrics on) (http://[^/
 
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
-    """A judge configured in the settings; workers poll often."""
+    """A judge configured in the settings, with workers that poll often."""
     monkeypatch.setenv("GERMANE_POLL_INTERVAL", "0.1")
     with FakeJudge() as running:
         for name, value in running.settings().items():
@@ -62,13 +62,13 @@ def start(judge: FakeJudge) -> Iterator[Callable[..., tuple[Process, str]]]:
 
 
 def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Wait for a change made by another process; return the result."""
+    """Wait for a change made by another process. Return the result."""
     pause = threading.Event()
     for _ in range(int(seconds * 20)):
         if found := condition():
             return found
         pause.wait(0.05)
-    raise AssertionError("it never came true")
+    raise AssertionError("the condition was not met in time")
 
 
 def read(url: str, **headers: str) -> MetricSamples:
@@ -79,7 +79,7 @@ def read(url: str, **headers: str) -> MetricSamples:
 
 
 def test_worker_metrics_include_process_and_database(start: Any, store: TrackingStore) -> None:
-    """Counters and histograms of the process, and gauges by the time of the answer."""
+    """The page has counters and histograms of the process, and gauges by answer time."""
     store.exchanges.add([an_exchange(question=f"How do I pay {number}?") for number in range(25)])
     worker, url = start("worker", "--metrics", "0")
     runs = {"gen_ai_evaluation_name": "answer_relevancy", "gen_ai_workflow_name": "ask", "outcome": "scored"}
@@ -108,7 +108,7 @@ def test_worker_metrics_include_process_and_database(start: Any, store: Tracking
 
 
 def test_dashboard_with_worker_serves_its_metrics(start: Any, store: TrackingStore) -> None:
-    """A process that only serves the dashboard has gauges only."""
+    """A process that only serves the dashboard exposes only gauges."""
     store.exchanges.add([an_exchange()])
     _, with_worker = start("serve", "--port", "0", "--with-worker")
     _, alone = start("serve", "--port", "0")
@@ -162,7 +162,7 @@ def test_worker_ends_if_metrics_cannot_be_served(call: Call, judge: FakeJudge, d
 
 @pytest.mark.parametrize("given", ["", ":9464", "port", "99999", "-1", "::1:9464", "host:", "1.2.3.4:٣"])
 def test_invalid_metrics_address_is_rejected(given: str, call: Call, database: str) -> None:
-    """A host without a port, an invalid port, or an IPv6 address without brackets."""
+    """Invalid addresses lack a port, have an invalid port, or are IPv6 addresses without brackets."""
     ended = call("worker", "--metrics", given)
 
     assert ended.code == 2

@@ -29,7 +29,7 @@ HOSTILE = [
 
 
 def test_lowest_answers_come_first_with_generated_questions(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """Answer, score and the questions that the judge generated."""
+    """The output shows the answer, its score and the questions that the judge generated."""
     scored(store, [0.9, 0.1, 0.5])
     reads_as = {"questions": [{"text": "What colour?", "similarity": 0.05}, {"text": "unused", "similarity": None}]}
     scored(store, [0.05], details=reads_as, question="How do I pay?", answer="It is blue.")
@@ -79,7 +79,7 @@ def test_json_contains_the_complete_answer(call: Call, store: TrackingStore, sco
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_captured_text_is_sanitized(call: Call, store: TrackingStore, scored: Scored, text: str) -> None:
-    """One line per text, no control or direction characters, and long texts are truncated."""
+    """Each text takes one line without control or direction characters, and long texts are truncated."""
     scored(
         store, [0.1], question=text, answer=text, route=text, details={"questions": [{"text": text, "similarity": 0.1}]}
     )
@@ -93,7 +93,7 @@ def test_captured_text_is_sanitized(call: Call, store: TrackingStore, scored: Sc
 
 
 def test_exchange_ids_are_sanitized(store: TrackingStore) -> None:
-    """They may come from an imported file."""
+    """The ids may come from an imported file."""
     exchange = an_exchange(id="\x1b[31mred\x07")
     store.exchanges.add([exchange])
     store.exchanges.record_scores(
@@ -115,8 +115,8 @@ def test_custom_score_details_may_have_any_shape(
     assert call("worst").code == 0
 
 
-def test_worst_can_be_filtered(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """By route, scorer, time and number."""
+def test_worst_answers_can_be_filtered(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """The list can be filtered by route, scorer, time and number."""
     scored(store, [0.1, 0.2])
     scored(store, [0.3], route="search")
     scored(store, [0.4], scorer="other")
@@ -133,7 +133,7 @@ def test_worst_can_be_filtered(call: Call, store: TrackingStore, scored: Scored)
 
 
 def test_empty_list_reports_that_there_are_no_scores(call: Call, database: str) -> None:
-    """It is not an error."""
+    """An empty list is not an error."""
     assert call("worst").out.startswith("No scores since ")
     assert call("worst", "--scorer", "x", "--route", "y").out.endswith(" UTC, scorer x, route y.\n")
     assert call("worst", "--json").content["answers"] == []

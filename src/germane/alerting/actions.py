@@ -44,7 +44,7 @@ def find_alert(store: TrackingStore, alert_id: str) -> Alert:
     matches = [candidate for id_, candidate in by_id.items() if alert_id and id_.startswith(alert_id)]
     if len(matches) != 1:
         count = "no alert has" if not matches else "more than one alert has"
-        raise UsageError(f"{count} an id that starts with {alert_id!r:.50}; list them with germane alerts --all")
+        raise UsageError(f"{count} an id that starts with {alert_id!r:.50}; list all alerts with germane alerts --all")
     return matches[0]
 
 
@@ -163,7 +163,7 @@ def end_silence(store: TrackingStore, silence_id: str) -> Silence:
     if len(matches) != 1:
         count = "no silence has" if not matches else "more than one silence has"
         raise UsageError(
-            f"{count} an id that starts with {sanitize.line(silence_id, 40)!r}; list them with germane alerts"
+            f"{count} an id that starts with {sanitize.line(silence_id, 40)!r}; list silences with germane alerts"
         )
     store.alerts.end_silence(matches[0].id)
     return matches[0]

@@ -26,7 +26,7 @@ _NOTES: Final = {
     "no_data": (),
     "scorer_error": ("only final failures count: failed attempts that were retried successfully are not stored",),
     "budget_exhausted": (
-        "a daily budget counts as exhausted from the first answer skipped because of it; only daily totals are stored",
+        "a daily budget counts as exhausted once it has caused a skipped answer; only daily totals are stored",
     ),
 }
 
@@ -56,7 +56,7 @@ class RuleBacktest:
 
     rule: AnyRule
     step: timedelta
-    """Time between two evaluations, which is the precision of all times."""
+    """Time between two evaluations, which limits the precision of all times."""
     episodes: tuple[AlertEpisode, ...]
     """The alerts that fired, oldest first."""
     unfired: int
@@ -88,7 +88,7 @@ class BacktestReport:
     """UTC."""
     until: datetime
     scores: int
-    """Number of stored scores in that period."""
+    """Number of stored scores from ``since`` to ``until``."""
     rules: tuple[RuleBacktest, ...] = ()
     skipped: tuple[SkippedRule, ...] = ()
 

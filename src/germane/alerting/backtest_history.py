@@ -29,7 +29,7 @@ DAY: Final = timedelta(days=1)
 MIN_DAYS: Final = 1 / 24
 """Minimum length in days of the period from which daily rates are estimated."""
 OVERSAMPLING: Final = 2.0
-"""Factor by which more scores are loaded than a detector samples, because traffic varies between days."""
+"""Ratio of loaded scores to sampled scores. It is above 1 because traffic varies between days."""
 Stream = tuple[str, str, str]
 """Service, scorer and fingerprint."""
 SET_BY_PEOPLE: Final = ("accepted", "imported")
@@ -37,7 +37,7 @@ SET_BY_PEOPLE: Final = ("accepted", "imported")
 
 
 class HistoricalInputs:
-    """Past scores in order of arrival, loaded one day at a time, and detector states.
+    """Detector states, and past scores in order of arrival, which are loaded one day at a time.
 
     Args:
         store: The store that contains the scores.

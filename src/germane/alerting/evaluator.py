@@ -45,7 +45,7 @@ class AlertEvaluator:
         settings: Settings with the rules, budget, poll interval and breakdowns.
         holder: Name of the leader lease and its owner; None in a backtest.
         scorers: Names of the scorers that run in this process.
-        channels: Filters by channel name, which select the alerts that each channel is notified of.
+        channels: One filter per channel name, which selects the alerts that the channel is notified of.
         clock: Returns the current time in UTC.
         new_id: Creates ids.
         alerts: Alerts and silences. Defaults to the store's.

@@ -24,7 +24,7 @@ MAX_EXCHANGES: Final = 5
 MAX_EXTRA_REFUSALS: Final = 2
 """Number of refusals among the worst exchanges if refusals became more frequent but are not the main cause."""
 MAX_CANDIDATES: Final = 500
-"""Maximum number of the lowest scores among which the exchanges of a restricted rule are searched."""
+"""Maximum number of lowest scores that are searched for the exchanges of a restricted rule."""
 MAX_SHIFTS: Final = 3
 """Number of shifts listed per dimension in an alert."""
 COMPARISON_PERIOD: Final = timedelta(days=7)
@@ -41,7 +41,7 @@ MIN_CONTEXT_DROP: Final = 0.05
 MARKERS: Final = "markers"
 """Key in an alert's details: names and times of the markers around the onset, such as deploys."""
 MARKERS_DISTANCE: Final = timedelta(hours=24)
-"""Markers up to this long before or after an onset are listed. With little traffic, it is known to a few hours."""
+"""Markers up to this long before or after an onset are listed. With little traffic, an onset may be hours off."""
 MAX_MARKERS: Final = 3
 GOOD_EXCHANGE: Final = "good_exchange"
 """Key in an alert's details: id of the exchange with the highest score on the day before the onset."""
@@ -119,13 +119,13 @@ class EvidenceCollector:
         ]
         refusals = _rise_of_refusals(own)
         cause = _likely_cause(alert, own, scorer_shifts, refusals)
-        # Routes whose fall is small next to the largest one do not carry the drop.
+        # Routes that fell by less than half the largest fall are not counted as affected.
         carriers = [shift for shift in route_shifts[:MAX_SHIFTS] if _fall(shift) >= _fall(route_shifts[0]) / 2]
         routes = [shift.name for shift in carriers]
         exchange_ids = self._worst_exchanges(alert, since, scope, routes, cause, has_more_refusals=refusals is not None)
         return replace(
             alert,
-            # What a new route scored before the estimated onset is no level to compare with.
+            # A new route's scores from before the estimated onset are not a baseline for comparison.
             baseline=alert.baseline or (None if alert.details.get("new_route") else _level_before(alert, own)),
             exchange_ids=tuple(exchange_ids),
             shifts=(*route_shifts[:MAX_SHIFTS], *attribute_shifts[:MAX_SHIFTS], *scorer_shifts[:MAX_SHIFTS]),
@@ -148,7 +148,7 @@ class EvidenceCollector:
         *,
         has_more_refusals: bool,
     ) -> list[str]:
-        """Return the ids of answers that show what changed: on the routes that fell, of the kind that became frequent.
+        """Return the ids of answers that show the change: from routes that fell, and of the kind that became frequent.
 
         Refusals all score 0. As the lowest scores, they would hide the answers that drift, so they are listed first
         only if they are the cause, and last if there are too few other answers.
@@ -180,7 +180,7 @@ class EvidenceCollector:
         return [*first, *second][:MAX_EXCHANGES]
 
     def _markers_around(self, alert: Alert, since: datetime) -> list[dict[str, str]]:
-        """Return the markers around the onset of a problem, the nearest first."""
+        """Return the markers around the onset of a problem, nearest first."""
         markers = self._store.trends.list_markers(
             service=alert.service, since=since - MARKERS_DISTANCE, until=since + MARKERS_DISTANCE
         )
@@ -188,7 +188,7 @@ class EvidenceCollector:
         return [{"name": marker.name, "at": marker.at.isoformat()} for marker in nearest]
 
     def _good_exchange(self, alert: Alert, since: datetime, scope: RuleScope) -> str | None:
-        """Return the exchange with the highest score on the day before the onset, to compare the worst ones with."""
+        """Return the exchange with the highest score on the day before the onset, as a contrast to the worst ones."""
         if alert.scorer is None or alert.fingerprint is None:
             return None
         query = DetectorScoreQuery(
@@ -306,7 +306,7 @@ def _fall(shift: ScoreShift) -> float:
 
 
 def _combined_level(pairs: Sequence[MeanPair], means: Sequence[RouteMean]) -> ScoreLevel:
-    """Return the mean of means, weighted by scores since the start, so a changed mix of routes is not a shift.
+    """Return the mean of means, weighted by scores since the start, so that a change in the route mix is not a shift.
 
     The interval is that of a weighted mean of independent means. Source: G. Zou, A. Donner, Construction of confidence
     limits about effect measures, Statistics in Medicine 27, 2008.

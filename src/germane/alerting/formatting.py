@@ -13,7 +13,7 @@ MAX_DIGITS: Final = 4
 
 
 def format_score(value: float, other: float | None = None) -> str:
-    """Return a score with two decimal places, or with more to differ from another score in the same sentence."""
+    """Return a score with two decimal places, or more to distinguish it from another score in the same sentence."""
     for digits in range(2, MAX_DIGITS):
         text = f"{value:.{digits}f}"
         if other is None or value == other or text != f"{other:.{digits}f}":
@@ -44,7 +44,7 @@ def format_level(alert: Alert, level: ScoreLevel, other: float | None = None) ->
 
 
 def format_change(alert: Alert) -> str | None:
-    """Return the mean in the baseline and the current one, such as ``0.74 to 0.48``; None if the current is unknown."""
+    """Return the baseline mean and the current mean, such as ``0.74 to 0.48``; None without a current mean."""
     if alert.current is None:
         return None
     if alert.baseline is None:

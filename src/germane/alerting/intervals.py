@@ -49,7 +49,7 @@ def wilson_interval(share: float, n: float, z: float = TWO_SIDED_Z) -> Interval:
 
 
 def is_higher(share: float, n: float, other: float, other_n: float) -> bool:
-    """Return whether a proportion is higher than another one, rather than by chance: the 95 % interval excludes 0.
+    """Return whether a proportion is significantly higher than another: the 95 % interval of the difference excludes 0.
 
     Source: R. Newcombe, Interval estimation for the difference between independent proportions, Statistics in Medicine
     17, 1998, method 10.

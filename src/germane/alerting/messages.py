@@ -133,7 +133,7 @@ def rise_of_refusals(alert: Alert) -> str | None:
 
 
 def _explanations(alert: Alert, moment: MomentFormat) -> list[str]:
-    """Return where a drop is largest, that refusals cause it, and what changed around its onset, without scores."""
+    """Explain a drop without scores: where it is largest, whether refusals cause it, and changes around its onset."""
     if not alert.is_open:
         return []
     parts = []
@@ -151,7 +151,7 @@ def _explanations(alert: Alert, moment: MomentFormat) -> list[str]:
 
 
 def describe_changes(alert: Alert, moment: MomentFormat) -> Iterator[str]:
-    """Yield what changed in the application: its model, its prompt version, and markers around the onset."""
+    """Yield changes in the application: its model, its prompt version, and markers around the onset."""
     for name, (before, after) in (alert.details.get("release") or {}).items():
         change = f"{before or 'none'} -> {after}"
         yield f"{name.replace('_', ' ')} {sanitize.line(change, MAX_NAME_LENGTH)}"

@@ -19,7 +19,7 @@ from germane.alerting.state_machine import PEAK_SEVERITY, IdFactory, is_worse_th
 ChannelFilter = Callable[[Alert], bool]
 """Whether a channel is notified of an alert."""
 NOTIFIED_CHANNELS: Final = "channels"
-"""Key in an alert's details: the channels that were notified of it, which get its resolution."""
+"""Key in an alert's details: the channels that were notified of it and also receive its resolution."""
 _TYPE_ORDER: Final[Sequence[NotificationType]] = ("firing", "escalated", "repeated", "resolved")
 
 
@@ -41,11 +41,11 @@ class PendingNotification:
 
 
 class Notifier:
-    """Decides which channels are notified after one evaluation.
+    """Decides which channels are notified after an evaluation.
 
     Args:
-        channels: Filters by channel name, which select the alerts that each channel is notified of. For a resolved
-            alert, the filter receives the highest severity that people were notified of.
+        channels: One filter per channel name, which selects the alerts that the channel is notified of. For a resolved
+            alert, the filter receives the highest severity that was notified.
         silences: Current and future silences, and maintenance windows.
         now: Current time in UTC.
         new_id: Creates notification ids.
@@ -128,7 +128,7 @@ class Notifier:
         return is_inhibited(alert, self._audible(alerts)) and not self._recipients(alert, alerts)
 
     def _recipients(self, alert: Alert, alerts: Sequence[Alert]) -> frozenset[str]:
-        """Return the channels that accept an alert and are not notified of one that covers it."""
+        """Return the channels that accept an alert and are not notified of another alert that covers it."""
         audible = self._audible(alerts)
         return frozenset(
             name
@@ -137,7 +137,7 @@ class Notifier:
         )
 
     def _unnotified(self, alert: Alert, alerts: Sequence[Alert]) -> frozenset[str]:
-        """Return the recipients that have not been notified, because a drop that has ended covered the alert there."""
+        """Return the recipients that were not notified earlier because a drop, which has ended, covered the alert."""
         return frozenset(name for name in self._recipients(alert, alerts) if not was_notified(alert, name))
 
     def _audible(self, alerts: Sequence[Alert]) -> list[Alert]:
@@ -152,7 +152,7 @@ class Notifier:
             return None
         if alert.type == IMPROVEMENT and (event.type == "resolved" or alert.notified_at is not None):
             return None  # an improvement is proposed only once
-        if event.type == "resolved":  # even if the alert is silenced now, everyone who was notified of it is notified
+        if event.type == "resolved":  # also sent if the alert is silenced now
             if alert.notified_at is None:
                 return None
             at_peak = replace(alert, severity=peak_severity(alert))
@@ -177,7 +177,7 @@ class Notifier:
 
 
 def was_notified(alert: Alert, channel: str) -> bool:
-    """Return whether a channel was notified of an alert; alerts of earlier versions do not say so and count as such."""
+    """Return whether a channel was notified of an alert, which is assumed for alerts from earlier versions."""
     return channel in alert.details.get(NOTIFIED_CHANNELS, (channel,))
 
 
@@ -185,7 +185,7 @@ def is_inhibited(alert: Alert, alerts: Iterable[Alert]) -> bool:
     """Return whether another open alert for the same service and scorer already covers an alert.
 
     A service-wide drop covers alerts for its routes that are not more severe, except for new routes, which have no
-    baseline and so no part in the drop. A failing scorer covers missing scores.
+    baseline and thus cannot drop. A failing scorer covers missing scores.
     """
     names = (alert.service, alert.scorer)
     others = [other for other in alerts if other.is_open and other.fired_at and (other.service, other.scorer) == names]

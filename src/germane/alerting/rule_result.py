@@ -32,7 +32,7 @@ class RuleResult:
     keep_firing_for: float = 0.0
     """Seconds for which the state must be good before the alert resolves."""
     reason: ResolveReason = "recovered"
-    """The reason that a good state resolves the alert. Reasons other than ``recovered`` resolve it immediately."""
+    """The resolve reason of a good state. Reasons other than ``recovered`` resolve the alert immediately."""
     cause: Cause | None = None
     fingerprint: str | None = None
     value: float | None = None

@@ -86,7 +86,7 @@ def list_sensitivities(
         runs: Number of simulation runs.
     """
     used = {state.baseline_id for state in store.detectors.list_states()}
-    # If there are several fingerprints, the one that a detector uses takes precedence, then the newest baseline.
+    # If there are several fingerprints, prefer the one that a detector uses, then the one with the newest baseline.
     versions = sorted(store.baselines.list_versions(), key=lambda version: (version.id in used, version.created_at))
     sensitivities = []
     for rule in rules:

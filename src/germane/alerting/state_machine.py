@@ -198,7 +198,7 @@ class AlertStateMachine:
 
 
 def peak_severity(alert: Alert) -> Severity:
-    """Return the highest severity that people were notified of, or the current severity without a notification."""
+    """Return the highest severity that people were notified of, or the current severity before any notification."""
     severity: Severity = alert.details.get(PEAK_SEVERITY, alert.severity)
     return severity
 

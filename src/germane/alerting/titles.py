@@ -1,4 +1,4 @@
-"""Titles of alerts and subject lines of notifications, in words that need no knowledge of germane."""
+"""Titles of alerts and subject lines of notifications, in words that do not require knowledge of germane."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_HEADLINE_LENGTH: Final = 150
 """Slack accepts 150 characters in a header."""
 MAX_NAME_LENGTH: Final = 60
 MAX_SHOWN_ALERTS: Final = 3
-"""Number of alerts that a subject line names."""
+"""Maximum number of alerts that a subject line names."""
 MAX_SHORT_NAME_LENGTH: Final = 30
 """Maximum number of characters of a name in a subject line about several alerts."""
 _TYPES: Final[Mapping[str, str]] = {
@@ -35,7 +35,7 @@ _FAILING: Final[Mapping[str, str]] = {
     "out_of_range": "scorer failing",
     "scorer_error": "scorer failing",
 }
-"""What fails, by the most common reason; otherwise it is the judge."""
+"""Failing component by the most common reason. For other reasons, it is the judge."""
 
 
 def headline(notification: Notification) -> str:
@@ -65,7 +65,7 @@ def headline(notification: Notification) -> str:
 def alert_title(alert: Alert) -> str:
     """Return what happened, where, and the size, such as ``drop in shop, docs (0.82 to 0.71)``.
 
-    The name of a rule precedes it if a user has chosen the name.
+    If a user has chosen the rule's name, it comes first.
     """
     service = sanitize.line(alert.service, MAX_NAME_LENGTH)
     route = None if alert.route is None else sanitize.line(alert.route, MAX_NAME_LENGTH)
@@ -86,7 +86,7 @@ def alert_title(alert: Alert) -> str:
 
 
 def _short_name(alert: Alert, *, with_problem: bool) -> str:
-    """Return route or scorer of an alert, with its size, for a list of alerts for one service."""
+    """Return an alert's route or scorer, with its size, for a list of alerts for one service."""
     name = sanitize.line(alert.route or alert.scorer or "", MAX_SHORT_NAME_LENGTH)
     if with_problem:
         name = f"{_problem(alert)} on {name}" if name else _problem(alert)

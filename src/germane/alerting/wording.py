@@ -29,7 +29,7 @@ MEASURES: Final[Mapping[str, str]] = {
     "answer_quality": "how good answers and their contexts are",
     "answer_relevancy": "how well answers match their questions",
     "combined_relevancy": "how well answers match their questions",
-    "context_coverage": "how much of the answers occurs in the retrieved contexts",
+    "context_coverage": "how much of each answer appears in the retrieved contexts",
     "context_relevance": "how relevant the retrieved contexts are to the questions",
     "context_similarity": "how similar the retrieved contexts are to the questions",
     "direct_relevancy": "how well answers address their questions",
@@ -38,6 +38,6 @@ MEASURES: Final[Mapping[str, str]] = {
     "intent_match": "how well answers fulfill the intent of their questions",
     "noncommittal": "how many answers are not noncommittal",
     "question_answer_similarity": "how similar answers are to their questions",
-    "question_coverage": "how much of the questions the answers address",
+    "question_coverage": "how much of each question its answer addresses",
 }
 """What the built-in scorers measure."""

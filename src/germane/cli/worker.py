@@ -38,7 +38,7 @@ class RunFailed(GermaneError):
 
 @contextmanager
 def serve_metrics(settings: Settings, address: ListenAddress, log: Callable[[str], None]) -> Iterator[None]:
-    """Serve the metrics of the database and of this process until the block ends. Enter it before work starts.
+    """Serve the metrics of the database and of this process until the block ends. Enter the block before work starts.
 
     Raises:
         ListenError: The address is in use, or does not belong to this machine.
@@ -212,7 +212,7 @@ class Worker:
             return ""
         others = sum(tasks.ready + tasks.postponed for tasks in backlog.tasks if tasks not in own)
         counts = {
-            # Until the first sampling run, this process itself is about to sample them.
+            # Before its first sampling run, this process is about to sample them itself.
             ("exchange", "to be sampled"): backlog.undecided if status.jobs["sample"].last_run else 0,
             ("candidate", "to be selected within the budget at the end of the interval"): sum(
                 tasks.candidates for tasks in backlog.tasks
@@ -237,7 +237,7 @@ class Worker:
 
 
 def strip_counts(line: str) -> str:
-    """Remove counts and plural endings, so that lines that differ only in them compare equal."""
+    """Remove counts and plural endings, so that lines that differ only in these compare equal."""
     return re.sub(r"\d+|(?<=task)s\b|(?<=exchange)s\b|(?<=candidate)s\b", "", line)
 
 

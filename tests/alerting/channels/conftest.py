@@ -1,4 +1,4 @@
-"""A scriptable HTTP receiver, and harmless and hostile alerts."""
+"""A scriptable HTTP receiver, harmless alerts and hostile alerts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """JSON schemas of the receivers' requests, written from their published descriptions.
 
 PagerDuty: the description of the Events API v2 in PagerDuty/api-schema (reference/events-v2/openapiv3.json), and the
-limits of its guide: a summary of at most 1024 characters, a dedup_key of at most 255, a routing key of 32.
+limits from its guide: a summary of at most 1024 characters, a dedup_key of at most 255, a routing key of 32.
 Alertmanager: ``postableAlerts`` in prometheus/alertmanager (api/v2/openapi.yaml); label names as in Prometheus.
 Slack: docs.slack.dev/reference/block-kit: at most 50 blocks per message, 150 characters per header, 3000 per section
 text, 10 fields of 2000 characters each, and 10 elements per context.

@@ -22,7 +22,7 @@ def alertmanager(*urls: str, every: float = 60, **given: Any) -> Alertmanager:
 
 
 def test_firing_alert_expires_after_four_intervals(receiver: Receiver) -> None:
-    """Its start is the firing time; the expiry counts from the time of sending."""
+    """The alert starts when it fires; its expiry is counted from when it is sent."""
     asyncio.run(
         alertmanager(receiver.url, every=90).send(a_message(alert_url_template="https://germane.example.com/{id}"))
     )
@@ -46,7 +46,7 @@ def test_firing_alert_expires_after_four_intervals(receiver: Receiver) -> None:
     assert alert["annotations"]["worst_exchanges"] == "x1, x2"
 
 
-def test_labels_contain_no_changing_number(receiver: Receiver) -> None:
+def test_labels_contain_no_changing_values(receiver: Receiver) -> None:
     """The same alert with different values has the same identity in Alertmanager."""
     channel = alertmanager(receiver.url)
     asyncio.run(channel.send(a_message()))
@@ -59,7 +59,7 @@ def test_labels_contain_no_changing_number(receiver: Receiver) -> None:
 
 
 def test_resolved_alert_ends_when_it_resolved(receiver: Receiver) -> None:
-    """This holds for every severity that the alert may have had."""
+    """The alert ends at that time for every severity that it may have had."""
     asyncio.run(alertmanager(receiver.url).send(a_message(over(an_alert(severity="critical")))))
 
     alerts = receiver.posts[0].json
@@ -77,7 +77,7 @@ def test_escalation_resolves_the_previous_severity(receiver: Receiver) -> None:
 
 
 def test_resend_posts_all_alerts_in_one_request(receiver: Receiver) -> None:
-    """Firing and recently resolved alerts, each with its own end."""
+    """The request contains firing and recently resolved alerts, each with its own end time."""
     other = over(an_alert(id="a2", key="k2", labels={"service": "shop", "route": "faq"}))
     asyncio.run(alertmanager(receiver.url).resend([an_alert(), other], format=MessageFormat()))
 
@@ -100,7 +100,7 @@ def test_delivery_succeeds_if_one_cluster_member_accepts_it(receiver: Receiver) 
 
 
 def test_credentials_are_sent_but_never_shown(receiver: Receiver, secret: Any) -> None:
-    """User and password, or a bearer token."""
+    """The credentials are a user and password, or a bearer token."""
     by_password = alertmanager(receiver.url, user="germane", password=secret("PW", "hunter2"))
     by_token = alertmanager(receiver.url, token=secret("TOKEN", "hunter3"))
     for channel in (by_password, by_token):

@@ -1,4 +1,4 @@
-"""Delivery of queued notifications: in order, with retries, in parallel, never lost."""
+"""Delivery of queued notifications in order, in parallel, with retries and without losses."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def test_lease_is_renewed_during_a_slow_delivery(url: str, desk: DeliveryContext
             return await super().send(message)
 
     channel, now, lease = Slow(), [datetime.now(UTC)], timedelta(seconds=0.6)
-    # A frozen clock: no lease expires while a busy machine delays its renewal.
+    # The clock is frozen so that no lease expires while a busy machine delays the renewal.
     store = TrackingStore(url, clock=lambda: now[0])
     tell(store)
 
@@ -323,7 +323,7 @@ def test_text_is_loaded_only_for_channels_that_include_it(
 
 
 def test_draining_sends_all_due_notifications(store: TrackingStore, desk: DeliveryContext) -> None:
-    """It also waits for deliveries in progress."""
+    """Draining also waits for deliveries in progress."""
     channel = Kept()
     for number in range(5):
         tell(store, an_alert(id=f"a{number}", key=f"k{number}"))
@@ -353,7 +353,7 @@ def test_interrupted_delivery_is_due_immediately(
 
 
 class Forgets(Kept):
-    """A channel that needs firing alerts to be resent."""
+    """A channel to which firing alerts must be resent."""
 
     resend_interval = 0.05
 
@@ -371,7 +371,7 @@ def begin(store: TrackingStore, alert: Alert) -> None:
 
 
 def test_firing_and_recently_resolved_alerts_are_resent(store: TrackingStore, desk: DeliveryContext) -> None:
-    """Silenced alerts and older resolutions are not; no row is written."""
+    """Silenced alerts and alerts that resolved earlier are not resent. No row is written."""
     now = datetime.now(UTC)
     for name, notified_at in {"lasts": now, "silent": None}.items():
         begin(store, an_alert(id=name, key=name, notified_at=notified_at))
@@ -401,7 +401,7 @@ def test_only_one_process_resends(store: TrackingStore, other_store: TrackingSto
 
 
 def test_successor_resends_before_alerts_expire(store: TrackingStore, desk: DeliveryContext) -> None:
-    """Killing a process does not make alerts expire at the receiver."""
+    """Alerts do not expire at the receiver when a process is killed."""
     terms = []
 
     async def work() -> None:
@@ -481,7 +481,7 @@ def test_database_outage_after_sending_causes_no_duplicate(
     assert lane.in_progress is None
 
 
-def test_outage_and_recovery_of_a_channel_are_logged_once_each(
+def test_channel_outage_and_recovery_are_each_logged_once(
     store: TrackingStore, desk: DeliveryContext, caplog: Any
 ) -> None:
     """A long network outage is logged in two lines."""
@@ -527,7 +527,7 @@ def test_two_processes_deliver_each_notification_once(
     assert sorted(receiver.keys) == sorted(keys)
 
 
-def test_notifications_of_unconfigured_channels_wait(
+def test_notifications_for_unconfigured_channels_wait(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Any
 ) -> None:
     """Waiting does not use an attempt, and processes without scorers also deliver."""

@@ -49,7 +49,7 @@ class Box:
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
-    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802 - the same
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802 - also a hook
         if self.hold is not None:
             await asyncio.to_thread(self.hold.wait, 30)
         answer = self.answers.pop(0) if self.answers else "250 OK"
@@ -79,7 +79,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
     names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(folder / "key"), "-out", str(file)]
     if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl here to make a certificate")
+        pytest.skip("openssl, which creates the certificate, is not installed")
     subprocess.run(["openssl", *made.split(), *names], check=True, capture_output=True)
     file.write_bytes((folder / "key").read_bytes() + file.read_bytes())
     return file
@@ -156,7 +156,7 @@ def test_email_contains_text_and_html(serve: Callable[..., Email], box: Box) -> 
         assert "x1, x2" in body
 
 
-def test_every_attempt_is_the_same_email(serve: Callable[..., Email], box: Box) -> None:
+def test_every_attempt_sends_the_same_email(serve: Callable[..., Email], box: Box) -> None:
     """Mail programs show messages with the same Message-ID once."""
     channel = serve()
     send(channel), send(channel)
@@ -165,12 +165,12 @@ def test_every_attempt_is_the_same_email(serve: Callable[..., Email], box: Box) 
     assert (first["Message-ID"], first["Date"]) == (second["Message-ID"], second["Date"])
 
 
-@pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")  # it is: from the first byte
+@pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")  # it is encrypted from the first byte
 @pytest.mark.parametrize("security", ["starttls", "tls"])
 def test_connection_is_encrypted_and_authenticated(
     serve: Callable[..., Email], box: Box, secret: Any, security: str
 ) -> None:
-    """With a trusted certificate; the password is read when it is needed."""
+    """The certificate is trusted. The password is read when it is needed."""
     channel = serve(security, login=True, user="me", password=secret("PW", "hunter2"))
 
     assert send(channel) == 250
@@ -179,8 +179,8 @@ def test_connection_is_encrypted_and_authenticated(
 
 
 @pytest.mark.parametrize("security", ["starttls", "tls"])
-def test_untrusted_certificate_stops_the_delivery(serve: Callable[..., Email], box: Box, security: str) -> None:
-    """Nothing is sent to an unverified server."""
+def test_untrusted_certificate_prevents_delivery(serve: Callable[..., Email], box: Box, security: str) -> None:
+    """The client sends nothing to an unverified server."""
     error = refused(serve(security, certificates=None))
 
     assert (error.problem, error.retryable) == ("SSLCertVerificationError", True)
@@ -247,7 +247,7 @@ def test_unreachable_server_is_retried(serve: Callable[..., Email], box: Box, ho
 
 @pytest.mark.slow
 def test_slow_server_times_out(hold: threading.Event) -> None:
-    """Each line arrives in time, but the reply never ends; the next attempt adds no thread."""
+    """Each line arrives in time, but the reply never ends. The next attempt does not start another thread."""
 
     class Drips(socketserver.StreamRequestHandler):
         def handle(self) -> None:

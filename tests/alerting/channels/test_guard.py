@@ -67,7 +67,7 @@ def refusal(url: str, *found: str, allow: Sequence[str] = ()) -> DeliveryError:
     ],
 )  # fmt: skip
 def test_non_public_addresses_are_blocked(address: str) -> None:
-    """Private, loopback, link-local, metadata, CGNAT, NAT64, 6to4, Teredo, multicast, unspecified, mapped."""
+    """This covers private, loopback, link-local, metadata, CGNAT, NAT64, 6to4, Teredo and multicast addresses."""
     error = refusal("https://example.com/x", address)
 
     assert not error.retryable
@@ -81,7 +81,7 @@ def test_public_addresses_are_allowed(address: str) -> None:
 
 
 @given(st.sampled_from(BLOCKED_NETWORKS), st.integers(min_value=0, max_value=2**128 - 1))
-def test_every_address_of_a_blocked_network_is_blocked(network: Any, number: int) -> None:
+def test_every_address_in_a_blocked_network_is_blocked(network: Any, number: int) -> None:
     """The position of the address in the network does not matter."""
     assert is_blocked(network[number % network.num_addresses])
 
@@ -107,7 +107,7 @@ def test_https_on_443_and_80_is_allowed(url: str) -> None:
 
 
 def test_allowed_networks_are_reachable() -> None:
-    """With any scheme and port; metadata addresses stay blocked."""
+    """Any scheme and port are allowed, but metadata addresses stay blocked."""
     assert addresses("http://alertmanager:9093/", "10.1.0.7", allow=["10.1.0.0/16"]) == ["10.1.0.7"]
     refusal("http://alertmanager:9093/", "10.2.0.7", allow=["10.1.0.0/16"])
     refusal("http://alertmanager:9093/", "10.1.0.7", "10.2.0.7", allow=["10.1.0.0/16"])
@@ -136,7 +136,7 @@ def test_every_name_for_loopback_is_blocked(host: str) -> None:
 
 
 def test_connection_uses_the_checked_address(receiver: Receiver) -> None:
-    """A name is resolved once, so rebinding has no effect; the Host header keeps the name."""
+    """A name is resolved once, so DNS rebinding has no effect. The Host header still contains the name."""
     names = Names(["127.0.0.1"], ["10.9.9.9"])
     guard = NetworkGuard(["127.0.0.0/8"], resolve=names)
 
@@ -159,7 +159,7 @@ def test_every_request_is_checked(receiver: Receiver) -> None:
 
 
 def test_next_address_is_used_if_one_refuses_the_connection(receiver: Receiver) -> None:
-    """This is the usual behavior of HTTP clients."""
+    """HTTP clients usually do the same."""
     guard = NetworkGuard(["127.0.0.0/8", "::1/128"], resolve=Names(["::1", "127.0.0.1"]))
 
     assert asyncio.run(JsonPoster(guard).post(f"http://two.example:{receiver.server_port}/", b"{}")) == 200
@@ -206,7 +206,7 @@ def certificate(tmp_path: Path) -> Path:
     made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=good.example"
     names = ["-addext", "subjectAltName=DNS:good.example", "-keyout", str(tmp_path / "key"), "-out", str(file)]
     if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl here to make a certificate")
+        pytest.skip("openssl, which creates the certificate, is not installed")
     subprocess.run(["openssl", *made.split(), *names], check=True, capture_output=True)
     file.write_bytes((tmp_path / "key").read_bytes() + file.read_bytes())
     return file
@@ -248,6 +248,6 @@ def test_certificate_is_checked_against_the_host_name(
 
 
 def test_blocked_networks_cover_metadata_services() -> None:
-    """Addresses outside those networks are listed separately."""
+    """Metadata addresses outside those networks are listed separately."""
     assert all(isinstance(network, type(ip_network(str(network)))) for network in BLOCKED_NETWORKS)
     assert is_blocked(ip_address("168.63.129.16"))

@@ -23,7 +23,7 @@ Program = Callable[[str, str], None]
 OFF = [{"type": kind, "enabled": False} for kind in ("drop", "no_data", "scorer_error", "budget_exhausted")]
 HOOK = {"hook": {"type": "webhook", "url": "env:HOOK_URL"}}
 FORKED = multiprocessing.get_context("forkserver")
-"""Processes of their own that need not import everything first."""
+"""Creates child processes, which do not have to import everything again."""
 FORKED.set_forkserver_preload(["tests.alerting.channels.test_kills", "germane.monitor.service"])
 
 
@@ -119,7 +119,7 @@ def test_killing_a_process_before_delivery_loses_nothing(
 def test_killing_a_process_during_delivery_causes_a_resend_with_the_same_key(
     store: TrackingStore, begin: Any, next_process: Any, receiver: Receiver, until: Any, hold: threading.Event
 ) -> None:
-    """It is sent again after one lease; the receiver can recognize the duplicate."""
+    """The notification is sent again after one lease. The receiver can recognize the duplicate."""
     receiver.answers = [Answer(after=hold)]
     process = begin(delivers)
     until(lambda: receiver.posts)
@@ -144,7 +144,7 @@ KINDS: dict[str, dict[str, Any]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 @pytest.mark.parametrize("fields", KINDS.values(), ids=KINDS)
-def test_killing_two_workers_loses_nothing_and_repeats_only_keys(
+def test_killing_two_workers_causes_no_losses_and_only_duplicates_with_the_same_key(
     url: str,
     store: TrackingStore,
     begin: Any,
@@ -153,7 +153,7 @@ def test_killing_two_workers_loses_nothing_and_repeats_only_keys(
     hold: threading.Event,
     fields: dict[str, Any],
 ) -> None:
-    """Two workers share the database. Both are killed during a delivery, twice, and replaced by two others."""
+    """Two workers share the database. Twice, both are killed during a delivery and replaced."""
     keys = [f"key-{number}" for number in range(8)]
     for key in keys:
         labels = {"service": "shop", "scorer": "relevancy", "route": key}

@@ -1,4 +1,4 @@
-"""Links in messages: the alert, a bad and a good example, and the runbook, in the form that each receiver links."""
+"""Links to the alert, a bad and a good example, and the runbook, in the form that each receiver supports."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def a_linked_message(route: str = "docs", **form: Any) -> ChannelMessage:
 
 
 def test_discord_links_are_not_escaped() -> None:
-    """Angle brackets make a link in which Markdown has no meaning. The title links the alert."""
+    """Angle brackets enclose a link in which Markdown has no effect. The title links to the alert."""
     body = discord_payload(a_linked_message())
 
     check(body, DISCORD)
@@ -59,8 +59,8 @@ def test_discord_links_are_not_escaped() -> None:
     assert embed["url"] == LINKS["Open alert"]
 
 
-def test_a_hostile_name_cannot_leave_a_discord_link() -> None:
-    """It is percent-encoded; so are spaces and angle brackets that a setting contains."""
+def test_a_hostile_name_cannot_break_out_of_a_discord_link() -> None:
+    """The name is percent-encoded, as are spaces and angle brackets from a setting."""
     message = a_linked_message(HOSTILE)
     broken = a_message(exchange_url_template="https://germane.example.com/<{id}> **b**\\")
 
@@ -72,7 +72,7 @@ def test_a_hostile_name_cannot_leave_a_discord_link() -> None:
 
 
 def test_slack_links_have_labels() -> None:
-    """With ``verbatim``, Slack links nothing by itself. The separator of URL and label cannot occur in a URL."""
+    """With ``verbatim``, Slack creates no links by itself. A URL cannot contain the separator before its label."""
     body = slack_payload(a_linked_message())
 
     check(body, SLACK)
@@ -83,15 +83,15 @@ def test_slack_links_have_labels() -> None:
     assert "<https://germane.example.com/a%7Cb&gt;x1|Bad example>" in json.dumps(slack_payload(piped))
 
 
-def test_slack_links_stay_within_a_section() -> None:
-    """Those that do not fit are omitted."""
+def test_slack_links_fit_into_a_section() -> None:
+    """Links that do not fit are omitted."""
     long = a_linked_message(alert_url_template="https://example.com/" + "&" * 700)
 
     check(slack_payload(long), SLACK)
 
 
 def test_teams_links_are_buttons() -> None:
-    """All of them."""
+    """Each link is a button."""
     body = teams_payload(a_linked_message())
 
     check(body, TEAMS)
@@ -99,8 +99,8 @@ def test_teams_links_are_buttons() -> None:
     assert {action["title"]: action["url"] for action in actions["actions"]} == LINKS
 
 
-def test_pagerduty_and_alertmanager_have_the_links() -> None:
-    """As links and as annotations."""
+def test_pagerduty_and_alertmanager_receive_the_links() -> None:
+    """PagerDuty gets links, and Alertmanager gets annotations."""
     message = a_linked_message()
     event = pagerduty_event(message, message.alerts[0], "0" * 32)
     (sent,) = alertmanager_alerts(message, NOON, NOON - NOON)
@@ -113,7 +113,7 @@ def test_pagerduty_and_alertmanager_have_the_links() -> None:
 
 
 def test_email_links_are_anchors() -> None:
-    """In HTML; the text shows the URLs."""
+    """The HTML part has anchors, and the text part shows the URLs."""
     mail = build_email(a_linked_message(), "a@example.com", ("b@example.com",))
     text, html = mail.get_body(("plain",)), mail.get_body(("html",))
     assert text is not None
@@ -125,7 +125,7 @@ def test_email_links_are_anchors() -> None:
         assert f'{label}: <a href="{escaped}">{escaped}</a>' in html.get_content()
 
 
-def test_webhook_payload_has_links_owner_labels_and_the_text_of_the_channel() -> None:
+def test_webhook_payload_has_links_owner_labels_and_the_channel_text() -> None:
     """``message`` stays in UTC; ``text`` has the channel's timezone and template."""
     message = a_linked_message(timezone=parse_timezone("Asia/Tokyo"), template="{message} Call {owner}.")
     alert = message.alerts[0]

@@ -14,7 +14,7 @@ from germane.alerting.channels import Callback, DeliveryError, Log
 
 
 def test_each_alert_is_logged_as_one_warning_line(caplog: pytest.LogCaptureFixture) -> None:
-    """This holds for names with any characters."""
+    """Names with any characters stay on one line."""
     asyncio.run(Log().send(a_message(an_alert(), over(an_alert(id="a2", severity="critical")))))
     asyncio.run(Log().send(a_hostile_message()))
 
@@ -44,7 +44,7 @@ def test_callback_may_be_sync_or_async() -> None:
 
 
 def test_raising_callback_is_called_once_per_alert() -> None:
-    """It is not retried, and the text of its exception is not recorded."""
+    """The call is not retried, and the text of its exception is not recorded."""
     got: list[str] = []
 
     def broken(alert: Alert) -> None:

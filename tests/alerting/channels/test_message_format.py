@@ -39,8 +39,8 @@ def _fields(settings: Settings) -> dict[str, object]:
     return {name: getattr(found, name) for name in names}
 
 
-def test_times_are_in_the_timezone_of_the_channel() -> None:
-    """This applies to facts and the sentence, which also state the elapsed time."""
+def test_times_are_in_the_channel_timezone() -> None:
+    """This applies to the facts and the message, which also state the elapsed time."""
     alert = an_alert(onset=NOON - timedelta(hours=4))
     alert = an_alert(onset=alert.onset, message=alert_message(alert))
     message = a_message(alert, **_fields(configured(timezone="Asia/Tokyo")))
@@ -55,12 +55,12 @@ def test_times_are_in_the_timezone_of_the_channel() -> None:
     [(0, "0 min"), (119, "119 min"), (120, "2 h"), (2879, "47 h"), (2880, "2 days"), (-5, "0 min")],
 )
 def test_ages_use_readable_units(age: int, expected: str) -> None:
-    """A clock that is behind gives no negative age."""
+    """An age is never negative, even if the clock is behind."""
     assert a_message().moment(NOON - timedelta(minutes=age)).endswith(f"UTC, {expected} ago")
 
 
-def test_rules_add_a_runbook_an_owner_and_labels() -> None:
-    """As facts and links for people, and as annotation and labels for Alertmanager and PagerDuty."""
+def test_messages_contain_the_runbook_owner_and_labels_of_the_rule() -> None:
+    """People see them as facts and links; Alertmanager and PagerDuty get annotations and labels."""
     message = a_message(**_fields(configured()))
     (alert,) = message.alerts
 
@@ -77,8 +77,8 @@ def test_rules_add_a_runbook_an_owner_and_labels() -> None:
     assert event["payload"]["custom_details"]["Owner"] == "Search team"
 
 
-def test_a_template_replaces_the_sentence() -> None:
-    """Braces in names are text, and unknown placeholders are rejected."""
+def test_a_template_replaces_the_message() -> None:
+    """Braces in names are kept as text, and unknown placeholders are rejected."""
     template = "{severity} in {route}: {current} instead of {baseline}. Call {owner}. {url}"
     message = a_message(
         an_alert(labels={"service": "shop", "route": "{owner}"}),
@@ -110,7 +110,7 @@ def test_reserved_and_invalid_label_names_are_rejected(name: str) -> None:
 
 
 def test_an_unknown_timezone_is_rejected() -> None:
-    """The error names an example."""
+    """The error gives an example."""
     with pytest.raises(SettingsError, match="Europe/Berlin"):
         configured(timezone="Mars/Base")
     assert message_formats(configured(timezone="Europe/Berlin"), ["team"])["team"].timezone == ZoneInfo("Europe/Berlin")

@@ -24,7 +24,7 @@ def pagerduty(receiver: Receiver, secret: Any) -> PagerDuty:
 
 
 def test_alert_triggers_an_incident(receiver: Receiver, pagerduty: PagerDuty) -> None:
-    """With the alert's key, its message as summary, and means with n and interval."""
+    """The event has the alert's key, its message as the summary, and means with n and interval."""
     alert = an_alert(severity="critical")
     assert asyncio.run(pagerduty.send(a_message(alert, alert_url_template="https://germane.example.com/{id}"))) == 202
 
@@ -92,7 +92,7 @@ def test_rejected_event_does_not_stop_others(receiver: Receiver, pagerduty: Page
 
 
 def test_hostile_text_is_truncated() -> None:
-    """On one line, without control characters."""
+    """The summary is one line without control characters."""
     message = a_hostile_message()
     event = pagerduty_event(message, message.alerts[0], KEY)
 

@@ -1,4 +1,4 @@
-"""Channel secrets appear only at their source and at their receiver."""
+"""Channel secrets appear only at the source and at the receiver."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_secrets_appear_nowhere(
     store: TrackingStore, start: Any, settings: Any, receiver: Receiver, until: Any, tmp_path: Path, caplog: Any,
     monkeypatch: pytest.MonkeyPatch, url: str,
 ) -> None:  # fmt: skip
-    """Not in rows, logs, errors or reprs, for every channel type and at log level DEBUG."""
+    """Rows, logs, errors and reprs contain no secrets, for every channel type and at log level DEBUG."""
     caplog.set_level(logging.DEBUG)
     places = {
         "HOOK": f"{receiver.url.replace('//', '//user:hunter-url@')}/hunter-url?k=hunter-url",

@@ -27,7 +27,7 @@ def texts(body: Any, kind: str) -> list[str]:
 
 
 def test_payload_respects_slack_limits(receiver: Receiver, secret: Any) -> None:
-    """Headline, message, facts and the ids of the worst exchanges."""
+    """The payload has a headline, the message, facts and the ids of the worst exchanges."""
     channel = Slack(settings.SlackSettings(type="slack", url=secret("URL", receiver.url + "/services/T0/B0/x")))
     assert asyncio.run(channel.send(a_message(alert_url_template="https://germane.example.com/alerts/{id}"))) == 200
 

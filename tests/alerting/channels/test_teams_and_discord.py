@@ -1,4 +1,4 @@
-"""The channels for Microsoft Teams and Discord: messages within their limits, with hostile text defused."""
+"""The channels for Microsoft Teams and Discord: messages within their limits, with hostile text escaped."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def characters(payload: Any) -> int:
 
 
 @pytest.mark.parametrize("kind", PAYLOADS)
-def test_a_message_says_what_happened_and_links_the_alert(receiver: Receiver, secret: Any, kind: str) -> None:
-    """With the sentence, the means, the likely cause, and the ids of the worst exchanges."""
+def test_message_describes_the_alert_and_links_to_it(receiver: Receiver, secret: Any, kind: str) -> None:
+    """The text contains the message, the means, the likely cause, and the ids of the worst exchanges."""
     receiver.answers = [Answer(204)]
     sent = channel(kind, secret("URL", receiver.url + "/hook")).send(a_message(alert_url_template=URL))
     assert asyncio.run(sent) == 204
@@ -80,8 +80,8 @@ def test_messages_stay_within_the_limits(kind: str, message: ChannelMessage) -> 
         assert f"and {len(message.alerts) - shown} more alert" in json.dumps(body)
 
 
-def test_teams_texts_are_runs_without_markdown() -> None:
-    """No text of a card is in an element that interprets Markdown."""
+def test_teams_texts_are_text_runs_without_markdown() -> None:
+    """No text in a card is in an element that interprets Markdown."""
     card = teams_payload(a_hostile_message())["attachments"][0]["content"]
 
     assert set(re.findall(r'"type": "(\w+)"', json.dumps(card))) <= {

@@ -36,7 +36,7 @@ def refused(channel: Webhook) -> DeliveryError:
 
 
 def test_webhook_body_is_signed(receiver: Receiver, secret: Any) -> None:
-    """The body is the documented JSON; HMAC-SHA256 covers timestamp and body."""
+    """The body is the documented JSON. The HMAC-SHA256 covers the timestamp and the body."""
     channel = webhook(secret("URL", receiver.url + PATH), secret("KEY", "key"))
     status = asyncio.run(
         channel.send(a_message(an_alert(), an_alert(id="a2"), alert_url_template="https://example.com/{id}"))
@@ -73,7 +73,7 @@ def test_every_attempt_has_the_same_body_and_key(receiver: Receiver, secret: Any
     assert receiver.keys == ["0123456789abcdef"] * 2
 
 
-def test_without_a_secret_there_is_no_signature(receiver: Receiver, secret: Any) -> None:
+def test_body_is_not_signed_without_a_secret(receiver: Receiver, secret: Any) -> None:
     """The timestamp is still sent."""
     asyncio.run(webhook(secret("URL", receiver.url)).send(a_message()))
 
@@ -115,8 +115,8 @@ def test_hostile_text_is_encoded_as_json(receiver: Receiver, secret: Any) -> Non
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
-def test_temporary_statuses_are_retryable(receiver: Receiver, secret: Any, status: int) -> None:
-    """429 and 5xx; Retry-After is passed on."""
+def test_temporary_errors_are_retryable(receiver: Receiver, secret: Any, status: int) -> None:
+    """429 and 5xx are retryable, and Retry-After is passed on."""
     receiver.answers = [Answer(status, {"Retry-After": "17"})]
     error = refused(webhook(secret("URL", receiver.url)))
 
@@ -165,7 +165,7 @@ def test_slow_receiver_times_out(receiver: Receiver, secret: Any, hold: threadin
 
 
 def test_missing_secret_is_a_config_error(secret: Any) -> None:
-    """It names the reference before anything is sent."""
+    """The error names the reference before anything is sent."""
     channel = webhook("env:NOWHERE_URL")
     assert channel.config_error == "the environment variable NOWHERE_URL is not set"
     assert channel.destination == "env:NOWHERE_URL"
@@ -177,7 +177,7 @@ def test_missing_secret_is_a_config_error(secret: Any) -> None:
 
 
 def test_invalid_url_is_a_permanent_error(secret: Any) -> None:
-    """The error does not quote it."""
+    """The error does not quote the URL."""
     error = refused(webhook(secret("URL", "http://example/very-secret-path\x01")))
 
     assert (error.problem, error.retryable) == ("InvalidURL", False)
@@ -226,13 +226,13 @@ def test_displayed_url_is_redacted(url: str, shown: str) -> None:
     ("text", "seconds"),
     [("7", 7.0), ("", None), ("soon", None), ("-3", None), ("٣", None), (f"1 Jan {'9' * 20} 0:0:0 +0", None)],
 )
-def test_retry_after_may_be_seconds(text: str, seconds: float | None) -> None:
+def test_retry_after_may_be_a_number_of_seconds(text: str, seconds: float | None) -> None:
     """Other text is ignored."""
     assert parse_retry_after(text) == seconds
 
 
 def test_retry_after_may_be_a_date() -> None:
-    """A past date means no wait."""
+    """A past date means that no wait is needed."""
     assert parse_retry_after("Sun, 01 Mar 2020 12:00:00 GMT") == 0.0
     assert (parse_retry_after("Fri, 01 Mar 2999 12:00:00 GMT") or 0) > 1e9
 

@@ -8,7 +8,7 @@ from germane.alerting.detector import ScoreBatch, learn_baseline
 from germane.baseline import Baseline
 
 ROUTES = {"faq": (0.88, 40.0, 0.02, 0.5), "docs": (0.80, 20.0, 0.05, 0.35), "support": (0.72, 10.0, 0.15, 0.15)}
-"""Mean of nonzero scores, concentration, probability of zero, share."""
+"""Mean of nonzero scores, concentration, probability of zero, and share, by route."""
 DAY = 86_400.0
 
 

@@ -18,7 +18,7 @@ RUNS, MAX_SCORES = 60, 6000
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["beta", "two_point"])
 def test_mean_run_length_is_at_least_the_threshold(kind: str) -> None:
-    """A = 1000 with all routes at their narrowest null: on average at least 1000 scores until an alert."""
+    """With A = 1000 and all routes at their narrowest null, an alert takes at least 1000 scores on average."""
     random, cells = np.random.default_rng(20), BetGrid(BASELINE, 0.05)
 
     lengths = [run(random, cells, kind) for _ in range(RUNS)]

@@ -87,7 +87,7 @@ def plain(transitions: list[Transition]) -> list[tuple[Any, ...]]:
 
 
 def test_every_bet_matches_its_formula() -> None:
-    """All 8 + 8 bets of the service and of each route, to 1e-9."""
+    """All 8 + 8 bets of the service and of each route agree to 1e-9."""
     cells, reference = BetGrid(BASELINE, 0.05), ReferenceDetector(BASELINE)
     for kind, place, route, i in np.ndindex(2, 2, len(cells.routes), 8):
         name, half = cells.routes[route], ("committed", "zero")[place]
@@ -111,8 +111,8 @@ def test_one_bet_matches_a_manual_calculation() -> None:
     assert cells.rates[0, 0] == pytest.approx(0.17 + 0.02 + math.sqrt(0.17 * 0.83 / 120), abs=1e-12)
 
 
-def test_one_score_removes_at_most_nine_tenths_of_the_evidence() -> None:
-    """This holds for any worst score."""
+def test_one_score_removes_at_most_nine_tenths_of_evidence() -> None:
+    """The worst score may be any number."""
     cells = BetGrid(baseline(per_day=40), 0.3)
     lowest = 1 + cells.committed_bets * (cells.means - 1)
 
@@ -121,7 +121,7 @@ def test_one_score_removes_at_most_nine_tenths_of_the_evidence() -> None:
 
 
 def test_detector_matches_the_reference_implementation() -> None:
-    """A stream drops, recovers, turns into refusals and recovers: the same transitions, and logs to 1e-9."""
+    """Scores drop, recover, turn into refusals and recover. Transitions are equal, and logarithms agree to 1e-9."""
     detector, reference = Detector(BASELINE), ReferenceDetector(BASELINE)
 
     transitions = detector.process(STREAM)
@@ -138,7 +138,7 @@ def test_detector_matches_the_reference_implementation() -> None:
 def test_any_baseline_and_scores_match_the_reference(
     given_baseline: Baseline, seen: ScoreBatch, false_alarms: float, min_drop: float
 ) -> None:
-    """Rates near 0 and 1, no variance, no nonzero score, scores outside [0, 1], unknown and pooled routes."""
+    """Covers rates near 0 and 1, no variance, only zeros, scores outside [0, 1], and unknown and pooled routes."""
     knobs: dict[str, Any] = {"min_drop": min_drop, "false_alerts_per_year": false_alarms}
     detector, reference = Detector(given_baseline, **knobs), ReferenceDetector(given_baseline, **knobs)
 
@@ -154,7 +154,7 @@ def test_any_baseline_and_scores_match_the_reference(
 @settings(max_examples=25)
 @given(st.lists(st.integers(0, len(STREAM)), max_size=12), st.booleans())
 def test_batch_boundaries_do_not_matter(cuts: list[int], through_json: bool) -> None:
-    """With and without a round trip of the state through JSON."""
+    """The state may also make a round trip through JSON."""
     whole, parts = Detector(BASELINE), Detector(BASELINE)
     expected, found = whole.process(STREAM), []
 
@@ -206,8 +206,8 @@ def test_one_batch_may_contain_several_transitions() -> None:
     assert reference.transitions == plain(transitions)
 
 
-def test_missing_scores_change_nothing() -> None:
-    """Without scores a detector neither fires nor resolves."""
+def test_missing_scores_do_not_change_the_state() -> None:
+    """Without scores, a detector neither fires nor resolves."""
     detector = Detector(BASELINE)
     for part in (cut(STREAM, 0, 700), cut(STREAM, 700, 1500)):
         detector.process(part)
@@ -218,7 +218,7 @@ def test_missing_scores_change_nothing() -> None:
 
 
 def test_unknown_routes_and_nan_are_skipped() -> None:
-    """They do not change the state; only the index of later scores advances."""
+    """Such scores do not change the state. Only the index of later scores advances."""
     detector, other = Detector(BASELINE), Detector(BASELINE)
     strange = ScoreBatch(
         ["new"] * 9 + ["faq"], np.array([0.0] * 9 + [math.nan]), np.zeros(10, dtype=np.bool_), np.zeros(10)
@@ -236,7 +236,7 @@ def test_unknown_routes_and_nan_are_skipped() -> None:
 
 
 def test_baseline_without_routes_never_fires() -> None:
-    """Without routes there is no evidence."""
+    """Without routes, there is no evidence."""
     empty = replace(BASELINE, routes={}, scores_per_day=0.0, committed_per_day=0.0)
     detector = Detector(empty)
 
@@ -246,7 +246,7 @@ def test_baseline_without_routes_never_fires() -> None:
 
 
 def test_transition_reports_contributors_and_onset() -> None:
-    """A resolution has the onset of its drop."""
+    """A resolution reports the onset of its drop."""
     detector = Detector(BASELINE)
     transitions = detector.process(STREAM)
 
@@ -257,7 +257,7 @@ def test_transition_reports_contributors_and_onset() -> None:
 
 
 def test_drop_on_one_route_names_the_route() -> None:
-    """Its own stream is the strongest contributor."""
+    """The route's stream is the strongest contributor."""
     good = scores(np.random.default_rng(3), 3000, since=14 * 86_400)
     values = np.where(np.array(good.routes) == "support", good.values * 0.6, good.values)
 

@@ -18,14 +18,14 @@ from germane.baseline import POOLED_ROUTE, Baseline
 
 
 def learned(rows: list[tuple[str, float, bool, float]], *, since: float = 0.0, days: float = 14) -> Baseline:
-    """Learn from rows of route, value, mark and time."""
+    """Learn from rows of route, value, noncommittal flag and time."""
     routes, values, zeros, times = zip(*rows, strict=True) if rows else ((), (), (), ())
     seen = ScoreBatch(list(routes), np.array(values), np.array(zeros, dtype=np.bool_), np.array(times))
     return learn_baseline(seen, service="shop", scorer="s", fingerprint="f", since=since, until=since + days * DAY)
 
 
 def wander_by_hand(values: list[float], times: list[float], since: float) -> float:
-    """The formula, block by block."""
+    """Compute wander from the formula, block by block."""
     groups: dict[int, list[float]] = defaultdict(list)
     for value, time in zip(values, times, strict=True):
         groups[math.floor((time - since) / (6 * 3600))].append(value)
@@ -50,7 +50,7 @@ def wander_by_hand(values: list[float], times: list[float], since: float) -> flo
     st.sampled_from([0.0, 12_345.0]),
 )
 def test_wander_matches_its_formula(rows: list[tuple[float, float]], since: float) -> None:
-    """Blocks of 6 h from the start of the window; blocks under 3 scores and fewer than 6 blocks are ignored."""
+    """Blocks last 6 h. Blocks with fewer than 3 scores are ignored, and fewer than 6 blocks yield 0."""
     found = learned([("a", value, False, since + time) for value, time in rows], since=since, days=3).routes["a"]
 
     committed = [(value, since + time) for value, time in rows if value > 0]
@@ -74,7 +74,7 @@ def test_wander_recovers_a_simulated_value() -> None:
 
 
 def test_route_statistics_match_the_scores() -> None:
-    """Standard deviations with n - 1, the smoothed rate of zeros, and rates by the length of the window."""
+    """Standard deviations divide by n - 1, the rate of zeros is smoothed, and rates use the window length."""
     rows: list[Any] = [("a", 0.6, False, 60.0 * i) for i in range(20)]
     rows += [("a", 0.9, False, 60.0), ("a", 1.7, False, 60.0), ("a", -0.2, False, 60.0)]
     rows += [("a", 0.4, True, 60.0)] * 9
@@ -102,7 +102,7 @@ def test_small_routes_are_pooled() -> None:
 
 
 def test_small_pool_is_not_watched() -> None:
-    """Its scores count only in the mean of the service."""
+    """The pool's scores count only in the mean of the service."""
     found = learned([("a", 0.5, False, 0.0)] * 30 + [("b", 0.8, False, 0.0)] * 29)
 
     assert set(found.routes) == {"a"}
@@ -110,7 +110,7 @@ def test_small_pool_is_not_watched() -> None:
     assert (found.n, found.scores_per_day) == (59, 30 / 14)
 
 
-def test_route_with_the_name_of_the_pool_is_pooled() -> None:
+def test_route_named_like_the_pool_is_pooled() -> None:
     """The number of its scores does not matter. A route named "other" is an ordinary route."""
     found = learned(
         [(POOLED_ROUTE, 0.5, False, 0.0)] * 50 + [("b", 0.8, False, 0.0)] * 5 + [("other", 0.8, False, 0.0)] * 30
@@ -123,15 +123,15 @@ def test_route_with_the_name_of_the_pool_is_pooled() -> None:
     assert [stream["logs"][0][0] is None for stream in detector.state()["streams"]] == [False, False, True]
 
 
-def test_without_committed_answers_only_zeros_are_watched() -> None:
+def test_deviation_and_wander_are_zero_without_committed_answers() -> None:
     """The standard deviation is 0, not NaN."""
     for committed in (0, 1):
         found = learned([("a", 0.5, False, 0.0)] * committed + [("a", 0.0, False, 0.0)] * 40)
         assert (found.routes["a"].committed_deviation, found.routes["a"].committed_wander) == (0.0, 0.0)
 
 
-def test_route_with_mostly_refusals_fires_no_alert() -> None:
-    """Its rate of zeros is too high to be watched."""
+def test_route_with_mostly_refusals_does_not_fire() -> None:
+    """The route's rate of zeros is too high to be watched."""
     random = np.random.default_rng(4)
     rows = [("a", float(value > 0.95) / 2, False, 900.0 * i) for i, value in enumerate(random.random(1300))]
     detector = Detector(learned(rows))
@@ -153,7 +153,7 @@ def test_empty_batch_yields_an_empty_baseline() -> None:
 
 
 def test_baseline_recovers_simulated_values() -> None:
-    """Fourteen days of three routes."""
+    """The scores cover fourteen days and three routes."""
     found = learn_baseline(
         scores(np.random.default_rng(1), 14_000, per_day=1000), service="s", scorer="r", fingerprint="f", since=0.0,
         until=14 * DAY, sampling_rate=0.4,

@@ -1,4 +1,4 @@
-"""The stream that a detector processes: the traffic of the baseline, and few scores from one user at a time."""
+"""Limits on the stream that a detector processes: the baseline's traffic, and a few scores per user."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def select(limiter: StreamLimiter, per_day: float, days: float, *, since: float 
 
 
 @given(st.floats(0.1, 1.2))
-def test_normal_traffic_is_not_thinned(share: float) -> None:
+def test_normal_traffic_is_not_downsampled(share: float) -> None:
     """This includes low traffic and weekday peaks."""
     assert select(StreamLimiter(BASELINE), share * PER_DAY, 10) == pytest.approx(share * PER_DAY, abs=0.1)
 
 
 @given(st.sampled_from([3.0, 10.0, 50.0]))
-def test_increased_traffic_is_thinned_to_the_baseline_rate(factor: float) -> None:
-    """After the first day, in which the scores per day are learned."""
+def test_increased_traffic_is_downsampled_to_the_baseline_rate(factor: float) -> None:
+    """Thinning starts after the first day, which is needed to learn the number of scores per day."""
     limiter = StreamLimiter(BASELINE)
     first = select(limiter, factor * PER_DAY, 1)
     later = select(limiter, factor * PER_DAY, 20, since=2 * DAY)
@@ -44,7 +44,7 @@ def test_increased_traffic_is_thinned_to_the_baseline_rate(factor: float) -> Non
 
 @given(st.lists(st.tuples(st.floats(0, 5 * HOUR), st.sampled_from(["ann", "bob"])), max_size=60))
 def test_each_user_counts_at_most_three_times_per_hour(asked: list[tuple[float, str]]) -> None:
-    """The first three scores of each clock hour count, however the state is stored in between."""
+    """The first three scores of each clock hour count, even if the state is stored and restored in between."""
     limit, seen = UserLimit(), dict[tuple[int, str], int]()
     for at, user in sorted(asked):
         key = (int(at // HOUR), user)

@@ -12,12 +12,12 @@ from germane.monitor.sampling.priority_sampling import component_uniform
 
 @pytest.mark.parametrize(("per_day", "rate"), [(0, 1), (999, 1), (1000, 1), (4000, 0.25), (100_000, 0.01)])
 def test_about_a_thousand_scores_per_day_are_sampled(per_day: float, rate: float) -> None:
-    """Up to that rate, all scores are used."""
+    """Below that rate, all scores are used."""
     assert sampling_rate(per_day) == rate
 
 
 def test_sampled_share_matches_the_rate() -> None:
-    """Within four standard errors for 20,000 ids, and independent of the sampler's decision."""
+    """The share is within four standard errors for 20,000 ids, and independent of the sampler's decision."""
     ids = [f"exchange-{number}" for number in range(20_000)]
     found = [is_sampled(one, 0.25) for one in ids]
     picked = [keep for one, keep in zip(ids, found, strict=True) if component_uniform(one) < 0.2]

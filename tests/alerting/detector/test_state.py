@@ -39,7 +39,7 @@ def test_joining_route_starts_without_evidence() -> None:
 
 
 def test_joining_route_does_not_resolve_a_drop() -> None:
-    """Contributors and recovery evidence stay."""
+    """Contributors and recovery evidence are kept."""
     before = Detector(without("support"))
     before.process(cut(STREAM, 0, 1500))
     assert before.firing
@@ -52,7 +52,7 @@ def test_joining_route_does_not_resolve_a_drop() -> None:
 
 @pytest.mark.parametrize("change", ["removed", "numbers", "fingerprint", "min_drop"])
 def test_changed_baseline_restarts_the_detector(change: str) -> None:
-    """A removed route, different numbers, a different fingerprint or a different min_drop."""
+    """This applies to a removed route, different numbers, a different fingerprint or a different min_drop."""
     before = Detector(BASELINE)
     before.process(cut(STREAM, 0, 1500))
     faq = replace(BASELINE.routes["faq"], committed_mean=0.5)
@@ -82,15 +82,15 @@ def test_threshold_never_falls_during_a_run() -> None:
     assert lax.threshold == pytest.approx(strict.threshold - math.log(12), abs=1e-9)
 
 
-def test_threshold_follows_from_false_alerts_per_year() -> None:
-    """A = 365 N / false alerts per year; it may rise immediately."""
+def test_threshold_is_computed_from_false_alerts_per_year() -> None:
+    """A = 365 N / false alerts per year. The threshold may rise immediately."""
     assert Detector(BASELINE).threshold == pytest.approx(math.log(365 * 300), abs=1e-9)
     state = Detector(BASELINE, false_alerts_per_year=12).state()
     assert Detector(BASELINE, state=state).threshold == pytest.approx(math.log(365 * 300), abs=1e-9)
 
 
 def test_state_is_small() -> None:
-    """About 1 kB per stream."""
+    """The state takes about 1 kB per stream."""
     detector = Detector(BASELINE)
     detector.process(cut(STREAM, 0, 500))
 

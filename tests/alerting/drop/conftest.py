@@ -31,7 +31,7 @@ DAY = timedelta(days=1)
 
 
 class Simulation:
-    """One database, a clock, and random scores with a seed."""
+    """A database, a clock, and random scores with a fixed seed."""
 
     def __init__(self, url: str, *, seed: int = 5, holder: tuple[str, str] | None = HOLDER) -> None:
         self.now = START
@@ -80,7 +80,7 @@ class Simulation:
         self.now = moments[-1]
 
     def pass_days(self, count: int, *, per_day: int = 20, routes: Sequence[str] = ("ask",), **given: Any) -> None:
-        """Advance the clock by some days with scores for all routes."""
+        """Advance the clock by a number of days, with scores for all routes."""
         names = {name: given.pop(name) for name in ("mean", "refused") if name in given}
         if len(routes) == 1:
             self.add_scores(self.values(count * per_day, **names), hours=24 * count, route=routes[0], **given)

@@ -19,7 +19,7 @@ from sqlalchemy import event
 from tests.alerting.drop.conftest import HOLDER, Simulation
 
 BATCH = 130
-"""The waiting scores take more than two evaluations: the drop fires in one and resolves in another."""
+"""Batch size. The waiting scores take more than two evaluations, so the drop fires in one and resolves in another."""
 
 
 class Fuse:

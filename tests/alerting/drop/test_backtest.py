@@ -1,4 +1,4 @@
-"""Backtests: they find the alerts that live evaluation raised, and write nothing."""
+"""Backtests find the alerts that live evaluation raised, and write nothing."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def months(simulation: Any, watcher: Any) -> list[str]:
 
 @pytest.mark.slow
 def test_backtest_finds_the_live_alert(simulation: Any) -> None:
-    """With the same evidence, onset and contributors; nothing is written."""
+    """The evidence, onset and contributors are the same, and nothing is written."""
     assert months(simulation, simulation.new_watcher(CALM)) == ["fired", "recovering", "resolved"]
     (live,) = simulation.fired
     before = rows(simulation)
@@ -125,7 +125,7 @@ def test_backtest_finds_the_live_alert(simulation: Any) -> None:
 
 
 def test_mean_threshold_fires_and_resolves_once(sqlite_simulation: Any) -> None:
-    """With the live hysteresis and keep_firing_for."""
+    """The recovery margin and keep_firing_for apply as in live evaluation."""
     for days, mean in ((1, 0.8), (1, 0.4), (2, 0.8)):
         sqlite_simulation.pass_days(days, per_day=40, mean=mean)
     before = rows(sqlite_simulation)
@@ -143,7 +143,7 @@ def test_mean_threshold_fires_and_resolves_once(sqlite_simulation: Any) -> None:
 
 
 def test_missing_baseline_is_learned_during_the_backtest(sqlite_simulation: Any) -> None:
-    """It is learned from the first 14 days, and a note states this."""
+    """The baseline is learned from the first 14 days, and a note states this."""
     sqlite_simulation.pass_days(1, per_day=1)
     sqlite_simulation.pass_days(14, per_day=40)
     sqlite_simulation.pass_days(4, per_day=40, mean=0.5)
@@ -173,8 +173,8 @@ def test_short_period_reports_that_learning_is_incomplete(sqlite_simulation: Any
     assert "no baseline yet; one would be learned until 2026-01-19" in found.notes[0]
 
 
-def test_late_scores_count_as_missing_at_the_time(sqlite_simulation: Any) -> None:
-    """Scores that were computed half a day late fire no_data."""
+def test_late_scores_count_as_missing_until_they_arrive(sqlite_simulation: Any) -> None:
+    """If scores are computed half a day late, no_data fires."""
     rule = NoData(scorer="relevancy", at_least=7200)
     sqlite_simulation.pass_days(1, per_day=96)
     end(sqlite_simulation, 48, 12, late)
@@ -191,7 +191,7 @@ def test_late_scores_count_as_missing_at_the_time(sqlite_simulation: Any) -> Non
 
 @pytest.mark.slow
 def test_backtest_finds_final_scoring_failures(sqlite_simulation: Any) -> None:
-    """Without a configured budget its rule is skipped, with a reason."""
+    """Without a configured budget, the budget rule is skipped, with a reason."""
     sqlite_simulation.pass_days(1, per_day=96)
     end(sqlite_simulation, 96, 24, failed)
     sqlite_simulation.pass_days(1, per_day=96)
@@ -263,7 +263,7 @@ def test_empty_period_or_step_is_rejected() -> None:
 
 
 def test_default_step_depends_on_the_rule() -> None:
-    """Hourly, 12 times per window, 3 times per no_data wait."""
+    """Rules are evaluated hourly, but at least 12 times per window and 3 times per no_data wait."""
     rules = (Drop(), MeanThreshold(threshold=0.5), MeanThreshold(threshold=0.5, window=3600), NoData(), ScorerError())
 
     assert [default_step(rule) / timedelta(minutes=1) for rule in rules] == [60, 60, 5, 5, 5]

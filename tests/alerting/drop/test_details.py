@@ -1,4 +1,4 @@
-"""Details of a drop alert, and the details that stay after it resolves."""
+"""Details of a drop alert, before and after it resolves."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from germane.settings.rules import Drop
 DAY = timedelta(days=1)
 
 
-def test_contributor_shows_the_rise_of_refusals(sqlite_simulation: Any) -> None:
-    """With the rates before and since the onset."""
+def test_contributor_shows_the_rise_in_refusals(sqlite_simulation: Any) -> None:
+    """The contributor has the rates before and since the onset."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
     for _ in range(4):
@@ -28,7 +28,7 @@ def test_contributor_shows_the_rise_of_refusals(sqlite_simulation: Any) -> None:
 
 
 def test_large_drop_is_critical(sqlite_simulation: Any) -> None:
-    """Immediately, or when the mean of a day has fallen by critical_drop."""
+    """The alert is critical immediately, or when the mean of a day has fallen by critical_drop."""
     watcher = sqlite_simulation.new_watcher(Drop(critical_drop=0.15))
     sqlite_simulation.learn_baseline(watcher)
     for _ in range(4):
@@ -39,7 +39,7 @@ def test_large_drop_is_critical(sqlite_simulation: Any) -> None:
 
 
 def test_critical_alert_stays_critical_until_it_resolves(sqlite_simulation: Any) -> None:
-    """Means near the limit do not flap, and a quiet time changes nothing."""
+    """The severity does not flap when means are near the limit, and a period without traffic changes nothing."""
     sqlite_simulation.learn_baseline(sqlite_simulation.new_watcher(Drop(critical_drop=0.15)))
     happened = []
     for mean in (0.3, 0.3, 0.3, 0.68, 0.6, 0.68, 0.6):
@@ -53,8 +53,8 @@ def test_critical_alert_stays_critical_until_it_resolves(sqlite_simulation: Any)
     assert sqlite_simulation.store.alerts.list_open()[0].severity == "critical"
 
 
-def test_without_new_scores_nothing_is_written(sqlite_simulation: Any) -> None:
-    """For the same process and for the next one."""
+def test_nothing_is_written_without_new_scores(sqlite_simulation: Any) -> None:
+    """This applies to the same process and to its successor."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
     for _ in range(4):
@@ -66,7 +66,7 @@ def test_without_new_scores_nothing_is_written(sqlite_simulation: Any) -> None:
 
 
 def test_returning_leader_shows_the_current_drop(sqlite_simulation: Any) -> None:
-    """Not a drop that another process has resolved in the meantime."""
+    """The alert is not about an earlier drop that another process has resolved in the meantime."""
     first, second = sqlite_simulation.new_watcher(), sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(first)
     for watcher, mean, days in ((first, 0.5, 4), (second, 0.8, 12), (second, 0.5, 4)):
@@ -82,7 +82,7 @@ def test_returning_leader_shows_the_current_drop(sqlite_simulation: Any) -> None
 
 
 def test_resolved_alert_keeps_onset_and_baseline(sqlite_simulation: Any) -> None:
-    """Its current mean is the mean of the recovery."""
+    """The current mean is the mean of the recovery."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
     for mean, days in ((0.5, 4), (0.8, 14)):
@@ -97,7 +97,7 @@ def test_resolved_alert_keeps_onset_and_baseline(sqlite_simulation: Any) -> None
     assert over.current.mean > fired.current.mean
 
 
-def test_release_change_is_reported_and_baseline_stays(sqlite_simulation: Any) -> None:
+def test_new_release_is_reported_and_baseline_is_kept(sqlite_simulation: Any) -> None:
     """A bad deployment must not become the baseline."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher, model="m", prompt_version="7")
@@ -111,8 +111,8 @@ def test_release_change_is_reported_and_baseline_stays(sqlite_simulation: Any) -
     ]
 
 
-def test_a_reverted_release_is_still_named(sqlite_simulation: Any) -> None:
-    """The message about the recovery does not deny what the first one said."""
+def test_reverted_release_is_still_reported(sqlite_simulation: Any) -> None:
+    """The resolved alert still contains the change of release."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher, prompt_version="7")
     sqlite_simulation.pass_days(3, mean=0.5, prompt_version="8")

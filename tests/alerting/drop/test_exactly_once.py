@@ -1,4 +1,4 @@
-"""Each score counts once, with killed and with concurrent processes."""
+"""Each score counts once, even with killed or concurrent processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DAY = timedelta(days=1)
 
 
 def prepared(simulation: Simulation) -> None:
-    """Learn for 13 days, then add a drop and a recovery that are not evaluated yet."""
+    """Learn for 13 days, then add a drop and a recovery that have not been evaluated yet."""
     simulation.pass_days(1, per_day=1)
     simulation.evaluate(simulation.new_watcher())
     simulation.pass_days(13)
@@ -75,7 +75,7 @@ def assert_counted_once(simulation: Simulation) -> None:
 
 @pytest.mark.slow
 def test_scores_are_counted_once_despite_a_killed_evaluation(simulation: Any, processes: Any) -> None:
-    """At any statement: the next evaluation repeats uncommitted work."""
+    """The process may be killed at any statement. The next evaluation repeats uncommitted work."""
     prepared(simulation)
 
     assert run_command(processes, "killed", simulation.url) > 20
@@ -85,7 +85,7 @@ def test_scores_are_counted_once_despite_a_killed_evaluation(simulation: Any, pr
 
 
 def test_scores_are_counted_once_despite_concurrent_evaluations(simulation: Any, processes: Any) -> None:
-    """The later evaluation finds a newer row version and reads again."""
+    """The later evaluation finds a newer row version and reads the row again."""
     prepared(simulation)
 
     assert run_command(processes, "concurrent", simulation.url) == 2

@@ -1,4 +1,4 @@
-"""Parts of the drop rule: active fingerprint, scopes, levels, restricted and extended baselines."""
+"""Parts of the drop rule: the active fingerprint, scopes, levels, and restricted and extended baselines."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def baseline(counts: dict[str, int], days: int = 14, seed: int = 3) -> Baseline:
 
 @given(st.lists(st.sampled_from("abc"), max_size=120), st.lists(st.integers(1, 40), max_size=6))
 def test_active_fingerprint_does_not_depend_on_batches(votes: list[str], cuts: list[int]) -> None:
-    """One evaluation or many have the same result."""
+    """One evaluation has the same result as many."""
     arrivals = [arrival(fingerprint=vote) for vote in votes]
 
     def followed(parts: list[list[DetectorScore]]) -> tuple[list[str], dict[str, Any]]:
@@ -81,7 +81,7 @@ def test_another_fingerprint_takes_over_after_twenty_scores() -> None:
 
 @given(st.integers(1, 500))
 def test_minority_fingerprint_never_takes_over(number: int) -> None:
-    """One of three scores, for any length of time."""
+    """One score in three has the other fingerprint, for any length of time."""
     lead = ActiveFingerprint("a")
     for _ in range(number):
         lead.count_votes([arrival(fingerprint=vote) for vote in "aba"])
@@ -108,7 +108,7 @@ def test_all_attribute_patterns_must_match(patterns: dict[str, str], attributes:
 
 @given(st.dictionaries(st.sampled_from(["ask", "buy", "help", "rare", "odd"]), st.integers(2, 90), min_size=1))
 def test_restricted_baseline_contains_its_routes(counts: dict[str, int]) -> None:
-    """Their values do not change, and the totals match them."""
+    """The values of its routes do not change, and the totals match them."""
     found = baseline(counts)
 
     assert restrict_to_routes(found, lambda _: True) == found
@@ -136,7 +136,7 @@ def test_added_routes_do_not_change_others() -> None:
 
 
 def test_level_clips_values() -> None:
-    """Refusals count as 0; without scores there is no level."""
+    """Refusals count as 0. Without scores, there is no level."""
     found = score_level([arrival(0.5), arrival(1.5), arrival(-0.5), arrival(0.9, is_zero=True)])
 
     assert found is not None
@@ -145,7 +145,7 @@ def test_level_clips_values() -> None:
 
 
 def test_contributor_has_levels_before_and_since_the_onset() -> None:
-    """Mean of nonzero scores, rate of zeros, per route or service."""
+    """A level is the mean of nonzero scores or the rate of zeros, for a route or the service."""
     found = baseline({"ask": 80, "buy": 50})
     since = [arrival(value, route=route) for route in ("ask", "buy") for value in (0.25, 0.75, 0.0, 0.0)]
 
@@ -167,8 +167,8 @@ def test_contributor_has_levels_before_and_since_the_onset() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(["ask", "buy", "help"]), st.integers(1, 60), min_size=1))
-def test_compared_levels_ignore_the_mix_of_routes(mix: dict[str, int]) -> None:
-    """Routes at their usual level yield equal means, whatever their shares; a fall on all routes is its own size."""
+def test_compared_levels_ignore_the_route_mix(mix: dict[str, int]) -> None:
+    """Means are equal if routes keep their level, whatever their shares. A fall on all routes keeps its size."""
     found = baseline({"ask": 80, "buy": 50, "help": 40})
     level = {route: one.mean for route, one in found.routes.items()}
     as_usual = [arrival(level[route], route=route) for route, count in mix.items() for _ in range(count)]
@@ -200,8 +200,8 @@ def test_a_drop_is_attributed_to_the_routes_that_fell(fallen: set[str]) -> None:
     assert affected_routes(found, scores, 0.05) == expected
 
 
-def test_a_small_fall_by_chance_does_not_hide_the_route_of_a_drop() -> None:
-    """Another route that is a little lower neither moves the drop to the service nor becomes a second alert."""
+def test_small_falls_on_other_routes_do_not_hide_the_affected_route() -> None:
+    """If other routes are slightly lower, the drop is still attributed to the one route that fell."""
     found = baseline({"ask": 80, "buy": 80, "help": 80, "faq": 80})
     falls = {"ask": 0.3, "buy": 0.04, "help": 0.04, "faq": 0.04}
     scores = [arrival(found.routes[name].mean - fall, route=name) for name, fall in falls.items() for _ in range(20)]
@@ -211,8 +211,8 @@ def test_a_small_fall_by_chance_does_not_hide_the_route_of_a_drop() -> None:
 
 @settings(max_examples=60)
 @given(st.integers(0, 10_000), st.sampled_from([0.1, 0.2, 0.3]), st.booleans())
-def test_a_drop_of_all_routes_sits_on_none(seed: int, fall: float, refusals: bool) -> None:
-    """Although the routes fall by different amounts by chance. One in a hundred may be wrong."""
+def test_a_drop_on_all_routes_is_attributed_to_no_route(seed: int, fall: float, refusals: bool) -> None:
+    """By chance, the routes fall by different amounts. One attribution in a hundred may be wrong."""
     chance = np.random.default_rng(seed)
     found = baseline({"ask": 120, "buy": 80, "help": 40})
     wrong = 0
@@ -227,7 +227,7 @@ def test_a_drop_of_all_routes_sits_on_none(seed: int, fall: float, refusals: boo
     assert wrong <= 2
 
 
-def test_a_route_without_answers_does_not_hide_where_a_drop_sits() -> None:
+def test_a_route_without_answers_does_not_hide_the_affected_route() -> None:
     """If only the routes that fell have had answers since the onset, the alert is about them."""
     found = baseline({"ask": 80, "buy": 80})
     scores = [arrival(found.routes["ask"].mean - 0.3, route="ask") for _ in range(20)]
@@ -235,7 +235,7 @@ def test_a_route_without_answers_does_not_hide_where_a_drop_sits() -> None:
     assert affected_routes(found, scores, 0.05) == ("ask",)
 
 
-def test_current_level_of_a_small_route_has_twenty_scores() -> None:
+def test_current_level_of_a_small_route_covers_twenty_scores() -> None:
     """A day with fewer scores is extended back to the last twenty; other routes keep their last scores."""
     found = baseline({"ask": 80, "buy": 80})
     old = [arrival(0.1, id=n, route="ask", arrived_at=NOW - timedelta(hours=40 - n / 2)) for n in range(20)]
@@ -248,7 +248,7 @@ def test_current_level_of_a_small_route_has_twenty_scores() -> None:
     assert {score.route for score in service} == {"ask", "buy"}
 
 
-def test_levels_cover_the_routes_of_the_onset() -> None:
+def test_levels_cover_only_routes_that_existed_at_the_onset() -> None:
     """A route that joins the baseline later changes neither level."""
     before = baseline({"ask": 80, "buy": 80})
     joined = baseline({"ask": 80, "buy": 80, "low": 60})
@@ -263,7 +263,7 @@ def test_levels_cover_the_routes_of_the_onset() -> None:
 
 
 def test_examples_without_timestamps_use_the_given_rate() -> None:
-    """Sampled above a thousand per day, with the wander of a steady service."""
+    """Above a thousand scores per day, they are sampled. The wander is that of a steady service."""
     examples = [BaselineExample(route="ask", value=0.5 + number / 200, zero=False) for number in range(60)]
 
     found = learn_from_examples(KEY, examples, per_day=3000, now=NOW)

@@ -23,7 +23,7 @@ def start(simulation: Any, watcher: Any, *, per_day: int = 250, **given: Any) ->
 
 
 def test_drop_on_the_second_day_fires(simulation: Any) -> None:
-    """150 bad answers after 250 good ones fire an alert that names the provisional baseline."""
+    """After 250 good answers, 150 bad ones fire an alert against the provisional baseline."""
     watcher = simulation.new_watcher()
     simulation.add_scores(simulation.values(250), hours=24)
     simulation.evaluate(watcher)
@@ -39,7 +39,7 @@ def test_drop_on_the_second_day_fires(simulation: Any) -> None:
 
 
 def test_baseline_learned_in_14_days_replaces_the_provisional_one(simulation: Any) -> None:
-    """Learning continues for its whole period, which starts with the first score."""
+    """Learning continues for the whole learning period, which starts with the first score."""
     watcher = simulation.new_watcher()
     start(simulation, watcher)
     (learning,) = simulation.store.baselines.list_learning()
@@ -65,8 +65,8 @@ def test_provisional_baseline_needs_a_day_and_200_scores(sqlite_simulation: Any,
     assert statuses(sqlite_simulation.store) == [("f1", 1, "learning", "first")]
 
 
-def test_scores_of_a_slow_service_add_up(sqlite_simulation: Any) -> None:
-    """200 scores may take more than a day."""
+def test_provisional_baseline_may_need_several_days_of_scores(sqlite_simulation: Any) -> None:
+    """A slow service may take more than a day to collect 200 scores."""
     watcher = sqlite_simulation.new_watcher()
     for _ in range(11):
         sqlite_simulation.pass_days(1, per_day=20)
@@ -88,7 +88,7 @@ def test_late_evaluation_learns_from_the_first_day_only(sqlite_simulation: Any) 
 
 
 def test_provisional_baseline_assumes_differences_between_days(sqlite_simulation: Any) -> None:
-    """One day does not show them."""
+    """A single day does not show day-to-day differences."""
     watcher = sqlite_simulation.new_watcher()
     start(sqlite_simulation, watcher)
 

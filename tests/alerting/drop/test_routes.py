@@ -1,4 +1,4 @@
-"""Drops on some routes, routes that are bad from the start, and lasting improvements."""
+"""Drops on single routes, routes that are bad from the start, and lasting improvements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUTES = ("docs", "faq", "support")
 
 @pytest.fixture
 def three_routes(sqlite_simulation: Any) -> Any:
-    """A service with a baseline of three routes, each with 40 scores a day."""
+    """A service with a baseline for three routes, each with 40 scores per day."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.add_scores(sqlite_simulation.values(1), hours=0.01, route="docs")
     sqlite_simulation.evaluate(watcher)
@@ -27,7 +27,7 @@ def three_routes(sqlite_simulation: Any) -> Any:
 
 
 def pass_days(simulation: Any, count: int, watcher: Any, **means: float) -> list[str]:
-    """Advance the clock with a mean per route; return the types of the events."""
+    """Advance the clock, with a given mean per route. Return the types of the events."""
     happened = []
     for _ in range(count):
         for route in (*ROUTES, *(means.keys() - set(ROUTES))):
@@ -37,8 +37,8 @@ def pass_days(simulation: Any, count: int, watcher: Any, **means: float) -> list
     return happened
 
 
-def test_drop_on_one_route_carries_its_label(three_routes: Any) -> None:
-    """Its numbers are those of the route, and a silence for the route covers it."""
+def test_drop_on_one_route_has_the_route_label(three_routes: Any) -> None:
+    """The alert has the numbers of the route, and is covered by a silence for the route."""
     assert pass_days(three_routes, 3, three_routes.new_watcher(), support=0.3)[0] == "fired"
 
     (alert,) = three_routes.store.alerts.list_open()
@@ -59,7 +59,7 @@ def test_drop_on_two_of_three_routes_fires_for_both(three_routes: Any) -> None:
 
 
 def test_drop_on_all_routes_has_no_route(three_routes: Any) -> None:
-    """One alert is about the service."""
+    """There is one alert, which is about the service."""
     happened = pass_days(three_routes, 3, three_routes.new_watcher(), docs=0.6, faq=0.6, support=0.6)
 
     assert happened.count("fired") == 1
@@ -80,7 +80,7 @@ def test_message_is_correct_if_the_route_mix_changes_too(three_routes: Any) -> N
 
 
 def test_route_that_recovers_is_not_reported_again(three_routes: Any) -> None:
-    """It recovers when its last day is good, and resolves with enough evidence."""
+    """The alert recovers after a good day, and resolves once there is enough evidence."""
     watcher = three_routes.new_watcher()
     pass_days(three_routes, 3, watcher, support=0.3)
     happened = pass_days(three_routes, 3, watcher)
@@ -93,7 +93,7 @@ def test_route_that_recovers_is_not_reported_again(three_routes: Any) -> None:
 
 
 def test_drop_that_spreads_is_notified_for_each_route(three_routes: Any) -> None:
-    """A route that falls later is not hidden by the one that fell first."""
+    """A route that falls later is not hidden by the route that fell first."""
     watcher = three_routes.new_watcher()
     pass_days(three_routes, 3, watcher, support=0.3)
     pass_days(three_routes, 4, watcher, support=0.3, docs=0.4, faq=0.4)
@@ -101,8 +101,8 @@ def test_drop_that_spreads_is_notified_for_each_route(three_routes: Any) -> None
     assert {alert.route for alert in three_routes.store.alerts.list_open()} == {"support", "docs", "faq"}
 
 
-def test_new_bad_route_fires_and_does_not_join(three_routes: Any) -> None:
-    """Within days, although it is still being learned."""
+def test_new_bad_route_fires_an_alert_and_does_not_join_the_baseline(three_routes: Any) -> None:
+    """The alert fires within days, although the route is still being learned."""
     watcher = three_routes.new_watcher()
     assert pass_days(three_routes, 3, watcher, beta=0.15)[0] == "fired"
     (alert,) = three_routes.store.alerts.list_open()
@@ -119,15 +119,15 @@ def test_new_bad_route_fires_and_does_not_join(three_routes: Any) -> None:
     assert "beta" in active.baseline.routes
 
 
-def test_new_good_route_fires_nothing(three_routes: Any) -> None:
-    """It joins after its learning period."""
+def test_new_good_route_fires_no_alert(three_routes: Any) -> None:
+    """The route joins the baseline after its learning period."""
     assert pass_days(three_routes, 16, three_routes.new_watcher(), beta=0.7) == []
     active = next(one for one in three_routes.store.baselines.list_versions() if one.status == "active")
     assert "beta" in active.baseline.routes
 
 
 def test_improvement_is_proposed_once_and_accepted_by_a_person(three_routes: Any) -> None:
-    """Then a fall by less than the improvement is a drop."""
+    """After that, a fall that is smaller than the improvement is a drop."""
     watcher = three_routes.new_watcher()
     better = dict.fromkeys(ROUTES, 0.9)
     assert pass_days(three_routes, 8, watcher, **better) == ["fired"]
@@ -152,7 +152,7 @@ def test_improvement_is_accepted_automatically_if_configured(three_routes: Any) 
 
 
 def test_improvement_that_does_not_last_is_not_proposed(three_routes: Any) -> None:
-    """Two good days prove nothing."""
+    """Two good days are not enough evidence."""
     watcher = three_routes.new_watcher()
     happened = pass_days(three_routes, 2, watcher, **dict.fromkeys(ROUTES, 0.9))
 
@@ -160,7 +160,7 @@ def test_improvement_that_does_not_last_is_not_proposed(three_routes: Any) -> No
 
 
 def test_declined_improvement_is_not_proposed_again(three_routes: Any) -> None:
-    """A person who resolves the proposal keeps the baseline, also after a restart."""
+    """If a person resolves the proposal, the baseline is kept, even after a restart."""
     better = dict.fromkeys(ROUTES, 0.9)
     assert pass_days(three_routes, 8, three_routes.new_watcher(), **better) == ["fired"]
     (alert,) = three_routes.store.alerts.list_open()
@@ -171,7 +171,7 @@ def test_declined_improvement_is_not_proposed_again(three_routes: Any) -> None:
 
 
 def test_new_improvement_is_proposed_after_an_earlier_one_was_declined(three_routes: Any) -> None:
-    """The decision holds until the improvement ends."""
+    """A declined improvement is ignored only until it ends."""
     watcher = three_routes.new_watcher()
     better = dict.fromkeys(ROUTES, 0.9)
     pass_days(three_routes, 8, watcher, **better)
@@ -181,8 +181,8 @@ def test_new_improvement_is_proposed_after_an_earlier_one_was_declined(three_rou
     assert "fired" in pass_days(three_routes, 8, watcher, **better)
 
 
-def test_resolved_alert_about_a_new_route_starts_over(three_routes: Any) -> None:
-    """It does not fire again with the next score, but does so if the answers stay bad."""
+def test_detector_starts_over_after_an_alert_about_a_new_route_is_resolved(three_routes: Any) -> None:
+    """The alert does not fire again with the next score, but fires again if the answers stay bad."""
     watcher = three_routes.new_watcher()
     pass_days(three_routes, 3, watcher, beta=0.15)
     (alert,) = three_routes.store.alerts.list_open()

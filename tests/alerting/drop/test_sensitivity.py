@@ -57,7 +57,7 @@ def test_results_are_reproducible() -> None:
 
 
 def test_smallest_drop_requires_that_all_larger_drops_are_detected() -> None:
-    """A gap ends the search; times that were not simulated are an error."""
+    """A gap ends the search. Times that were not simulated are an error."""
     result = DropSensitivity(
         rule="drop", service="shop", scorer="relevancy", scores_per_day=1, days=(1.0, 7.0), drops=(0.1, 0.2, 0.3),
         probabilities=((0.8, 0.9), (0.1, 0.8), (0.7, 1.0)), tolerance=0.02, zero_tolerance=0.02,
@@ -71,7 +71,7 @@ def test_smallest_drop_requires_that_all_larger_drops_are_detected() -> None:
 
 
 def test_tolerance_is_a_multiple_of_the_wander_or_a_fraction_of_the_smallest_drop() -> None:
-    """Averaged over routes by their scores."""
+    """The tolerance is averaged over routes, weighted by their scores."""
     unsteady = replace(ROUTE, committed_wander=0.1, scores_per_day=300.0)
     baseline = replace(BASELINE, routes={"ask": ROUTE, "buy": unsteady})
 

@@ -1,4 +1,4 @@
-"""The drop rule over a database: learning, detection, judge changes and concurrency."""
+"""The drop rule with a database: learning, detection, judge changes and concurrency."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def statuses(store: TrackingStore) -> list[tuple[str, int, str, str]]:
 
 
 def test_first_score_starts_14_days_of_learning(sqlite_simulation: Any) -> None:
-    """With few scores, nothing fires during this time, and its end is known."""
+    """With few scores, nothing fires during this period, whose end is known."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.add_scores([0.5])
     first = sqlite_simulation.now
@@ -44,7 +44,7 @@ def test_first_score_starts_14_days_of_learning(sqlite_simulation: Any) -> None:
 
 
 def test_baseline_becomes_active_after_14_days(simulation: Any) -> None:
-    """With the scores by route and the release of the application."""
+    """The baseline contains the scores by route and the release of the application."""
     watcher = simulation.new_watcher()
     simulation.learn_baseline(watcher, routes=("ask", "buy"), model="m", prompt_version="7")
 
@@ -57,8 +57,8 @@ def test_baseline_becomes_active_after_14_days(simulation: Any) -> None:
     assert simulation.store.baselines.list_learning() == []
 
 
-def test_learning_is_extended_by_days_without_enough_scores(sqlite_simulation: Any) -> None:
-    """It ends once there are 30 scores."""
+def test_learning_is_extended_until_there_are_enough_scores(sqlite_simulation: Any) -> None:
+    """Learning ends once there are 30 scores."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher, per_day=1)
     days = 14
@@ -73,7 +73,7 @@ def test_learning_is_extended_by_days_without_enough_scores(sqlite_simulation: A
 
 
 def test_abandoned_learning_is_cancelled(sqlite_simulation: Any) -> None:
-    """It restarts with the next score."""
+    """Learning restarts with the next score."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.add_scores([0.5])
     sqlite_simulation.evaluate(watcher)
@@ -89,7 +89,7 @@ def test_abandoned_learning_is_cancelled(sqlite_simulation: Any) -> None:
 
 
 def test_drop_alert_fires_once_and_resolves_once(simulation: Any) -> None:
-    """One alert with onset and means."""
+    """The alert has the onset and the means."""
     watcher = simulation.new_watcher(Drop(critical_drop=None))
     simulation.learn_baseline(watcher)
     simulation.pass_days(2)
@@ -119,7 +119,7 @@ def test_drop_alert_fires_once_and_resolves_once(simulation: Any) -> None:
     assert (over.resolve_reason, over.current.mean > 0.7) == ("recovered", True)
 
 
-def test_change_of_the_route_mix_is_not_a_drop(sqlite_simulation: Any) -> None:
+def test_change_in_the_route_mix_is_not_a_drop(sqlite_simulation: Any) -> None:
     """Each route is compared with itself."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.add_scores(sqlite_simulation.values(1), hours=0.01)
@@ -137,8 +137,8 @@ def test_change_of_the_route_mix_is_not_a_drop(sqlite_simulation: Any) -> None:
     assert happened == []
 
 
-def test_missing_scores_change_nothing(sqlite_simulation: Any) -> None:
-    """Without scores a detector neither fires nor resolves."""
+def test_missing_scores_do_not_change_the_state(sqlite_simulation: Any) -> None:
+    """Without scores, a detector neither fires nor resolves."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
     for _ in range(4):
@@ -194,7 +194,7 @@ def test_occasional_fallback_judge_is_ignored(sqlite_simulation: Any) -> None:
 
 
 def test_returning_judge_uses_its_old_baseline(sqlite_simulation: Any) -> None:
-    """After a change is reverted, nothing has to be learned again."""
+    """After the change is reverted, nothing has to be learned again."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
     sqlite_simulation.pass_days(2, fingerprint="f2")
@@ -209,8 +209,8 @@ def test_returning_judge_uses_its_old_baseline(sqlite_simulation: Any) -> None:
     assert happened == ["fired"]
 
 
-def test_lasting_growth_is_learned_again(sqlite_simulation: Any) -> None:
-    """Two weeks with three times the traffic, at the same level, become the baseline. No person is notified."""
+def test_baseline_is_learned_again_after_lasting_traffic_growth(sqlite_simulation: Any) -> None:
+    """Two weeks with three times the traffic at the same level become the baseline. Nobody is notified."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
     happened = []
@@ -228,10 +228,8 @@ def test_lasting_growth_is_learned_again(sqlite_simulation: Any) -> None:
 @pytest.mark.parametrize(
     ("per_day", "mean"), [(30, 0.8), (80, 0.74)], ids=["a little growth", "growth with a small drop"]
 )
-def test_baseline_is_kept_if_only_the_level_or_little_changes(
-    sqlite_simulation: Any, per_day: int, mean: float
-) -> None:
-    """A drop that grows with the traffic does not become the baseline."""
+def test_baseline_is_kept_if_growth_is_small_or_scores_drop(sqlite_simulation: Any, per_day: int, mean: float) -> None:
+    """A drop that coincides with growing traffic does not become the baseline."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
     for _ in range(16):
@@ -243,7 +241,7 @@ def test_baseline_is_kept_if_only_the_level_or_little_changes(
 
 
 def test_new_route_joins_after_14_days(sqlite_simulation: Any) -> None:
-    """In a new version; other routes are not affected."""
+    """The baseline gets a new version. Other routes are not affected."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
     (first,) = sqlite_simulation.store.baselines.list_versions()
@@ -274,7 +272,7 @@ def test_new_route_joins_after_14_days(sqlite_simulation: Any) -> None:
 
 
 def test_rule_with_routes_ignores_other_routes(sqlite_simulation: Any) -> None:
-    """A drop elsewhere does not fire it."""
+    """A drop on another route does not fire the rule."""
     watcher = sqlite_simulation.new_watcher(Drop(name="only", routes=("a*",)))
     sqlite_simulation.learn_baseline(watcher, routes=("ask", "buy"))
     happened = []
@@ -291,7 +289,7 @@ def test_rule_with_routes_ignores_other_routes(sqlite_simulation: Any) -> None:
 
 @pytest.mark.slow
 def test_rule_with_attributes_has_its_own_baseline(sqlite_simulation: Any) -> None:
-    """One tenant's level differs from the level of all tenants."""
+    """One tenant's level differs from the overall level."""
     watcher = sqlite_simulation.new_watcher(Drop(name="all"), Drop(name="acme", attributes={"tenant": "ac*"}))
     for day in range(20):
         for _ in range(4):
@@ -308,7 +306,7 @@ def test_rule_with_attributes_has_its_own_baseline(sqlite_simulation: Any) -> No
 
 
 def test_manual_resolution_restarts_the_detector(sqlite_simulation: Any) -> None:
-    """It fires again once there is enough evidence."""
+    """The alert fires again once there is enough evidence."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
     for _ in range(4):
@@ -351,7 +349,7 @@ def test_changed_rule_settings_restart_the_detector(sqlite_simulation: Any) -> N
 
 
 def test_busy_service_is_sampled(sqlite_simulation: Any) -> None:
-    """Above a thousand scores per day, by the hash of the exchange."""
+    """Above a thousand scores per day, exchanges are sampled by their hash."""
     watcher = sqlite_simulation.new_watcher(learning_period=DAY)
     sqlite_simulation.add_scores(sqlite_simulation.values(1600), hours=24)
     sqlite_simulation.evaluate(watcher)
@@ -371,7 +369,7 @@ def test_busy_service_is_sampled(sqlite_simulation: Any) -> None:
 
 
 def test_live_state_equals_a_single_pass(sqlite_simulation: Any) -> None:
-    """This holds for any batches, and for any process that evaluates them."""
+    """The result does not depend on the batches or on the processes that evaluate them."""
     sqlite_simulation.learn_baseline(sqlite_simulation.new_watcher())
     (version,) = sqlite_simulation.store.baselines.list_versions()
     for number in range(24):
@@ -414,8 +412,8 @@ def test_only_one_of_two_concurrent_evaluations_is_committed(simulation: Any) ->
     assert (second.evaluate().detector_states, second.evaluate().processed_score_ids) == ([], [])
 
 
-def test_of_two_processes_that_replace_a_baseline_the_first_one_wins(simulation: Any) -> None:
-    """The second one finds that another version is active, and writes nothing."""
+def test_first_of_two_processes_that_replace_a_baseline_wins(simulation: Any) -> None:
+    """The second process finds that another version is active, and writes nothing."""
     simulation.learn_baseline(simulation.new_watcher())
     (version,) = simulation.store.baselines.list_versions()
     simulation.pass_days(4)

@@ -66,10 +66,10 @@ class Alertmanager:
         return ", ".join(map(redact_url, self._settings.url))
 
     async def send(self, message: ChannelMessage) -> int:
-        """Send a message to all members, and return the status from one that accepted it."""
+        """Send a message to all members. Return the status from a member that accepted it."""
         return await self._post(list(alertmanager_alerts(message, self._clock(), self._expiry)))
 
-    async def resend(self, alerts: Sequence[Alert], *, format: MessageFormat) -> None:  # noqa: A002 - its field's name
+    async def resend(self, alerts: Sequence[Alert], *, format: MessageFormat) -> None:  # noqa: A002 - the field's name
         """Send firing and recently resolved alerts again."""
         now = self._clock()
         notification = Notification(
@@ -108,7 +108,7 @@ def alertmanager_alerts(message: ChannelMessage, now: datetime, expiry: timedelt
         yield alertmanager_alert(message, alert, alert.severity, now, expiry)
         if message.notification.type != "firing":
             for other in SEVERITIES:
-                if "info" not in {other, alert.severity} and other != alert.severity:  # these do not become others
+                if "info" not in {other, alert.severity} and other != alert.severity:  # info stays info
                     yield alertmanager_alert(message, alert, other, now, timedelta())
 
 
@@ -126,7 +126,7 @@ def alertmanager_alert(
         "worst_answers": "\n".join(quotes),
         "bad_example": links.get("bad_example"),
         "good_example": links.get("good_example"),
-        "runbook_url": links.get("runbook"),  # Alertmanager's own templates link this annotation
+        "runbook_url": links.get("runbook"),  # Alertmanager's own templates link to it
     }
     return {
         "labels": {

@@ -33,11 +33,11 @@ MAX_MESSAGE_LENGTH: Final = 590
 MAX_FILLED_LENGTH: Final = 1000
 """Maximum number of characters in a message created from a template."""
 MAX_QUOTE_LENGTH: Final = 500
-"""Maximum number of characters that are shown from a question or an answer."""
+"""Maximum number of characters shown of a question or an answer."""
 MAX_LINK_LENGTH: Final = 1000
 """Maximum length of a link in characters. Longer links are omitted, because a truncated link is broken."""
 _SHARES: Final = {*SHARE_RULES, "scorer_error"}
-"""Types of rules whose threshold is a share."""
+"""Rule types whose threshold is a share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ class ChannelMessage:
     def text_for(self, alert: Alert) -> str:
         """Return the alert's message, or the channel's filled-in template, as one line."""
         text = alert.message or f"{alert_title(alert)}: {status_label(alert).lower()}"
-        if text == alert_message(alert):  # its times are in UTC
+        if text == alert_message(alert):  # the stored message has times in UTC
             text = alert_message(alert, self.moment)
         text = sanitize.line(text, MAX_MESSAGE_LENGTH)
         if self.format.template is None:
@@ -153,7 +153,7 @@ class ChannelMessage:
             f"{format_score(shift.since.mean, shift.before.mean)}"
             for shift in [shift for shift in alert.shifts if shift.name != alert.scorer][:3]
         ]
-        # Measured when the alert fired: after it has resolved, they would contradict the current level.
+        # These were measured when the alert fired. Once it has resolved, they would contradict the current level.
         while_open = {"Likely cause": _likely_cause(alert), "Largest drops": "; ".join(shifts) or None}
         open_facts = while_open if alert.is_open else {}
         began = began_at(alert)
@@ -221,7 +221,7 @@ def _fill(template: str, values: Mapping[str, str]) -> str:
 
 
 def began_at(alert: Alert) -> datetime | None:
-    """Return the estimated start of the problem; None for a mean or a share of a window, which has none."""
+    """Return the estimated start of the problem; None for window rules, which do not estimate it."""
     if alert.onset is None and alert.type in {"scorer_error", "budget_exhausted"}:
         return alert.starts_at
     return alert.onset
@@ -235,12 +235,12 @@ def _likely_cause(alert: Alert) -> str | None:
 
 
 def _next_step(alert: Alert) -> str | None:
-    """Return what a person who knows nothing about the alert can do first."""
+    """Return a first step for a person who knows nothing about the alert."""
     short_id = alert.id[:8]
     if alert.resolve_reason == "judge_changed":
         return (
-            "check whether recent answers are still worse, because the new baseline is learned from them; drops can be "
-            f"compared again once it is learned, after {LEARNING_PERIOD.days} days (germane baseline show says when)"
+            "check whether recent answers are still worse, because the new baseline is learned from them; drops are "
+            f"detected again once it is learned, after {LEARNING_PERIOD.days} days (see germane baseline show)"
         )
     if not alert.is_open:
         return None
@@ -337,7 +337,7 @@ class ResendingChannel(Protocol):
     def resend_interval(self) -> float:
         """Seconds after which firing alerts are resent."""
 
-    async def resend(self, alerts: Sequence[Alert], *, format: MessageFormat) -> None:  # noqa: A002 - its field's name
+    async def resend(self, alerts: Sequence[Alert], *, format: MessageFormat) -> None:  # noqa: A002 - the field's name
         """Send firing and recently resolved alerts again.
 
         Args:
@@ -350,7 +350,7 @@ class ResendingChannel(Protocol):
 
 
 def config_error_of(read_secrets: Callable[[], object]) -> str | None:
-    """Return the reason why a channel's secrets cannot be read, including the expected source; None if they can be."""
+    """Return the reason why a channel's secrets cannot be read, including the expected source; None if they can."""
     try:
         read_secrets()
     except SettingsError as error:

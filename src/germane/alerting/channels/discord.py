@@ -27,7 +27,7 @@ MAX_FIELDS: Final = 20
 """Maximum number of fields per embed. Discord accepts 25."""
 _COLORS: Final = {"Critical": 0xC62828, "Warning": 0xEF6C00, "Info": 0x1565C0, "Resolved": 0x2E7D32}
 _AFTER_LINK: Final = re.compile(r"[<>\s\\]")
-"""Characters at which a link could end."""
+"""Characters that could end a link."""
 _MARKDOWN: Final = re.compile(r"([\\`*_~|<>\[\]()#:@-])")
 
 
@@ -76,7 +76,7 @@ def escape_markdown(text: str) -> str:
 
 
 def escape_link(url: str) -> str:
-    """Return one of germane's own URLs as a link, in which Discord interprets no Markdown and which ends at its end."""
+    """Return one of germane's own URLs as a link that Discord does not cut short or parse as Markdown."""
     return f"<{_AFTER_LINK.sub(lambda match: quote(match[0]), url)}>"
 
 

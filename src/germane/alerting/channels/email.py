@@ -30,7 +30,7 @@ from germane.settings import EmailSettings, resolve_secret
 TIMEOUT: Final = 15.0
 """Timeout in seconds for each reply from the server."""
 MAX_TIMEOUTS: Final = 8
-"""Maximum time per message, as a multiple of the timeout. A server that sends single bytes cannot block forever."""
+"""Maximum time per message, as a multiple of the timeout. It limits servers that send one byte at a time."""
 PERMANENT_STATUS: Final = 500
 """SMTP status codes at or above this value are permanent errors."""
 _DEFAULT_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}

@@ -89,7 +89,7 @@ def build_test_message(
     test_id: str,
     *,
     resolved: bool,
-    format: MessageFormat,  # noqa: A002 - its field's name
+    format: MessageFormat,  # noqa: A002 - the field's name
 ) -> ChannelMessage:
     """Return a message with a test alert that is firing or resolved.
 
@@ -97,7 +97,7 @@ def build_test_message(
         channel: Name of the channel.
         service: Name of the service.
         now: The current time, UTC.
-        test_id: Identifies the test, so that its resolution closes no other test.
+        test_id: Identifies the test, so that its resolution does not resolve another test alert.
         resolved: Whether the alert is resolved.
         format: The channel's message format.
     """

@@ -97,7 +97,7 @@ def escape_mrkdwn(text: str) -> str:
 
 
 def escape_link(url: str, label: str) -> str:
-    """Return a link to one of germane's own URLs. Its label is germane's too."""
+    """Return a link to one of germane's own URLs. The label is also germane's own and is not escaped."""
     return f"<{escape_mrkdwn(url).replace('|', '%7C').replace(' ', '%20')}|{label}>"
 
 

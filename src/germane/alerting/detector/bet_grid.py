@@ -131,7 +131,7 @@ def bet_size(shift: FloatArray, variance: FloatArray, worst: FloatArray) -> Floa
 
 
 def tolerance(baseline: Baseline, *, min_drop: float = 0.05) -> tuple[float, float]:
-    """Return the drop in the nonzero mean and the increase in the zero rate that do not count as evidence yet.
+    """Return the drop in the nonzero mean and the increase in the zero rate that do not yet count as evidence.
 
     The value for a route with wander s is max(0.4 min_drop, 1.5 s). Values are averaged over routes, weighted by scores
     per day. Sampling error is tolerated in addition.

@@ -37,7 +37,7 @@ class Detector:
         false_alerts_per_year: Accepted number of false alerts per year; must be above 0.
         state: A result of :meth:`state` to continue from. Streams that have joined the baseline since then start
             without evidence. If a stream has left the baseline, or if its values or ``min_drop`` have changed, the
-            detector starts over, see :attr:`restarted`.
+            detector starts over (see :attr:`restarted`).
 
     Raises:
         ValueError: A parameter is out of range.
@@ -82,7 +82,7 @@ class Detector:
 
     @property
     def threshold(self) -> float:
-        """Logarithm of the evidence above which the detector fires. It never decreases until the detector resolves."""
+        """Logarithm of the evidence above which the detector fires. Never decreases until the detector resolves."""
         return self._threshold
 
     def process(self, batch: ScoreBatch) -> list[Transition]:

@@ -1,4 +1,4 @@
-"""Evidence for a drop, and evidence for the recovery from it.
+"""Evidence for a drop and for the recovery from it.
 
 Evidence for a drop is the Shiryaev-Roberts recursion of each bet, in logarithms. For each score in its stream, a bet
 multiplies its capital by a factor. While scores are as good as the bet's null, the expected factor is at most 1. The
@@ -13,8 +13,8 @@ Science 2, 2023.
 
 Evidence for recovery comes from bets, for each contributor, that scores are back to normal. The reference is halfway
 between the baseline and the narrowest null, at distance h from both, so a level that keeps the detector firing cannot
-resolve it. Each contributor has three bets, with q in (h / 2, h, 2 h), and with u and w the variance that the scores
-from one day share::
+resolve it. Each contributor has three bets, where q is h / 2, h or 2 h, and u and w are the variance that scores from
+one day share::
 
     committed:  Q <- (1 + Q) (1 + g (x - r)),  r = mu - h,  g = min(q / (sd^2 + u + q^2), 0.9 / r)
     zero:       Q <- (1 + Q) (1 + g (r - y)),  r = p + h,   g = min(q / (r (1 - r) + w + q^2), 0.9 / (1 - r))

@@ -1,8 +1,9 @@
 """Estimation of baselines from scores.
 
 Wander is the standard deviation of the level between blocks of several hours, beyond sampling error. It is estimated as
-the between-group standard deviation in a one-way random-effects model, using the method of moments: it follows from the
-weighted sum of squares of the group means, with weights by group size and the within-group variance pooled over groups.
+the between-group standard deviation in a one-way random-effects model, using the method of moments: it is derived from
+the weighted sum of squares of the group means, with weights by group size, and the within-group variance pooled over
+groups.
 
 Sources: W. Cochran, The combination of estimates from different experiments, Biometrics 10, 1954; R. DerSimonian,
 N. Laird, Meta-analysis in clinical trials, Controlled Clinical Trials 7, 1986.

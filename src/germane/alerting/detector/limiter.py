@@ -18,7 +18,7 @@ from germane.alerting.detector.score_batch import BoolArray, FloatArray
 from germane.baseline import POOLED_ROUTE, Baseline
 
 MAX_SCORES_PER_USER: Final = 3
-"""Maximum number of scores per user per hour that are processed. benchmarks/families.py simulates bursts with it."""
+"""Maximum number of processed scores per user per hour. benchmarks/families.py simulates bursts with this limit."""
 MAX_GROWTH: Final = 1.3
 """Maximum traffic on a route, relative to the baseline's daily average, before its scores are downsampled. This factor
 is above 1 because weekdays have more traffic than the average day."""

@@ -1,4 +1,4 @@
-"""The drop rule: the fingerprint that it follows, its baseline, and its detector's state."""
+"""The drop rule: its active fingerprint, its baseline and the state of its detector."""
 
 from __future__ import annotations
 

@@ -55,9 +55,9 @@ ASSUMED_WANDER: Final = 0.01
 
 
 TRAFFIC_FACTOR: Final = 3.0
-"""Minimum factor by which the traffic of two weeks must differ from that of the baseline to learn it again."""
+"""Minimum factor by which traffic over two weeks must differ from the baseline's to learn the baseline again."""
 MAX_LEVEL_CHANGE: Final = 0.02
-"""Maximum fall of a service's mean for which a baseline is learned again, so that a small drop does not become the
+"""Maximum fall of a service's mean at which a baseline is learned again, so that a small drop does not become the
 baseline. A single route may fall by ``MAX_ROUTE_CHANGE``."""
 MAX_ROUTE_CHANGE: Final = 0.05
 _TRAFFIC_CHECKS: Final = timedelta(days=1)
@@ -112,7 +112,7 @@ class BaselineVersions(Protocol):
         *,
         replaces: int | None = None,
     ) -> BaselineVersion | None:
-        """Store and activate a baseline. Return None if ``replaces`` is not the active version anymore."""
+        """Store and activate a baseline. Return None if ``replaces`` is no longer the active version."""
 
 
 class BaselineLearner:
@@ -216,10 +216,10 @@ class BaselineLearner:
         return False
 
     def _relearn_if_traffic_changed(self, version: BaselineVersion, now: datetime) -> bool:
-        """Replace a baseline if both of the last two weeks had a different amount of traffic at the same level.
+        """Replace a baseline if traffic changed in both of the last two weeks but the score level did not.
 
-        Traffic beyond the baseline's is not used. A baseline with more scores has a smaller error, so that smaller
-        drops are detected, and faster. Routes with too few scores in the two weeks keep their values.
+        The detector ignores traffic beyond the baseline's. A baseline with more scores has a smaller error, so smaller
+        drops are detected, and sooner. Routes with too few scores in the two weeks keep their values.
 
         Returns:
             Whether the baseline has been replaced, by this process or by another one at the same time.
@@ -241,13 +241,13 @@ class BaselineLearner:
             return False
         baseline = learn_from_store(self._store, version.key, since, until)
         per_day = [each.scores_per_day / each.sampling_rate for each in (active, baseline)]
-        # Few questions per user per hour count, so that a burst of one user is not traffic.
+        # Only a few questions per user per hour count, so that a burst from one user does not look like traffic.
         is_different = max(per_day) >= TRAFFIC_FACTOR * min(per_day)
         if not baseline.routes or not is_different or not is_same_level(active, baseline):
             return False
         release = self._store.detectors.most_common_release(score_query(version.key, since, until))
-        # Written at once and without the leader lease, for the reasons that `_activate` has: a process that is killed
-        # leaves nothing behind, and of two processes the first one wins.
+        # This is a single write without the leader lease, for the same reasons as in `_activate`: a killed process
+        # leaves nothing behind, and if two processes do the same, the first one wins.
         found = add_routes(baseline, active)
         self._versions.replace_baseline(version.key, "traffic_changed", found, release, replaces=version.id)
         return True
@@ -264,7 +264,7 @@ class BaselineLearner:
         """
         recent = score_query(version.key, version.until - self._learning_period, version.until)
         if self._store.detectors.count_past_scores(recent):
-            # Extend by at least a day, and by all days on which no process was running.
+            # Extend by at least a day, or by the number of days on which no process was running.
             until = version.until + max(1, (now - version.until) // DAY) * DAY
             self._versions.extend_learning(version.id, until, holder=self._holder)
         else:
@@ -306,7 +306,7 @@ class BaselineLearner:
 
 
 def is_same_level(before: Baseline, now: Baseline) -> bool:
-    """Return whether neither a service nor one of its routes has fallen between two baselines."""
+    """Return whether neither a service nor any of its routes has fallen between two baselines."""
     routes = [(before.routes[name], now.routes[name]) for name in before.routes.keys() & now.routes.keys()]
     n = sum(old.n for old, _ in routes)
     fall = sum(old.n * (old.mean - new.mean) for old, new in routes) / n if n else 0.0
@@ -423,7 +423,7 @@ def import_baseline_from_history(
         hours = (now - since) / timedelta(hours=1)
         raise UsageError(
             f"{count} scores over {hours:.1f} h are too few for a baseline of {key.scorer} for {key.service}: "
-            "at least 30 for one route over 3 days are needed, to measure day-to-day differences; "
+            "one route needs at least 30 scores over 3 days, so that day-to-day differences can be measured; "
             "choose an earlier start, wait, or import a file"
         )
     baseline = learn_from_store(store, key, since, now)
@@ -504,4 +504,4 @@ def learn_from_examples(
 
 def _require_routes(baseline: Baseline) -> None:
     if not baseline.routes:
-        raise UsageError(f"{baseline.n} scores are too few for a baseline: at least 30 for one route are needed")
+        raise UsageError(f"{baseline.n} scores are too few for a baseline: one route needs at least 30")

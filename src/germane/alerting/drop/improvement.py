@@ -27,7 +27,7 @@ def mirrored_scores(batch: ScoreBatch) -> ScoreBatch:
 
 
 def _mirrored(route: RouteBaseline) -> RouteBaseline:
-    # The mean of all scores is (1 - zero rate) * (mean of nonzero scores), so its wander follows from those of both.
+    # The mean of all scores is (1 - zero rate) * (mean of nonzero scores), so its wander is derived from theirs.
     wander = hypot((1 - route.zero_rate) * route.committed_wander, route.committed_mean * route.zero_wander)
     return replace(
         route,

@@ -55,7 +55,7 @@ def is_new_route(baseline: Baseline, route: str) -> bool:
 
 
 def add_routes(baseline: Baseline, newcomers: Baseline) -> Baseline:
-    """Add the routes of another baseline that are missing in a baseline. Existing routes keep their values."""
+    """Add the routes of another baseline that are missing from a baseline. Existing routes keep their values."""
     new = {
         name: route for name, route in newcomers.routes.items() if name != POOLED_ROUTE and name not in baseline.routes
     }

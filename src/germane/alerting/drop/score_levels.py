@@ -181,7 +181,7 @@ def affected_routes(baseline: Baseline, arrivals: Sequence[DetectorScore], min_d
 
     Each affected route has fallen by more than two standard errors and more than half of ``min_drop``, and at least
     half as much as the route with the largest fall. On average, the affected routes have fallen more than twice as much
-    as the others, and the difference exceeds three standard errors, so chance does not explain it.
+    as the others, and the difference exceeds three standard errors, so it is unlikely to be due to chance.
     """
     falls = _falls(baseline, arrivals)
     falling = {name: fall for name, fall in falls.items() if fall.exceeds(CLEAR_FALL, min_drop / 2)}
@@ -200,7 +200,7 @@ def affected_routes(baseline: Baseline, arrivals: Sequence[DetectorScore], min_d
 
 @dataclass(frozen=True, slots=True)
 class _RouteFall:
-    """How far the mean of a route has fallen below its baseline."""
+    """The distance by which a route's mean has fallen below its baseline."""
 
     size: float
     error: float
@@ -208,7 +208,7 @@ class _RouteFall:
     n: int
 
     def exceeds(self, errors: float, size: float) -> bool:
-        """Return whether there are enough scores, and the fall is larger than some standard errors and a size."""
+        """Return whether there are enough scores, and the fall exceeds a number of standard errors and a size."""
         return self.n >= MIN_ROUTE_SCORES and self.size > max(errors * self.error, size)
 
 
@@ -222,7 +222,7 @@ def _falls(baseline: Baseline, arrivals: Sequence[DetectorScore]) -> dict[str, _
         route, now = baseline.routes.get(name), score_level(scores)
         if route is None or now is None:
             continue
-        # More refusals spread the scores wider than in the baseline.
+        # With more refusals, scores vary more than in the baseline.
         deviation = max(route.deviation, float(np.std([0.0 if score.is_zero else score.value for score in scores])))
         error = hypot(deviation / sqrt(now.n), route.deviation / sqrt(route.n), route.committed_wander)
         falls[name] = _RouteFall(route.mean - now.mean, error, now.n)

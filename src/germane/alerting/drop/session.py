@@ -110,7 +110,7 @@ class DetectorSession:
         self.rule = rule
         self.service, self.scorer = names
         self.ended: ResolveReason | None = None
-        """The reason that a firing drop ended without recovery; None if it did not."""
+        """The reason why a firing drop ended without recovery, or None."""
         self.fired: FiringDrop | None = None
         """The drop that the detector has detected in the processed scores; None if it has not fired."""
         self.affected: tuple[str | None, ...] = ()
@@ -131,7 +131,7 @@ class DetectorSession:
         else:
             self._active = ActiveFingerprint(fingerprint)
         self.seen_at = progress.seen_at if progress else None
-        """Arrival time of the last score; UTC. Levels are computed as of this time, as more scores may be queued."""
+        """Arrival time of the last score; UTC. Levels are as of this time, because more scores may be queued."""
         self._detector: Detector | None = None
         self._limiter: StreamLimiter | None = None
         self._improvement: Detector | None = None

@@ -209,7 +209,7 @@ class DropWatcher:
     def _run_sessions(
         self, arrivals: Sequence[DetectorScore], versions: Sequence[BaselineVersion], open_alerts: AlertsByKey | None
     ) -> list[DetectorSession]:
-        """Run a session for each rule, service and scorer that has new scores or whose result may have changed."""
+        """Run a session for each rule, service and scorer with new scores or a result that may have changed."""
         states = {(state.rule, state.service, state.scorer): state for state in self._states}
         by_session = _by_session(open_alerts or {})
         active = {version.id for version in versions if version.status == "active"}
@@ -253,7 +253,7 @@ class DropWatcher:
     def _results(
         self, session: DetectorSession, now: datetime, open_alerts: Mapping[str, Alert]
     ) -> Iterator[RuleResult]:
-        """Yield a session's results about its drop, its new routes and its improvement.
+        """Yield a session's rule results: for its drop, its new routes and its improvement.
 
         Args:
             session: The session, after it has processed its scores.
@@ -317,9 +317,9 @@ class DropWatcher:
             yield self._with_levels(replace(result, onset=improvement.onset, details=details), session, now)
 
     def _update_affected(self, session: DetectorSession, scores: Sequence[DetectorScore]) -> None:
-        """Decide what people are notified of: the routes on which the drop sits, or the service.
+        """Decide whether alerts name the affected routes or the whole service.
 
-        What they were notified of stays until the drop ends. Routes are added when the drop spreads to them.
+        The decision holds until the drop ends, except that routes are added when the drop spreads to them.
         """
         baseline, min_drop = session.baseline, session.rule.min_drop
         assert baseline is not None  # noqa: S101 - as above
@@ -431,8 +431,8 @@ class DropWatcher:
     def _changed_release(self, session: DetectorSession, onset: datetime, now: datetime) -> dict[str, Any]:
         """Return the application's model and prompt version if they have changed since the baseline was learned.
 
-        The result is a detail of the alert, ``release``, which maps each changed name to ``[before, now]``. It is empty
-        if nothing has changed, so that an alert still names the change after it has been reverted.
+        The result is a detail of the alert, ``release``, which maps each changed name to ``[before, now]``. If nothing
+        has changed, the result is empty, so an alert still names a change that has been reverted.
         """
         version = session.version
         if version is None:

@@ -32,7 +32,7 @@ MIN_LOOKBACK: Final = timedelta(hours=2)
 EVALUATIONS_PER_WINDOW: Final = 360
 """Minimum number of evaluations per window. Short windows are evaluated more often than every 10 seconds."""
 END_OF_DAY_MARGIN: Final = timedelta(hours=2)
-"""Time before midnight UTC in which an exhausted budget does not cause an alert, because it has been well used."""
+"""Period before midnight UTC in which an exhausted budget does not cause an alert, because it lasted long enough."""
 
 
 class NoDataEvaluation:

@@ -138,7 +138,7 @@ def accept(
     "--per-day",
     type=click.FloatRange(0, min_open=True),
     metavar="N",
-    help="Number of scores per day that the service gets.",
+    help="Number of scores per day for the service.",
 )
 @click.option(
     "--as",

@@ -233,8 +233,10 @@ def _read_data_set(
 
 
 def _row_id(exchange: Exchange, number: int, modified_at: int) -> str:
-    """Return an id for a row without one. It is the same for each import of a file, so an import can be repeated after
-    it was interrupted. The same rows in a file that was written later get new ids.
+    """Return an id for a row without one.
+
+    A row gets the same id in each import of a file, so an interrupted import can be repeated. The same rows in a file
+    that was written later get new ids.
     """
     digest = sha256(repr((modified_at, number, exchange.question, exchange.answer)).encode("utf-8", "replace"))
     return f"{modified_at // 1_000_000:012x}"[-12:] + digest.hexdigest()[:20]  # time first, as in new_exchange_id()

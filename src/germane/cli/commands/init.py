@@ -79,7 +79,7 @@ class DetectedEnvironment:
     """The detected configuration, without secrets."""
 
     service: str
-    """Name of the project, or of the directory if the project has no name: the name that applications use already."""
+    """Name of the project or, without one, of the directory. Applications use the same default."""
     opentelemetry_service: str | None
     """Name of the service in OpenTelemetry's environment variables."""
     key_variable: str | None
@@ -153,7 +153,7 @@ def render_settings(detected: DetectedEnvironment) -> str:
 def _render_service(detected: DetectedEnvironment) -> str:
     if detected.opentelemetry_service is None:
         return f"service = {_quote(detected.service)}"
-    # The file would override the variable, so that scores and traces of one service had different names.
+    # A name in the file would override the variable, so scores and traces would have different service names.
     name = _quote(sanitize.line(detected.opentelemetry_service, MAX_TEXT_LENGTH))
     return f"# OpenTelemetry's variables set the service name in this environment.\n# service = {name}"
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 REMAINING_DATA: Final = """\
 Not deleted: counts, which do not identify anyone; exported spans, sent alerts and exported files; backups; and, on
-SQLite, data that stays in the write-ahead log for some time; 'germane db vacuum' empties it. Exchanges that a process
-has captured but not yet written are stored within seconds. Run this command again after that."""
+SQLite, data that stays in the write-ahead log for some time ('germane db vacuum' empties it). Exchanges that were
+captured but not written yet are stored within seconds. To delete them, run this command again."""
 
 
 @click.command("prune")

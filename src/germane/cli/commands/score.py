@@ -35,12 +35,12 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
     help="Seconds to keep retrying an unavailable judge. Defaults to 60.",
 )
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Score only the first N rows.")
-@click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 if a scorer's mean is lower.")
+@click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 if a scorer's mean is below this value.")
 @click.option(
     "--min-coverage",
     type=click.FloatRange(0, 1),
     metavar="SHARE",
-    help="Exit with 3 if a smaller share of rows has a score.",
+    help="Exit with 3 if the share of rows with a score is below this value.",
 )
 @click.option(
     "--report", "report_format", type=click.Choice(["markdown", "json", "html"]), help="Create a report in this format."

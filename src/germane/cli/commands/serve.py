@@ -123,7 +123,7 @@ def command(
 
 
 def _report_absent_database(url: str) -> None:
-    """Say that the page starts empty because its database is elsewhere, or does not exist yet."""
+    """Report that the dashboard is empty because its database is elsewhere or does not exist yet."""
     from germane.cli.core.absent import describe_absence
     from germane.storage import TrackingStore
 

@@ -1,4 +1,4 @@
-"""What to tell a person whose database file does not exist: it is elsewhere, or nothing has created it yet."""
+"""Messages about a missing database file, which is in another directory or has not been created yet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_PARENTS: Final = 3
 
 
 class Absence(NamedTuple):
-    """Why there is no database, and what to do."""
+    """The reason why there is no database, and the fix."""
 
     problem: str
     fix: str

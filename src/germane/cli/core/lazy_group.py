@@ -1,4 +1,4 @@
-"""Click groups that suggest commands for misspelled names, and that import them on demand."""
+"""Click groups that import their commands on demand and suggest the closest match for a misspelled name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HelpSections = Mapping[str, Sequence[str]]
 
 
 class SuggestingGroup(click.Group):
-    """A group that suggests the command that a misspelled name resembles, which click does only since 8.4."""
+    """A group that suggests the closest command for a misspelled name, which click does only since 8.4."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -34,7 +34,7 @@ class LazyGroup(SuggestingGroup):
     Args:
         paths: Import path of each command.
         sections: Headings in order, with their commands. Commands without a heading come last, under "Commands".
-        summaries: Short help of commands, which are then not imported to list them.
+        summaries: Short help by command. Listing these commands does not import them.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Check the names of services, routes and scorers on the command line against those in the database."""
+"""Checks of service, route and scorer names on the command line against those in the database."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ MAX_NAMES_SHOWN: Final = 8
 _PARAMETERS: Final[Mapping[str, str]] = {
     "service": "service", "route": "route", "scorer": "scorer", "scorers": "scorer",
 }  # fmt: skip
-"""The kind of name by parameter of a command."""
+"""Kind of name by command parameter."""
 MAY_BE_NEW: Final = frozenset({"alerts silence", "baseline import", "mark"})
-"""Commands that may also name what has no answers yet. For a name that resembles an existing one, they print a
-warning: it may be a typo, or a new service."""
+"""Commands that also accept names without answers. If such a name resembles an existing one, they print a warning,
+because it may be a typo or a new service.
+"""
 
 
 def check_names(context: click.Context, store: TrackingStore) -> None:
@@ -44,7 +45,7 @@ def _matches(name: str, known: Iterable[str]) -> bool:
 
 
 def _known_names(store: TrackingStore, kind: str, wanted: str) -> set[str]:
-    """Return the names with answers, and those that have only scores or markers unless ``wanted`` is known already."""
+    """Return the names with answers and, unless one matches ``wanted``, those with only scores or markers."""
     names = {str(getattr(coverage, kind)) for coverage in store.trends.coverage()} - {""}
     if not _matches(wanted, names):
         names |= {str(getattr(summary, kind)) for summary in store.trends.summary(histograms=False)}

@@ -27,7 +27,8 @@ def open_store(database: str | None) -> Iterator[TrackingStore]:
     """Open the database and check its schema version.
 
     Raises:
-        DatabaseAbsent: The SQLite file does not exist. The message says whether one exists nearby.
+        DatabaseAbsent: The SQLite file does not exist. The message names a file of the same name nearby, if there is
+            one.
         click.BadParameter: An option of the current command names a service, route or scorer that does not exist.
         StorageError: The database is unreachable, or its schema is older or newer than this code.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from germane.alert import Alert, Silence
 
 ID_LENGTH: Final = 8
-"""Length of a displayed id, in characters. Long enough to identify it."""
+"""Length of a displayed id in characters, which is enough to identify an alert."""
 MAX_MESSAGE_LENGTH: Final = 600
 _by = click.option("--by", metavar="NAME", help="Your name.")
 

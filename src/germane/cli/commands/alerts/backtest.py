@@ -207,7 +207,7 @@ def _rule_name(rule: AnyRule) -> str:
 
 
 def _format_times(count: int) -> str:
-    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def _format_duration(seconds: float) -> str:

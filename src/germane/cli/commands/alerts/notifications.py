@@ -24,7 +24,7 @@ HEADINGS: Final = ("id", "channel", "created (UTC)", "notification", "attempts",
 
 @click.command("test")
 @click.argument("channel", metavar="CHANNEL")
-@click.option("--resolved", metavar="ID", help="Send the resolution of an earlier test, which closes its incident.")
+@click.option("--resolved", metavar="ID", help="Send the resolution of an earlier test alert.")
 @as_json
 @click.pass_context
 def test(
@@ -35,8 +35,9 @@ def test(
 ) -> None:
     """Send a test notification through a channel.
 
-    The notification is marked as a test, and no database is needed. In PagerDuty, it opens an incident; to close it,
-    pass --resolved with the ID that this command prints. Exits with 1 if the channel does not accept it.
+    The notification is marked as a test, and no database is needed. In PagerDuty, it opens an incident. To resolve the
+    incident, pass --resolved with the ID that this command prints. Exits with 1 if delivery
+    fails.
     """
     from germane.alerting import DeliveryError, Log, build_channels, build_test_message, message_formats
 
@@ -67,7 +68,7 @@ def test(
         http_status = "" if status is None else f", status {status}"
         click.echo(f"delivered{http_status}" if problem is None else f"not delivered: {sanitize.line(problem)}")
         if problem is None and resolved is None:
-            click.echo(f"To close the test: germane alerts test {sanitize.line(channel)} --resolved {test_id}")
+            click.echo(f"To resolve the test alert: germane alerts test {sanitize.line(channel)} --resolved {test_id}")
     context.exit(0 if problem is None else EXIT_ERROR)
 
 
@@ -139,7 +140,8 @@ def resend(
     """Resend undelivered notifications.
 
     A process in which the channel is configured sends them, with their original idempotency keys. Notifications that
-    were superseded by later ones for the same alert are not sent, so an alert's start is never reported after its end.
+    were superseded by later ones for the same alert are not sent, so an alert is never reported as firing after it has
+    resolved.
     """
     if not (ids or channel or every):
         raise click.UsageError("pass ids from 'germane alerts undelivered', --channel NAME or --all")

@@ -142,7 +142,7 @@ class MeasuredCalibration:
 
     calibration: Calibration
     pairs: str
-    """Kind of text pairs."""
+    """Type of text pair."""
     interval: BootstrapInterval
 
 

@@ -152,7 +152,7 @@ class MetricAgreement:
 
 
 def measure_agreement(answers: Sequence[LabeledAnswer]) -> list[MetricAgreement]:
-    """Return the agreement of each metric with the labels, followed by that of text statistics, which need no model.
+    """Return the agreement of each metric with the labels, then that of text statistics, which do not need a model.
 
     Raises:
         UsageError: A group contains several units.

@@ -83,7 +83,7 @@ def check_learning(store: TrackingStore) -> Iterator[Finding]:
 
 
 def check_rules(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
-    """Report rules that match no recent score. They never fire, often because of a typo."""
+    """Report rules that match no recent score, often because of a typo. Such rules never fire."""
     since = store.now() - RULE_CHECK_WINDOW
     summaries = store.trends.summary(since=since, histograms=False) if settings.rules else []
     scorers = {summary.scorer for summary in summaries}

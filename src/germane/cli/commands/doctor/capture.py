@@ -48,7 +48,7 @@ def check_handlers(store: TrackingStore, settings: Settings) -> Iterator[Finding
 
 
 def check_uncalled_handlers() -> Iterator[Finding]:
-    """Report the handlers of the imported modules when there is no database yet, so that none has been called."""
+    """Report the handlers of the imported modules. Without a database, none of them has been called yet."""
     routes = tracer.observed_routes()
     if not routes:
         yield _no_handler()
@@ -110,19 +110,17 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         }
         for scorer, fingerprint in store.queue.list_orphaned_scorers(after=timeout):
             count = sanitize.count_noun(backlog.get((scorer, fingerprint), 0), "task")
-            message = (
-                f"{count} with fingerprint {fingerprint}, which no process runs; tasks expire if none does for an hour"
-            )
+            message = f"{count} with fingerprint {fingerprint}, which no process runs; such tasks expire after an hour"
             fix = (
                 "run a worker with that configuration, or ignore this warning: new exchanges get the current "
                 "fingerprint"
             )
             yield Finding(f"scorer {scorer}", "warning", message, fix)
     elif not unresponsive and (waiting := store.queue.load_outstanding()):
-        # A worker that never ran leaves no trace, and only ten minutes later does the backlog count as stalled.
+        # A worker that never ran leaves no trace, and the backlog counts as stalled only after ten minutes.
         count = sanitize.count_noun(waiting.undecided + sum(tasks.in_progress for tasks in waiting.tasks), "item")
         fix = "call germane.start() without role='capture' in your application, or run: germane worker"
-        yield Finding("workers", "warning", f"{count} to sample or score, but no process scores on this database", fix)
+        yield Finding("workers", "warning", f"{count} to sample or score, but no process is scoring them", fix)
     if unresponsive:
         processes = _join_processes(
             [f"{_describe_process(each)}, last seen {each.seen_at:%Y-%m-%d %H:%M} UTC" for each in unresponsive]

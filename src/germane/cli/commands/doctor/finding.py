@@ -27,7 +27,7 @@ class Finding:
     coverage: Mapping[str, Any] | None = None
     """Coverage of a route and scorer, for JSON output."""
     group: str | None = None
-    """What the finding is about, such as ``handler``, if there may be one per route and scorer."""
+    """Subject of the finding, such as ``handler``, if there may be one finding per route and scorer."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding as a dict for JSON output."""

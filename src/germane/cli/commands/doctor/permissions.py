@@ -24,7 +24,7 @@ def check_permissions(files: Sequence[Path]) -> Iterator[Finding]:
     directory = files[0].parent
     if open_files := [file for file in files if file.stat().st_mode & OTHERS]:
         names = " ".join(file.name for file in open_files)
-        message = f"every user on this machine can read or change {names}, which contain questions and answers"
+        message = f"every user on this machine can read or change the questions and answers in {names}"
         yield Finding("database files", "warning", message, f"in {directory}: chmod o= {names}")
     mode = directory.stat().st_mode
     if not os.access(directory, os.W_OK | os.X_OK):

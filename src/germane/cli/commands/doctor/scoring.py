@@ -121,7 +121,7 @@ def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Fi
 async def _check_models(scorer_set: ScorerSet) -> list[Finding]:
     """Send a small request to the judge and to the embedder.
 
-    Only their servers can tell whether the key and the model are valid.
+    Only the servers can validate the key and the model.
     """
     findings = []
     try:
@@ -152,7 +152,7 @@ async def _check_model(subject: str, model: str, request: Awaitable[Any]) -> Fin
 
 @dataclass(frozen=True, slots=True)
 class RateLimitUse:
-    """A rate limit, and how it affected the last request."""
+    """A rate limit, and its effect on the last request."""
 
     setting: str
     delay: float | None
@@ -212,8 +212,9 @@ def _check_backlog(
     *,
     is_limited: bool,
 ) -> Iterator[Finding]:
-    """Report each scorer with a backlog that takes too long at its own rate, because a fast scorer says nothing about
-    a slow one.
+    """Report each scorer whose backlog takes too long to clear.
+
+    Each scorer is measured at its own rate, because an overall rate would hide a slow scorer behind a fast one.
     """
     now, rates = store.now(), store.queue.load_throughput()
     lease = timedelta(seconds=settings.task_lease)

@@ -22,7 +22,7 @@ FILE_NAMES: Final[dict[FileKind, str]] = {
 INSTRUCTIONS: Final[dict[FileKind, str]] = {
     "dashboard": "import it into Grafana, or provision it",
     "rules": "list it under rule_files in the Prometheus configuration",
-    "examples": "thresholds to adapt to your routes; not for use as they are",
+    "examples": "example thresholds; adapt them to your routes before use",
     "provider": "copy it to Grafana's provisioning/dashboards, and set GERMANE_DASHBOARDS to this directory",
 }
 UID: Final = "germane-answers"
@@ -35,9 +35,9 @@ SCORE_UNIT: Final = {"min": 0, "max": 1, "decimals": 2}
 SHARE_UNIT: Final = {"unit": "percentunit", "min": 0, "max": 1}
 COUNT_UNIT: Final = {"decimals": 0}
 BY_ANSWER_TIME: Final = (
-    "Weighted, by time of answer. Hidden below 20 scores. Scores from different judges are never averaged."
+    "Weighted, by answer time. Hidden below 20 scores. Scores from different judges are never averaged."
 )
-BY_SCORING_TIME: Final = "Unweighted counts, by time of scoring. Does not show how answers change over time."
+BY_SCORING_TIME: Final = "Unweighted counts, by scoring time. Does not show how answers change over time."
 
 ROUTE: Final = 'service="$service", route=~"$route", scorer="$scorer", window="$window"'
 NEWEST: Final = f'{ROUTE}, newest="true"'
@@ -83,7 +83,7 @@ def command(folder: Path | None, kind: FileKind | None, link: str | None, force:
     if modified and not force:
         names = ", ".join(map(str, modified))
         raise FileModified(
-            f"{names} already exists with different content; use another directory, or overwrite with --force"
+            f"existing files have different content: {names}; use another directory, or overwrite with --force"
         )
     folder.mkdir(parents=True, exist_ok=True)
     for kind, path in paths.items():

@@ -59,7 +59,7 @@ _FORMAT_BY_SUFFIX: Final = {
 @click.option("--until", type=PastTime(), help="Only answers given before this time. Defaults to now.")
 @click.option("--service", help="Only this service and its markers.")
 @click.option("--route", help="Only this route.")
-@click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 if a mean is lower.")
+@click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 if a mean is below this value.")
 @click.option("--compare", is_flag=True, help="Compare with the preceding window.")
 @click.option("--fail-on-drop", is_flag=True, help="Compare, and exit with 3 if a route dropped significantly.")
 @click.option("--before", type=Duration(), help="Length of the preceding window. Defaults to the length of the window.")
@@ -70,7 +70,7 @@ _FORMAT_BY_SUFFIX: Final = {
     "--format",
     "format_",
     type=click.Choice(["text", "markdown", "md", "html", "json"]),
-    help="Output format. HTML is a single file with charts. Defaults to the output file's ending, or else to text.",
+    help="Output format. HTML is a single file with charts. Defaults to the output file's extension, or to text.",
 )
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to this file.")
 @database
@@ -169,7 +169,7 @@ def format_text(report: ReportData, verdict: str, terminal: Terminal) -> str:
         for scorer, headings, rows in comparison_tables(report.comparisons):
             lines += [terminal.style(scorer, bold=True), *format_table(headings, rows, terminal), ""]
         if report.comparisons.services:
-            lines += ["All routes: each route has the weight of its earlier traffic.", ""]
+            lines += ["All routes: weighted by the earlier traffic of each route.", ""]
         lines += [terminal.wrap_line(line, 2) for line in describe_result(report.comparisons)]
     return "\n".join(lines) + "\n"
 
@@ -177,7 +177,7 @@ def format_text(report: ReportData, verdict: str, terminal: Terminal) -> str:
 def _threshold_exit_code(report: ReportData, fail_under: float) -> int:
     """Return the exit code for ``--fail-under``, based on the newest fingerprint of each route.
 
-    Scores from earlier judges say nothing about the current one.
+    Scores from earlier judges do not count.
     """
     newest = [summary for summary in report.summaries if summary.newest]
     checked = [summary for summary in newest if summary.n >= MIN_SAMPLES]
