@@ -132,7 +132,7 @@ def test_acknowledgement_shows_and_remembers_the_name(page: TestClient, week: We
     answer = post_form(page, f"{path}/ack", path, by="Zoë <b>")
 
     assert (answer.status_code, answer.headers["location"]) == (303, f"{path}?done=ack")
-    assert "No reminders will be sent until it resolves" in page.get(answer.headers["location"]).text
+    assert "No reminders will be sent until the alert resolves" in page.get(answer.headers["location"]).text
     alert = week.store.alerts.get(week.seeded.open_alert)
     assert alert is not None
     assert (alert.acknowledged_by, alert.state) == ("Zoë <b>", "firing")

@@ -97,7 +97,7 @@ class AlertDetail:
     contributors: Sequence[Contributor]
     """Largest first."""
     can_accept: bool
-    """Whether the current level can be accepted as the new baseline, as for an open drop with an active baseline."""
+    """Whether the current level can be accepted as the new baseline. See :func:`can_accept_baseline`."""
     charts: Sequence[AlertChart]
     """Charts for the alert's scope and for the route that contributes most. Empty if the alert has no scorer."""
 

@@ -127,7 +127,7 @@ function placeReadout(readout, svg, figure, point) {
   const scale = inside.width / svg.viewBox.baseVal.width;
   const x = inside.left - around.left + point[2] * scale;
   const left = x + 12 + readout.offsetWidth > around.width ? x - 12 - readout.offsetWidth : x + 12;
-  const y = inside.top - around.top + point[3] * scale + 14; // below the line, where charts of scores are usually empty
+  const y = inside.top - around.top + point[3] * scale + 14; // below the point, where score charts are usually empty
   readout.style.left = `${Math.max(0, left)}px`;
   readout.style.top = `${Math.min(y, around.height - readout.offsetHeight)}px`;
 }
@@ -244,7 +244,7 @@ function stepChart(svg, key) {
 
 let drawer = null;
 let opener = null;
-let trail = []; // the addresses of the list from which the drawer was opened, which "next" follows
+let trail = []; // the URLs in the list from which the drawer was opened; "next" and "previous" move through them
 let hasNewLabel = false;
 const home = location.pathname + location.search;
 const wasDrawer = Boolean(history.state?.depth); // reloaded while the drawer was open, so the answer is now a full page
@@ -288,8 +288,8 @@ function linkTo(address) {
   return links.find((link) => link.pathname === pathOf(address));
 }
 
-// The server's links follow a filter. A list on a page may differ from it: it merges repetitions and limits refusals.
-// Past its ends, the server's links lead on.
+// The server's links step through all answers that match a filter. The list on a page may differ, because it merges
+// repetitions and limits refusals. Beyond the ends of the list, the server's links apply.
 function followTrail(address) {
   const at = trail.findIndex((other) => pathOf(other) === pathOf(address));
   const steps = drawer.querySelector(".steps");
@@ -384,7 +384,7 @@ async function closeDrawer() {
   const address = opener?.href;
   if (hasNewLabel && address) {
     hasNewLabel = false;
-    await refresh(["#list", "#worst"], () => false); // the focus is on the link to the answer, and returns to it
+    await refresh(["#list", "#worst"], () => false); // replaces a focused panel too; the focus is restored below
     opener = linkTo(address) ?? opener;
   }
   opener?.focus();

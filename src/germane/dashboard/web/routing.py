@@ -50,7 +50,7 @@ def page_route(
         handler: The function that returns the page.
         methods: The HTTP methods.
         name: Name of the route. Defaults to the name of the handler.
-        parameters: The query parameters. Any other is an error. None if the query is not checked.
+        parameters: The valid query parameters; any other is an error. Pass None to skip the check.
     """
 
     def endpoint(request: Request) -> Response:
