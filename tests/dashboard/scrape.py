@@ -1,4 +1,4 @@
-"""Samples of a metrics page, parsed as a scraper parses them."""
+"""Samples on a metrics page, parsed as by a scraper."""
 
 from __future__ import annotations
 

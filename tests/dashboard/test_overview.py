@@ -273,7 +273,7 @@ def test_too_many_buckets_are_rejected(page: TestClient) -> None:
     assert "more than 400 buckets" in response.text
 
 
-def test_a_dragged_range_survives_every_link(page: TestClient) -> None:
+def test_links_keep_a_dragged_range(page: TestClient) -> None:
     """Except where a link names another range, such as the last 24 hours."""
     selected = "since=2026-11-16T00%3A00%3A00%2B00%3A00&until=2026-11-19T12%3A00%3A00%2B00%3A00"
     for path in ("/", "/r/docs-search", "/answers", "/alerts", "/worker", "/alerts/backtest"):

@@ -47,7 +47,7 @@ MALFORMED: Mapping[str, Sequence[tuple[str, str]]] = {
     "severity": [("CRITICAL", "did you mean \u201ccritical\u201d?")],
     "state": [("nonsense", "one of ")],
     "text": [("x" * 300, "at most 200 characters"), ("\0", "at most 200 characters")],
-    "after": [("1~2~3", "the position"), ("never", "the position")],
+    "after": [("1~2~3", "a position"), ("never", "a position")],
     "replay": [("dropp", "did you mean \u201cdrop\u201d?")],
     "to": [("drak", "did you mean \u201cdark\u201d?")],
     "done": [("acc", "did you mean \u201cack\u201d?")],
@@ -76,7 +76,7 @@ def parameters_of(page: TestClient, address: str) -> list[str]:
     return found[1].split(", ")
 
 
-def test_every_page_rejects_unknown_parameters_and_suggests_the_right_one(page: TestClient, week: Week) -> None:
+def test_every_page_rejects_unknown_parameters_and_suggests_a_known_one(page: TestClient, week: Week) -> None:
     """For each parameter of each page, with a letter missing, doubled or in the wrong case."""
     for path in PAGES:
         address = address_of(week, path)
@@ -124,7 +124,7 @@ def test_hostile_names_and_values_are_shown_escaped(page: TestClient, given: str
         assert "b" not in response.cookies
 
 
-def test_a_parameter_given_twice_is_rejected(page: TestClient) -> None:
+def test_repeated_parameter_is_rejected(page: TestClient) -> None:
     """One of the two would be ignored."""
     response = page.get("/answers?route=ask&route=docs-search")
 
@@ -132,7 +132,7 @@ def test_a_parameter_given_twice_is_rejected(page: TestClient) -> None:
     assert "more than once" in response.text
 
 
-def test_parameters_without_a_value_are_absent(page: TestClient, week: Week) -> None:
+def test_parameters_without_a_value_are_ignored(page: TestClient, week: Week) -> None:
     """Forms submit their empty fields, even those that are unknown elsewhere."""
     for path in PAGES:
         address = address_of(week, path)
@@ -148,7 +148,7 @@ def test_no_page_links_to_an_error(page: TestClient, week: Week) -> None:
     for _ in range(depth):
         found: list[str] = []
         for address in pending:
-            # One answer, and one value of a parameter, stand for all others.
+            # One answer and one value of each parameter represent all others.
             shape = re.sub(r"/a/[0-9a-f]+", "/a/", re.sub(r"=[^&]*", "=", address))
             if shape in seen or address.startswith(("/static", "/logout")):
                 continue

@@ -81,7 +81,7 @@ def verdict_of(text: str) -> str:
 @pytest.mark.parametrize(
     "selection", ["", "?window=24h", "?window=30d", "?since=2026-11-16T00:00&until=2026-11-19T12:00"]
 )
-def test_the_verdict_of_the_overview_travels_to_the_route(page: TestClient, selection: str) -> None:
+def test_the_route_page_shows_the_overview_verdict(page: TestClient, selection: str) -> None:
     """The linked page has the same sentence, selection and color, and its tiles cover the same 24 hours."""
     overview = page.get(f"/{selection}").text
     link = re.search(r'<div class="verdict bad".*?<a class="route" href="([^"]+)"', overview, re.DOTALL)
@@ -100,7 +100,7 @@ def test_the_verdict_of_the_overview_travels_to_the_route(page: TestClient, sele
         assert part.lstrip("?&").replace(":", "%3A") in link[1]
 
 
-def test_a_steady_route_says_so(page: TestClient) -> None:
+def test_unchanged_route_is_reported_as_unchanged(page: TestClient) -> None:
     """Even if another route of the service fell."""
     text = page.get("/r/ask").text
     assert verdict_of(text).startswith("No clear change on this route in the last 24 h: ")
@@ -108,7 +108,7 @@ def test_a_steady_route_says_so(page: TestClient) -> None:
     assert 'class="tile bad"' not in text
 
 
-def test_a_route_without_answers_in_the_last_day_says_so(week: Week) -> None:
+def test_route_page_reports_a_day_without_answers(week: Week) -> None:
     """It is no problem as long as other routes have answers, and the charts still show the window."""
     later = NOW + timedelta(hours=30)
     week.store.exchanges.add([replace(week.seeded.exchanges[0], id="f" * 32, route=SEARCH, started_at=later)])

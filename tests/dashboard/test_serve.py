@@ -159,7 +159,7 @@ def test_requests_for_allowed_host_names_are_accepted(database: str) -> None:
     assert failed_start("--allowed-host", "https://one.example")[0] == 2
 
 
-def test_occupied_address_is_reported(database: str) -> None:
+def test_address_in_use_is_reported(database: str) -> None:
     """With a message and exit code 1, like an address of another machine."""
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]

@@ -44,7 +44,7 @@ def baseline_levels(*given: RouteSummary) -> list[tuple[float, int]]:
     return [(one.mean, one.n) for one in found.routes]
 
 
-def test_route_uses_its_baselines_mean() -> None:
+def test_route_uses_its_stored_baseline_mean() -> None:
     """The interval and the weight in the service are those of the stored mean."""
     (found,) = at_baseline_levels(
         WindowSummary(since=NOW, until=NOW, routes=[load_before("ask", 0.78)], services=(), coverage=()), KEPT

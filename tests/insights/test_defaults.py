@@ -61,7 +61,7 @@ def test_default_service_has_the_most_scores() -> None:
     assert choose_service([]) is None
 
 
-def test_means_are_named_by_their_scorer() -> None:
+def test_mean_titles_name_the_scorer() -> None:
     """Relevancy and similarity are never confused."""
     assert [scorer_title(one) for one in ("answer_relevancy", "question_answer_similarity", "my_own", None)] == [
         "Relevancy",

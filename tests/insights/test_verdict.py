@@ -297,7 +297,7 @@ def test_open_alert_shows_onset_and_link() -> None:
     assert "/alerts/a1" in hrefs(sure)
 
 
-def test_alert_of_a_threshold_names_the_period_of_its_mean() -> None:
+def test_threshold_alert_states_the_period_of_its_mean() -> None:
     """The mean covers the rule's window, in which some answers are older than the change."""
     level = ScoreLevel(mean=0.33, n=90)
     alert = drop_alert(type="mean_threshold", onset=None, window=3600.0, shifts=(), current=level, baseline=None)
@@ -388,7 +388,7 @@ def test_onset_before_the_chart_is_unknown() -> None:
 
 
 @given(before=st.integers(1, 9), after=st.integers(1, 9), drop=st.floats(0.01, 0.5))
-def test_onset_of_a_clean_drop_is_exact(before: int, after: int, drop: float) -> None:
+def test_onset_estimate_is_exact_for_a_clean_drop(before: int, after: int, drop: float) -> None:
     """The lengths of both levels do not matter."""
     line = buckets(*[0.8] * before, *[0.8 - drop] * after)
 
