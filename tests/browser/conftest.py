@@ -26,7 +26,7 @@ expect.set_options(timeout=30_000)  # the default of 5 seconds is too short on a
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The installed Chromium. The fixture has function scope, because the browser's event loop would disturb async tests."""
+    """The installed Chromium. The fixture has function scope, because the browser's event loop disturbs async tests."""
     path = shutil.which("chromium")
     if path is None:
         pytest.skip("no Chromium on this machine: apt install chromium")

@@ -55,9 +55,7 @@ def test_first_page_shows_the_lowest_scores_and_the_count(page: TestClient, week
 @pytest.mark.parametrize(
     "name", ["user", "session", "service", "model", "prompt_version", "attributes.tenant", "attributes.beta"]
 )
-def test_each_value_links_to_the_answers_that_share_it(
-    page: TestClient, week: Week, name: str, state: str
-) -> None:
+def test_each_value_links_to_the_answers_that_share_it(page: TestClient, week: Week, name: str, state: str) -> None:
     """The link selects exactly these answers, in every state and order."""
     exchange = week.seeded.exchanges[90]
 

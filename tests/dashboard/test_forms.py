@@ -81,7 +81,7 @@ def test_planted_session_cookie_is_rejected(store: TrackingStore) -> None:
     ],
 )
 def test_foreign_origin_is_rejected(store: TrackingStore, headers: dict[str, str], status: int) -> None:
-    """This applies even with a valid CSRF token. The dashboard's pages send no referrer, so their origin is ``null``."""
+    """This applies even with a valid CSRF token. The dashboard's pages send no referrer, so their origin is null."""
     page = client_for(create_dashboard(store))
     seal = csrf_token_of(page, "/written")
 

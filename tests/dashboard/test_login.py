@@ -170,7 +170,7 @@ def test_wrong_tokens_are_limited_per_address(store: TrackingStore) -> None:
 
 
 def test_invalid_tokens_never_lock_out_the_correct_token(store: TrackingStore) -> None:
-    """Guesses may come from the visitor's own address, as behind a proxy, or from so many that all are over the limit."""
+    """Guesses may come from the visitor's address, as behind a proxy, or from so many that all are over the limit."""
     app = create_dashboard(store, token=TOKEN, now=Clock(NOW))
     here = client_for(app)
     for number in range(MAX_FAILURES + 10):

@@ -1,4 +1,4 @@
-"""Default scorer and service of a page."""
+"""The default scorer and service of a page."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_second_scorer_is_faithfulness_or_another() -> None:
 
 
 def test_default_service_has_the_most_scores() -> None:
-    """Over all its scorers, unless another one is selected."""
+    """The scores of all its scorers count. A selected service takes precedence."""
     found = [ServiceScores("a", 5, "shop"), ServiceScores("b", 5, "shop"), ServiceScores("a", 9, "blog")]
 
     assert choose_service(found) == "shop"
