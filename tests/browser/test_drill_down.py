@@ -148,7 +148,7 @@ def _values(page: Page) -> list[float]:
     return [0.0 if "refusal" in text else float(text.split()[0]) for text in shown]
 
 
-def test_pages_are_linked(page: Page, site: Site) -> None:
+def test_pages_of_a_list_are_linked(page: Page, site: Site) -> None:
     """No answer appears on two pages, the second page can be reloaded, and First returns to the start."""
     page.goto(site.url("/answers?sort=newest"))
     links = page.locator("table.answers a[data-drawer]")

@@ -53,7 +53,7 @@ def test_unknown_path_shows_an_explanation(visitor: Visits, one_site: Site, over
     expect(page).to_have_url(one_site.url())
 
 
-def test_selected_window_is_kept(page: Page, site: Site) -> None:
+def test_selected_window_is_kept_across_screens(page: Page, site: Site) -> None:
     """The window is in the URL, marked in the picker, and kept across screens."""
     picker = page.get_by_role("group", name="Window")
     picker.get_by_role("link", name="24 h").click()
@@ -67,7 +67,7 @@ def test_selected_window_is_kept(page: Page, site: Site) -> None:
     expect(picker.get_by_role("link", name="7 d")).to_have_attribute("aria-current", "true")
 
 
-def test_selecting_a_scorer_shows_it(page: Page) -> None:
+def test_selected_scorer_is_shown(page: Page) -> None:
     """The form submits itself, and the URL contains the selected scorer."""
     page.get_by_role("combobox", name="Scorer").select_option("faithfulness")
     page.wait_for_url("**/?*scorer=faithfulness*")

@@ -210,7 +210,7 @@ def test_database_at_another_revision_is_reported(bare: Path) -> None:
     assert "If the tables are newer than this version of germane, upgrade germane instead." in answer.text
 
 
-def test_head_is_answered_like_get(store: TrackingStore) -> None:
+def test_head_requests_are_answered_like_get_requests(store: TrackingStore) -> None:
     """Monitors send HEAD requests. They change nothing."""
     app = create_dashboard(store)
 

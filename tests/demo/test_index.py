@@ -39,7 +39,7 @@ def test_build_embeds_the_passages() -> None:
     assert embedded == ["a text.", "b text.", "c text."]
 
 
-def test_corrupt_index_finds_the_neighbor_with_the_same_similarity() -> None:
+def test_corrupt_index_returns_the_next_passage_with_the_same_similarity() -> None:
     """The similarities that the retriever reports do not reveal the fault."""
     index = PassageIndex(PASSAGES, VECTORS)
     before = [hit.similarity for hit in index.search(NEAR_A, 3)]

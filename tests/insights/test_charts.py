@@ -168,7 +168,7 @@ def test_isolated_point_shows_its_interval() -> None:
     assert len(of_class(draw_week([point(0), alone]), "whisker")) == 1
 
 
-def test_axis_is_fixed() -> None:
+def test_score_axis_is_fixed() -> None:
     """It spans 0 to 1, and extends below 0 only for a negative mean, which the description mentions."""
     of_high, of_negative = draw_week([point(0, 0.99)]), draw_week([point(0, -0.2)])
     assert _levels(of_high) == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
@@ -268,7 +268,7 @@ def test_days_follow_the_visitors_time_zone() -> None:
     ]
 
 
-def test_table_shows_the_values_of_the_chart() -> None:
+def test_table_shows_the_chart_values() -> None:
     """The table has one row per bucket, newest first, with time, mean, interval, n, and scored / seen."""
     first = replace(point(0, 0.5), seen=40, scored=30)
     trend = TrendChart(
@@ -300,7 +300,7 @@ def test_histogram_without_a_baseline_has_no_outline() -> None:
     assert len(of_class(picture, "now")) == 20
 
 
-def test_points_equal_the_results_of_the_trend_query() -> None:
+def test_points_equal_the_trend_query_results() -> None:
     """A bucket's mean, interval and n are drawn unchanged."""
     bucket = Bucket(
         n=25,

@@ -66,7 +66,7 @@ def test_each_scorer_explains_its_computation(scorer: str, details: dict[str, An
     assert expected in explain_score(Score(scorer=scorer, value=0.5, label="partly_relevant", details=details)).lead
 
 
-def test_parts_show_missing_scorers() -> None:
+def test_combined_score_shows_missing_scorers() -> None:
     """The weights of the remaining scorers are shown."""
     parts = {"answer_relevancy": {"value": 0.7, "weight": 0.5}, "intent_match": {"value": None, "reason": "unparsable"}}
 

@@ -51,7 +51,7 @@ def test_an_empty_window_is_an_error(store: TrackingStore, query: str) -> None:
 
 
 @pytest.mark.parametrize(("cookie", "expected"), [("", "Asia/Tokyo"), ("Europe/Berlin", "Europe/Berlin")])
-def test_timezone_is_the_browsers_or_the_configured_one(store: TrackingStore, cookie: str, expected: str) -> None:
+def test_timezone_comes_from_the_browser_or_the_settings(store: TrackingStore, cookie: str, expected: str) -> None:
     """The first page is requested before the browser has sent its timezone."""
     headers = [(b"cookie", f"germane_zone={cookie}".encode())] if cookie else []
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers}

@@ -398,7 +398,7 @@ def build_trace_link(template: str | None, exchange: Exchange) -> TraceLink | No
 
 
 def describe_answer_sampling(detail: AnswerDetail) -> str:
-    """Return a sentence with the reason why an answer was or was not sampled, and the sampling probability."""
+    """Return a sentence that states why an answer was or was not sampled, with the sampling probability."""
     reason, probability = detail.sampling_reason, detail.sampling_probability
     words = _SAMPLING.get(reason, str(reason).replace("_", " ")[:60])
     if probability is None or words.endswith("."):

@@ -111,7 +111,7 @@ class _Decline:
 
     @property
     def levels(self) -> tuple[Estimate | ScoreLevel | None, Estimate | ScoreLevel | None]:
-        """Levels before and after the decline, from the comparison if it has enough scores, or else the alert."""
+        """Levels before and after the decline, from the comparison if it has enough scores, or else from the alert."""
         if self.comparison is not None and self.comparison.is_comparable:
             return self.comparison.before, self.comparison.after
         if self.alert is None:

@@ -19,7 +19,7 @@ function storeCookie(name, value) {
   return cookie(name) === value; // false if cookies are disabled
 }
 
-// The server formats times in the time zone that a cookie contains. The first visit sets the cookie and reloads the page,
+// The server formats times in the time zone stored in a cookie. The first visit sets the cookie and reloads the page,
 // at most once per session: otherwise, a server that does not know the time zone would cause endless reloads.
 function storeZone() {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "";
@@ -41,7 +41,7 @@ function switchTheme(event) {
   if (!form) return;
   const button = form.querySelector("button");
   const chosen = button.value;
-  if (!(chosen in THEMES) || !storeCookie("germane_theme", chosen)) return; // the form sends it to the server
+  if (!(chosen in THEMES) || !storeCookie("germane_theme", chosen)) return; // the form submits it to the server instead
   event.preventDefault();
   if (chosen === "auto") delete page.dataset.theme;
   else page.dataset.theme = chosen;

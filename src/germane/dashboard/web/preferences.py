@@ -173,7 +173,7 @@ VIEW_PARAMETERS: Final = (
     Parameter("scorer"),
     Parameter("service"),
 )
-"""The parameters of every page that shows a window."""
+"""The parameters that every page with a window accepts."""
 _RANGE_FIELDS: Final = ("since", "until", "bucket")
 
 
