@@ -85,7 +85,7 @@ def test_sampling_description_without_counts_uses_the_settings() -> None:
 
 
 def test_bad_answer_shows_its_least_similar_question() -> None:
-    """Without generated questions it shows the explanation of the score."""
+    """Without generated questions, the explanation of the score is shown."""
     questions = [{"text": "near", "similarity": 0.9}, {"text": "far", "similarity": 0.1}, {"text": "none"}, "torn"]
     assert reads_like(Score(scorer="s", value=0.5, details={"questions": questions})) == "far"
     assert reads_like(Score(scorer="s", value=0.5, details={"questions": "torn"}, explanation="why")) == "why"

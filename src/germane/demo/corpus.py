@@ -114,7 +114,7 @@ class PassageIndex:
         """Shift the passages by one row, so that each vector leads to the passage after its own.
 
         This is how indexes break in practice. The vectors are in one file and the passages in a table, joined only by
-        row number. After the documentation is edited, a nightly job rewrites the table with every passage shifted by one
+        row number. After the documentation is edited, a nightly job rewrites the table with all passages shifted by one
         row, but skips the embedding step because it detects no change. No request fails, latency is unchanged, and the
         retriever reports the same similarities as before. Only the answers are about something else.
         """
