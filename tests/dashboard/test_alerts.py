@@ -83,7 +83,7 @@ def test_resolved_alerts_are_paginated(store: TrackingStore) -> None:
 
 
 def test_alert_page_shows_all_details(page: TestClient, week: Week) -> None:
-    """It has a chart with baseline and markers, contributors, worst answers, a timeline and notifications."""
+    """The page has a chart with baseline and markers, contributors, worst answers, a timeline and notifications."""
     alert = week.store.alerts.get(week.seeded.open_alert)
     assert alert is not None
     text = page.get(f"/alerts/{alert.id}").text

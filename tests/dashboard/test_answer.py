@@ -156,7 +156,7 @@ def test_drawer_and_page_show_the_same_content(page: TestClient, week: Week) -> 
 
 
 def test_neighbor_links_keep_the_filter(page: TestClient, week: Week) -> None:
-    """They lead from the worst to the next worst answer on the same route, and back."""
+    """The links lead from the worst to the next worst answer on the same route, and back."""
     listed = page.get("/answers.json?route=docs-search&window=24h").json()["answers"]
     ids = [row["exchange_id"] for row in listed]
 
@@ -314,7 +314,7 @@ def test_erased_text_is_marked_as_erased(page: TestClient, week: Week) -> None:
 
 @pytest.mark.slow
 def test_hostile_answers_are_shown_in_full_and_escaped(page: TestClient, week: Week) -> None:
-    """This applies to both the page and the drawer."""
+    """The page and the drawer are checked."""
     for exchange in write_hostile_exchanges(week.store):
         for part in ("", "?part=drawer"):
             response = page.get(f"/a/{exchange.id}{part}", headers=HTML)
@@ -353,7 +353,7 @@ def test_invalid_trace_id_gets_no_link(trace_id: str) -> None:
 
 
 def test_sampling_decision_is_explained(week: Week) -> None:
-    """This includes undecided exchanges, and reasons stored by other versions."""
+    """Undecided exchanges, and reasons stored by other versions, are explained too."""
     undecided = week.store.answers.load_detail(week.seeded.exchanges[-1].id)
     drawn = week.store.answers.load_detail(newest_exchange(week, is_low)[0].id)
     assert undecided is not None

@@ -37,7 +37,7 @@ def address(week: Week, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, 
 
 @pytest.mark.parametrize("sent", UNFINISHED)
 def test_unfinished_requests_are_closed(address: tuple[str, int], sent: str) -> None:
-    """They are closed within the time limit, while other requests are answered."""
+    """Connections are closed within the time limit, while other requests are answered."""
     with socket.create_connection(address, timeout=20) as client:
         client.sendall(UNFINISHED[sent])
         assert httpx2.get(f"http://{address[0]}:{address[1]}/healthz").status_code == 200

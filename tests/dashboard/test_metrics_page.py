@@ -127,7 +127,7 @@ def test_every_exchange_is_counted_once(week: Week, page: TestClient) -> None:
 
 
 def test_baseline_alerts_backlog_and_workers_are_exported(week: Week, page: TestClient) -> None:
-    """They are exported with the means."""
+    """Gauges for baselines, alerts, backlog and workers are exported with the means."""
     found, store = parse_metrics(page.get("/metrics").text), week.store
 
     (version,) = [one for one in store.baselines.list_versions() if one.status == "active" and not one.is_provisional]
@@ -158,7 +158,7 @@ def test_mean_needs_twenty_scores(store: TrackingStore, scrape: Any) -> None:
 
 
 def test_fingerprints_are_never_averaged(store: TrackingStore, scrape: Any) -> None:
-    """Each judge has its own mean; the mean of the latest answer's judge is marked as newest."""
+    """Each judge has its own mean; the mean from the judge of the latest answer is marked as newest."""
     write_scored(store, [0.2] * 20, fingerprint="old", ago=timedelta(hours=3))
     write_scored(store, [0.8] * 20, fingerprint="new", ago=timedelta(hours=2))
     found = scrape()

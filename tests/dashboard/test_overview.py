@@ -58,7 +58,7 @@ def open_pages() -> Iterator[Open]:
 
 
 def test_verdict_names_the_dropped_route(page: TestClient, week: Week) -> None:
-    """It contains the onset, the alert, and the values from the report for the same window."""
+    """The verdict contains the onset, the alert, and the values in the report for the same window."""
     (now,) = [
         one
         for one in week.store.trends.summary(since=NOW - DAY)
@@ -216,7 +216,7 @@ def test_trend_shows_deploys_and_alerts(seeded: TrackingStore) -> None:
 
 
 def test_busiest_service_is_shown_and_others_are_linked(open_pages: Open, seeded: TrackingStore) -> None:
-    """This applies unless the URL names a service."""
+    """A service in the URL takes precedence."""
     add_second_service(seeded)
     page = open_pages(seeded)
 
@@ -299,7 +299,7 @@ def test_without_a_baseline_earlier_scores_are_compared(seeded: TrackingStore) -
 
 
 def test_imported_baseline_is_not_compared(seeded: TrackingStore) -> None:
-    """Its scores are not in this database."""
+    """The scores of an imported baseline are not in this database."""
     (version,) = [one for one in seeded.baselines.list_versions() if one.status == "active" and not one.is_provisional]
     assert version.baseline is not None
     fields = {name: getattr(version.baseline, name) for name in Baseline.__slots__}
@@ -314,7 +314,7 @@ def test_imported_baseline_is_not_compared(seeded: TrackingStore) -> None:
 
 
 def test_erased_text_is_marked_as_erased(open_pages: Open, seeded: TrackingStore) -> None:
-    """Its scores remain."""
+    """The scores of an erased answer remain."""
     seeded.retention.prune(texts_before=NOW)
 
     found = words(open_pages(seeded).get("/").text)

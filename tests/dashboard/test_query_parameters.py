@@ -113,7 +113,7 @@ def test_every_page_rejects_malformed_values_and_says_what_is_valid(page: TestCl
 
 @pytest.mark.parametrize("given", HOSTILE)
 def test_hostile_names_and_values_are_shown_escaped(page: TestClient, given: str) -> None:
-    """They are shortened, on one line, free of control characters, and never part of a header."""
+    """The text is shortened, on one line, free of control characters, and never part of a header."""
     for query in ({given: "1"}, {"below": given}, {"scorer": given}, {"route": given}):
         response = page.get(f"/answers?{urlencode(query)}", headers=HTML)
 

@@ -58,7 +58,7 @@ def test_means_equal_the_store_summary(week: Week) -> None:
 
 
 def test_change_is_measured_from_the_routes_baseline(week: Week) -> None:
-    """This is the drop rule's baseline, shown with the days from which it was learned."""
+    """The page uses the drop rule's baseline, and shows the days from which it was learned."""
     first = load_shown(week.store).first
     assert first is not None
     assert first.baseline is not None
@@ -101,7 +101,7 @@ def test_the_route_page_shows_the_overview_verdict(page: TestClient, selection: 
 
 
 def test_unchanged_route_is_reported_as_unchanged(page: TestClient) -> None:
-    """This holds even if another route of the service fell."""
+    """The verdict says so even if another route of the service fell."""
     text = page.get("/r/ask").text
     assert verdict_of(text).startswith("No clear change on this route in the last 24 h: ")
     assert 'class="verdict good"' in text
@@ -109,7 +109,7 @@ def test_unchanged_route_is_reported_as_unchanged(page: TestClient) -> None:
 
 
 def test_route_page_reports_a_day_without_answers(week: Week) -> None:
-    """This is not a problem if other routes have answers, and the charts still show the window."""
+    """Such a day is not a problem if other routes have answers, and the charts still show the window."""
     later = NOW + timedelta(hours=30)
     week.store.exchanges.add([replace(week.seeded.exchanges[0], id="f" * 32, route=SEARCH, started_at=later)])
     context = InsightContext(store=week.store, settings=load_settings(database="sqlite://"), now=lambda: later)
@@ -150,7 +150,7 @@ def test_worst_answers_link_to_their_pages(week: Week, page: TestClient) -> None
 
 
 def test_alerts_and_markers_are_charted_and_listed(week: Week, page: TestClient) -> None:
-    """They concern the route or its service, and alerts are linked."""
+    """Alerts and markers concern the route or its service, and alerts link to their pages."""
     shown = load_shown(week.store)
     assert week.seeded.open_alert in {one.id for one in shown.alerts}
     assert {one.name for one in shown.markers} == {"index v42", "prompt 7"}

@@ -16,7 +16,7 @@ DAY = timedelta(days=1)
 
 
 def test_week_contains_every_outcome(week: Week) -> None:
-    """It has scores from three scorers, failures, and unsampled, pending and dropped exchanges."""
+    """The week has scores from three scorers, failures, and unsampled, pending and dropped exchanges."""
     store = week.store
     counts = store.answers.counts()
     summary = {(one.route, one.scorer): one for one in store.trends.summary(since=NOW - DAY)}
@@ -33,7 +33,7 @@ def test_week_contains_every_outcome(week: Week) -> None:
 
 
 def test_week_contains_labels_alerts_and_a_worker(week: Week) -> None:
-    """It also has markers, an active baseline, an open and a resolved alert, and notifications."""
+    """The week also has markers, an active baseline, an open and a resolved alert, and notifications."""
     store = week.store
     alerts = {one.id: one for one in store.alerts.search()}
 

@@ -195,7 +195,7 @@ def test_log_contains_no_user_input(database: str) -> None:
 
 
 def test_read_only_rejects_every_form(database: str) -> None:
-    """This applies to every client."""
+    """Forms from every client are rejected."""
     with serving("--read-only") as served:
         answer = httpx2.post(f"{served.address}/a/x/feedback", data={"score": "0"})
 

@@ -41,7 +41,7 @@ def test_theme_redirects_only_within_the_dashboard(page: TestClient, back: str) 
 
 
 def test_invalid_theme_falls_back_to_the_system_theme(page: TestClient) -> None:
-    """This applies to any invalid value in the cookie; an invalid value in the URL is an error."""
+    """Any invalid value in the cookie is ignored; an invalid value in the URL is an error."""
     cookie = {"cookie": 'germane_theme="><script>'}
     assert "data-theme=" not in page.get("/", headers=cookie).text.split("<head>")[0]
     assert page.get('/theme?to="><script>').status_code == 400

@@ -141,7 +141,7 @@ def test_bar_height_is_proportional_to_the_square_root_of_the_run_time() -> None
 
 
 def test_seen_is_the_sum_of_all_outcomes(page: TestClient) -> None:
-    """This holds in every row of the table, for every window."""
+    """Every row of the table adds up, for every window."""
     for window in ("24h", "7d"):
         text = page.get(f"/worker?window={window}").text.split('id="coverage"')[1].split("</table>")[0]
         rows = re.findall(r"<tr>(.*?)</tr>", text.split("</thead>")[1], re.DOTALL)
@@ -254,7 +254,7 @@ def test_judge_usage_is_shown_by_day(seeded: TrackingStore) -> None:
 
 
 def test_sampling_panel_names_its_source(seeded: TrackingStore) -> None:
-    """It shows the settings of this process, and the decisions on the newest answers."""
+    """The panel shows this process's settings, and the sampling decisions for the newest answers."""
     with open_dashboard(seeded, sample_rate=0.25) as client:
         text = words(client.get("/worker").text)
 
@@ -285,7 +285,7 @@ def test_sampling_rules_are_described() -> None:
 
 
 def test_storage_panel_shows_retention_and_redaction(seeded: TrackingStore) -> None:
-    """It also shows size, revision, capture, erasure, and redactions in the newest answers."""
+    """The panel also shows size, revision, capture, erasure, and redactions in the newest answers."""
     retention = {"text_days": 7, "score_days": 90, "max_size": "5GB"}
     with open_dashboard(seeded, retention=retention, capture="store", erase_after_scoring=True) as client:
         text = words(client.get("/worker").text.split('id="kept"')[1])

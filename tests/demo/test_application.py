@@ -34,7 +34,7 @@ def _hits(application: Documentation, corpus: DemoCorpus, route: str) -> float:
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_healthy_index_finds_the_correct_passage(application: Documentation, corpus: DemoCorpus, route: str) -> None:
-    """For at least 95 of 100 questions, it finds the passage that answers them."""
+    """For at least 95 % of the questions, the passage that answers the question comes first."""
     assert _hits(application, corpus, route) >= 0.95
 
 

@@ -90,7 +90,7 @@ def interrupted(demo: subprocess.Popen[str], judge: FakeJudge) -> Any:
 
 
 def test_interrupted_demo_exits_with_130(tmp_path: Path) -> None:
-    """It prints no errors about spans that could not be exported."""
+    """The demo prints no errors about spans that could not be exported."""
     with FakeJudge() as judge, start(judge, tmp_path, "--headless", "--json") as demo:
         out, err = interrupted(demo, judge)
 

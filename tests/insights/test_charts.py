@@ -169,7 +169,7 @@ def test_isolated_point_shows_its_interval() -> None:
 
 
 def test_score_axis_is_fixed() -> None:
-    """It spans 0 to 1, and extends below 0 only for a negative mean, which the description mentions."""
+    """The axis spans 0 to 1, and extends below 0 only for a negative mean, which the description mentions."""
     of_high, of_negative = draw_week([point(0, 0.99)]), draw_week([point(0, -0.2)])
     assert _levels(of_high) == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
     assert _levels(of_negative) == ["\u22121", "\u22120.5", "0", "0.5", "1"]

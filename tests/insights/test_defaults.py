@@ -41,7 +41,7 @@ MANY = [
 def test_default_scorer_prefers_relevancy_then_similarity(
     found: list[ServiceScores], asked: str | None, expected: str | None
 ) -> None:
-    """This applies unless another scorer is selected. Without either, it is the scorer with the most scores."""
+    """A selected scorer takes precedence. Without relevancy or similarity, the scorer with the most scores is used."""
     assert choose_scorer(found, asked) == expected
 
 

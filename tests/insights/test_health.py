@@ -58,7 +58,7 @@ def send_heartbeat(store: TrackingStore, **given: Any) -> None:
 
 
 def test_empty_database_has_no_worker_and_no_answers(load: Callable[..., HealthSummary]) -> None:
-    """This is not reported as healthy."""
+    """An empty database is not reported as healthy."""
     found = load()
 
     assert (found.state, found.headline, found.backlog) == ("none", "no worker", "no backlog")
@@ -129,7 +129,7 @@ def test_backlog_shows_its_size_and_the_age_of_its_oldest_exchange(
 def test_budget_candidates_are_not_part_of_the_backlog(
     store: TrackingStore, load: Callable[..., HealthSummary]
 ) -> None:
-    """They are selected at the end of their interval, so they are not late."""
+    """Candidates are selected at the end of their interval, so they are not late."""
     store.exchanges.add([make_exchange("a")])
     assert store.workers.acquire_lease("sampler", "me", ttl=LEASE)
     store.sampling.assign_tasks([SamplingDecision("a", None, "candidate")], SCORERS, holder=("sampler", "me"))

@@ -141,7 +141,7 @@ def test_largest_drop_comes_first_and_others_are_counted() -> None:
 
 
 def test_times_use_the_visitors_zone() -> None:
-    """This applies to both the time and the date."""
+    """The time zone applies to both the time and the date."""
     onset = datetime(2026, 11, 18, 23, 30, tzinfo=UTC)
     given = make_situation(FELL, onsets={"docs-search": onset}, zone=ZoneInfo("Europe/Berlin"))
 
@@ -160,7 +160,7 @@ def test_service_can_drop_without_a_significant_drop_on_any_route() -> None:
 
 
 def test_verdict_without_a_change_names_mean_and_baseline() -> None:
-    """It also states the number of routes without enough data."""
+    """The verdict also states the number of routes without enough data."""
     found = build_verdict(make_situation(STEADY, (0.81, 186)))
     unsure = build_verdict(make_situation({**STEADY, "few": ((0.8, 300), (0.79, 7))}))
 
@@ -328,7 +328,7 @@ def test_route_and_share_alerts_are_reported() -> None:
 
 
 def test_open_alerts_that_do_not_affect_the_verdict_are_listed() -> None:
-    """These are alerts about another scorer or about scoring itself."""
+    """Such alerts are about another scorer or about scoring itself."""
     other = drop_alert(id="a2", labels={"service": "shop", "scorer": "faithfulness"})
     broken = drop_alert(id="a3", type="scorer_error")
 

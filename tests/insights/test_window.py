@@ -42,7 +42,7 @@ def test_url_selects_the_window(store: TrackingStore, query: str, span: str, sin
 
 @pytest.mark.parametrize("query", ["since=2026-11-20&until=2026-11-18", "since=2027-01-01", "since=2026-11-20T10:30"])
 def test_an_empty_window_is_an_error(store: TrackingStore, query: str) -> None:
-    """This includes reversed ends and a start in the future."""
+    """A window is also empty if its ends are reversed or its start is in the future."""
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": query.encode(), "headers": []}
     context = InsightContext(store=store, settings=Settings(), now=lambda: NOW)
 

@@ -163,7 +163,7 @@ class AccessMiddleware:
                 address = client_address(request)
                 check_throttle(self._throttle, address)
                 self._throttle.record_failure(address)
-                step = "Use the value of the dashboard_token setting of the process that serves the dashboard."
+                step = "Use the dashboard_token setting of the process that serves the dashboard."
                 raise http_error(401, "The token is invalid.", step, headers=_BEARER)
             return True
         if required:

@@ -450,7 +450,7 @@ const HELP = [
   ["Enter", "open the selected answer"],
   ["y / n", "label the opened answer: it addresses the question / it does not"],
   ["Escape", "close the drawer"],
-  ["← →, Enter", "read the values of the focused chart, open the answers of a point"],
+  ["← →, Enter", "read the focused chart's values, open a point's answers"],
   ["/", "focus the filter"],
   ["g, then o, a, l or w", "go to overview, answers, alerts or worker"],
   ["?", "show this help"],

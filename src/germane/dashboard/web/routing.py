@@ -49,7 +49,7 @@ def page_route(
         path: The path.
         handler: The function that returns the page.
         methods: The HTTP methods.
-        name: Name of the route. Defaults to the name of the handler.
+        name: Name of the route. Defaults to the handler's name.
         parameters: The valid query parameters; any other is an error. Pass None to skip the check.
     """
 
