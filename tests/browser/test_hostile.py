@@ -26,7 +26,7 @@ from germane.testing import Clock
 Visits = Callable[..., Visitor]
 _PLACES = "all => all.map((one) => one.href)"
 on_one = pytest.mark.parametrize("site", ["sqlite"], indirect=True)
-"""Uses only SQLite, because these tests are slow and do not depend on the database."""
+"""Restricts a test to SQLite, because it is slow and does not depend on the type of database."""
 
 
 @pytest.fixture(scope="module", params=BOTH)

@@ -41,7 +41,7 @@ def as_json(page: TestClient, query: str) -> dict[str, Any]:
 
 
 def test_first_page_shows_the_lowest_scores_and_the_count(page: TestClient, week: Week) -> None:
-    """The defaults apply to scorer and window; counting stops at a thousand, and the page says so."""
+    """The default scorer and window apply; counting stops at a thousand, and the page says so."""
     text = page.get("/answers", headers=HTML).text
     values = sorted(week.seeded.values())
 

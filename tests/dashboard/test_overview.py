@@ -314,7 +314,7 @@ def test_imported_baseline_is_not_compared(seeded: TrackingStore) -> None:
 
 
 def test_erased_text_is_marked_as_erased(open_pages: Open, seeded: TrackingStore) -> None:
-    """The scores of an erased answer remain."""
+    """The scores remain after the text is erased."""
     seeded.retention.prune(texts_before=NOW)
 
     found = words(open_pages(seeded).get("/").text)

@@ -202,7 +202,7 @@ def test_few_scores_are_not_enough_data(week: Week, page: TestClient) -> None:
 
 
 def test_services_with_the_same_route_are_separate(week: Week, page: TestClient) -> None:
-    """A page shows only one service, the one that the URL selects."""
+    """A page shows only the service that the URL selects."""
     add_second_service(week.store)
     assert page.get(f"/r/ask?service={SERVICE}").text.count("data-points=") == 6
     assert page.get("/r/ask?service=mobile").text.count("data-points=") == 2

@@ -61,7 +61,7 @@ class AnswerSearch:
     after: AnswerCursor | None = None
 
     hides_refusals: bool = False
-    """Whether refusals are excluded by default rather than by the visitor."""
+    """Whether refusals are hidden by default rather than at the visitor's request."""
 
     def with_scorer(self, scorer: str | None) -> AnswerSearch:
         """Return this search restricted to one scorer."""

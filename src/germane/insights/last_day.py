@@ -245,7 +245,7 @@ def load_route_situation(
     buckets: Mapping[timedelta, Sequence[Bucket]],
     health: HealthSummary,
 ) -> tuple[LastDay, Situation]:
-    """Return the last day, and the data for the verdict about one route. Findings are those of the service's verdict.
+    """Return the last day, and the data for the verdict about one route. Findings come from the service's verdict.
 
     Args:
         context: The database and settings.

@@ -130,7 +130,7 @@ class Situation:
         return "too small to matter" if self.change.finding in {"dropped", "higher"} else "not significant"
 
     def for_route(self, route: str, current: RouteSummary | None, reference: Estimate | None) -> Situation:
-        """Return this situation restricted to one route. Findings are still those of the tests across all routes.
+        """Return this situation restricted to one route. Findings come from the tests across all routes.
 
         Args:
             route: The route's name.

@@ -91,7 +91,7 @@ class _Slot:
 
 
 class LoginThrottle:
-    """Counts the invalid tokens of the last minute. Clients over the limit get status 429 for any more of them.
+    """Counts the invalid tokens from the last minute. Clients over the limit get status 429 for any more of them.
 
     The correct token is always accepted. Its length of at least 16 characters protects it, and if the limit applied to
     it too, anyone could lock everyone out. The limit tells scripts with an outdated token to wait.
