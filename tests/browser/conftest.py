@@ -26,7 +26,7 @@ expect.set_options(timeout=30_000)  # the default of 5 seconds is too short on a
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The system's Chromium. It has function scope, because its event loop would disturb async tests."""
+    """The installed Chromium. The fixture has function scope, because the browser's event loop disturbs async tests."""
     path = shutil.which("chromium")
     if path is None:
         pytest.skip("no Chromium on this machine: apt install chromium")
@@ -53,14 +53,14 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module", params=BOTH)
 def site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
-    """A served week that no test writes to."""
+    """The sample week, served from each database. Tests must not write to it."""
     with _copy(request, alone) as (url, original), served(url, original.seeded, Clock(NOW)) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def one_site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
-    """A served week on SQLite, for tests that do not depend on the database."""
+    """The sample week, served from SQLite, for tests that do not depend on the database."""
     original: WeekTemplate = request.getfixturevalue("week_on_sqlite")
     with served(f"sqlite:///{original.place}", original.seeded, Clock(NOW)) as running:
         yield running
@@ -68,7 +68,7 @@ def one_site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
 
 @pytest.fixture(params=BOTH)
 def own(request: pytest.FixtureRequest, alone: Path, tmp_path: Path) -> Iterator[Callable[..., Site]]:
-    """Serve a week for one test to write to; accepts the arguments of ``create_app``."""
+    """Serve a copy of the week that one test can write to; accepts the arguments of ``create_app``."""
     with ExitStack() as opened:
         url, original = opened.enter_context(_copy(request, tmp_path))
         yield lambda **given: opened.enter_context(served(url, original.seeded, Clock(NOW), **given))
@@ -91,7 +91,7 @@ def _copy(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[str, W
 
 @pytest.fixture
 def visitor(browser: Browser) -> Iterator[Callable[..., Visitor]]:
-    """Open a visitor on a site and assert that the browser reported no problems; accepts context options."""
+    """Open a browser profile on a site, and assert that the browser reports no problems; accepts context options."""
     with ExitStack() as opened:
         yield lambda site, **options: opened.enter_context(visiting(browser, site.address, **options))
 

@@ -30,9 +30,9 @@ SCREENS: Sequence[str] = (
     "/worker",
     "/start",
 )
-"""All that one can look at, by its address."""
+"""The URL of every screen."""
 REFUSALS = {"/nowhere": 404, "/a/unknown": 404, "/r/unknown": 404, "/alerts/unknown": 404, "/logout": 405}
-"""Addresses that lead to an explanation, and its status."""
+"""URLs that return an error page, with its status."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ CONTRAST = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
 
 @pytest.fixture
 def page(visitor: Visits, one_site: Site) -> Page:
-    """A tab that can load axe-core, which the content security policy forbids otherwise."""
+    """A tab that can load axe-core, which the content security policy would otherwise forbid."""
     return visitor(one_site, bypass_csp=True).page()
 
 
@@ -34,7 +34,7 @@ def violations(page: Page, **options: Any) -> Sequence[str]:
 
 @pytest.mark.parametrize("path", [path for path in SCREENS if "?state" not in path])
 def test_no_screen_has_accessibility_violations(page: Page, one_site: Site, path: str) -> None:
-    """Each screen is checked in the light theme, in the dark theme for colors, and at phone width."""
+    """Each screen is checked in the light theme and at phone width, and its colors in the dark theme."""
     page.goto(one_site.url(path))
     found = [*violations(page)]
     page.emulate_media(color_scheme="dark")
@@ -61,7 +61,7 @@ def test_drawer_and_help_have_no_accessibility_violations(page: Page, one_site: 
 
 
 def test_charts_with_open_tables_have_no_accessibility_violations(page: Page, one_site: Site) -> None:
-    """With the crosshair visible."""
+    """The crosshair is visible too."""
     found: list[str] = []
     for path in ("/", "/r/docs-search", "/worker", "/alerts"):
         page.goto(one_site.url(path))
@@ -76,7 +76,7 @@ def test_charts_with_open_tables_have_no_accessibility_violations(page: Page, on
 def test_login_and_error_pages_have_no_accessibility_violations(
     visitor: Visits, own: Callable[..., Site], request: Any
 ) -> None:
-    """The login form and the page for unknown paths."""
+    """The login form and the page for unknown paths are checked."""
     site = own(token=TOKEN)
     page = visitor(site, bypass_csp=True, refused=True).look(site.url("/login"))
     found = [*violations(page)]

@@ -14,7 +14,7 @@ Sites = Callable[..., Site]
 
 
 def test_label_is_counted_and_replaced(visitor: Visits, own: Sites) -> None:
-    """It is shown on the page, can be searched for, and replaces an earlier one from the visitor."""
+    """The label is shown on the page, can be filtered by, and replaces the visitor's earlier label."""
     site = own()
     answer = site.worst()
     page = visitor(site).look(site.url(f"/a/{answer}"))
@@ -33,7 +33,7 @@ def test_label_is_counted_and_replaced(visitor: Visits, own: Sites) -> None:
 
 
 def test_labeling_in_the_drawer_returns_to_the_answer(visitor: Visits, own: Sites) -> None:
-    """From there, back leads to the list."""
+    """A link leads from the answer back to the list."""
     site = own()
     page = visitor(site).look(site.url("/answers?route=docs-search"))
     page.locator("table.answers a[data-drawer]").first.click()
@@ -85,7 +85,7 @@ def test_alert_is_acknowledged_silenced_and_resolved(visitor: Visits, own: Sites
 
 
 def test_accepting_a_drop_needs_two_clicks(visitor: Visits, own: Sites) -> None:
-    """The first shows the consequences; the second makes scores since the onset the baseline."""
+    """The first click shows the consequences; the second makes the scores since the onset the new baseline."""
     site = own()
     before = {one.id for one in site.store.baselines.list_versions()}
     page = visitor(site).look(site.url("/alerts/{open}"))
@@ -124,7 +124,7 @@ def test_read_only_dashboard_has_no_forms(visitor: Visits, own: Sites) -> None:
 
 
 def test_two_tabs_do_not_interfere(visitor: Visits, own: Sites) -> None:
-    """Forms of both work, and repeating an action is not an error."""
+    """The forms in both tabs work, and repeating an action is not an error."""
     site = own()
     one = visitor(site)
     first, second = (one.look(site.url("/alerts/{open}")) for _ in range(2))

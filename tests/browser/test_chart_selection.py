@@ -1,4 +1,4 @@
-"""Charts as controls: drag to zoom, and click a point to see its answers."""
+"""Interactive charts: drag to zoom, and click a point to see its answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def selected(page: Page) -> tuple[datetime, datetime]:
 
 
 def test_dragging_over_a_chart_selects_its_range(one_page: Page, one_site: Site) -> None:
-    """The range is that under the pointer, and travels from the overview to the route and its answers."""
+    """The selected range is the one under the pointer, and links to the route and its answers keep it."""
     box = one_page.locator(f"#trend-panel {CHART}").bounding_box()
     assert box is not None
     y = box["y"] + box["height"] / 2
@@ -34,7 +34,7 @@ def test_dragging_over_a_chart_selects_its_range(one_page: Page, one_site: Site)
     one_page.wait_for_url(re.compile("since="))
     first, last = selected(one_page)
     hours = (last - first).total_seconds() / 3600
-    assert 30 < hours < 40  # a fifth of a week, of which the chart shows a little more than its margins
+    assert 30 < hours < 40  # a fifth of the chart, which shows a week plus margins
 
     one_page.locator("#routes a.small", has_text=SEARCH).click()
     expect(one_page.get_by_role("heading", level=1)).to_contain_text(SEARCH)
@@ -45,7 +45,7 @@ def test_dragging_over_a_chart_selects_its_range(one_page: Page, one_site: Site)
 
 
 def test_clicking_a_point_opens_its_answers(one_page: Page, one_site: Site) -> None:
-    """By pointer and by key, those of its time range, scorer, service and route."""
+    """Pointer and keys open the answers with the point's time range, scorer, service and route."""
     one_page.goto(one_site.url(f"/r/{SEARCH}"))
     chart = one_page.locator(f"#scorer-1 {CHART}")
     chart.focus()

@@ -1,4 +1,4 @@
-"""The way from the verdict to an answer, with links and the back button."""
+"""Navigation from the verdict to an answer, with links and the back button."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_verdict_links_to_the_dropped_route(page: Page, site: Site) -> None:
 
 
 def test_small_chart_links_to_its_route(one_page: Page) -> None:
-    """The dropped route is first, and marked."""
+    """The chart of the dropped route comes first and is marked."""
     first = one_page.locator("#routes a.small").first
     expect(first).to_have_class(re.compile(r"\bbad\b"))
     first.click()
@@ -62,7 +62,7 @@ def test_back_closes_the_drawer_and_forward_reopens_it(one_page: Page, one_site:
 
 
 def test_drawer_url_opens_as_a_page(visitor: Visits, one_page: Page, one_site: Site) -> None:
-    """Score, question, answer and explanation are the same."""
+    """The page shows the same score, question, answer and explanation as the drawer."""
     one_page.locator("#worst a[data-drawer]").last.click()
     shown = one_page.get_by_role("dialog", name="Answer")
     texts = shown.locator(".said").inner_text(), shown.locator(".score-head").inner_text()
@@ -92,7 +92,7 @@ def test_drawer_steps_through_the_worst_answers(one_page: Page, one_site: Site) 
 
 
 def test_url_contains_the_filter(page: Page, site: Site) -> None:
-    """It survives a reload, and back removes it."""
+    """The filter survives a reload, and the back button removes it."""
     page.goto(site.url("/answers"))
     page.get_by_label("Route").select_option(SEARCH)
     page.get_by_label("Below").fill("0.5")
@@ -113,7 +113,7 @@ def test_url_contains_the_filter(page: Page, site: Site) -> None:
 
 
 def test_changing_the_window_keeps_filter_and_order(one_page: Page, one_site: Site) -> None:
-    """Only the window changes."""
+    """Nothing else in the URL changes."""
     picker = one_page.get_by_role("group", name="Window")
     one_page.goto(one_site.url("/answers?route=docs-search&below=0.5&sort=newest"))
     picker.get_by_role("link", name="24 h").click()
@@ -126,7 +126,7 @@ def test_changing_the_window_keeps_filter_and_order(one_page: Page, one_site: Si
 
 
 def test_headings_sort_in_both_directions(page: Page, site: Site) -> None:
-    """Lowest, highest and newest first; the order is in the URL."""
+    """The list can start with the lowest, highest or newest answers; the order is in the URL."""
     page.goto(site.url("/answers"))
     low = _values(page)
     expect(page.get_by_role("columnheader", name="Score")).to_have_attribute("aria-sort", "ascending")
@@ -148,8 +148,8 @@ def _values(page: Page) -> list[float]:
     return [0.0 if "refusal" in text else float(text.split()[0]) for text in shown]
 
 
-def test_pages_are_linked(page: Page, site: Site) -> None:
-    """No answer is on both pages, the second page can be reloaded, and First returns to the start."""
+def test_pages_of_a_list_are_linked(page: Page, site: Site) -> None:
+    """No answer appears on two pages, the second page can be reloaded, and First returns to the start."""
     page.goto(site.url("/answers?sort=newest"))
     links = page.locator("table.answers a[data-drawer]")
     first = links.evaluate_all("all => all.map((one) => one.pathname)")
@@ -164,7 +164,7 @@ def test_pages_are_linked(page: Page, site: Site) -> None:
 
 
 def test_alert_links_to_its_answers_and_route(page: Page, site: Site) -> None:
-    """From the count in the header to the alert and to one of its answers."""
+    """The count in the header leads to the alert, and the alert to one of its answers."""
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Alerts").click()
     page.locator("#open").get_by_role("link").first.click()
     expect(page).to_have_url(site.url("/alerts/{open}"))

@@ -26,7 +26,7 @@ from germane.testing import Clock
 Visits = Callable[..., Visitor]
 _PLACES = "all => all.map((one) => one.href)"
 on_one = pytest.mark.parametrize("site", ["sqlite"], indirect=True)
-"""How long it takes is much, and what databases differ in is not asked."""
+"""Restricts a test to SQLite, because it is slow and does not depend on the type of database."""
 
 
 @pytest.fixture(scope="module", params=BOTH)
@@ -50,7 +50,7 @@ def _empty(request: pytest.FixtureRequest, folder: Path, tmp_path_factory: Any) 
 
 @on_one
 def test_hostile_text_is_inert_on_every_screen(visitor: Visits, site: Site, overflow_of: Callable[[Page], Any]) -> None:
-    """It runs no script, adds no external link, and widens the page at neither screen width."""
+    """Hostile text runs no script, adds no external link, and never makes a page wider than the screen."""
     page = visitor(site).page()
     answers = [f"/a/{one.id}" for one in site.seeded.exchanges]
     page.goto(site.url("/answers"))
@@ -74,7 +74,7 @@ def _elsewhere(page: Page, site: Site) -> list[str]:
 
 
 def test_hostile_text_is_inert_in_the_drawer(visitor: Visits, site: Site) -> None:
-    """For every answer, from the worst to the best."""
+    """Every answer is opened, from the worst to the best."""
     page = visitor(site).look(site.url("/answers"))
     page.locator("table.answers a[data-drawer]").first.click()
     drawer = page.get_by_role("dialog", name="Answer")
@@ -88,7 +88,7 @@ def test_hostile_text_is_inert_in_the_drawer(visitor: Visits, site: Site) -> Non
 
 @on_one
 def test_hostile_text_is_readable(visitor: Visits, site: Site) -> None:
-    """Scripts are shown literally, and bidirectional controls end with their text."""
+    """Scripts are shown literally, and bidirectional controls affect only their own text."""
     page = visitor(site).page()
     script = next(one for one in site.seeded.exchanges if one.answer == TEXTS["script"])
     page.goto(site.url(f"/a/{script.id}"))
@@ -99,7 +99,7 @@ def test_hostile_text_is_readable(visitor: Visits, site: Site) -> None:
 
 @on_one
 def test_hostile_routes_link_to_their_pages(visitor: Visits, site: Site) -> None:
-    """Links of the overview and of the list stay on this server."""
+    """Links on the overview and in the list stay on this server."""
     page = visitor(site).page()
     for start, links in (("/", "#routes a.small, #routes a.route"), ("/answers", "table.answers a.route")):
         page.goto(site.url(start))

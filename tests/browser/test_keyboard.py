@@ -26,7 +26,7 @@ def focused(page: Page) -> Any:
 
 
 def test_first_tab_stop_is_a_link_that_skips_the_header(page: Page) -> None:
-    """It is visible when focused, and the next stop is in the content."""
+    """The link is visible when focused, and the next tab stop is in the content."""
     page.keyboard.press("Tab")
     link = page.get_by_role("link", name="Skip to content")
     expect(link).to_be_focused()
@@ -37,7 +37,7 @@ def test_first_tab_stop_is_a_link_that_skips_the_header(page: Page) -> None:
 
 
 def test_tab_order_follows_the_page(page: Page) -> None:
-    """Brand, navigation, tools, then the content, each with a visible focus."""
+    """The order is brand, navigation, tools and content, each with a visible focus."""
     stops = []
     for _ in range(6):
         page.keyboard.press("Tab")
@@ -48,7 +48,7 @@ def test_tab_order_follows_the_page(page: Page) -> None:
 
 
 def test_drawer_traps_and_restores_the_focus(page: Page) -> None:
-    """Tab never leaves it, and Escape returns to the link."""
+    """Tab never leaves the drawer, and Escape returns to the link."""
     link = page.locator("#worst a[data-drawer]").nth(1)
     link.focus()
     page.keyboard.press("Enter")
@@ -92,7 +92,7 @@ def _numbers(row: Locator) -> list[str]:
 
 
 def test_shortcuts_move_through_lists_and_screens(page: Page, one_site: Site) -> None:
-    """j and k, slash, g and a letter, and the question mark, which lists them."""
+    """The keys are j and k, slash, g and a letter, and the question mark, which lists all shortcuts."""
     links = page.locator("main a[data-drawer]")
     page.keyboard.press("j")
     expect(links.first).to_be_focused()
@@ -115,7 +115,7 @@ def test_shortcuts_move_through_lists_and_screens(page: Page, one_site: Site) ->
 
 
 def test_hovering_shows_values(page: Page) -> None:
-    """They disappear when the pointer leaves."""
+    """The values disappear when the pointer leaves the chart."""
     figure = page.locator("#trend-panel .chart").first
     figure.locator("svg[data-points]").first.hover(position={"x": 300, "y": 60})
     expect(figure.locator(".readout")).to_contain_text("95 % interval")

@@ -1,4 +1,4 @@
-"""The drawer follows the list from which it was opened, and labels are given without leaving it."""
+"""The drawer steps through the list from which it was opened, and answers are labeled without leaving the list."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def ids(links: Locator) -> list[str]:
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_next_follows_the_list_that_was_opened(one_page: Page, one_site: Site, path: str) -> None:
-    """On every page, by link and by key, in both directions; closing focuses the last answer in the list."""
+def test_next_steps_through_the_list_that_was_opened(one_page: Page, one_site: Site, path: str) -> None:
+    """Links and keys move in both directions; closing the drawer focuses the last opened answer in the list."""
     one_page.goto(one_site.url(path))
     links = one_page.locator(LISTS[path])
     listed = ids(links)[:4]
@@ -48,8 +48,8 @@ def test_next_follows_the_list_that_was_opened(one_page: Page, one_site: Site, p
     expect(one_page).to_have_url(one_site.url(path))
 
 
-def test_labeling_with_two_keys_stays_in_the_list(visitor: Visits, own: Callable[..., Site]) -> None:
-    """y and n label, j goes on; the list then shows the labels, and the labels are stored."""
+def test_answers_are_labeled_by_key_without_leaving_the_list(visitor: Visits, own: Callable[..., Site]) -> None:
+    """y and n label the answer, and j opens the next one; the labels are stored and shown in the list."""
     site = own()
     page = visitor(site).look(site.url(f"/answers?route={SEARCH}"))
     links = page.locator("#list a[data-drawer]")
@@ -77,8 +77,8 @@ def _labels(site: Site, answer: str) -> list[float]:
     return [label.score for label in detail.feedback]
 
 
-def test_slash_leads_to_the_filter_from_everywhere(one_page: Page, one_site: Site) -> None:
-    """From the drawer it closes the drawer; from a page without a filter it opens the list."""
+def test_slash_opens_the_filter_from_every_page(one_page: Page, one_site: Site) -> None:
+    """In the drawer, slash closes the drawer; on a page without a filter, it opens the list."""
     field = one_page.get_by_label("Question or answer contains")
     one_page.goto(one_site.url("/answers"))
     one_page.locator("#list a[data-drawer]").first.click()
@@ -91,7 +91,7 @@ def test_slash_leads_to_the_filter_from_everywhere(one_page: Page, one_site: Sit
     expect(field).to_be_focused()
 
 
-def test_keys_work_on_the_page_of_an_answer(one_page: Page, one_site: Site) -> None:
+def test_keys_work_on_an_answer_page(one_page: Page, one_site: Site) -> None:
     """j opens the next answer of the list in the URL, and the question mark lists all keys, in the drawer too."""
     one_page.goto(one_site.url(f"/answers?route={SEARCH}"))
     first, second = ids(one_page.locator("#list a[data-drawer]"))[:2]

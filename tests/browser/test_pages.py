@@ -20,7 +20,7 @@ NAVIGATION = ("Overview", "Answers", "Alerts", "Worker")
 
 
 def test_every_screen_opens_without_problems(visitor: Visits, site: Site) -> None:
-    """No console errors, policy violations or foreign requests; one title and one heading."""
+    """There are no console errors, policy violations or foreign requests; each screen has one title and one heading."""
     page = visitor(site).page()
     for path in SCREENS:
         page.goto(site.url(path))
@@ -53,8 +53,8 @@ def test_unknown_path_shows_an_explanation(visitor: Visits, one_site: Site, over
     expect(page).to_have_url(one_site.url())
 
 
-def test_selected_window_is_kept(page: Page, site: Site) -> None:
-    """It is in the URL, marked in the picker, and kept across screens."""
+def test_selected_window_is_kept_across_screens(page: Page, site: Site) -> None:
+    """The window is in the URL, marked in the picker, and kept across screens."""
     picker = page.get_by_role("group", name="Window")
     picker.get_by_role("link", name="24 h").click()
     expect(page).to_have_url(site.url("/?window=24h"))
@@ -67,15 +67,15 @@ def test_selected_window_is_kept(page: Page, site: Site) -> None:
     expect(picker.get_by_role("link", name="7 d")).to_have_attribute("aria-current", "true")
 
 
-def test_selecting_a_scorer_shows_it(page: Page) -> None:
-    """The form submits itself, and the URL contains the choice."""
+def test_selected_scorer_is_shown(page: Page) -> None:
+    """The form submits itself, and the URL contains the selected scorer."""
     page.get_by_role("combobox", name="Scorer").select_option("faithfulness")
     page.wait_for_url("**/?*scorer=faithfulness*")
     expect(page.get_by_role("heading", name="Faithfulness", exact=True)).to_be_visible()
 
 
 def test_times_use_the_visitors_zone(visitor: Visits, one_site: Site) -> None:
-    """The first page reloads once with the zone; tooltips show exact times."""
+    """The first page reloads once to apply the time zone; tooltips show exact times."""
     one = visitor(one_site, timezone_id="Asia/Tokyo")
     one.context.clear_cookies()
     page = one.page()
@@ -85,7 +85,7 @@ def test_times_use_the_visitors_zone(visitor: Visits, one_site: Site) -> None:
 
 
 def test_empty_database_shows_the_first_steps(visitor: Visits, alone: Any, tmp_path_factory: Any) -> None:
-    """At every URL of the overview."""
+    """Every URL of the overview shows them."""
     file = migrated_file(tmp_path_factory.getbasetemp())
     with served(f"sqlite:///{file}", Seeded(NOW, []), Clock(NOW)) as empty:
         page = visitor(empty).look(empty.url())
@@ -97,7 +97,7 @@ def test_empty_database_shows_the_first_steps(visitor: Visits, alone: Any, tmp_p
 
 
 def test_visitors_sign_in_with_the_token_and_sign_out(visitor: Visits, own: Callable[..., Site]) -> None:
-    """Every URL redirects to the login form, a wrong token is rejected, and the right one continues."""
+    """Every URL redirects to the login form. An invalid token is rejected; the correct one opens the requested page."""
     site = own(token=TOKEN)
     page = visitor(site, refused=True).look(site.url("/answers?sort=newest"))
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
@@ -121,7 +121,7 @@ def test_theme_follows_the_system(visitor: Visits, one_site: Site, scheme: Any) 
 
 
 def test_theme_switch_is_remembered(visitor: Visits, one_site: Site) -> None:
-    """Light, dark and system in turn, immediately and after a reload."""
+    """The switch cycles through light, dark and system; the theme changes immediately and survives a reload."""
     page = visitor(one_site, color_scheme="light").look(one_site.url("/answers?sort=newest"))
     for chosen, is_dark in (("light", False), ("dark", True), ("auto", False)):
         page.get_by_role("button", name="Theme").click()

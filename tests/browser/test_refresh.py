@@ -21,11 +21,11 @@ _FIVE_TIMES = f"""() => new Promise((done) => {{
   let times = 0;
   const id = setInterval(() => ++times < 5 || (clearInterval(id), done()), {SOON / timedelta(milliseconds=1)});
 }})"""
-"""Timers of one length take turns: by then a refresh was due four times at least."""
+"""Waits for five timer intervals. Timers of equal length alternate, so at least four refreshes are due by the end."""
 
 
 def write_answer(store: TrackingStore) -> None:
-    """Write an exchange and score it as the worst of all."""
+    """Write an exchange with the lowest score of all."""
     at, fingerprint = store.now() - timedelta(seconds=2), FINGERPRINTS["answer_relevancy"]
     who = {"id": "f" * 32, "trace_id": "f" * 32, "span_id": "f" * 16}
     given = Exchange(**who, service=SERVICE, route=SEARCH, question=NEW, answer="No.", started_at=at)
@@ -39,8 +39,8 @@ def write_answer(store: TrackingStore) -> None:
     store.queue.release_tasks("new")
 
 
-def test_new_answer_appears(own: Callable[..., Site], visitor: Visits) -> None:
-    """It is listed among the worst and counted without a reload."""
+def test_new_answer_appears_without_a_reload(own: Callable[..., Site], visitor: Visits) -> None:
+    """The answer is listed among the worst answers and counted."""
     site = own(refresh=SOON)
     page = visitor(site).look(site.url("/?window=24h"))
     expect(page.locator("#worst")).not_to_contain_text(NEW)
@@ -52,7 +52,7 @@ def test_new_answer_appears(own: Callable[..., Site], visitor: Visits) -> None:
 
 
 def test_refresh_does_not_disturb_the_reader(own: Callable[..., Site], visitor: Visits) -> None:
-    """A focused panel is not replaced, and there are no requests while the drawer is open."""
+    """A panel with focus is not replaced, and no requests are sent while the drawer is open."""
     site = own(refresh=SOON)
     page = visitor(site).look(site.url())
     link = page.locator("#worst a[data-drawer]").first

@@ -16,12 +16,12 @@ Visits = Callable[..., Visitor]
 
 @pytest.fixture
 def visit(visitor: Visits) -> Visits:
-    """Open a visitor whose browser runs no scripts."""
+    """Open a browser profile that runs no scripts."""
     return lambda site, **options: visitor(site, java_script_enabled=False, **options)
 
 
 def test_every_screen_opens(visit: Visits, one_site: Site) -> None:
-    """With a heading, and charts with their tables."""
+    """Every screen has a heading, and every chart has a table."""
     page = visit(one_site, viewport=NARROW).page()
     for path in SCREENS:
         page.goto(one_site.url(path))
@@ -32,7 +32,7 @@ def test_every_screen_opens(visit: Visits, one_site: Site) -> None:
 
 
 def test_links_and_filters_work(visit: Visits, site: Site) -> None:
-    """From the verdict to the route, to an answer, and through the list by its form."""
+    """Links lead from the verdict to the route and to an answer, and the form filters the list."""
     page = visit(site).look(site.url())
     page.locator("#worst").get_by_role("link").first.click()
     expect(page).to_have_url(re.compile("/a/[0-9a-f]+\\?window=24h$"))
@@ -52,7 +52,7 @@ def test_links_and_filters_work(visit: Visits, site: Site) -> None:
 
 
 def test_theme_can_be_switched(visit: Visits, one_site: Site) -> None:
-    """By a form that returns to the page."""
+    """A form switches the theme and returns to the page."""
     page = visit(one_site, color_scheme="light").look(one_site.url("/answers?sort=newest"))
     for chosen in ("light", "dark"):
         page.get_by_role("button", name="Theme").click()
@@ -61,7 +61,7 @@ def test_theme_can_be_switched(visit: Visits, one_site: Site) -> None:
 
 
 def test_all_actions_work(visit: Visits, own: Callable[..., Site]) -> None:
-    """By forms alone; the confirmation of a baseline is a separate page."""
+    """Every action is a form; accepting a baseline is confirmed on a separate page."""
     site = own()
     answer = site.worst()
     page = visit(site).look(site.url(f"/a/{answer}"))

@@ -1,4 +1,4 @@
-"""A browser profile that records problems of pages."""
+"""A browser profile that records the problems that pages cause."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _OF_STATUS = "Failed to load resource: the server responded with a status of"
 
 @dataclass
 class Visitor:
-    """One browser profile. ``troubles`` are errors, policy violations and foreign requests."""
+    """A browser profile. ``troubles`` contains errors, policy violations and foreign requests."""
 
     context: BrowserContext
     home: str
     troubles: list[str] = field(default_factory=list)
     expected: tuple[str, ...] = ()
-    """Beginnings of what is no trouble here."""
+    """Prefixes of messages that are expected and not recorded."""
 
     def page(self) -> Page:
         """Open a tab."""
@@ -66,7 +66,7 @@ def visiting(browser: Browser, home: str, *, refused: bool = False, **options: A
     usual: dict[str, Any] = {"viewport": WIDE, "timezone_id": "UTC", "locale": "en-GB", "reduced_motion": "reduce"}
     context = browser.new_context(**(usual | options))
     zone = {"name": "germane_zone", "value": (usual | options)["timezone_id"], "url": home, "expires": FOREVER}
-    context.add_cookies([zone])  # type: ignore[list-item]  # it is one
+    context.add_cookies([zone])  # type: ignore[list-item]  # a valid cookie
     context.add_init_script(_WATCH)
     context.set_default_timeout(20_000)
     visitor = Visitor(context, home, expected=(_OF_STATUS,) if refused else ())

@@ -21,11 +21,11 @@ from germane.settings import load_settings
 from germane.storage import TrackingStore
 
 HERE = ("127.0.0.1", 50_000)
-"""The address of local clients, the only ones that have access without a token."""
+"""The address of local clients, which are the only clients with access if there is no token."""
 
 
 def now() -> datetime:
-    """Return the time at which the week ends."""
+    """Return the end of the sample week."""
     return NOW
 
 
@@ -84,7 +84,7 @@ class WeekCopy:
     numbers: int | None = None
 
     def url(self) -> str:
-        """Return the URL of a copy that equals the original."""
+        """Return the URL of a copy that is identical to the original."""
         name = f"{self.original}_copy"
         if self.numbers != self._next_transaction_id():
             self.server.execute(
@@ -131,7 +131,7 @@ def seeded(week: Week) -> TrackingStore:
 
 @pytest.fixture
 def page(seeded: TrackingStore) -> Iterator[TestClient]:
-    """A client for the pages of the sample week that follows no redirects."""
+    """A client for the pages of the sample week that does not follow redirects."""
     app = create_app(load_settings(database="sqlite://"), store=seeded, now=now)
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000), follow_redirects=False) as client:
         yield client

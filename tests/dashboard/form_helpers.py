@@ -1,4 +1,4 @@
-"""Forms of a page, submitted as a browser submits them."""
+"""Forms on a page, submitted as by a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exchanges whose texts and route names attack whatever displays them."""
+"""Exchanges whose texts and route names attack any program that displays them."""
 
 from __future__ import annotations
 

@@ -39,5 +39,5 @@ def create_dashboard(store: TrackingStore, answer: Callable[..., Response] | Non
 
 
 def client_for(app: Starlette, host: str = "127.0.0.1", client: str = "127.0.0.1", scheme: str = "http") -> TestClient:
-    """Return a client that requests pages of ``host`` from the address ``client`` and follows no redirects."""
+    """Return a client at the address ``client`` that requests pages from ``host`` and does not follow redirects."""
     return TestClient(app, f"{scheme}://{host}", client=(client, 50_000), follow_redirects=False)

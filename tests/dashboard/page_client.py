@@ -1,4 +1,4 @@
-"""A client for the pages of a store, its forms, and alerts to show."""
+"""A client for a store's pages and forms, and alerts to display."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from germane.storage import AlertTransaction, TrackingStore
 
 @contextmanager
 def open_dashboard(store: TrackingStore, *, read_only: bool = False, **settings: Any) -> Iterator[TestClient]:
-    """Yield a client for the pages of a store that follows no redirects."""
+    """Yield a client for a store's pages that does not follow redirects."""
     app = create_app(load_settings(database="sqlite://", **settings), store=store, now=now, read_only=read_only)
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000), follow_redirects=False) as client:
         yield client

@@ -1,4 +1,4 @@
-"""Samples of a metrics page, parsed as a scraper parses them."""
+"""Samples on a metrics page, parsed as by a scraper."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class MetricSamples:
     """The samples of one metrics page."""
 
     samples: Mapping[str, Mapping[frozenset[tuple[str, str]], float]]
-    """By name and labels."""
+    """Sample values by name and labels."""
     kinds: Mapping[str, str]
 
     def all(self, name: str, **labels: str) -> dict[frozenset[tuple[str, str]], float]:

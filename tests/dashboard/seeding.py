@@ -28,7 +28,7 @@ EVALUATED = timedelta(hours=22)
 """Age of the evaluation that detects the drop."""
 RATE = 0.8
 ROLLED_UP_HOURS = 30
-"""Number of hours with rollups; a few, so that pages read rollups and raw scores."""
+"""Number of hours with rollups. Only part of the week has them, so that pages read both rollups and raw scores."""
 SHARES = {ASK: 0.42, SEARCH: 0.36, SUPPORT: 0.22}
 FINGERPRINTS = {
     "answer_relevancy": "5d0c1f27a9be",
@@ -36,9 +36,9 @@ FINGERPRINTS = {
     "context_relevance": "2f9a6b3e10c8",
 }
 UNDECIDED = 3
-"""Number of the newest exchanges, which have no sampling decision."""
+"""Number of newest exchanges that have no sampling decision."""
 PENDING = 9
-"""Number of exchanges before them that wait for scoring."""
+"""Number of exchanges waiting for scoring, just before the undecided ones."""
 OWNER = "worker-1"
 LEASE = timedelta(hours=1)
 
@@ -61,7 +61,7 @@ class Seeded:
     now: datetime
     exchanges: Sequence[Exchange]
     scores: Sequence[tuple[Exchange, Score]] = field(default_factory=list)
-    """With values only."""
+    """Pairs of exchange and score, only for scores with a value."""
     open_alert: str = ""
     resolved_alert: str = ""
 
@@ -102,7 +102,7 @@ def seed(store: TrackingStore, now: datetime = NOW) -> Seeded:
 
 
 def add_second_service(store: TrackingStore, now: datetime = NOW, count: int = 60) -> list[Exchange]:
-    """Write a few exchanges of a second service with the same route name, scored by relevancy alone."""
+    """Write a few exchanges of a second service with the same route name, scored only for relevancy."""
     chance = random.Random(5)
     began = sorted(now - timedelta(hours=46) * chance.random() for _ in range(count))
     made = [_one(number, at, ASK, now, chance, service="mobile") for number, at in enumerate(began, start=10_000)]
@@ -191,7 +191,7 @@ def _answer(topic: Topic, kind: str, chance: random.Random) -> tuple[str | None,
 
 
 def _contexts(topic: Topic, kind: str, chance: random.Random) -> tuple[Context, ...]:
-    """Return three passages. The right one is first, unless retrieval missed it."""
+    """Return three passages. The correct passage comes first, unless retrieval missed it."""
     others = chance.sample([one for one in TOPICS if one is not topic], 3)
     chosen = others if kind in {"aside", "refusal"} else [topic, *others[:2]]
     near = sorted((chance.uniform(0.28, 0.6) for _ in chosen), reverse=True)

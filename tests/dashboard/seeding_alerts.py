@@ -19,7 +19,7 @@ from germane.storage import AlertTransaction, BaselineKey, DeliveryOutcome, Trac
 
 RELEVANCY = "answer_relevancy"
 BASELINE = (timedelta(days=7), timedelta(days=2))
-"""Age of the start and the end of the learning period."""
+"""Ages of the start and end of the learning period."""
 OFFICE = ("watcher", "worker-1")
 LEASE = timedelta(minutes=2)
 _ONLY_DROPS = (Drop(), NoData(enabled=False), ScorerError(enabled=False), BudgetExhausted(enabled=False))
@@ -49,7 +49,7 @@ def add_labels(store: TrackingStore, scored: Sequence[tuple[Exchange, Score]], c
 
 
 def add_markers(store: TrackingStore, service: str, now: datetime) -> None:
-    """Mark two deploys: a prompt three days ago, and the rebuilt index just before the drop."""
+    """Add markers for two deploys: a prompt three days ago, and the rebuilt index just before the drop."""
     at = {"prompt 7": timedelta(days=3), "index v42": timedelta(hours=29, minutes=10)}
     more = {"prompt 7": {"commit": "4f2a9c1"}, "index v42": {"chunks": 512}}
     store.trends.add_markers(
@@ -90,7 +90,7 @@ def evaluate_rules(store: TrackingStore, now: datetime) -> None:
 
 
 def deliver_notifications(store: TrackingStore) -> None:
-    """Deliver notifications on one channel, and fail them on another."""
+    """Deliver notifications on one channel, and let them fail on another."""
     outcomes = {
         "slack": DeliveryOutcome(http_status=200),
         "oncall": DeliveryOutcome(http_status=404, error="status 404"),

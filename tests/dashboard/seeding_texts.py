@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Topic:
-    """A question, its answer and page, and the questions a judge would generate from the answer alone."""
+    """A question, its answer and page, and the questions that a judge would generate from the answer alone."""
 
     page: str
     asked: str
@@ -212,9 +212,9 @@ ASIDES = (
         ),
     ),
 )
-"""Answers that answer nothing that anybody asks here."""
+"""Answers that address none of the questions."""
 
 
 def topics_of(route: str) -> tuple[Topic, ...]:
-    """Return the topics that a route is asked about."""
+    """Return the topics of the questions on a route."""
     return tuple(topic for topic in TOPICS if topic.route == route)

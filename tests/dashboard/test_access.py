@@ -33,13 +33,13 @@ EVIL = "evil.example"
 
 @pytest.fixture
 def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[TrackingStore]:
-    """A migrated, empty file; these tests do not depend on the database."""
+    """A migrated, empty SQLite database; these tests do not depend on the type of database."""
     with closing(TrackingStore(f"sqlite:///{migrated_file(tmp_path_factory.getbasetemp())}")) as opened:
         yield opened
 
 
 def bearer(token: str = TOKEN) -> dict[str, str]:
-    """Return the header with which programs send a token."""
+    """Return the header in which programs send a token."""
     return {"Authorization": f"Bearer {token}"}
 
 
@@ -85,8 +85,8 @@ def test_error_responses_carry_security_headers(store: TrackingStore) -> None:
     assert "what somebody asked" not in answers[2].text
 
 
-def test_pages_are_not_cached_and_versioned_files_are(store: TrackingStore) -> None:
-    """A file URL without a version is revalidated, and answered with 304."""
+def test_versioned_files_are_cached_and_pages_are_not(store: TrackingStore) -> None:
+    """A file without a version in its URL is revalidated with status 304."""
     page = client_for(create_dashboard(store))
     shown = page.get("/", headers=PAGE)
     address = shown.text.split('rel="stylesheet" href="')[1].split('"')[0]
@@ -108,7 +108,7 @@ def test_static_paths_cannot_leave_the_static_folder(store: TrackingStore, path:
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8642", "LOCALHOST", "127.0.0.1", "127.9.9.9", "[::1]:1"])
 def test_without_a_token_local_host_names_are_allowed(store: TrackingStore, host: str) -> None:
-    """Any port is allowed, because tunnels use ports other than the server's."""
+    """Any port is allowed, because a tunnel's port differs from the server's."""
     assert client_for(create_dashboard(store)).get("/written", headers={"Host": host}).status_code == 200
 
 
@@ -116,7 +116,7 @@ def test_without_a_token_local_host_names_are_allowed(store: TrackingStore, host
     "host", [EVIL, "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1", "localhost@evil.example", "evil:80:80", ""]
 )
 def test_without_a_token_other_host_names_are_rejected(store: TrackingStore, host: str) -> None:
-    """A foreign name that resolves to this machine reads nothing (DNS rebinding)."""
+    """A page under a foreign name that resolves to this machine cannot read anything (DNS rebinding)."""
     answer = client_for(create_dashboard(store)).get("/written", headers={"Host": host} | PAGE)
 
     assert answer.status_code == 403
@@ -126,7 +126,7 @@ def test_without_a_token_other_host_names_are_rejected(store: TrackingStore, hos
 
 @pytest.mark.parametrize("client", ["10.0.0.7", "192.168.1.5", "2001:db8::1", "testclient", "::ffff:10.0.0.7"])
 def test_without_a_token_remote_clients_are_rejected(store: TrackingStore, client: str) -> None:
-    """Every host name is rejected, and the message says how to allow access."""
+    """Access is denied under every host name, and the message says how to allow it."""
     answer = client_for(create_dashboard(store), client=client).get("/written")
 
     assert answer.status_code == 403
@@ -135,12 +135,12 @@ def test_without_a_token_remote_clients_are_rejected(store: TrackingStore, clien
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Forwarded-Host"])
 def test_without_a_token_proxied_requests_are_rejected(store: TrackingStore, header: str) -> None:
-    """A proxy on this machine may forward anyone's requests."""
+    """A proxy on this machine may forward requests from anyone."""
     assert client_for(create_dashboard(store)).get("/written", headers={header: "10.0.0.7"}).status_code == 403
 
 
 def test_liveness_probe_is_open_to_every_client(store: TrackingStore) -> None:
-    """Probes use any host name from any address, and learn only that the process responds."""
+    """Probes may use any host name and address, and learn only that the process responds."""
     answer = client_for(create_dashboard(store, token=TOKEN), EVIL, "10.0.0.7").get("/healthz")
 
     assert (answer.status_code, answer.text) == (200, "ok\n")
@@ -162,7 +162,7 @@ def test_with_a_token_host_names_must_be_allowed(store: TrackingStore) -> None:
     assert "--allowed-host" in refused.text
 
 
-def test_trusted_mount_leaves_access_to_the_application(store: TrackingStore) -> None:
+def test_trusted_mount_leaves_access_control_to_the_application(store: TrackingStore) -> None:
     """With ``trusted``, the application authenticates; without it, only local clients have access."""
 
     def mounted(**given: Any) -> TestClient:
@@ -191,7 +191,7 @@ def test_links_and_cookies_keep_the_mount_prefix(store: TrackingStore) -> None:
 
 
 def test_overlong_urls_are_rejected(store: TrackingStore) -> None:
-    """4 kB are enough for all filters."""
+    """The limit of 4 kB is enough for all filters."""
     page = client_for(create_dashboard(store))
 
     assert page.get("/written", params={"text": "a" * 4_000}).status_code == 200
@@ -199,7 +199,7 @@ def test_overlong_urls_are_rejected(store: TrackingStore) -> None:
 
 
 def test_database_at_another_revision_is_reported(bare: Path) -> None:
-    """Older tables can be upgraded; for newer ones the page suggests no command."""
+    """For older tables, the page suggests an upgrade; for newer tables, it suggests no command."""
     with closing(TrackingStore(f"sqlite:///{bare}/newer.db")) as newer:
         newer.migrate()
         with closing(sqlite3.connect(bare / "newer.db")) as file, file:
@@ -210,8 +210,8 @@ def test_database_at_another_revision_is_reported(bare: Path) -> None:
     assert "If the tables are newer than this version of germane, upgrade germane instead." in answer.text
 
 
-def test_head_is_answered_like_get(store: TrackingStore) -> None:
-    """Monitors send HEAD requests, and these change nothing."""
+def test_head_requests_are_answered_like_get_requests(store: TrackingStore) -> None:
+    """Monitors send HEAD requests. They change nothing."""
     app = create_dashboard(store)
 
     assert client_for(app).head("/written").status_code == 200
@@ -219,7 +219,7 @@ def test_head_is_answered_like_get(store: TrackingStore) -> None:
 
 
 def test_read_only_dashboard_rejects_writes(store: TrackingStore) -> None:
-    """A valid token and form are rejected too, and the message gives the reason."""
+    """Even a valid form with a valid token is rejected, and the message gives the reason."""
     app = create_dashboard(store, read_only=True, token=TOKEN)
     page = client_for(app)
     answers = [page.post("/written", data={"a": "1"}, headers=bearer()), page.delete("/written", headers=bearer())]
@@ -230,7 +230,7 @@ def test_read_only_dashboard_rejects_writes(store: TrackingStore) -> None:
 
 
 def test_the_dashboards_own_forms_are_accepted(store: TrackingStore) -> None:
-    """Fields arrive unchanged, with any characters."""
+    """Fields arrive unchanged, whatever characters they contain."""
     app = create_dashboard(store)
     page = client_for(app)
     fields = {"comment": "wrong \u2013 \u05e9\u05dc\u05d5\u05dd \U0001f600", "empty": ""}
@@ -267,7 +267,7 @@ def test_guessable_tokens_are_rejected(store: TrackingStore, token: str) -> None
 
 
 def test_allowed_hosts_must_be_a_list(store: TrackingStore) -> None:
-    """A single string is not a list of characters."""
+    """A single string is rejected rather than treated as a list of characters."""
     page = client_for(create_dashboard(store, token=TOKEN, hosts="app.example"), "app.example", "10.0.0.7")
 
     assert page.get("/written", headers=bearer()).status_code == 200

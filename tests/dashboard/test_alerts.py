@@ -18,7 +18,7 @@ from germane.storage import TrackingStore
 
 
 def test_open_and_resolved_alerts_are_listed_with_notifications(page: TestClient, week: Week) -> None:
-    """Each has its message, its mean with n and interval, and the delivery state per channel."""
+    """Each alert has its message, its mean with n and interval, and the delivery state on each channel."""
     text = page.get("/alerts").text
     opened, over = text.split('id="resolved"')[0], text.split('id="resolved"')[1]
 
@@ -32,7 +32,7 @@ def test_open_and_resolved_alerts_are_listed_with_notifications(page: TestClient
 
 
 def test_scorers_with_a_provisional_baseline_are_listed_first(page: TestClient) -> None:
-    """The page shows when learning of each baseline ends, and which baseline is in use until then."""
+    """The page shows when each baseline will be complete, and which baseline is used in the meantime."""
     text = page.get("/alerts").text
 
     assert re.search(r"The baseline of faithfulness in <code[^>]*>handbook</code> is provisional until", text)
@@ -42,7 +42,7 @@ def test_scorers_with_a_provisional_baseline_are_listed_first(page: TestClient) 
 
 
 def test_url_contains_the_filters(seeded: TrackingStore) -> None:
-    """State, rule, severity and service."""
+    """The filters are state, rule, severity and service."""
     add_second_service(seeded)
     write_alert(seeded, "mine", labels={"service": "mobile", "scorer": "answer_relevancy", "route": "mine"})
     with open_dashboard(seeded) as client:
@@ -64,7 +64,7 @@ QUERIES = {
 
 
 def test_resolved_alerts_are_paginated(store: TrackingStore) -> None:
-    """Each is listed once, with links in both directions."""
+    """Each alert is listed once, and links lead in both directions."""
     for number in range(30):
         began = NOW - timedelta(hours=number)
         write_alert(
@@ -83,7 +83,7 @@ def test_resolved_alerts_are_paginated(store: TrackingStore) -> None:
 
 
 def test_alert_page_shows_all_details(page: TestClient, week: Week) -> None:
-    """Chart with baseline and markers, contributors, worst answers, timeline and notifications."""
+    """The page has a chart with baseline and markers, contributors, worst answers, a timeline and notifications."""
     alert = week.store.alerts.get(week.seeded.open_alert)
     assert alert is not None
     text = page.get(f"/alerts/{alert.id}").text
@@ -97,7 +97,7 @@ def test_alert_page_shows_all_details(page: TestClient, week: Week) -> None:
 
 
 def test_contributors_have_means_with_intervals(page: TestClient, week: Week) -> None:
-    """Means before and since have n and interval; under 20 answers there is no mean and no change."""
+    """Means before and since the onset have n and interval; with fewer than 20 answers, there is no mean or change."""
     text = page.get(f"/alerts/{week.seeded.open_alert}").text
     rows = re.findall(r"<tr><td>(?:route|scorer|attribute) .*?</tr>", text, re.DOTALL)
     means = [cell for row in rows for cell in re.findall(r'data-label="(?:Before|Since)">(.*?)<', row)]
@@ -108,7 +108,7 @@ def test_contributors_have_means_with_intervals(page: TestClient, week: Week) ->
 
 
 def test_alert_without_a_scorer_has_no_chart(seeded: TrackingStore) -> None:
-    """An exhausted budget is shown without one."""
+    """An alert about an exhausted budget is shown without a chart."""
     write_alert(seeded, "spent", rule="budget_exhausted", type="budget_exhausted", labels={}, message="spent.")
     with open_dashboard(seeded) as client:
         answer = client.get("/alerts/spent")
@@ -132,7 +132,7 @@ def test_acknowledgement_shows_and_remembers_the_name(page: TestClient, week: We
     answer = post_form(page, f"{path}/ack", path, by="Zoë <b>")
 
     assert (answer.status_code, answer.headers["location"]) == (303, f"{path}?done=ack")
-    assert "No reminders will be sent until it resolves" in page.get(answer.headers["location"]).text
+    assert "No reminders will be sent until the alert resolves" in page.get(answer.headers["location"]).text
     alert = week.store.alerts.get(week.seeded.open_alert)
     assert alert is not None
     assert (alert.acknowledged_by, alert.state) == ("Zoë <b>", "firing")
@@ -180,7 +180,7 @@ def test_alert_is_silenced_for_the_chosen_duration(page: TestClient, week: Week,
 
 
 def test_silencing_an_alert_matches_its_labels_literally(store: TrackingStore) -> None:
-    """A route with a star in its name silences no other route."""
+    """An asterisk in a route's name does not match other routes."""
     alert = write_alert(store, "docs-*[a]")
     with open_dashboard(store) as client:
         post_form(client, "/alerts/docs-%2A%5Ba%5D/silence", **{"for": "1h"})
@@ -227,7 +227,7 @@ def test_silence_can_start_in_the_future(page: TestClient, week: Week) -> None:
 
 @pytest.mark.parametrize("since", ["tomorrow", "9999-01-01T00:00", "2026-13-01T00:00"])
 def test_silence_with_an_invalid_start_is_rejected(page: TestClient, week: Week, since: str) -> None:
-    """It does not start immediately, or in a year far away."""
+    """The silence does not start immediately, nor in a distant year."""
     assert post_form(page, "/alerts/silences", rule="x", since=since, **{"for": "1h"}).status_code == 400
     assert week.store.alerts.list_silences() == []
 
@@ -247,7 +247,7 @@ def test_newest_hundred_open_alerts_are_shown(store: TrackingStore) -> None:
 
 
 def test_silencing_everything_needs_a_checkbox(page: TestClient, week: Week) -> None:
-    """The silence can be ended on the page; ending it twice changes nothing."""
+    """The silence can be ended on the page; ending it again changes nothing."""
     post_form(page, "/alerts/silences", **{"for": "1w", "all": "yes"})
     [silence] = week.store.alerts.list_silences()
     assert dict(silence.matchers) == {}
@@ -259,7 +259,7 @@ def test_silencing_everything_needs_a_checkbox(page: TestClient, week: Week) -> 
 
 
 def test_accepting_a_drop_needs_a_confirmation(page: TestClient, week: Week) -> None:
-    """The confirmation lists the consequences; then another baseline is learned and the alert is acknowledged."""
+    """The confirmation lists the consequences; then a new baseline is learned and the alert is acknowledged."""
     path = f"/alerts/{week.seeded.open_alert}/accept"
     asked = page.get(path)
     assert asked.status_code == 200
@@ -275,7 +275,7 @@ def test_accepting_a_drop_needs_a_confirmation(page: TestClient, week: Week) -> 
 
 
 def test_accepted_drop_cannot_be_accepted_again(page: TestClient, week: Week) -> None:
-    """Until the next evaluation the alert is open; its page and a second attempt say what happened."""
+    """The alert stays open until the next evaluation; its page and the second attempt state what happened."""
     path = f"/alerts/{week.seeded.open_alert}"
     post_form(page, f"{path}/ack", path, by="ann")
     after = post_form(page, f"{path}/accept", f"{path}/accept", by="ann").headers["location"]
@@ -290,7 +290,7 @@ def test_accepted_drop_cannot_be_accepted_again(page: TestClient, week: Week) ->
 
 
 def test_only_drops_can_be_accepted(seeded: TrackingStore) -> None:
-    """For other rules the settings have to change."""
+    """For other rules, the settings must be changed."""
     write_alert(seeded, "low")
     with open_dashboard(seeded) as client:
         answer = post_form(client, "/alerts/low/accept")
@@ -314,7 +314,7 @@ def test_writes_need_a_csrf_token(page: TestClient, week: Week) -> None:
 
 
 def test_read_only_pages_have_no_forms_and_reject_posts(seeded: TrackingStore, week: Week) -> None:
-    """Readers see the notifications and cannot change anything."""
+    """Visitors see the notifications but cannot change anything."""
     path = f"/alerts/{week.seeded.open_alert}"
     with open_dashboard(seeded, read_only=True) as client:
         pages = [client.get(one).text for one in ("/alerts", path)]

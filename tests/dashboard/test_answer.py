@@ -56,7 +56,7 @@ def is_refusal(_: Exchange, score: Score) -> bool:
 
 @pytest.mark.slow
 def test_low_score_is_explained(page: TestClient, week: Week) -> None:
-    """By the generated questions with their similarities and mean, and by its percentile."""
+    """The page shows the generated questions with their similarities and mean, and the percentile rank."""
     exchange, score = newest_exchange(week, is_low)
 
     text = text_of(page, f"/a/{exchange.id}")
@@ -76,7 +76,7 @@ def test_low_score_is_explained(page: TestClient, week: Week) -> None:
 
 
 def test_percentile_rank_is_relative_to_the_route(page: TestClient, week: Week) -> None:
-    """It counts higher scores with the same fingerprint in the surrounding week."""
+    """The rank counts higher scores with the same fingerprint in the surrounding week."""
     exchange, score = newest_exchange(week, is_low)
     values = week.seeded.values(route=exchange.route)
     day = exchange.started_at.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -94,7 +94,7 @@ def test_percentile_rank_is_relative_to_the_route(page: TestClient, week: Week) 
 
 
 def test_refusal_shows_the_matched_text(page: TestClient, week: Week) -> None:
-    """It has no generated questions and no bar for its similarity."""
+    """A refusal has no generated questions and no bar for its similarity."""
     exchange, _ = newest_exchange(week, is_refusal)
 
     text, raw = text_of(page, f"/a/{exchange.id}"), page.get(f"/a/{exchange.id}", headers=HTML).text
@@ -123,7 +123,7 @@ def test_all_scores_of_an_answer_are_explained(page: TestClient, week: Week) -> 
 
 
 def test_failed_task_shows_reason_and_retries(page: TestClient, week: Week) -> None:
-    """A failure is not a zero: the page shows the error, the failed attempts and the next attempt."""
+    """A failure does not count as 0: the page shows the error, the failed attempts and the next attempt."""
     (failed,) = week.store.answers.search(AnswerFilter(state="failed", scorer="answer_relevancy"), limit=1).answers
     waiting = next(
         one
@@ -141,8 +141,8 @@ def test_failed_task_shows_reason_and_retries(page: TestClient, week: Week) -> N
     assert re.search(r", 1 failed attempt ?, next attempt in \d min", other), other
 
 
-def test_drawer_and_page_show_the_same(page: TestClient, week: Week) -> None:
-    """Both are rendered from one template."""
+def test_drawer_and_page_show_the_same_content(page: TestClient, week: Week) -> None:
+    """The drawer and the page are rendered from the same template."""
     exchange, _ = newest_exchange(week, is_low)
 
     drawer = page.get(f"/a/{exchange.id}?part=drawer&route=docs-search", headers=HTML).text
@@ -156,7 +156,7 @@ def test_drawer_and_page_show_the_same(page: TestClient, week: Week) -> None:
 
 
 def test_neighbor_links_keep_the_filter(page: TestClient, week: Week) -> None:
-    """They go from the worst to the next worst answer of the same route, and back."""
+    """The links lead from the worst to the next worst answer on the same route, and back."""
     listed = page.get("/answers.json?route=docs-search&window=24h").json()["answers"]
     ids = [row["exchange_id"] for row in listed]
 
@@ -169,7 +169,7 @@ def test_neighbor_links_keep_the_filter(page: TestClient, week: Week) -> None:
 
 
 def test_json_contains_all_details(page: TestClient, week: Week) -> None:
-    """It has its own URL, and is returned to clients that accept JSON."""
+    """The JSON has its own URL, and is also returned to clients that accept JSON."""
     exchange, score = newest_exchange(week, is_low)
 
     found = page.get(f"/a/{exchange.id}.json").json()
@@ -183,7 +183,7 @@ def test_json_contains_all_details(page: TestClient, week: Week) -> None:
 
 
 def test_unknown_answer_is_not_found(page: TestClient) -> None:
-    """The page reports it and suggests a next step."""
+    """The page says so and suggests a next step."""
     for address in ("/a/nobody", "/a/%00", "/a/nobody.json"):
         response = page.get(address, headers=HTML)
         assert response.status_code == 404
@@ -263,7 +263,7 @@ def test_rescoring_keeps_the_score_until_it_is_replaced(page: TestClient, week: 
 
 
 def test_rescored_failure_has_no_score_yet(page: TestClient, week: Week) -> None:
-    """No score from another scorer takes its place."""
+    """A score from another scorer does not take its place."""
     (failed,) = week.store.answers.search(AnswerFilter(state="failed", scorer="answer_relevancy"), limit=1).answers
 
     submit_form(page, f"/a/{failed.exchange.id}", f"/a/{failed.exchange.id}/rescore", scorer="answer_relevancy")
@@ -289,7 +289,7 @@ def test_unsampled_answer_can_be_scored(page: TestClient, week: Week) -> None:
 
 
 def test_read_only_page_has_no_forms(week: Week) -> None:
-    """It offers no action that would be rejected."""
+    """The page offers no action that would be rejected."""
     exchange, _ = newest_exchange(week, is_low)
     app = create_app(load_settings(database="sqlite://"), store=week.store, now=now, read_only=True)
     with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 50_000)) as page:
@@ -314,7 +314,7 @@ def test_erased_text_is_marked_as_erased(page: TestClient, week: Week) -> None:
 
 @pytest.mark.slow
 def test_hostile_answers_are_shown_in_full_and_escaped(page: TestClient, week: Week) -> None:
-    """This applies to the page and the drawer."""
+    """The page and the drawer are checked."""
     for exchange in write_hostile_exchanges(week.store):
         for part in ("", "?part=drawer"):
             response = page.get(f"/a/{exchange.id}{part}", headers=HTML)
@@ -341,7 +341,7 @@ def test_trace_link_contains_only_ids(week: Week) -> None:
 
 @pytest.mark.parametrize("trace_id", ["", "../x", "a b", "\u0660", "{span_id}"])
 def test_invalid_trace_id_gets_no_link(trace_id: str) -> None:
-    """Exchanges may be imported from a file."""
+    """An exchange that was imported from a file may have any trace id."""
     exchange = Exchange.from_texts("q", "a")
     odd = type(exchange)(**{name: getattr(exchange, name) for name in exchange.__slots__} | {"trace_id": trace_id})
 
@@ -353,7 +353,7 @@ def test_invalid_trace_id_gets_no_link(trace_id: str) -> None:
 
 
 def test_sampling_decision_is_explained(week: Week) -> None:
-    """Also for undecided exchanges, and for reasons from other versions."""
+    """Undecided exchanges, and reasons stored by other versions, are explained too."""
     undecided = week.store.answers.load_detail(week.seeded.exchanges[-1].id)
     drawn = week.store.answers.load_detail(newest_exchange(week, is_low)[0].id)
     assert undecided is not None

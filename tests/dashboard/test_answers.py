@@ -1,4 +1,4 @@
-"""The list of answers: its filters, counts, order, and files."""
+"""The answer list: filters, counts, order, and exported files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def as_json(page: TestClient, query: str) -> dict[str, Any]:
 
 
 def test_first_page_shows_the_lowest_scores_and_the_count(page: TestClient, week: Week) -> None:
-    """For the default scorer and window; counting stops at a thousand, and the page shows that."""
+    """The default scorer and window apply; counting stops at a thousand, and the page says so."""
     text = page.get("/answers", headers=HTML).text
     values = sorted(week.seeded.values())
 
@@ -55,10 +55,8 @@ def test_first_page_shows_the_lowest_scores_and_the_count(page: TestClient, week
 @pytest.mark.parametrize(
     "name", ["user", "session", "service", "model", "prompt_version", "attributes.tenant", "attributes.beta"]
 )
-def test_each_value_of_an_answer_links_to_the_answers_that_have_it(
-    page: TestClient, week: Week, name: str, state: str
-) -> None:
-    """The link selects exactly those, in every state and order."""
+def test_each_value_links_to_the_answers_that_share_it(page: TestClient, week: Week, name: str, state: str) -> None:
+    """The link selects exactly these answers, in every state and order."""
     exchange = week.seeded.exchanges[90]
 
     def value_of(one: Exchange) -> str:
@@ -76,8 +74,8 @@ def test_each_value_of_an_answer_links_to_the_answers_that_have_it(
     assert rows or state in {"&labeled=yes", "&route=ask", "&text=the"}
 
 
-def test_refusals_are_a_filter(page: TestClient, week: Week) -> None:
-    """The lowest scores are those of other answers; the number of refusals is shown and links them."""
+def test_lowest_scores_exclude_refusals_but_link_to_them(page: TestClient, week: Week) -> None:
+    """The list shows other answers; the number of refusals is shown and links to them."""
     values = week.seeded.values()
     others = sorted(value for value in values if value > 0)
     text = page.get("/answers", headers=HTML).text
@@ -97,7 +95,7 @@ def test_refusals_are_a_filter(page: TestClient, week: Week) -> None:
 
 
 def test_next_page_has_its_own_url(page: TestClient) -> None:
-    """The URL contains the filter and the position, and no answer is on both pages."""
+    """The URL contains the filter and the position, and no answer appears on two pages."""
     first = page.get("/answers?route=docs-search&below=0.5", headers=HTML).text
     onward = link_of(first, "Next")
     second = page.get(onward, headers=HTML).text
@@ -141,7 +139,7 @@ def test_url_filters_apply_to_pages_and_files(page: TestClient) -> None:
 
 
 def test_headings_sort_the_list(page: TestClient) -> None:
-    """Each is a link; the active one is announced to screen readers, and a second click reverses it."""
+    """Each heading is a link; the active one is announced to screen readers, and a second click reverses the order."""
     text = page.get("/answers?route=ask", headers=HTML).text
     highest = page.get(link_of(text, "Score"), headers=HTML).text
     newest = as_json(page, "route=ask&sort=newest")["answers"]
@@ -154,7 +152,7 @@ def test_headings_sort_the_list(page: TestClient) -> None:
 
 
 def test_mean_is_shown_only_for_unbiased_selections(page: TestClient, week: Week) -> None:
-    """It has interval and n and equals the store's; answers filtered by score have none."""
+    """The mean has n and interval and equals the store's mean; answers filtered by score have no mean."""
     window = week.store.trends.window_summary(since=week.seeded.exchanges[0].started_at, until=week.seeded.now)
     (line,) = (one for one in window.routes if (one.route, one.scorer) == ("ask", "answer_relevancy"))
 
@@ -168,7 +166,7 @@ def test_mean_is_shown_only_for_unbiased_selections(page: TestClient, week: Week
 
 
 def test_filter_form_works_without_a_script(page: TestClient) -> None:
-    """Its GET form contains the current values and keeps the window."""
+    """The GET form contains the current values and keeps the window."""
     text = page.get("/answers?window=24h&text=export&route=docs-search&sort=newest", headers=HTML).text
     (form,) = re.findall(r'<form class="panel filters" method="get".*?</form>', text, re.DOTALL)
 
@@ -179,14 +177,14 @@ def test_filter_form_works_without_a_script(page: TestClient) -> None:
 
 
 def test_unscored_states_ignore_score_filters(page: TestClient) -> None:
-    """Unscored answers have no value, label or order of scores; a reason implies its state."""
+    """Unscored answers have no value or label, and cannot be sorted by score; a reason implies its state."""
     assert as_json(page, "state=any&below=0.1&sort=highest")["query"]["filter"] == {"state": "any"}
     assert {row["reason"] for row in as_json(page, "reason=judge_timeout")["answers"]} == {"judge_timeout"}
     assert {row["state"] for row in as_json(page, "state=any&reason=not_sampled")["answers"]} == {"skipped"}
 
 
 def test_empty_result_suggests_a_next_step(page: TestClient) -> None:
-    """Clear the filter, or choose a longer window."""
+    """The page suggests clearing the filter or choosing a longer window."""
     text = page.get("/answers?text=nothing+like+it", headers=HTML).text
 
     assert "No matching answers." in text

@@ -1,4 +1,4 @@
-"""Diagnosis and backtest of rules on a page."""
+"""The page with the diagnosis and backtests of rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from germane.storage import TrackingStore
 
 
 def test_each_rule_lists_why_it_does_not_fire(seeded: TrackingStore) -> None:
-    """Disabled, too few scores, within limits, silenced, or still learning."""
+    """A rule may be disabled, have too few scores, be within limits, be silenced, or still be learning."""
     until = NOW + timedelta(hours=3)
     seeded.alerts.add_silence(Silence(id="s", matchers={"rule": "many"}, starts_at=NOW, ends_at=until))
     rules = [
@@ -51,16 +51,16 @@ def test_rule_is_backtested_over_the_window_in_the_url(seeded: TrackingStore) ->
     assert len(seeded.alerts.list_open()) == 1
 
 
-def test_large_backtests_are_left_to_the_command_line(seeded: TrackingStore) -> None:
-    """A page reads a limited number of scores."""
+def test_large_backtest_suggests_the_command_line(seeded: TrackingStore) -> None:
+    """A page reads only a limited number of scores."""
     context = InsightContext(store=seeded, settings=load_settings(database="sqlite://"), now=now)
     scope = DiagnosisScope(since=NOW - timedelta(days=7), until=NOW)
     with pytest.raises(BacktestTooLarge, match="scores are too many"):
         run_rule_backtest(context, Drop(), scope, max_scores=1_000)
 
 
-def test_rule_about_to_fire_is_labeled_as_such(seeded: TrackingStore) -> None:
-    """Nothing prevents it from firing, and its mean is below the threshold; times are in the visitor's zone."""
+def test_rule_that_would_fire_is_labeled(seeded: TrackingStore) -> None:
+    """Nothing prevents the rule from firing, and its mean is below the threshold; times are in the visitor's zone."""
     with open_dashboard(seeded, rules=[{"type": "mean_threshold", "threshold": 0.7}]) as client:
         client.cookies.set("germane_zone", "Asia/Tokyo")
         text = client.get("/alerts/backtest?route=docs-search").text

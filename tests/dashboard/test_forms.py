@@ -29,13 +29,13 @@ from germane.storage import TrackingStore
 
 @pytest.fixture
 def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[TrackingStore]:
-    """A migrated, empty file; these tests do not depend on the database."""
+    """A migrated, empty SQLite database; these tests do not depend on the type of database."""
     with closing(TrackingStore(f"sqlite:///{migrated_file(tmp_path_factory.getbasetemp())}")) as opened:
         yield opened
 
 
 def test_form_without_csrf_token_is_rejected(store: TrackingStore) -> None:
-    """Another site can post a form but cannot read the token in ours."""
+    """Another site can post a form, but cannot read the token in the dashboard's forms."""
     app = create_dashboard(store)
     page = client_for(app)
     seal = csrf_token_of(page, "/written")
@@ -47,7 +47,7 @@ def test_form_without_csrf_token_is_rejected(store: TrackingStore) -> None:
 
 
 def test_csrf_token_belongs_to_one_session(store: TrackingStore) -> None:
-    """It is invalid in another visitor's session and in another process."""
+    """The token is invalid in another visitor's session and in another process."""
     app = create_dashboard(store)
     mine, other = client_for(app), client_for(app)
     csrf_token_of(other, "/written")
@@ -81,7 +81,7 @@ def test_planted_session_cookie_is_rejected(store: TrackingStore) -> None:
     ],
 )
 def test_foreign_origin_is_rejected(store: TrackingStore, headers: dict[str, str], status: int) -> None:
-    """This applies even with a valid CSRF token. Our pages send no referrer, so their origin is ``null``."""
+    """This applies even with a valid CSRF token. The dashboard's pages send no referrer, so their origin is null."""
     page = client_for(create_dashboard(store))
     seal = csrf_token_of(page, "/written")
 
@@ -89,7 +89,7 @@ def test_foreign_origin_is_rejected(store: TrackingStore, headers: dict[str, str
 
 
 def test_bearer_token_needs_no_csrf_token(store: TrackingStore) -> None:
-    """Browsers cannot be made to send it by another site, so programs may write."""
+    """Other sites cannot make a browser send the header, so requests from programs are accepted."""
     app = create_dashboard(store, token=TOKEN)
     headers = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -114,7 +114,7 @@ def test_oversized_body_is_rejected(store: TrackingStore, length: bool) -> None:
 
 @pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x", "text/plain"])
 def test_unsupported_content_types_are_rejected(store: TrackingStore, kind: str) -> None:
-    """Content types that foreign scripts may send without a preflight are rejected."""
+    """These are content types that scripts on other sites can send without a preflight request."""
     app = create_dashboard(store)
     sent = client_for(app).post("/written", content=b'{"csrf": "x"}', headers={"Content-Type": kind})
 
@@ -122,7 +122,7 @@ def test_unsupported_content_types_are_rejected(store: TrackingStore, kind: str)
 
 
 def test_form_with_too_many_fields_is_rejected(store: TrackingStore) -> None:
-    """The limit of 200 fields exceeds every page."""
+    """The limit of 200 fields is more than any page needs."""
     page = client_for(create_dashboard(store))
     fields = {f"f{number}": "1" for number in range(300)}
 
@@ -130,7 +130,7 @@ def test_form_with_too_many_fields_is_rejected(store: TrackingStore) -> None:
 
 
 def test_input_cannot_inject_headers(store: TrackingStore) -> None:
-    """Line breaks in URLs and session cookies neither end nor start a header."""
+    """Line breaks in URLs and session cookies cannot end or start a header."""
     page = client_for(create_dashboard(store, token=TOKEN))
     answers = [
         page.get("/a%0d%0aSet-Cookie:%20x=1?b=%0d%0aX-Evil:%201", headers=PAGE),
@@ -157,14 +157,14 @@ def test_only_pages_with_forms_set_a_cookie(store: TrackingStore) -> None:
     assert "set-cookie" not in page.get("/written").headers
 
 
-def test_internal_error_page_reveals_nothing(store: TrackingStore) -> None:
+def test_internal_error_page_contains_no_details(store: TrackingStore) -> None:
     """The page contains neither the traceback nor the text of the exception."""
 
     def fails(request: Request, context: InsightContext) -> Response:
         raise ValueError("How do I hide this?")
 
     page = client_for(create_dashboard(store, fails))
-    page._transport.raise_server_exceptions = False  # type: ignore[attr-defined]  # of the test client's own
+    page._transport.raise_server_exceptions = False  # type: ignore[attr-defined]  # an attribute of the test client
     answer = page.get("/written", headers=PAGE)
 
     assert answer.status_code == 500
@@ -190,7 +190,7 @@ def test_internal_error_is_logged_without_its_message(store: TrackingStore, capl
 
 
 def test_submitted_form_arrives_unchanged(store: TrackingStore) -> None:
-    """The helper of these tests acts like a browser."""
+    """The helper function submits forms as a browser does."""
     app = create_dashboard(store)
 
     assert submit_form(client_for(app), "/written", "/written", a="1", b="").status_code == 200
@@ -198,7 +198,7 @@ def test_submitted_form_arrives_unchanged(store: TrackingStore) -> None:
 
 
 def test_concurrent_requests_are_limited(store: TrackingStore) -> None:
-    """Further requests wait briefly and are then rejected; later ones succeed."""
+    """Excess requests wait briefly and are then rejected; later requests succeed."""
 
     async def crowd() -> list[Any]:
         turns, responses = ConcurrencyLimit(limit=2, max_wait=0.01), list[Any]()
@@ -219,7 +219,7 @@ async def _discard(_: Message) -> None:
 
 
 def test_slow_clients_do_not_block_others() -> None:
-    """A slot is free while a response is sent, and is acquired again before more is rendered."""
+    """A slot is released while a response is sent, and reacquired before more is rendered."""
 
     async def crowd() -> list[str]:
         turns, responses, taken = ConcurrencyLimit(limit=1, max_wait=0.01), list[str](), anyio.Event()
@@ -252,14 +252,14 @@ def test_slow_clients_do_not_block_others() -> None:
     assert anyio.run(crowd) == ["another", "http.response.start", body, "more is made", body, "room"]
 
 
-def test_session_repr_reveals_nothing() -> None:
-    """A session contains its cookie and the typed name."""
+def test_session_repr_contains_no_secrets() -> None:
+    """A session contains its cookie and the submitted form fields."""
     assert "secret" not in repr(LoginSession("secret", "secret", {"token": "secret"}))
 
 
 @pytest.mark.slow
 def test_overload_returns_503(store: TrackingStore) -> None:
-    """While all slots are taken, further pages return 503, and files are still served."""
+    """While all slots are taken, other pages return 503, and static files are still served."""
     going, inside = threading.Event(), threading.Semaphore(0)
 
     def slow(request: Request, context: InsightContext) -> Response:

@@ -26,7 +26,7 @@ UNFINISHED = {
 
 @pytest.fixture
 def address(week: Week, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
-    """The address of a server that waits half a second for a request."""
+    """The address of a server that waits half a second for a complete request."""
     monkeypatch.setattr(server, "REQUEST_TIMEOUT", 0.5)
     app = create_app(load_settings(database="sqlite://"), store=week.store, now=now)
     running = DashboardServer(app, host="127.0.0.1", port=0)
@@ -37,7 +37,7 @@ def address(week: Week, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, 
 
 @pytest.mark.parametrize("sent", UNFINISHED)
 def test_unfinished_requests_are_closed(address: tuple[str, int], sent: str) -> None:
-    """Within the limit, while other requests are answered."""
+    """Connections are closed within the time limit, while other requests are answered."""
     with socket.create_connection(address, timeout=20) as client:
         client.sendall(UNFINISHED[sent])
         assert httpx2.get(f"http://{address[0]}:{address[1]}/healthz").status_code == 200
@@ -46,7 +46,7 @@ def test_unfinished_requests_are_closed(address: tuple[str, int], sent: str) -> 
 
 
 def test_pages_are_compressed(page: TestClient) -> None:
-    """For clients that accept it, including downloads; small responses are not."""
+    """Pages and downloads are compressed for clients that accept it; small responses are not compressed."""
     for path in ("/", "/answers", "/answers.csv", "/answers.json", "/static/germane.js"):
         plain = page.get(path, headers={"accept-encoding": "identity"})
         packed = page.get(path, headers={"accept-encoding": "gzip"})

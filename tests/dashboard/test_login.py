@@ -28,20 +28,20 @@ SESSION = "germane_session"
 
 @pytest.fixture
 def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[TrackingStore]:
-    """A migrated, empty file; these tests do not depend on the database."""
+    """A migrated, empty SQLite database; these tests do not depend on the type of database."""
     with closing(TrackingStore(f"sqlite:///{migrated_file(tmp_path_factory.getbasetemp())}")) as opened:
         yield opened
 
 
 def sign_in(page: TestClient, onward: str = "") -> TestClient:
-    """Sign in."""
+    """Sign in with the token."""
     answer = submit_form(page, "/login", "/login", token=TOKEN, next=onward)
     assert answer.status_code == 303, answer.text
     return page
 
 
 def test_without_the_token_programs_are_rejected_and_people_are_redirected(store: TrackingStore) -> None:
-    """Programs get 401 with instructions; browsers go to the login form and back to the page they wanted."""
+    """Programs get 401 with instructions; browsers go to the login form and then to the requested page."""
     page = client_for(create_dashboard(store, token=TOKEN))
     program, person = page.get("/metrics"), page.get("/answers?route=a%26b", headers=PAGE)
 
@@ -52,7 +52,7 @@ def test_without_the_token_programs_are_rejected_and_people_are_redirected(store
 
 
 def test_bearer_token_must_be_sent_with_each_request(store: TrackingStore) -> None:
-    """This is how Prometheus sends it. The response sets no cookie."""
+    """Prometheus sends the token in this way. The response sets no cookie."""
     page = client_for(create_dashboard(store, token=TOKEN))
     answer = page.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
 
@@ -63,7 +63,7 @@ def test_bearer_token_must_be_sent_with_each_request(store: TrackingStore) -> No
 
 
 def test_cookie_is_protected_and_does_not_contain_the_token(store: TrackingStore) -> None:
-    """Scripts and other sites cannot use it, it is secure over https, and it does not reveal the token."""
+    """Scripts and other sites cannot use the cookie, and it is marked as secure over HTTPS."""
     plain, safe = (client_for(create_dashboard(store, token=TOKEN), scheme=scheme) for scheme in ("http", "https"))
     given = [submit_form(page, "/login", "/login", token=TOKEN).headers["set-cookie"] for page in (plain, safe)]
 
@@ -95,7 +95,7 @@ def test_forged_cookie_is_rejected(store: TrackingStore, cookie: str) -> None:
 
 
 def test_cookie_expires_after_a_week(store: TrackingStore) -> None:
-    """Nobody can extend it."""
+    """The expiry time cannot be changed."""
     clock = Clock(NOW)
     page = sign_in(client_for(create_dashboard(store, token=TOKEN, now=clock)))
     clock.advance(days=7, seconds=-1)
@@ -110,7 +110,7 @@ def test_cookie_expires_after_a_week(store: TrackingStore) -> None:
 
 
 def test_sign_out_deletes_the_cookie(store: TrackingStore) -> None:
-    """It needs a form, so other sites cannot sign users out."""
+    """Signing out requires a form, so other sites cannot sign visitors out."""
     page = sign_in(client_for(create_dashboard(store, token=TOKEN)))
 
     assert page.post("/logout").status_code == 403
@@ -139,7 +139,7 @@ def test_read_only_dashboard_allows_sign_in(store: TrackingStore) -> None:
     ],
 )
 def test_sign_in_redirects_only_within_the_dashboard(store: TrackingStore, onward: str) -> None:
-    """Links to the form with another target lead to the overview."""
+    """If a link to the form names another site, the visitor continues to the overview."""
     app = create_dashboard(store, token=TOKEN)
     answer = submit_form(client_for(app), "/login", "/login", token=TOKEN, next=onward)
 
@@ -150,7 +150,7 @@ def test_sign_in_redirects_only_within_the_dashboard(store: TrackingStore, onwar
 
 
 def test_wrong_tokens_are_limited_per_address(store: TrackingStore) -> None:
-    """After ten a minute, by form or header, further wrong tokens get status 429 for a while."""
+    """After ten per minute, by form or header, more invalid tokens get status 429 for a while."""
     clock = Clock(NOW)
     app = create_dashboard(store, token=TOKEN, now=clock)
     page, other = client_for(app), client_for(app, "10.0.0.1", "10.0.0.7")
@@ -169,8 +169,8 @@ def test_wrong_tokens_are_limited_per_address(store: TrackingStore) -> None:
     assert submit_form(page, "/login", "/login", token="wrong").status_code == 401
 
 
-def test_guesses_never_lock_out_the_right_token(store: TrackingStore) -> None:
-    """Whether from the same address, as behind a proxy, or from so many that all addresses are over the limit."""
+def test_invalid_tokens_never_lock_out_the_correct_token(store: TrackingStore) -> None:
+    """Guesses may come from the visitor's address, as behind a proxy, or from so many that all are over the limit."""
     app = create_dashboard(store, token=TOKEN, now=Clock(NOW))
     here = client_for(app)
     for number in range(MAX_FAILURES + 10):
@@ -184,7 +184,7 @@ def test_guesses_never_lock_out_the_right_token(store: TrackingStore) -> None:
 
 
 def test_failed_logins_are_limited_across_addresses() -> None:
-    """A hundred a minute in total, with bounded memory."""
+    """The limit is a hundred per minute in total, and memory is bounded."""
     clock = Clock(NOW)
     attempts = LoginThrottle(clock)
     for number in range(MAX_FAILURES):
@@ -198,7 +198,7 @@ def test_failed_logins_are_limited_across_addresses() -> None:
 
 
 def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Token, cookie and CSRF token are compared whole with ``hmac.compare_digest``."""
+    """Complete tokens, cookies and CSRF tokens are compared with ``hmac.compare_digest``."""
     compared = list[tuple[bytes, bytes]]()
 
     class Watched:

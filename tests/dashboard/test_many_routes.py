@@ -17,7 +17,7 @@ ROUTES = 10_000
 
 @pytest.mark.slow
 def test_every_page_is_small_with_ten_thousand_routes(week: Week) -> None:
-    """Menus become text fields, and lists are cut off with the number of the others."""
+    """Menus become text fields, and lists are truncated and show the number of hidden routes."""
     late = next(one for one in reversed(week.seeded.exchanges) if one.started_at < NOW - DROP / 10)
     made = [
         replace(late, id=f"{number:032x}", route=f"tenant-{number:05d}/documents/search", trace_id=f"{number:032x}")

@@ -66,8 +66,8 @@ def write_scored(
     )
 
 
-def test_gauges_equal_the_values_of_the_store(week: Week, page: TestClient) -> None:
-    """Mean, interval, n, shares and counts equal summary and coverage for the window that the page names."""
+def test_gauges_equal_the_stored_values(week: Week, page: TestClient) -> None:
+    """Mean, interval, n, shares and counts equal the store's summary and coverage of the exported window."""
     found = parse_metrics(page.get("/metrics").text)
 
     assert found.one("germane_up") == 1
@@ -96,7 +96,7 @@ def test_gauges_equal_the_values_of_the_store(week: Week, page: TestClient) -> N
 
 
 def test_service_mean_covers_all_routes(week: Week, page: TestClient) -> None:
-    """It is weighted by traffic and equals the number on the overview."""
+    """The mean is weighted by traffic and equals the mean on the overview."""
     found = parse_metrics(page.get("/metrics").text)
 
     for name, span in WINDOWS.items():
@@ -111,7 +111,7 @@ def test_service_mean_covers_all_routes(week: Week, page: TestClient) -> None:
 
 
 def test_every_exchange_is_counted_once(week: Week, page: TestClient) -> None:
-    """Scored, skipped, failed and pending add up to seen, and equal the store's counts."""
+    """Scored, skipped, failed and pending exchanges add up to those seen, and equal the store's counts."""
     found = parse_metrics(page.get("/metrics").text)
 
     coverage = [one for one in week.store.trends.coverage(since=MINUTE - WINDOWS["7d"], until=MINUTE) if one.scorer]
@@ -127,7 +127,7 @@ def test_every_exchange_is_counted_once(week: Week, page: TestClient) -> None:
 
 
 def test_baseline_alerts_backlog_and_workers_are_exported(week: Week, page: TestClient) -> None:
-    """They are exported with the means."""
+    """Gauges for baselines, alerts, backlog and workers are exported with the means."""
     found, store = parse_metrics(page.get("/metrics").text), week.store
 
     (version,) = [one for one in store.baselines.list_versions() if one.status == "active" and not one.is_provisional]
@@ -145,7 +145,7 @@ def test_baseline_alerts_backlog_and_workers_are_exported(week: Week, page: Test
 
 
 def test_mean_needs_twenty_scores(store: TrackingStore, scrape: Any) -> None:
-    """Under 20 scores only n is exported; a window without scores has no series."""
+    """With fewer than 20 scores, only n is exported; a window without scores has no series."""
     write_scored(store, [0.5] * 19, ago=timedelta(minutes=90))
     assert scrape().one("germane_scores", window="24h") == 19
     assert not scrape().samples.get("germane_score_mean")
@@ -158,7 +158,7 @@ def test_mean_needs_twenty_scores(store: TrackingStore, scrape: Any) -> None:
 
 
 def test_fingerprints_are_never_averaged(store: TrackingStore, scrape: Any) -> None:
-    """Each judge has its own mean; the mean of the latest answer's judge is marked as newest."""
+    """Each judge has its own mean; the mean from the judge of the latest answer is marked as newest."""
     write_scored(store, [0.2] * 20, fingerprint="old", ago=timedelta(hours=3))
     write_scored(store, [0.8] * 20, fingerprint="new", ago=timedelta(hours=2))
     found = scrape()
@@ -206,7 +206,7 @@ def test_routes_are_limited_and_dropped_series_counted(store: TrackingStore, scr
 
 
 def test_series_are_limited(store: TrackingStore, scrape: Any) -> None:
-    """At most 600 lines; scorers with the most exchanges come first."""
+    """At most 600 (route, scorer) pairs are exported; scorers with the most exchanges come first."""
     routes = {("shop", f"route-{number}"): 1 + number for number in range(50)}
     store.exchanges.count_dropped(
         routes, [f"s{number}" for number in range(25)], UnscoredReason.QUEUE_FULL, at=NOW - timedelta(hours=2)
@@ -220,7 +220,7 @@ def test_series_are_limited(store: TrackingStore, scrape: Any) -> None:
 
 
 def test_budget_usage_is_exported_per_limit(store: TrackingStore, scrape: Any) -> None:
-    """Along with requests, tokens and dollars; without a budget there is no sample."""
+    """Requests, tokens and dollars are exported too; without a budget, there are no samples."""
     assert not scrape().samples.get("germane_budget_used_ratio")
     assert not scrape().samples.get("germane_judge_cost_today_usd")
 
@@ -266,7 +266,7 @@ def test_concurrent_scrapes_share_one_query(store: TrackingStore) -> None:
 
 
 def test_unreachable_database_leaves_no_stale_gauges(tmp_path: Path, migrated_file: Path) -> None:
-    """The process still responds with germane_up 0 and without database metrics until it is back."""
+    """Until the database is reachable again, the process responds with germane_up 0 and without database metrics."""
     timer, path = Timer(), tmp_path / "there.db"
     store = TrackingStore(f"sqlite:///{path}")
     registry = CollectorRegistry()
@@ -296,7 +296,7 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_format_follows_the_accept_header(page: TestClient) -> None:
-    """Text by default, OpenMetrics and gzip on request; HEAD has no body."""
+    """The default is text; OpenMetrics and gzip are available on request, and HEAD responses have no body."""
     plain = page.get("/metrics", headers={"Accept-Encoding": "identity"})
     openmetrics = page.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})
     head = page.head("/metrics")
@@ -310,7 +310,7 @@ def test_format_follows_the_accept_header(page: TestClient) -> None:
 
 
 def test_metrics_require_the_token(seeded: TrackingStore) -> None:
-    """Scrapers send it as a bearer token; without it the response has no values and no names."""
+    """Scrapers send the token in a header; without it, the response contains no values or names."""
     app = create_app(settings(), store=seeded, now=lambda: NOW, token="correct-horse-battery")
     with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as client:
         refused = client.get("/metrics")

@@ -1,4 +1,4 @@
-"""The overview: its values equal the store's, and missing values are named as missing."""
+"""The overview: its values equal the store's, and missing values are labeled as missing."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from germane.storage import BaselineKey, Comparison, TrackingStore
 
 DAY = timedelta(days=1)
 HALF = timedelta(minutes=30)
-"""To the next whole hour: what is compared with is of whole hours."""
+"""Time to the next whole hour. Reference periods consist of whole hours."""
 RELEVANCY = "answer_relevancy"
 Open = Callable[..., TestClient]
 
 
 def words(page: str) -> str:
-    """Return the text of a page, in one line."""
+    """Return the text of a page on one line."""
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
 
@@ -46,7 +46,7 @@ def load_shown(store: TrackingStore, **given: Any) -> Overview:
 
 @pytest.fixture
 def open_pages() -> Iterator[Open]:
-    """Open the pages of a store, at a given time and under a given prefix."""
+    """Open a store's pages at a given time and under a given prefix."""
     with ExitStack() as stack:
 
         def open_(store: TrackingStore, now: datetime = NOW, root: str = "", **settings: Any) -> TestClient:
@@ -58,7 +58,7 @@ def open_pages() -> Iterator[Open]:
 
 
 def test_verdict_names_the_dropped_route(page: TestClient, week: Week) -> None:
-    """With the values of the report for the same window, the onset, and the alert."""
+    """The verdict contains the onset, the alert, and the values in the report for the same window."""
     (now,) = [
         one
         for one in week.store.trends.summary(since=NOW - DAY)
@@ -75,7 +75,7 @@ def test_verdict_names_the_dropped_route(page: TestClient, week: Week) -> None:
 
 
 def test_service_mean_is_weighted_by_inclusion_probability(week: Week) -> None:
-    """Exchanges with errors were scored regardless of sampling, and count with weight 1."""
+    """Exchanges with errors are scored regardless of sampling, and have a weight of 1."""
     found = load_shown(week.store).last_day.current
     rows = [
         (score.value, 1.0 if exchange.error else 1 / 0.8)
@@ -91,7 +91,7 @@ def test_service_mean_is_weighted_by_inclusion_probability(week: Week) -> None:
 
 
 def test_tiles_show_the_loaded_values(page: TestClient, seeded: TrackingStore) -> None:
-    """Means with interval and n, shares as percentages, counts as counts."""
+    """Tiles show means with interval and n, shares as percentages, and counts."""
     found = load_shown(seeded)
     current, second, change = found.last_day.current, found.last_day.second, found.situation.change
     text = words(page.get("/").text)
@@ -151,7 +151,7 @@ def _lines(found: Overview) -> list[Comparison]:
 
 
 def test_dropped_route_comes_first_and_cards_link_to_routes(page: TestClient) -> None:
-    """Names with slashes stay one path segment."""
+    """A name with a slash is a single path segment."""
     found = re.findall(r'class="small( bad)?" href="([^"]*)"', page.get("/").text)
 
     assert found[0] == (" bad", "/r/docs-search")
@@ -182,7 +182,7 @@ def test_overview_lists_the_worst_answers(page: TestClient, week: Week) -> None:
 
 
 def test_only_relevancy_shows_generated_questions(page: TestClient) -> None:
-    """Only relevancy has them, and its name is never used for another mean."""
+    """Other scorers have no generated questions, and their means are never titled relevancy."""
     found = words(page.get("/?scorer=faithfulness").text)
 
     assert "Reads like an answer to" in words(page.get("/").text)
@@ -216,7 +216,7 @@ def test_trend_shows_deploys_and_alerts(seeded: TrackingStore) -> None:
 
 
 def test_busiest_service_is_shown_and_others_are_linked(open_pages: Open, seeded: TrackingStore) -> None:
-    """This applies unless the URL names a service."""
+    """A service in the URL takes precedence."""
     add_second_service(seeded)
     page = open_pages(seeded)
 
@@ -232,7 +232,7 @@ def test_busiest_service_is_shown_and_others_are_linked(open_pages: Open, seeded
 
 
 def test_the_route_that_fell_is_drawn_in_the_main_chart(page: TestClient) -> None:
-    """As a line of its own color, with its name in the legend; each row of the table links to its answers."""
+    """Its line has its own color and is named in the legend; each row of the table links to its answers."""
     text = page.get("/").text
     chart = text.split('id="trend-panel"')[1].split("</section>")[0]
 
@@ -249,7 +249,7 @@ def test_the_route_that_fell_is_drawn_in_the_main_chart(page: TestClient) -> Non
 
 @pytest.mark.parametrize("zone", ["", "Asia/Tokyo"])
 def test_range_form_selects_local_times(page: TestClient, zone: str) -> None:
-    """It returns to the page with absolute times, and keeps the rest of the query."""
+    """The form returns to the page with absolute times, and keeps the rest of the query."""
     headers = {"cookie": f"germane_zone={zone}"} if zone else {}
     query = {"since": "2026-11-19T09:00", "until": "2026-11-20T09:00", "bucket": "3h"}
     back = "/r/docs-search?window=30d&scorer=faithfulness"
@@ -266,15 +266,15 @@ def test_range_form_selects_local_times(page: TestClient, zone: str) -> None:
 
 
 def test_too_many_buckets_are_rejected(page: TestClient) -> None:
-    """A year of hours would be a page of megabytes."""
+    """A page with a bucket for each hour of a year would be several megabytes large."""
     response = page.get("/?since=2025-11-20&bucket=1h")
 
     assert response.status_code == 400
     assert "more than 400 buckets" in response.text
 
 
-def test_a_dragged_range_survives_every_link(page: TestClient) -> None:
-    """Except where a link names another range, such as the last 24 hours."""
+def test_links_keep_a_dragged_range(page: TestClient) -> None:
+    """Only links to a fixed range, such as the last 24 hours, replace it."""
     selected = "since=2026-11-16T00%3A00%3A00%2B00%3A00&until=2026-11-19T12%3A00%3A00%2B00%3A00"
     for path in ("/", "/r/docs-search", "/answers", "/alerts", "/worker", "/alerts/backtest"):
         text = page.get(f"{path}?{selected}").text
@@ -288,7 +288,7 @@ def test_a_dragged_range_survives_every_link(page: TestClient) -> None:
 
 
 def test_without_a_baseline_earlier_scores_are_compared(seeded: TrackingStore) -> None:
-    """The page names the period it compares with."""
+    """The page names the period that it compares with."""
     (version,) = [one for one in seeded.baselines.list_versions() if one.status == "active" and not one.is_provisional]
     seeded.baselines.restart_learning(version.key, "accepted", since=NOW, until=NOW + DAY)
 
@@ -299,7 +299,7 @@ def test_without_a_baseline_earlier_scores_are_compared(seeded: TrackingStore) -
 
 
 def test_imported_baseline_is_not_compared(seeded: TrackingStore) -> None:
-    """Its scores are not in this database."""
+    """The scores of an imported baseline are not in this database."""
     (version,) = [one for one in seeded.baselines.list_versions() if one.status == "active" and not one.is_provisional]
     assert version.baseline is not None
     fields = {name: getattr(version.baseline, name) for name in Baseline.__slots__}
@@ -314,7 +314,7 @@ def test_imported_baseline_is_not_compared(seeded: TrackingStore) -> None:
 
 
 def test_erased_text_is_marked_as_erased(open_pages: Open, seeded: TrackingStore) -> None:
-    """Its scores remain."""
+    """The scores remain after the text is erased."""
     seeded.retention.prune(texts_before=NOW)
 
     found = words(open_pages(seeded).get("/").text)
@@ -324,7 +324,7 @@ def test_erased_text_is_marked_as_erased(open_pages: Open, seeded: TrackingStore
 
 
 def test_stale_data_is_marked_as_stale(open_pages: Open, seeded: TrackingStore) -> None:
-    """After three days there is no statement about the last day; open alerts are still shown."""
+    """After three days without answers, the verdict says nothing about the last day; open alerts are still shown."""
     later = NOW + 3 * DAY
     found = words(open_pages(seeded, now=later).get("/").text)
 
@@ -334,7 +334,7 @@ def test_stale_data_is_marked_as_stale(open_pages: Open, seeded: TrackingStore) 
 
 
 def test_empty_database_shows_the_first_step(open_pages: Open, store: TrackingStore) -> None:
-    """No error, and no scores."""
+    """The page shows neither an error nor scores."""
     found = open_pages(store).get("/")
 
     assert found.status_code == 200
@@ -356,7 +356,7 @@ def test_hostile_texts_are_escaped(open_pages: Open, store: TrackingStore) -> No
 
 
 def test_links_keep_the_mount_prefix(open_pages: Open, seeded: TrackingStore) -> None:
-    """No link leaves it."""
+    """No link leads outside the prefix."""
     found = open_pages(seeded, root="/insights").get("/insights/").text
     hrefs = set(re.findall(r'(?:href|action|src)="(/[^"]*)"', found))
 
@@ -380,7 +380,7 @@ def test_links_keep_the_mount_prefix(open_pages: Open, seeded: TrackingStore) ->
 def test_sampling_rule_is_explained(
     open_pages: Open, seeded: TrackingStore, settings: dict[str, Any], expected: str
 ) -> None:
-    """Along with the number of scored and seen answers."""
+    """The tile also shows the numbers of scored and seen answers."""
     assert expected in words(open_pages(seeded, **settings).get("/").text)
 
 

@@ -74,8 +74,8 @@ def query(address: str, expression: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_prometheus_returns_the_values_of_the_store(week: Week, scraping: str) -> None:
-    """A mean is unchanged after scrape and query; a dashboard query and an alerting rule find it."""
+def test_prometheus_returns_the_stored_values(week: Week, scraping: str) -> None:
+    """A mean is unchanged by scrape and query; a Grafana query and an alerting rule find it."""
     where = f'service="{SERVICE}", route="{SEARCH}", scorer="{RELEVANCY}", window="24h"'
     (found,) = wait_for(lambda: query(scraping, f"germane_score_mean{{{where}}}"))
     ends = {name: f'germane_window_{name}_timestamp_seconds{{window="24h"}}' for name in ("begin", "end")}

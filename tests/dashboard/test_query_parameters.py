@@ -1,4 +1,4 @@
-"""The query parameters of all pages: what is unknown or malformed is an error that names what is right."""
+"""The query parameters of all pages: the error for an unknown or malformed parameter states what is valid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from germane.dashboard.app import PAGE_ROUTES
 
 HTML = {"Accept": "text/html"}
 UNCHECKED = {"/metrics", "/logout"}
-"""Prometheus may add parameters of its own, and signing out has no query."""
+"""Prometheus may add its own parameters to /metrics, and /logout has no query."""
 PAGES = sorted(
     {
         route.path
@@ -47,7 +47,7 @@ MALFORMED: Mapping[str, Sequence[tuple[str, str]]] = {
     "severity": [("CRITICAL", "did you mean \u201ccritical\u201d?")],
     "state": [("nonsense", "one of ")],
     "text": [("x" * 300, "at most 200 characters"), ("\0", "at most 200 characters")],
-    "after": [("1~2~3", "the position"), ("never", "the position")],
+    "after": [("1~2~3", "a position"), ("never", "a position")],
     "replay": [("dropp", "did you mean \u201cdrop\u201d?")],
     "to": [("drak", "did you mean \u201cdark\u201d?")],
     "done": [("acc", "did you mean \u201cack\u201d?")],
@@ -56,18 +56,18 @@ MALFORMED: Mapping[str, Sequence[tuple[str, str]]] = {
     "ready": [("-1", "a count"), ("\u0663", "a count"), ("12345678", "a count")],
     "resent": [("many", "a count")],
 }
-"""Malformed values by parameter, each with a part of the message that names what is right."""
+"""Malformed values by parameter, each with the part of the message that states what is valid."""
 HOSTILE = ("<script>alert(1)</script>", "a\0b", "\u202eetuor", "x" * 700, "__proto__", "[]", "a\r\nSet-Cookie: b=c")
 
 
 def address_of(week: Week, path: str) -> str:
-    """Return the address of a page in the sample week."""
+    """Return the URL of a page in the sample week."""
     exchange, alert = week.seeded.exchanges[0].id, week.seeded.open_alert
     return path.replace("{exchange_id}", exchange).replace("{alert_id}", alert).replace("{route:path}", SEARCH)
 
 
 def parameters_of(page: TestClient, address: str) -> list[str]:
-    """Return the parameters that a page accepts, which it names in its error."""
+    """Return the parameters that a page accepts, as listed in its error message."""
     message = page.get(address, params={"zzzzzzzz": "1"}).text
     if "It has no parameters." in message:
         return []
@@ -76,8 +76,8 @@ def parameters_of(page: TestClient, address: str) -> list[str]:
     return found[1].split(", ")
 
 
-def test_every_page_rejects_unknown_parameters_and_suggests_the_right_one(page: TestClient, week: Week) -> None:
-    """For each parameter of each page, with a letter missing, doubled or in the wrong case."""
+def test_every_page_rejects_unknown_parameters_and_suggests_a_known_one(page: TestClient, week: Week) -> None:
+    """Each parameter of each page is tried with a letter missing, doubled or in the wrong case."""
     for path in PAGES:
         address = address_of(week, path)
         for name in parameters_of(page, address):
@@ -94,7 +94,7 @@ def test_every_page_rejects_unknown_parameters_and_suggests_the_right_one(page: 
 
 
 def test_every_page_rejects_malformed_values_and_says_what_is_valid(page: TestClient, week: Week) -> None:
-    """As a page to browsers and as text to other clients, with the value on one line and escaped."""
+    """Browsers get a page and other clients get text, with the value escaped and on one line."""
     tried = set()
     for path in PAGES:
         address = address_of(week, path)
@@ -113,7 +113,7 @@ def test_every_page_rejects_malformed_values_and_says_what_is_valid(page: TestCl
 
 @pytest.mark.parametrize("given", HOSTILE)
 def test_hostile_names_and_values_are_shown_escaped(page: TestClient, given: str) -> None:
-    """Shortened, on one line, without control characters, and never as a header."""
+    """The text is shortened, on one line, free of control characters, and never part of a header."""
     for query in ({given: "1"}, {"below": given}, {"scorer": given}, {"route": given}):
         response = page.get(f"/answers?{urlencode(query)}", headers=HTML)
 
@@ -124,16 +124,16 @@ def test_hostile_names_and_values_are_shown_escaped(page: TestClient, given: str
         assert "b" not in response.cookies
 
 
-def test_a_parameter_given_twice_is_rejected(page: TestClient) -> None:
-    """One of the two would be ignored."""
+def test_repeated_parameter_is_rejected(page: TestClient) -> None:
+    """Otherwise, one of the values would be ignored."""
     response = page.get("/answers?route=ask&route=docs-search")
 
     assert response.status_code == 400
     assert "more than once" in response.text
 
 
-def test_parameters_without_a_value_are_absent(page: TestClient, week: Week) -> None:
-    """Forms submit their empty fields, even those that are unknown elsewhere."""
+def test_parameters_without_a_value_are_ignored(page: TestClient, week: Week) -> None:
+    """Forms also submit empty fields, some of which other pages do not accept."""
     for path in PAGES:
         address = address_of(week, path)
         blank = dict.fromkeys((*MALFORMED, "anything"), "")
@@ -142,13 +142,13 @@ def test_parameters_without_a_value_are_absent(page: TestClient, week: Week) -> 
 
 
 def test_no_page_links_to_an_error(page: TestClient, week: Week) -> None:
-    """Every link and the action of every form that is sent by GET is accepted, from every page and their links."""
+    """Every link is accepted, on every page and on the pages that it links to."""
     pending, seen = ["/", *(address_of(week, path) for path in PAGES)], set[str]()
     depth = 2
     for _ in range(depth):
         found: list[str] = []
         for address in pending:
-            # One answer, and one value of a parameter, stand for all others.
+            # One answer and one value of each parameter represent all others.
             shape = re.sub(r"/a/[0-9a-f]+", "/a/", re.sub(r"=[^&]*", "=", address))
             if shape in seen or address.startswith(("/static", "/logout")):
                 continue

@@ -23,7 +23,7 @@ VIEW = ViewParams(window="7d", since=NOW - DAYS, until=NOW)
 
 
 def load_shown(store: TrackingStore, route: str = SEARCH, view: ViewParams = VIEW) -> RouteInsight:
-    """Load the data that the page of a route shows."""
+    """Load the data that a route's page shows."""
     found = load_route(
         InsightContext(store=store, settings=load_settings(database="sqlite://"), now=lambda: NOW), view, route
     )
@@ -42,7 +42,7 @@ def test_each_scorer_has_its_own_chart(page: TestClient) -> None:
 
 
 def test_means_equal_the_store_summary(week: Week) -> None:
-    """Page and :meth:`Store.summary` have the same mean, interval and count for the same window."""
+    """The page and :meth:`Store.summary` have the same mean, interval and count for the same window."""
     shown = load_shown(week.store)
     known = {
         one.scorer: one
@@ -58,7 +58,7 @@ def test_means_equal_the_store_summary(week: Week) -> None:
 
 
 def test_change_is_measured_from_the_routes_baseline(week: Week) -> None:
-    """It is the baseline of the drop rule, shown with the days it was learned from."""
+    """The page uses the drop rule's baseline, and shows the days from which it was learned."""
     first = load_shown(week.store).first
     assert first is not None
     assert first.baseline is not None
@@ -81,7 +81,7 @@ def verdict_of(text: str) -> str:
 @pytest.mark.parametrize(
     "selection", ["", "?window=24h", "?window=30d", "?since=2026-11-16T00:00&until=2026-11-19T12:00"]
 )
-def test_the_verdict_of_the_overview_travels_to_the_route(page: TestClient, selection: str) -> None:
+def test_the_route_page_shows_the_overview_verdict(page: TestClient, selection: str) -> None:
     """The linked page has the same sentence, selection and color, and its tiles cover the same 24 hours."""
     overview = page.get(f"/{selection}").text
     link = re.search(r'<div class="verdict bad".*?<a class="route" href="([^"]+)"', overview, re.DOTALL)
@@ -100,16 +100,16 @@ def test_the_verdict_of_the_overview_travels_to_the_route(page: TestClient, sele
         assert part.lstrip("?&").replace(":", "%3A") in link[1]
 
 
-def test_a_steady_route_says_so(page: TestClient) -> None:
-    """Even if another route of the service fell."""
+def test_unchanged_route_is_reported_as_unchanged(page: TestClient) -> None:
+    """The verdict says so even if another route of the service fell."""
     text = page.get("/r/ask").text
     assert verdict_of(text).startswith("No clear change on this route in the last 24 h: ")
     assert 'class="verdict good"' in text
     assert 'class="tile bad"' not in text
 
 
-def test_a_route_without_answers_in_the_last_day_says_so(week: Week) -> None:
-    """It is no problem as long as other routes have answers, and the charts still show the window."""
+def test_route_page_reports_a_day_without_answers(week: Week) -> None:
+    """Such a day is not a problem if other routes have answers, and the charts still show the window."""
     later = NOW + timedelta(hours=30)
     week.store.exchanges.add([replace(week.seeded.exchanges[0], id="f" * 32, route=SEARCH, started_at=later)])
     context = InsightContext(store=week.store, settings=load_settings(database="sqlite://"), now=lambda: later)
@@ -130,7 +130,7 @@ def test_breakdowns_show_model_and_prompt(week: Week) -> None:
 
 
 def test_unscored_answers_are_counted_by_reason(week: Week, page: TestClient) -> None:
-    """Scored, waiting, failed and skipped add up to seen, and the sampling rule is shown."""
+    """Scored, waiting, failed and skipped answers add up to those seen, and the sampling rule is shown."""
     for one in load_shown(week.store).coverage:
         assert one.seen == one.scored + one.pending + sum(one.failed.values()) + sum(one.skipped.values())
     text = page.get("/r/docs-search").text
@@ -139,7 +139,7 @@ def test_unscored_answers_are_counted_by_reason(week: Week, page: TestClient) ->
 
 
 def test_worst_answers_link_to_their_pages(week: Week, page: TestClient) -> None:
-    """Refusals without a generated question, then the lowest scores."""
+    """Refusals come first, without a generated question, and then the lowest scores."""
     shown = load_shown(week.store)
     values = [one.score.value for one in shown.worst]
     assert values == [0.0] * 3 + [one for one in sorted(week.seeded.values(route=SEARCH)) if one > 0][:7]
@@ -150,7 +150,7 @@ def test_worst_answers_link_to_their_pages(week: Week, page: TestClient) -> None
 
 
 def test_alerts_and_markers_are_charted_and_listed(week: Week, page: TestClient) -> None:
-    """Those of the route and of its service, with links to the alerts."""
+    """Alerts and markers concern the route or its service, and alerts link to their pages."""
     shown = load_shown(week.store)
     assert week.seeded.open_alert in {one.id for one in shown.alerts}
     assert {one.name for one in shown.markers} == {"index v42", "prompt 7"}
@@ -176,14 +176,14 @@ def test_unknown_route_is_not_found(page: TestClient) -> None:
 
 
 def test_window_without_scores_is_reported(page: TestClient) -> None:
-    """A known route has a page for every window."""
+    """A known route has a page for any window."""
     found = page.get("/r/docs-search?since=2026-01-01&until=2026-01-02")
     assert found.status_code == 200
     assert "No scores in this window." in found.text
 
 
 def test_routes_can_have_any_name(week: Week, page: TestClient) -> None:
-    """Slashes, dots, quotes, percent signs, tags and bidirectional letters: each name has its page."""
+    """Names with slashes, dots, quotes, percent signs, tags or bidirectional letters each have a page."""
     write_hostile_exchanges(week.store, NOW)
     for name in ROUTES:
         found = page.get(route_path(name))
@@ -195,14 +195,14 @@ def test_routes_can_have_any_name(week: Week, page: TestClient) -> None:
 
 
 def test_few_scores_are_not_enough_data(week: Week, page: TestClient) -> None:
-    """Under 20 scores there is no mean."""
+    """With fewer than 20 scores, no mean is shown."""
     write_hostile_exchanges(week.store, NOW)
     text = page.get(route_path(ROUTES[0])).text
     assert re.search(r"not enough data \(n=\d+, need 20\)", text)
 
 
 def test_services_with_the_same_route_are_separate(week: Week, page: TestClient) -> None:
-    """A service is shown alone, and only if the URL selects it."""
+    """A page shows only the service that the URL selects."""
     add_second_service(week.store)
     assert page.get(f"/r/ask?service={SERVICE}").text.count("data-points=") == 6
     assert page.get("/r/ask?service=mobile").text.count("data-points=") == 2

@@ -16,7 +16,7 @@ DAY = timedelta(days=1)
 
 
 def test_week_contains_every_outcome(week: Week) -> None:
-    """Scores of three scorers, failures, unsampled, pending and dropped exchanges."""
+    """The week has scores from three scorers, failures, and unsampled, pending and dropped exchanges."""
     store = week.store
     counts = store.answers.counts()
     summary = {(one.route, one.scorer): one for one in store.trends.summary(since=NOW - DAY)}
@@ -33,7 +33,7 @@ def test_week_contains_every_outcome(week: Week) -> None:
 
 
 def test_week_contains_labels_alerts_and_a_worker(week: Week) -> None:
-    """Labels, markers, an active baseline, an open and a resolved alert, notifications, and a worker."""
+    """The week also has markers, an active baseline, an open and a resolved alert, and notifications."""
     store = week.store
     alerts = {one.id: one for one in store.alerts.search()}
 
@@ -60,7 +60,7 @@ def test_returned_values_equal_stored_values(week: Week) -> None:
 
 
 def test_hostile_texts_and_a_second_service_are_stored(store: TrackingStore) -> None:
-    """No text is rejected."""
+    """The store rejects none of the texts."""
     exchanges, others = write_hostile_exchanges(store), add_second_service(store)
     summaries = {one.service: 0 for one in store.trends.summary()}
     for one in store.trends.summary():

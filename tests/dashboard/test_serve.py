@@ -29,7 +29,7 @@ from germane.testing import FakeJudge
 pytestmark = pytest.mark.slow
 
 LONG = 60
-"""Seconds for what takes one or two on a machine that has nothing else to do."""
+"""Timeout in seconds. On an idle machine, one or two seconds are enough."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class ServeProcess:
     process: subprocess.Popen[str]
     address: str
     startup_output: str
-    """On stderr, before it served."""
+    """The output on stderr until the URL was printed."""
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
         """Send a signal; return the exit code and the remaining output."""
@@ -51,7 +51,7 @@ class ServeProcess:
 
 @pytest.fixture
 def database(bare: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A migrated, empty file."""
+    """A migrated, empty SQLite file."""
     path = bare / "germane.db"
     path.write_bytes(migrated_file(tmp_path_factory.getbasetemp()).read_bytes())
     return f"sqlite:///{path}"
@@ -85,13 +85,13 @@ def serving(*arguments: str, **environment: str) -> Iterator[ServeProcess]:
 
 
 def failed_start(*arguments: str, **environment: str) -> tuple[int, str]:
-    """Return exit code and message of a failed start, in this process."""
+    """Return the exit code and message of a failed start, run in this process."""
     ended = CliRunner().invoke(group, ["serve", *arguments], env=environment)
     return ended.exit_code, ended.output + (str(ended.exception) if isinstance(ended.exception, GermaneError) else "")
 
 
 def test_serve_prints_its_url_and_stops_on_sigterm(database: str) -> None:
-    """Pages are available once the URL is printed; SIGTERM exits with 0 and no further output."""
+    """Pages are available once the URL is printed; after SIGTERM, the exit code is 0 and nothing more is printed."""
     with serving() as served:
         answer = httpx2.get(f"{served.address}/", headers=PAGE)
         head = httpx2.head(f"{served.address}/")
@@ -115,7 +115,7 @@ def test_interrupt_exits_with_130_despite_open_connections(database: str) -> Non
 
 
 def test_remote_address_needs_a_token(database: str) -> None:
-    """Without one it exits with 2 and explains how to get one; with one it serves."""
+    """Without a token, the command exits with 2 and explains how to get one; with a token, it serves."""
     code, output = failed_start("--host", "0.0.0.0")
     assert code == 2
     assert all(way in output for way in ("GERMANE_DASHBOARD_TOKEN", "--token-file", "--generate-token"))
@@ -129,7 +129,7 @@ def test_remote_address_needs_a_token(database: str) -> None:
 
 
 def test_token_is_read_from_a_file_or_generated(database: str, bare: Path) -> None:
-    """A generated token is printed once; a short one is rejected and not printed."""
+    """A generated token is printed once; a token that is too short is rejected and not printed."""
     (bare / "token").write_text(f"{TOKEN}\n")
     with serving("--token-file", "token") as served:
         assert httpx2.get(served.address, headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
@@ -159,8 +159,8 @@ def test_requests_for_allowed_host_names_are_accepted(database: str) -> None:
     assert failed_start("--allowed-host", "https://one.example")[0] == 2
 
 
-def test_occupied_address_is_reported(database: str) -> None:
-    """With a message and exit code 1, like an address of another machine."""
+def test_address_in_use_is_reported(database: str) -> None:
+    """The exit code is 1, as for an address of another machine."""
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
         code, output = failed_start("--port", str(port))
@@ -171,7 +171,7 @@ def test_occupied_address_is_reported(database: str) -> None:
 
 
 def test_unreachable_database_does_not_prevent_serving(bare: Path) -> None:
-    """Pages report it, and work once the database is available."""
+    """Pages report the problem, and work once the database is available."""
     with serving("--database", f"sqlite:///{bare}/nowhere/germane.db") as served:
         before = httpx2.get(f"{served.address}/", headers=PAGE)
         (bare / "nowhere").mkdir()
@@ -184,7 +184,7 @@ def test_unreachable_database_does_not_prevent_serving(bare: Path) -> None:
 
 
 def test_log_contains_no_user_input(database: str) -> None:
-    """No query strings, form fields, or unknown paths."""
+    """Query strings, form fields and unknown paths are not logged."""
     with serving() as served:
         httpx2.get(f"{served.address}/answers?text=hunter2")
         httpx2.get(f"{served.address}/hunter2")
@@ -195,7 +195,7 @@ def test_log_contains_no_user_input(database: str) -> None:
 
 
 def test_read_only_rejects_every_form(database: str) -> None:
-    """For every client."""
+    """Forms from every client are rejected."""
     with serving("--read-only") as served:
         answer = httpx2.post(f"{served.address}/a/x/feedback", data={"score": "0"})
 
@@ -204,7 +204,7 @@ def test_read_only_rejects_every_form(database: str) -> None:
 
 
 def test_with_worker_option_scores_answers(database: str) -> None:
-    """With ``--with-worker``, captured exchanges are scored, and both stop together."""
+    """With ``--with-worker``, captured exchanges are scored, and the worker stops with the server."""
     with FakeJudge() as judge, closing(TrackingStore(database)) as store:
         settings = {f"GERMANE_{name.upper()}": str(value) for name, value in judge.settings().items()}
         with serving("--with-worker", GERMANE_POLL_INTERVAL="0.1", **settings) as served:

@@ -1,4 +1,4 @@
-"""The first steps, and pages without data or without a database."""
+"""The first steps, and pages without data or a database."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def visible_text(page: TestClient, path: str = "/") -> str:
 
 
 def test_empty_database_shows_the_first_steps(store: TrackingStore) -> None:
-    """The code, the two commands, and a live counter appear in place of the overview."""
+    """The code, the two commands and a live counter are shown instead of the overview."""
     page = client_for(create_dashboard(store))
     words, text = visible_text(page), page.get("/", headers=PAGE).text
 
@@ -58,7 +58,7 @@ def test_empty_database_shows_the_first_steps(store: TrackingStore) -> None:
 
 
 def test_missing_database_file_is_not_an_error(bare: Path) -> None:
-    """The page says that the application creates it, does not create it, and works once it exists."""
+    """The page does not create the file: it says that the application will, and works once the file exists."""
     with closing(TrackingStore(f"sqlite:///{bare}/later.db")) as store:
         page = client_for(create_dashboard(store))
         assert "which the application creates on its first start" in visible_text(page)
@@ -70,7 +70,7 @@ def test_missing_database_file_is_not_an_error(bare: Path) -> None:
 
 
 def test_uncalled_handlers_are_listed(store: TrackingStore) -> None:
-    """With the likely cause if they were called; called handlers are not listed."""
+    """The page shows the likely cause if they were in fact called; handlers with calls are not listed."""
     page = client_for(create_dashboard(store))
     store.exchanges.declare_routes("shop", ["ask", "search"])
     assert "Decorated but not called yet: ask in shop search in shop" in visible_text(page)
@@ -100,7 +100,7 @@ def test_unscored_exchanges_show_the_cause(store: TrackingStore) -> None:
 
 
 def test_overview_appears_with_the_first_exchange(store: TrackingStore) -> None:
-    """The first steps stay at their own URL, and confirm when scoring works."""
+    """The first steps are still available at their own URL, and confirm that scoring works."""
     page = client_for(create_dashboard(store))
     assert "First steps" in visible_text(page)
 
@@ -121,7 +121,7 @@ def test_hostile_route_names_are_escaped(store: TrackingStore) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/start", "/answers"])
 def test_unreachable_database_is_reported(bare: Path, path: str) -> None:
-    """No page hangs, stops the process or reveals a password; it suggests what to check and a retry."""
+    """No page hangs, stops the process or reveals a password; the page says what to check and offers a retry."""
     with closing(TrackingStore(NOWHERE)) as store:
         answer = client_for(create_dashboard(store)).get(path, headers=PAGE)
 
@@ -146,7 +146,7 @@ def test_missing_tables_are_reported(database_url: str, bare: Path) -> None:
 
 
 def test_unknown_path_is_not_found(store: TrackingStore) -> None:
-    """Browsers get a page, programs two lines of text; neither repeats the path."""
+    """Browsers get a page, and programs get two lines of text; neither response repeats the path."""
     page = client_for(create_dashboard(store))
     for_people, for_programs = page.get("/<b>nowhere", headers=PAGE), page.get("/<b>nowhere")
 

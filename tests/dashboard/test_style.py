@@ -1,4 +1,4 @@
-"""Contrast, size and origin of the style sheet and script."""
+"""The style sheet and script: contrast, size and external resources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLOURS = {
     for name, light, dark in re.findall(r"--([a-z-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)", STYLE)
 }
 TEXT, SHAPE = 4.5, 3.0
-"""Minimum contrast of WCAG 2.2, level AA: for text (1.4.3) and for graphics (1.4.11)."""
+"""Minimum contrast ratios in WCAG 2.2, level AA: for text (1.4.3) and for graphics (1.4.11)."""
 PAIRS = [
     *((one, under, TEXT) for one in ("text", "quiet", "accent", "bad", "warn", "good") for under in ("page", "panel")),
     *((one, "sunk", TEXT) for one in ("text", "quiet", "accent", "bad", "warn", "good")),
@@ -41,7 +41,7 @@ def luminance(colour: str) -> float:
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast of two colors, from 1 to 21."""
+    """Return the contrast ratio of two colors, from 1 to 21."""
     dark, light = sorted((luminance(one), luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 
@@ -49,12 +49,12 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 @pytest.mark.parametrize(("over", "under", "least"), PAIRS)
 def test_colors_have_enough_contrast(over: str, under: str, least: float, theme: int) -> None:
-    """At least 4.5 for text and 3 for lines and dots, on every background, in both themes."""
+    """The ratio is at least 4.5 for text and 3 for lines and dots, on every background, in both themes."""
     assert contrast(COLOURS[over][theme], COLOURS[under][theme]) >= least
 
 
 def test_every_color_is_a_variable_with_two_values() -> None:
-    """Rules contain no literal colors, so no color is missing in a theme."""
+    """Rules contain no literal colors, so every color is defined in both themes."""
     rules = STYLE.split("}", 1)[1]
     assert not re.findall(r"#[0-9a-fA-F]{3,8}\b", rules)
     used = set(re.findall(r"var\(--([a-z-]+)\)", STYLE))
@@ -62,7 +62,7 @@ def test_every_color_is_a_variable_with_two_values() -> None:
 
 
 def test_style_and_script_are_small() -> None:
-    """The style sheet is under 20 kB and the script under 22 kB; as sent, compressed, both together under 13 kB."""
+    """The style sheet is under 20 kB, the script under 22 kB, and their total compressed size under 13 kB."""
     assert len(STYLE.encode()) < 20_000
     assert len(SCRIPT.encode()) < 22_000
     assert sum(len(gzip.compress(text.encode(), 5)) for text in (STYLE, SCRIPT)) < 13_000
@@ -78,7 +78,7 @@ def test_pages_load_no_external_resources() -> None:
 
 
 def test_templates_have_no_inline_style_or_script() -> None:
-    """The content security policy forbids both, and inline event handlers."""
+    """The content security policy forbids inline styles, scripts and event handlers."""
     for one in [one for one in TEMPLATES if one.name != "report.html"]:
         text = one.read_text()
         assert not re.search(r"\sstyle=|<style|<script(?![^>]*\ssrc=)|\son[a-z]+=\"", text), one.name
@@ -94,7 +94,7 @@ def test_templates_never_disable_escaping() -> None:
 
 
 def test_script_writes_no_html() -> None:
-    """It sets text, and evaluates nothing."""
+    """The script only sets text, and evaluates no code."""
     for one in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
         assert one not in SCRIPT
 

@@ -21,7 +21,7 @@ def test_theme_is_chosen_without_the_script(page: TestClient) -> None:
 
 
 def test_theme_cookie_is_limited_to_the_dashboard(page: TestClient) -> None:
-    """Its path is the mount prefix, and it is secure over https."""
+    """The cookie's path is the mount prefix, and it is marked as secure over HTTPS."""
     mounted = client_for(Starlette(routes=[Mount("/germane", page.app)]), scheme="https")
     answer = mounted.get("/germane/theme?to=dark&back=/alerts")
     assert answer.headers["location"] == "/germane/alerts"
@@ -41,14 +41,14 @@ def test_theme_redirects_only_within_the_dashboard(page: TestClient, back: str) 
 
 
 def test_invalid_theme_falls_back_to_the_system_theme(page: TestClient) -> None:
-    """For every value in the cookie; one in the URL is an error."""
+    """Any invalid value in the cookie is ignored; an invalid value in the URL is an error."""
     cookie = {"cookie": 'germane_theme="><script>'}
     assert "data-theme=" not in page.get("/", headers=cookie).text.split("<head>")[0]
     assert page.get('/theme?to="><script>').status_code == 400
 
 
 def test_every_page_shows_scoring_health_and_open_alerts(page: TestClient) -> None:
-    """The footer has worker, age of the data, zone and version; the header counts open alerts."""
+    """The footer shows the worker, data age, time zone and version; the header counts open alerts."""
     text = page.get("/r/docs-search", headers={"cookie": "germane_zone=Asia/Tokyo"}).text
     assert "worker running" in text
     assert "times in JST" in text

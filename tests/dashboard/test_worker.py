@@ -1,4 +1,4 @@
-"""The page of workers, backlog, budget, failures, notifications and storage."""
+"""The worker page: workers, backlog, budget, failures, notifications and storage."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def send_heartbeat(store: TrackingStore, **given: Any) -> None:
 
 
 def test_page_without_a_worker_shows_the_command_to_start_one(store: TrackingStore) -> None:
-    """An empty database is not an error: each panel says that it is empty, and the first suggests a step."""
+    """An empty database is not an error: each panel says that it is empty, and the first one suggests a next step."""
     with open_dashboard(store) as client:
         text = words(client.get("/worker").text)
 
@@ -95,7 +95,7 @@ def test_running_degraded_and_unresponsive_workers_are_distinguished(week: Week)
 
 
 def test_last_runs_of_each_job_are_shown(week: Week, page: TestClient) -> None:
-    """Start, run time, next run and problem, as bars and as a table."""
+    """Bars and a table show start, run time, next run and problem."""
     send_heartbeat(
         week.store,
         jobs=(JobRuns(name="watch", every=2.0, runs=runs(50, 20)), JobRuns(name="score", runs=runs(3))),
@@ -110,7 +110,7 @@ def test_last_runs_of_each_job_are_shown(week: Week, page: TestClient) -> None:
 
 
 def test_page_with_many_processes_stays_small(week: Week, page: TestClient) -> None:
-    """Only one process's runs are shown: under 200 kB for any number of processes."""
+    """Only one process's runs are shown, so the page is under 200 kB for any number of processes."""
     jobs = [JobRuns(name=f"job {number}", every=2.0, runs=runs(50)) for number in range(8)]
     for number in range(30):
         send_heartbeat(week.store, id=f"worker-{number}", pid=number, jobs=jobs)
@@ -130,7 +130,7 @@ def test_jobs_of_other_processes_are_linked(week: Week, page: TestClient) -> Non
 
 
 def test_bar_height_is_proportional_to_the_square_root_of_the_run_time() -> None:
-    """The longest and the failed runs have full height."""
+    """The longest run and failed runs have full height."""
     job = JobRuns(name="watch", runs=(*runs(4), JobRun(started_at=NOW, seconds=0.0, problem="x")))
     bars = JobHistory(job=job).bars
 
@@ -141,7 +141,7 @@ def test_bar_height_is_proportional_to_the_square_root_of_the_run_time() -> None
 
 
 def test_seen_is_the_sum_of_all_outcomes(page: TestClient) -> None:
-    """In every row of the table, for every window."""
+    """Every row of the table adds up, for every window."""
     for window in ("24h", "7d"):
         text = page.get(f"/worker?window={window}").text.split('id="coverage"')[1].split("</table>")[0]
         rows = re.findall(r"<tr>(.*?)</tr>", text.split("</thead>")[1], re.DOTALL)
@@ -176,7 +176,7 @@ def test_ages_use_the_database_clock(store: TrackingStore) -> None:
 
 
 def test_backlog_is_shown_by_scorer_and_state(page: TestClient) -> None:
-    """With the number of retries and the age of the oldest task."""
+    """The table also shows the number of retries and the age of the oldest task."""
     text = words(page.get("/worker").text.split('id="queue"')[1].split("</section>")[0])
 
     assert "3 answers are waiting for a sampling decision." in text
@@ -184,7 +184,7 @@ def test_backlog_is_shown_by_scorer_and_state(page: TestClient) -> None:
 
 
 def test_failures_show_reason_error_and_answer(page: TestClient) -> None:
-    """Final failures and retries are separate."""
+    """Final failures and retries are listed separately."""
     text = page.get("/worker").text.split('id="failures"')[1].split("</section>")[0]
 
     assert "Error code: 429 - requests per minute of larch-judge are used up" in text
@@ -207,7 +207,7 @@ def test_failures_can_be_rescored(page: TestClient, week: Week) -> None:
 
 
 def test_retrying_tasks_can_be_retried_now(page: TestClient, week: Week) -> None:
-    """They need not wait once the judge is reachable again."""
+    """Once the judge is reachable again, they do not have to wait."""
     assert {one.postponed for one in week.store.queue.load_outstanding().tasks} == {2}
     post_form(page, "/worker/retry", "/worker", scorer="faithfulness")
 
@@ -215,13 +215,13 @@ def test_retrying_tasks_can_be_retried_now(page: TestClient, week: Week) -> None
 
 
 def test_retry_needs_a_known_scorer_and_reason(page: TestClient) -> None:
-    """Unknown ones are rejected, with a suggestion."""
+    """Unknown values are rejected with a suggestion."""
     assert post_form(page, "/worker/retry", "/worker", scorer="other").status_code == 409
     assert post_form(page, "/worker/retry", "/worker", scorer="faithfulness", reason="budget").status_code == 400
 
 
 def test_undelivered_notifications_can_be_resent(page: TestClient, week: Week) -> None:
-    """One by id, or all for a channel; a request without either is rejected."""
+    """A request selects one by id or all of a channel; a request with neither is rejected."""
     [dead] = week.store.notifications.search(status="undelivered")
     text = page.get("/worker").text.split('id="notifications"')[1]
     assert "status 404" in text
@@ -237,7 +237,7 @@ def test_undelivered_notifications_can_be_resent(page: TestClient, week: Week) -
 
 
 def test_judge_usage_is_shown_by_day(seeded: TrackingStore) -> None:
-    """Each day against its limit, with requests, tokens and cost; today is marked."""
+    """Each day is compared with its limit and has requests, tokens and cost; today is marked."""
     budget = Budget(requests_per_day=400, usd_per_day=2.0)
     settled = {date(2026, 11, 19): RequestUsage(100, 5_000.0, 1.5)}
     seeded.quota.reserve_budget(
@@ -254,7 +254,7 @@ def test_judge_usage_is_shown_by_day(seeded: TrackingStore) -> None:
 
 
 def test_sampling_panel_names_its_source(seeded: TrackingStore) -> None:
-    """The settings of this process, next to the decisions on the newest answers."""
+    """The panel shows this process's settings, and the sampling decisions for the newest answers."""
     with open_dashboard(seeded, sample_rate=0.25) as client:
         text = words(client.get("/worker").text)
 
@@ -263,7 +263,7 @@ def test_sampling_panel_names_its_source(seeded: TrackingStore) -> None:
 
 
 def test_sampling_rules_are_described() -> None:
-    """A rate of one, a rate, and a budget with all its limits; and decisions with their probabilities."""
+    """The rules are a rate of 1, a lower rate, and a budget with all limits; decisions have probabilities."""
     assert describe_sampling_settings(load_settings(database="sqlite://")) == "All sampled (sample_rate = 1)."
     budget = Budget(requests_per_hour=90, tokens_per_day=1_000_000, usd_per_day=2.5)
     assert list(describe_limits(budget)) == ["90 requests per hour", "1,000,000 tokens per day", "$2.50 per day"]
@@ -285,7 +285,7 @@ def test_sampling_rules_are_described() -> None:
 
 
 def test_storage_panel_shows_retention_and_redaction(seeded: TrackingStore) -> None:
-    """Size, revision, retention, capture, erasure, and redactions in the newest answers."""
+    """The panel also shows size, revision, capture, erasure, and redactions in the newest answers."""
     retention = {"text_days": 7, "score_days": 90, "max_size": "5GB"}
     with open_dashboard(seeded, retention=retention, capture="store", erase_after_scoring=True) as client:
         text = words(client.get("/worker").text.split('id="kept"')[1])
@@ -310,7 +310,7 @@ def test_actions_need_a_csrf_token(page: TestClient, week: Week, path: str) -> N
 
 
 def test_read_only_pages_have_no_buttons_and_reject_posts(seeded: TrackingStore) -> None:
-    """Readers see failures and cannot change anything."""
+    """Visitors see failures but cannot change anything."""
     with open_dashboard(seeded, read_only=True) as client:
         text = client.get("/worker").text
         answer = client.post("/worker/retry", data={"csrf": "x", "scorer": "faithfulness"})
@@ -343,5 +343,5 @@ def test_hostile_names_are_escaped(week: Week, page: TestClient) -> None:
     ],
 )  # fmt: skip
 def test_sizes_and_durations_use_readable_units(form: Callable[[float], str], value: float, expected: str) -> None:
-    """The largest unit that fits is used."""
+    """Values use the largest suitable unit."""
     assert form(value) == expected

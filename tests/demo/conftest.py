@@ -1,4 +1,4 @@
-"""The corpus, and the application with the real embedder."""
+"""The corpus, and the application with a real embedder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from germane.errors import ModelError
 
 @pytest.fixture(scope="session")
 def corpus() -> DemoCorpus:
-    """The corpus of the package."""
+    """The corpus in the package."""
     return load_corpus()
 
 
@@ -32,7 +32,7 @@ def embed() -> Iterator[Embed]:
 
 @pytest.fixture(scope="session")
 def built(corpus: DemoCorpus, embed: Embed) -> Documentation:
-    """The application with its initial indexes; tests must not change it."""
+    """The application with its initial indexes. Tests must not change it."""
     return asyncio.run(Documentation.open(corpus, embed))
 
 

@@ -20,7 +20,7 @@ def _answers(application: Documentation, corpus: DemoCorpus, route: str) -> dict
 
 
 def _hits(application: Documentation, corpus: DemoCorpus, route: str) -> float:
-    """Return the share of a route's questions for which the right passage ranks first."""
+    """Return the share of a route's questions for which the correct passage ranks first."""
 
     async def search() -> list[bool]:
         return [
@@ -33,14 +33,16 @@ def _hits(application: Documentation, corpus: DemoCorpus, route: str) -> float:
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_healthy_index_finds_the_right_passage(application: Documentation, corpus: DemoCorpus, route: str) -> None:
-    """At least 95 of 100 questions lead to the passage that answers them."""
+def test_healthy_index_finds_the_correct_passage(application: Documentation, corpus: DemoCorpus, route: str) -> None:
+    """For at least 95 % of the questions, the passage that answers the question comes first."""
     assert _hits(application, corpus, route) >= 0.95
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_answer_is_a_sentence_of_the_right_passage(application: Documentation, corpus: DemoCorpus, route: str) -> None:
-    """Answers are quoted from the documentation, nearly always from the right passage."""
+def test_answer_is_a_sentence_from_the_correct_passage(
+    application: Documentation, corpus: DemoCorpus, route: str
+) -> None:
+    """Answers are quoted from the documentation, nearly always from the correct passage."""
     answers = _answers(application, corpus, route)
     sentences = {passage.id: split_sentences(passage.text) for passage in corpus.passages_for(route)}
     right = [answers[each.text] in sentences[each.passage_id] for each in corpus.questions_for(route)]
@@ -50,7 +52,7 @@ def test_answer_is_a_sentence_of_the_right_passage(application: Documentation, c
 
 
 def test_fault_affects_only_its_route(application: Documentation, corpus: DemoCorpus) -> None:
-    """Every answer of the broken route changes, and none comes from the right passage."""
+    """Every answer from the broken route changes, and none comes from the correct passage."""
     before = {route: _answers(application, corpus, route) for route in ROUTES}
 
     application.indexes[BROKEN_ROUTE].corrupt()
@@ -72,7 +74,7 @@ def test_broken_route_still_answers_in_sentences(application: Documentation, cor
 
 
 def test_search_returns_contexts_nearest_first(application: Documentation) -> None:
-    """Three passages with id, text and score, as the retrieval decorator expects."""
+    """A search returns three passages with id, text and score, as the retrieval decorator expects."""
     contexts = asyncio.run(application.search("How do I clean the rain gauge?", "setup"))
 
     assert [set(context) for context in contexts] == [{"id", "text", "score"}] * 3

@@ -17,7 +17,7 @@ def test_each_route_has_twenty_passages_and_fifty_questions(corpus: DemoCorpus) 
 
 
 def test_routes_partition_the_corpus(corpus: DemoCorpus) -> None:
-    """Together, their passages and questions are the whole corpus in order."""
+    """Together, the passages and questions of all routes are the whole corpus, in order."""
     assert [passage for route in ROUTES for passage in corpus.passages_for(route)] == list(corpus.passages)
     assert [question for route in ROUTES for question in corpus.questions_for(route)] == list(corpus.questions)
 
@@ -45,7 +45,7 @@ def test_each_passage_has_questions_on_its_route(corpus: DemoCorpus) -> None:
 
 
 def test_passages_are_short_and_substantive(corpus: DemoCorpus) -> None:
-    """A few whole sentences, each an answer by itself. Questions end with a question mark."""
+    """Passages are a few complete sentences, each an answer by itself. Questions end with a question mark."""
     for passage in corpus.passages:
         sentences = split_sentences(passage.text)
         assert 2 <= len(sentences) <= 4

@@ -28,7 +28,7 @@ def test_nearest_passages_come_first() -> None:
 
 
 def test_build_embeds_the_passages() -> None:
-    """One vector per passage, made from its text."""
+    """Each passage has one vector, computed from its text."""
     embedded: list[str] = []
 
     async def embed(texts: Sequence[str]) -> Vectors:
@@ -39,8 +39,8 @@ def test_build_embeds_the_passages() -> None:
     assert embedded == ["a text.", "b text.", "c text."]
 
 
-def test_corrupt_index_finds_the_neighbor_with_the_same_similarity() -> None:
-    """The retriever's own values do not reveal the fault."""
+def test_corrupt_index_returns_the_next_passage_with_the_same_similarity() -> None:
+    """The similarities that the retriever reports do not reveal the fault."""
     index = PassageIndex(PASSAGES, VECTORS)
     before = [hit.similarity for hit in index.search(NEAR_A, 3)]
 
@@ -60,6 +60,6 @@ def test_corrupt_does_not_change_the_callers_passages() -> None:
 
 
 def test_passages_without_vectors_are_rejected() -> None:
-    """Each passage needs a vector."""
+    """Every passage needs a vector."""
     with pytest.raises(ValueError, match="expected 3 vectors, one per passage, but got 2"):
         PassageIndex(PASSAGES, VECTORS[:2])

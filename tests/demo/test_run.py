@@ -30,7 +30,7 @@ KEYS = {
 
 
 def start(judge: FakeJudge, folder: Path, *arguments: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[str]:
-    """Start the demo with a judge from the environment, in a folder."""
+    """Start the demo in a folder, with a judge from the environment."""
     without_windows = {name: value for name, value in os.environ.items() if "DISPLAY" not in name}
     environment = {
         **without_windows,
@@ -53,7 +53,7 @@ def start(judge: FakeJudge, folder: Path, *arguments: str, stdout: int = subproc
 
 @pytest.mark.timeout(180)
 def test_demo_counts_add_up(tmp_path: Path) -> None:
-    """It runs unattended with a judge from the environment, and prints one object."""
+    """The demo runs unattended with a judge from the environment, and prints one JSON object."""
     # The demo ignores the user's settings file.
     (tmp_path / "germane.toml").write_text(
         'role = "capture"\ncapture = "none"\n[channels.oncall]\ntype = "slack"\nurl = "env:SLACK_URL"\n'
@@ -70,7 +70,7 @@ def test_demo_counts_add_up(tmp_path: Path) -> None:
 
 
 def test_unreachable_judge_ends_the_demo_immediately(tmp_path: Path) -> None:
-    """It does not first send two minutes of traffic."""
+    """The demo does not first generate two minutes of traffic."""
     with FakeJudge() as judge:
         judge.outage = Fault("status", status=401, message="Incorrect API key provided")
         with start(judge, tmp_path, "--headless") as demo:
@@ -81,8 +81,8 @@ def test_unreachable_judge_ends_the_demo_immediately(tmp_path: Path) -> None:
 
 
 def interrupted(demo: subprocess.Popen[str], judge: FakeJudge) -> Any:
-    """Press Ctrl-C once answers are scored, and return the result of the demo."""
-    while len(judge.chat_requests) < 3:  # the first request is the trial
+    """Interrupt the demo with Ctrl-C once answers are scored, and return its result."""
+    while len(judge.chat_requests) < 3:  # the first request only checks the judge
         with pytest.raises(subprocess.TimeoutExpired):
             demo.wait(0.05)
     demo.send_signal(signal.SIGINT)
@@ -90,7 +90,7 @@ def interrupted(demo: subprocess.Popen[str], judge: FakeJudge) -> Any:
 
 
 def test_interrupted_demo_exits_with_130(tmp_path: Path) -> None:
-    """Without errors about spans that could not be exported."""
+    """The demo prints no errors about spans that could not be exported."""
     with FakeJudge() as judge, start(judge, tmp_path, "--headless", "--json") as demo:
         out, err = interrupted(demo, judge)
 
@@ -98,9 +98,9 @@ def test_interrupted_demo_exits_with_130(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no terminals of this kind")
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals do not exist on Windows")
 def test_demo_serves_the_dashboard_on_a_terminal(tmp_path: Path) -> None:
-    """It prints the URL, serves until Ctrl-C, and is reachable only from this machine."""
+    """The demo prints the URL and serves until Ctrl-C; the dashboard is reachable only from this machine."""
     ours, its = os.openpty()
     with FakeJudge() as judge, start(judge, tmp_path, "--seconds", "5", stdout=its) as demo:
         os.close(its)

@@ -13,7 +13,7 @@ def test_plan_is_deterministic(corpus: DemoCorpus) -> None:
 
 
 def test_visits_are_ordered_and_within_the_run(corpus: DemoCorpus) -> None:
-    """Visits cover the run from the first seconds to the last."""
+    """Visits occur from the first seconds of the run to the last."""
     times = [visit.at for visit in plan_visits(corpus)]
 
     assert times == sorted(times)
@@ -22,7 +22,7 @@ def test_visits_are_ordered_and_within_the_run(corpus: DemoCorpus) -> None:
 
 
 def test_every_route_is_visited_before_and_after_the_fault(corpus: DemoCorpus) -> None:
-    """Often enough to compare, and most often on the broken route."""
+    """There are enough visits to compare, and the broken route has the most."""
     visits = plan_visits(corpus)
     before = Counter(visit.question.route for visit in visits if visit.at < FAULT_TIME)
     after = Counter(visit.question.route for visit in visits if visit.at >= FAULT_TIME)
@@ -41,7 +41,7 @@ def test_routes_are_interleaved(corpus: DemoCorpus) -> None:
 
 
 def test_questions_repeat_only_after_all_were_asked(corpus: DemoCorpus) -> None:
-    """Detection is shown for each route."""
+    """Each question of a route is asked once before any is repeated."""
     asked = Counter(visit.question for visit in plan_visits(corpus, duration=240, rate=1))
 
     for route in ROUTES:

@@ -36,8 +36,8 @@ def verdict_text(**changes: Any) -> str:
     return " ".join(" ".join(describe_result(dataclasses.replace(OUTCOME, **changes))).split())
 
 
-def test_detection_shows_both_means_and_the_delay() -> None:
-    """Means of the broken route before and since the fault."""
+def test_detected_fault_is_reported_with_means_and_delay() -> None:
+    """The output contains the broken route's means before and since the fault."""
     assert (
         "'setup' stopped answering the question: mean relevancy 0.71 (n = 14) before the fault, "
         "0.22 (n = 17) after it. Alert 26 s after the fault: setup is below 0.45." in verdict_text()

@@ -1,4 +1,4 @@
-"""The store fixture of the dashboard tests."""
+"""The store fixture from the dashboard tests."""
 
 from __future__ import annotations
 

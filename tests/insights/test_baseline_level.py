@@ -1,4 +1,4 @@
-"""Means of a stored baseline, as the level to compare with."""
+"""The means in a stored baseline, which current scores are compared with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 
 def route_estimate(mean: float, n: int = 100) -> RouteBaseline:
-    """Return the estimate of one route, 5 % of whose scores are zero."""
+    """Return the estimate for one route, with 5 % of its scores at zero."""
     committed = n - n // 20
     return RouteBaseline(
         n=n, mean=mean, deviation=0.2, committed=committed, committed_mean=mean, committed_deviation=0.1,
@@ -44,8 +44,8 @@ def baseline_levels(*given: RouteSummary) -> list[tuple[float, int]]:
     return [(one.mean, one.n) for one in found.routes]
 
 
-def test_route_uses_its_baselines_mean() -> None:
-    """The interval and the weight in the service are those of the stored mean."""
+def test_route_uses_its_stored_baseline_mean() -> None:
+    """The interval and the weight within the service also come from the stored mean."""
     (found,) = at_baseline_levels(
         WindowSummary(since=NOW, until=NOW, routes=[load_before("ask", 0.78)], services=(), coverage=()), KEPT
     ).routes
@@ -57,10 +57,10 @@ def test_route_uses_its_baselines_mean() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (load_before("rare", 0.6), "it was pooled: the level of the pool is not its own"),
-        (load_before("new", 0.6), "the baseline does not know it"),
+        (load_before("rare", 0.6), "the route was pooled, and the pool's level is not its own"),
+        (load_before("new", 0.6), "the baseline does not contain the route"),
         (load_before("ask", 0.78, "other"), "another judge"),
-        (load_before("ask", -0.3), "values under 0 count as 0 in a baseline"),
+        (load_before("ask", -0.3), "a baseline counts negative values as 0"),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
@@ -70,7 +70,7 @@ def test_estimates_outside_the_baseline_are_unchanged(given: RouteSummary, why: 
 
 
 def test_pooled_route_has_no_level_of_its_own() -> None:
-    """Neither does a route added later. The level of the service is the mean of all scores."""
+    """A route that was added later has none either. The service's level is the mean of all scores."""
     assert [baseline_level(KEPT, name) for name in ("ask", "rare", "new", None)] == [
         (0.8, 100),
         None,

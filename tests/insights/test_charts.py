@@ -43,7 +43,7 @@ def draw_week(points: Sequence[Point], **more: object) -> ET.Element:
 
 
 def of_class(picture: ET.Element, name: str) -> list[ET.Element]:
-    """Return the elements of a class."""
+    """Return the elements with a class."""
     return [one for one in picture.iter() if name in one.get("class", "").split()]
 
 
@@ -54,7 +54,7 @@ def strokes(picture: ET.Element) -> list[str]:
 
 @st.composite
 def weeks(draw: st.DrawFn) -> list[Point]:
-    """Generate buckets of a week with gaps, fingerprints and missing intervals."""
+    """Generate the buckets of a week, with gaps, different fingerprints and missing intervals."""
     found = []
     for number in draw(st.lists(st.integers(-3, 31), max_size=35)):
         mean, n = draw(st.floats(-1, 1)), draw(st.integers(1, 10**9))
@@ -150,26 +150,26 @@ def test_two_fingerprints_in_one_bucket_are_drawn_as_two_lines() -> None:
 
 
 def test_points_without_fingerprints_are_split_at_judge_changes() -> None:
-    """Plain points, as in a report, are split by ``begins`` alone."""
+    """Points without fingerprints, as in a report, are split only by ``begins``."""
     points = [replace(point(one), fingerprint="", judge_changed=one == 2) for one in range(4)]
     assert [len(one) for one in split_by_fingerprint(points)] == [2, 2]
 
 
 def test_points_with_few_scores_are_drawn_differently() -> None:
-    """Under 20 scores, the dot is hollow and the band is pale."""
+    """With fewer than 20 scores, the dot is hollow and the band is pale."""
     picture = draw_week([point(0), point(1), point(2, n=19), point(3)])
     assert [one.get("class") for one in of_class(picture, "dot")] == ["dot", "dot", "dot thin", "dot"]
     assert [one.get("class") for one in of_class(picture, "band")] == ["band", "band thin"]
 
 
 def test_isolated_point_shows_its_interval() -> None:
-    """Without neighbors for a band, the interval is a stroke; an unknown one is not drawn."""
+    """Without adjacent points for a band, the interval is a vertical line; an unknown interval is not drawn."""
     alone = replace(point(9), low=None, high=None)
     assert len(of_class(draw_week([point(0), alone]), "whisker")) == 1
 
 
-def test_axis_is_fixed() -> None:
-    """It spans 0 to 1 for all scores, and extends below 0 only for a negative mean, which the description mentions."""
+def test_score_axis_is_fixed() -> None:
+    """The axis spans 0 to 1, and extends below 0 only for a negative mean, which the description mentions."""
     of_high, of_negative = draw_week([point(0, 0.99)]), draw_week([point(0, -0.2)])
     assert _levels(of_high) == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
     assert _levels(of_negative) == ["\u22121", "\u22120.5", "0", "0.5", "1"]
@@ -182,7 +182,7 @@ def _levels(picture: ET.Element) -> list[str]:
 
 
 def test_mean_is_drawn_at_its_value() -> None:
-    """0.5 is halfway between the lines of 0.4 and 0.6, and the crosshair data agrees."""
+    """A mean of 0.5 is halfway between the lines at 0.4 and 0.6, and the crosshair data agrees."""
     picture = draw_week([point(0, 0.5)])
     lines = {one.get("y1") for one in of_class(picture, "grid")}
     heights = sorted(float(one) for one in lines if one)
@@ -192,7 +192,7 @@ def test_mean_is_drawn_at_its_value() -> None:
 
 
 def test_charts_have_unique_ids() -> None:
-    """Two charts of a page do not share the ids of title and description."""
+    """Two charts on a page do not share the ids of their titles and descriptions."""
     both = trend_figure(
         TrendChart(points=[point(0)], since=SINCE, until=UNTIL, bucket=SIX, title="Relevancy", name="a b<c")
     )
@@ -226,7 +226,7 @@ def test_hostile_names_are_escaped_in_charts() -> None:
 
 @given(wanted=st.lists(st.tuples(st.floats(36, 1014), st.text(min_size=1, max_size=40)), max_size=12))
 def test_marker_labels_do_not_overlap(wanted: list[tuple[float, str]]) -> None:
-    """Every shown label fits, and no line of another marker crosses it."""
+    """Every label that is shown fits, and no other marker's line crosses it."""
     found = [
         (x, one) for (x, _), one in zip(wanted, place_labels(wanted, 36, 1098, rows=3, size=15), strict=True) if one
     ]
@@ -249,7 +249,7 @@ def test_marker_labels_do_not_overlap(wanted: list[tuple[float, str]]) -> None:
     zone=ZONES,
 )
 def test_time_axis_has_a_few_ordered_ticks(since: datetime, length: timedelta, zone: ZoneInfo | None) -> None:
-    """For every window, ticks are inside it, in order, and fit."""
+    """In every window, the ticks are inside it and in order, and their labels fit."""
     found = [one.at for one in axis_ticks(since, since + length, zone, 12)]
     assert found == sorted(found)
     assert all(since <= one <= since + length for one in found)
@@ -268,8 +268,8 @@ def test_days_follow_the_visitors_time_zone() -> None:
     ]
 
 
-def test_table_shows_the_values_of_the_chart() -> None:
-    """One row per bucket, newest first: time, mean, interval, n, and scored / seen."""
+def test_table_shows_the_chart_values() -> None:
+    """The table has one row per bucket, newest first, with time, mean, interval, n, and scored / seen."""
     first = replace(point(0, 0.5), seen=40, scored=30)
     trend = TrendChart(
         points=[first, point(1, n=7)], since=SINCE, until=UNTIL, bucket=SIX, title="R", name="r", zone=ZoneInfo("UTC")
@@ -281,7 +281,7 @@ def test_table_shows_the_values_of_the_chart() -> None:
 
 
 def test_histogram_has_twenty_bars_and_a_table() -> None:
-    """A hundred bins become twenty bars; the table has their shares and the baseline's."""
+    """A hundred bins become twenty bars; the table shows the shares in the window and in the baseline."""
     now, before = [0.0] * 100, [0.0] * 100
     now[0], now[87], before[87] = 1.0, 3.0, 2.0
     rows = [
@@ -294,14 +294,14 @@ def test_histogram_has_twenty_bars_and_a_table() -> None:
 
 
 def test_histogram_without_a_baseline_has_no_outline() -> None:
-    """Only the bars of the window are drawn."""
+    """Only bars for the window are drawn."""
     picture = ET.fromstring(histogram_svg([1.0] * 100, title="Spread"))
     assert not of_class(picture, "before")
     assert len(of_class(picture, "now")) == 20
 
 
-def test_points_equal_the_results_of_the_trend_query() -> None:
-    """Mean, interval and n of a bucket are drawn unchanged."""
+def test_points_equal_the_trend_query_results() -> None:
+    """A bucket's mean, interval and n are drawn unchanged."""
     bucket = Bucket(
         n=25,
         mean=0.7,
@@ -318,7 +318,7 @@ def test_points_equal_the_results_of_the_trend_query() -> None:
 
 @given(numbers=st.sets(st.integers(0, 60), min_size=1))
 def test_segments_contain_every_point_once(numbers: set[int]) -> None:
-    """Gaps split points, and lose none."""
+    """Gaps split a series without losing points."""
     points = [point(one) for one in sorted(numbers)]
     runs = split_at_gaps(points, SIX)
     assert [one for run in runs for one in run] == points

@@ -1,4 +1,4 @@
-"""Default scorer and service of a page."""
+"""The default scorer and service of a page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MANY = [
 def test_default_scorer_prefers_relevancy_then_similarity(
     found: list[ServiceScores], asked: str | None, expected: str | None
 ) -> None:
-    """This applies unless another scorer is selected. Without either, it is the scorer with the most scores."""
+    """A selected scorer takes precedence. Without relevancy or similarity, the scorer with the most scores is used."""
     assert choose_scorer(found, asked) == expected
 
 
@@ -53,7 +53,7 @@ def test_second_scorer_is_faithfulness_or_another() -> None:
 
 
 def test_default_service_has_the_most_scores() -> None:
-    """Over all its scorers, unless another one is selected."""
+    """The scores of all its scorers count. A selected service takes precedence."""
     found = [ServiceScores("a", 5, "shop"), ServiceScores("b", 5, "shop"), ServiceScores("a", 9, "blog")]
 
     assert choose_service(found) == "shop"
@@ -61,7 +61,7 @@ def test_default_service_has_the_most_scores() -> None:
     assert choose_service([]) is None
 
 
-def test_means_are_named_by_their_scorer() -> None:
+def test_mean_titles_name_the_scorer() -> None:
     """Relevancy and similarity are never confused."""
     assert [scorer_title(one) for one in ("answer_relevancy", "question_answer_similarity", "my_own", None)] == [
         "Relevancy",

@@ -1,4 +1,4 @@
-"""Chart events, sampling descriptions, and generated questions of bad answers."""
+"""Chart events, sampling descriptions, and generated questions for bad answers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def route_shift(route: str, before: float, since: float) -> ScoreShift:
 
 
 def test_alert_is_marked_at_its_start() -> None:
-    """The service chart names the route, the route chart does not; the marker links to the alert."""
+    """The marker names the route on the service's chart but not on the route's, and links to the alert."""
     deploy = Marker(id="m", name="index v42", service="handbook", at=NOW - timedelta(hours=2))
     ((first, second), (_, own)) = (chart_markers([make_alert("ask")], [deploy], route=route) for route in (None, "ask"))
     assert (first.label, first.kind, first.at) == ("index v42", "deploy", deploy.at)
@@ -53,7 +53,7 @@ def test_alert_is_marked_at_its_start() -> None:
 
 
 def test_service_alert_applies_to_the_dropped_routes() -> None:
-    """To all routes if it names none, and never to those of another service."""
+    """An alert that names no route applies to all routes, but never to those of another service."""
     fell = make_alert(shifts=(route_shift("ask", 0.8, 0.5), route_shift("search", 0.7, 0.8)))
     assert affected_routes(fell) == ["ask"]
     assert [alert_concerns_route(fell, "handbook", one) for one in ("ask", "search")] == [True, False]
@@ -85,7 +85,7 @@ def test_sampling_description_without_counts_uses_the_settings() -> None:
 
 
 def test_bad_answer_shows_its_least_similar_question() -> None:
-    """Without generated questions it shows the explanation of the score."""
+    """Without generated questions, the explanation of the score is shown."""
     questions = [{"text": "near", "similarity": 0.9}, {"text": "far", "similarity": 0.1}, {"text": "none"}, "torn"]
     assert reads_like(Score(scorer="s", value=0.5, details={"questions": questions})) == "far"
     assert reads_like(Score(scorer="s", value=0.5, details={"questions": "torn"}, explanation="why")) == "why"

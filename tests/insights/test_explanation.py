@@ -62,12 +62,12 @@ def test_details_of_any_shape_are_displayable(scorer: str, label: str | None, de
     ],
 )
 def test_each_scorer_explains_its_computation(scorer: str, details: dict[str, Any], expected: str) -> None:
-    """In a sentence above its values."""
+    """A sentence above the values explains the computation."""
     assert expected in explain_score(Score(scorer=scorer, value=0.5, label="partly_relevant", details=details)).lead
 
 
-def test_parts_show_missing_scorers() -> None:
-    """With the weights of the remaining ones."""
+def test_combined_score_shows_missing_scorers() -> None:
+    """The weights of the remaining scorers are shown."""
     parts = {"answer_relevancy": {"value": 0.7, "weight": 0.5}, "intent_match": {"value": None, "reason": "unparsable"}}
 
     found = explain_score(
@@ -82,7 +82,7 @@ def test_parts_show_missing_scorers() -> None:
 
 
 def test_refusal_votes_are_counted() -> None:
-    """Without generated questions."""
+    """The generated questions are not shown."""
     questions = [{"text": "Q?", "similarity": None, "noncommittal": vote} for vote in (True, True, False)]
 
     found = explain_score(

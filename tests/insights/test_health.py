@@ -58,7 +58,7 @@ def send_heartbeat(store: TrackingStore, **given: Any) -> None:
 
 
 def test_empty_database_has_no_worker_and_no_answers(load: Callable[..., HealthSummary]) -> None:
-    """It is not reported as healthy."""
+    """An empty database is not reported as healthy."""
     found = load()
 
     assert (found.state, found.headline, found.backlog) == ("none", "no worker", "no backlog")
@@ -71,7 +71,7 @@ def test_empty_database_has_no_worker_and_no_answers(load: Callable[..., HealthS
 def test_recently_seen_worker_is_running(
     store: TrackingStore, clock: Clock, load: Callable[..., HealthSummary]
 ) -> None:
-    """Scoring is healthy without a backlog and failures, even if the heartbeat is a minute old."""
+    """Scoring without a backlog or failures is healthy, even if the heartbeat is a minute old."""
     store.exchanges.add([make_exchange("a")])
     store.sampling.assign_tasks([SamplingDecision("a", 1.0, "uniform")], {})
     send_heartbeat(store)
@@ -87,7 +87,7 @@ def test_recently_seen_worker_is_running(
 def test_worker_without_heartbeat_is_unresponsive(
     store: TrackingStore, clock: Clock, load: Callable[..., HealthSummary]
 ) -> None:
-    """After two leases it counts neither as stopped nor as running."""
+    """After two leases, the worker counts as neither stopped nor running."""
     send_heartbeat(store)
     clock.now += timedelta(seconds=121)
     found = load()
@@ -97,7 +97,7 @@ def test_worker_without_heartbeat_is_unresponsive(
 
 
 def test_stopped_worker_is_not_unresponsive(store: TrackingStore, load: Callable[..., HealthSummary]) -> None:
-    """It deleted its row."""
+    """A worker deletes its row when it stops."""
     send_heartbeat(store)
     store.workers.deregister_worker("w1")
 
@@ -129,7 +129,7 @@ def test_backlog_shows_its_size_and_the_age_of_its_oldest_exchange(
 def test_budget_candidates_are_not_part_of_the_backlog(
     store: TrackingStore, load: Callable[..., HealthSummary]
 ) -> None:
-    """They are selected at the end of their interval, so they are not late."""
+    """Candidates are selected at the end of their interval, so they are not late."""
     store.exchanges.add([make_exchange("a")])
     assert store.workers.acquire_lease("sampler", "me", ttl=LEASE)
     store.sampling.assign_tasks([SamplingDecision("a", None, "candidate")], SCORERS, holder=("sampler", "me"))
@@ -141,7 +141,7 @@ def test_budget_candidates_are_not_part_of_the_backlog(
 def test_failures_in_the_last_hour_show_the_top_reason(
     store: TrackingStore, clock: Clock, load: Callable[..., HealthSummary]
 ) -> None:
-    """Failures are separate from scores."""
+    """Failures do not count as scores."""
     names = ["a", "b", "c", "d"]
     store.exchanges.add([make_exchange(name) for name in names])
     store.sampling.assign_tasks([SamplingDecision(name, 1.0, "uniform") for name in names], SCORERS)
@@ -161,7 +161,7 @@ REASONS = (UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.UNPARSABLE, UnscoredReas
 
 
 def test_todays_cost_is_compared_with_the_budget(store: TrackingStore, load: Callable[..., HealthSummary]) -> None:
-    """An hourly limit allows the hours so far, including the current one."""
+    """An hourly limit allows for the hours of the day so far, including the current one."""
     budget = Budget(requests_per_hour=10)
     store.quota.reserve_budget(budget, [RequestUsage(3, 900.0, 0.25)])
     found = load(budget=budget)

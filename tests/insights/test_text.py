@@ -48,7 +48,7 @@ def test_intervals_with_negative_ends_are_readable() -> None:
 
 
 def test_small_shares_are_not_rounded_to_zero() -> None:
-    """Very small and very large shares have an extra digit."""
+    """Shares near 0 and 1 have an extra digit."""
     assert [format_percent(one) for one in (0.0, 0.004, 0.12, 0.996, 1.0)] == [
         "0 %",
         "0.4 %",
@@ -59,14 +59,14 @@ def test_small_shares_are_not_rounded_to_zero() -> None:
 
 
 def test_ages_are_formatted_as_short_relative_times() -> None:
-    """Ages are relative times, even in the future."""
+    """Times in the future are relative too."""
     passed = [timedelta(seconds=40), timedelta(minutes=3), timedelta(hours=47), timedelta(days=12), timedelta(hours=-2)]
     assert [format_age(NOW - one, NOW) for one in passed] == ["40 s ago", "3 min ago", "47 h ago", "12 d ago", "in 2 h"]
     assert format_age(NOW, NOW) == "now"
 
 
 def test_exact_times_include_the_time_zone() -> None:
-    """It has seconds and a zone."""
+    """An exact time has seconds and a time zone."""
     assert format_timestamp(NOW).startswith("2026-11-20 ")
     assert len(format_timestamp(NOW).split()) == 3
 
@@ -79,7 +79,7 @@ def test_names_are_humanized() -> None:
 
 @given(text=st.text(max_size=2_000), limit=st.integers(2, 300))
 def test_shortened_text_is_one_line(text: str, limit: int) -> None:
-    """It never exceeds the limit, and an ellipsis marks the cut."""
+    """The text never exceeds the limit, and ends with an ellipsis if it was truncated."""
     line = shorten(text, limit)
     assert len(line) <= limit
     assert len(line.split("\n")) == 1
@@ -87,7 +87,7 @@ def test_shortened_text_is_one_line(text: str, limit: int) -> None:
 
 
 def test_invisible_text_has_a_visible_placeholder() -> None:
-    """A link of spaces or zero-width letters would be invisible."""
+    """A link that consists of spaces or zero-width characters would be invisible."""
     assert [visible(one) for one in (" ", "\u200b\u2066\u00a0", "", None)] == ["(blank)"] * 4
     assert visible("a", "nothing") == "a"
 

@@ -22,9 +22,9 @@ DAY = timedelta(days=1)
 BEFORE = ComparisonPeriod(since=NOW - 5 * DAY, until=NOW - 2 * DAY)
 BASELINE = replace(BEFORE, baseline=2)
 Side = tuple[float, int]
-"""Mean and n."""
+"""A mean and its n."""
 Routes = dict[str, tuple[Side | None, Side | None]]
-"""Before and now, by route."""
+"""The means before and now, by route."""
 
 
 def estimate(mean: float, n: int, half: float = 0.06) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def make_situation(routes: Routes, now: Side | None = (0.8, 186), **more: Any) -
 
 
 def drop_alert(**more: Any) -> Alert:
-    """Return an open relevancy alert, caused mostly by ``docs-search``."""
+    """Return an open relevancy alert that is caused mainly by ``docs-search``."""
     shift = ScoreShift(
         dimension="route", name="docs-search", before=ScoreLevel(mean=0.8, n=300), since=ScoreLevel(mean=0.42, n=27)
     )
@@ -122,7 +122,7 @@ def test_verdict_on_a_drop_names_route_size_and_onset() -> None:
 
 
 def test_baseline_reference_is_named() -> None:
-    """With its version and its period."""
+    """The verdict contains the baseline's version and period."""
     assert (
         "0.78 in baseline 2 (15 Nov to 18 Nov, n=803)"
         in build_verdict(make_situation(FELL, reference_period=BASELINE)).text
@@ -141,7 +141,7 @@ def test_largest_drop_comes_first_and_others_are_counted() -> None:
 
 
 def test_times_use_the_visitors_zone() -> None:
-    """For the clock time and the day."""
+    """The time zone applies to both the time and the date."""
     onset = datetime(2026, 11, 18, 23, 30, tzinfo=UTC)
     given = make_situation(FELL, onsets={"docs-search": onset}, zone=ZoneInfo("Europe/Berlin"))
 
@@ -160,7 +160,7 @@ def test_service_can_drop_without_a_significant_drop_on_any_route() -> None:
 
 
 def test_verdict_without_a_change_names_mean_and_baseline() -> None:
-    """It also states the number of routes without enough data."""
+    """The verdict also states the number of routes without enough data."""
     found = build_verdict(make_situation(STEADY, (0.81, 186)))
     unsure = build_verdict(make_situation({**STEADY, "few": ((0.8, 300), (0.79, 7))}))
 
@@ -173,7 +173,7 @@ def test_verdict_without_a_change_names_mean_and_baseline() -> None:
 
 
 def test_small_drop_is_not_reported() -> None:
-    """With 100,000 answers every difference is significant; the rule sets a minimum size."""
+    """With 100,000 answers, every difference is significant, so the rule sets a minimum size."""
     routes: Routes = {"ask": ((0.80, 100_000), (0.77, 100_000))}
     sharp = comparisons(routes)
     narrow = [replace(one, interval=(-0.031, -0.029), finding="dropped") for one in sharp.routes]
@@ -202,7 +202,7 @@ def test_no_verdict_with_fewer_than_twenty_scores() -> None:
 
 
 def test_first_day_has_no_comparison() -> None:
-    """It shows the mean without a change."""
+    """The verdict states the mean without a change."""
     found = build_verdict(make_situation({"ask": (None, (0.8, 40))}, (0.8, 40), reference=None))
     little = build_verdict(
         make_situation({"ask": ((0.8, 5), (0.8, 40))}, (0.8, 40), reference=Estimate(**estimate(0.8, 5)))
@@ -240,7 +240,7 @@ def test_stale_data_is_not_reported_as_healthy() -> None:
 
 
 def test_empty_database_shows_the_first_step() -> None:
-    """There is no statement about scores."""
+    """The verdict says nothing about scores."""
     found = build_verdict(Situation(scorer=None, now=NOW))
 
     assert (found.state, hrefs(found)) == ("empty", ["/start"])
@@ -277,7 +277,7 @@ def unscored_coverage(seen: int, **more: Any) -> Sequence[Coverage]:
     ],
 )
 def test_unscored_answers_show_cause_and_remedy(more: dict[str, Any], expected: str) -> None:
-    """With a link to details."""
+    """The verdict links to the details."""
     found = build_verdict(make_situation({}, None, comparisons=None, **more))
 
     assert found.text.startswith("12 answers arrived in the last 24 h and none was scored: ")
@@ -297,7 +297,7 @@ def test_open_alert_shows_onset_and_link() -> None:
     assert "/alerts/a1" in hrefs(sure)
 
 
-def test_alert_of_a_threshold_names_the_period_of_its_mean() -> None:
+def test_threshold_alert_states_the_period_of_its_mean() -> None:
     """The mean covers the rule's window, in which some answers are older than the change."""
     level = ScoreLevel(mean=0.33, n=90)
     alert = drop_alert(type="mean_threshold", onset=None, window=3600.0, shifts=(), current=level, baseline=None)
@@ -309,7 +309,7 @@ def test_alert_of_a_threshold_names_the_period_of_its_mean() -> None:
 
 @pytest.mark.parametrize("state", ["firing", "recovering"])
 def test_open_alert_is_recovering_once_scores_recover(state: AlertState) -> None:
-    """It stays open until its rule resolves it."""
+    """The alert stays open until its rule resolves it."""
     found = build_verdict(make_situation(STEADY, alerts=[drop_alert(state=state)]))
 
     assert "the alert is still open but recovering" in found.text
@@ -317,7 +317,7 @@ def test_open_alert_is_recovering_once_scores_recover(state: AlertState) -> None
 
 
 def test_route_and_share_alerts_are_reported() -> None:
-    """A window rule names its route; a rule about refusals has its own wording."""
+    """The verdict on a window rule names the route; a rule about refusals has its own wording."""
     labels = {"service": "shop", "scorer": "answer_relevancy", "route": "ask"}
     given = make_situation(STEADY, alerts=[drop_alert(type="noncommittal_rate", labels=labels, message="12 % refuse.")])
 
@@ -328,7 +328,7 @@ def test_route_and_share_alerts_are_reported() -> None:
 
 
 def test_open_alerts_that_do_not_affect_the_verdict_are_listed() -> None:
-    """These are alerts of another scorer, or about scoring itself."""
+    """Such alerts are about another scorer or about scoring itself."""
     other = drop_alert(id="a2", labels={"service": "shop", "scorer": "faithfulness"})
     broken = drop_alert(id="a3", type="scorer_error")
 
@@ -350,7 +350,7 @@ SIDES = st.one_of(st.none(), st.tuples(st.floats(0.1, 0.9), st.integers(1, 900))
 def test_verdict_never_contradicts_an_open_alert(
     sides: list[tuple[Side | None, Side | None]], kind: str, route: str | None, age: int
 ) -> None:
-    """For all means it says worse or recovering, and links to the alert."""
+    """Whatever the means, the state is worse or recovering, and the verdict links to the alert."""
     labels = {"service": "shop", "scorer": "answer_relevancy"} | ({} if route is None else {"route": route})
     routes = {f"r{number}": pair for number, pair in enumerate(sides)}
     alert = drop_alert(type=kind, labels=labels)
@@ -370,7 +370,7 @@ def buckets(*means: float, n: int = 10, fingerprint: str = "f1") -> list[Bucket]
 
 
 def test_onset_is_the_best_two_level_split() -> None:
-    """Buckets are weighted by n; other fingerprints do not count."""
+    """Buckets are weighted by n; other fingerprints are ignored."""
     found = estimate_onset([*buckets(0.8, 0.82, 0.79, 0.4, 0.45), *buckets(0.1, 0.9, fingerprint="f0")], "f1")
 
     assert found == NOW + timedelta(hours=18)
@@ -380,7 +380,7 @@ def test_onset_is_the_best_two_level_split() -> None:
 
 
 def test_onset_before_the_chart_is_unknown() -> None:
-    """Scores before the split must be closer to the baseline than to the current mean."""
+    """Scores before the split must be closer to the baseline than to the scores after it."""
     line = buckets(0.8, 0.82, 0.4, 0.45)
 
     assert estimate_onset(line, "f1", reference=0.85) == NOW + timedelta(hours=12)
@@ -388,8 +388,8 @@ def test_onset_before_the_chart_is_unknown() -> None:
 
 
 @given(before=st.integers(1, 9), after=st.integers(1, 9), drop=st.floats(0.01, 0.5))
-def test_onset_of_a_clean_drop_is_exact(before: int, after: int, drop: float) -> None:
-    """The lengths of both levels do not matter."""
+def test_onset_estimate_is_exact_for_a_clean_drop(before: int, after: int, drop: float) -> None:
+    """The lengths of the two levels do not matter."""
     line = buckets(*[0.8] * before, *[0.8 - drop] * after)
 
     assert estimate_onset(line, "f1") == line[before].start

@@ -33,7 +33,7 @@ END = datetime(2026, 11, 18, tzinfo=UTC)
     ],
 )
 def test_url_selects_the_window(store: TrackingStore, query: str, span: str, since: datetime, until: datetime) -> None:
-    """One end is enough."""
+    """The start or the end is enough."""
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": query.encode(), "headers": []}
     context = InsightContext(store=store, settings=Settings(), now=lambda: NOW)
     found = parse_view_params(Request(scope), context)
@@ -42,7 +42,7 @@ def test_url_selects_the_window(store: TrackingStore, query: str, span: str, sin
 
 @pytest.mark.parametrize("query", ["since=2026-11-20&until=2026-11-18", "since=2027-01-01", "since=2026-11-20T10:30"])
 def test_an_empty_window_is_an_error(store: TrackingStore, query: str) -> None:
-    """Reversed ends, and a start in the future."""
+    """A window is also empty if its ends are reversed or its start is in the future."""
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": query.encode(), "headers": []}
     context = InsightContext(store=store, settings=Settings(), now=lambda: NOW)
 
@@ -51,7 +51,7 @@ def test_an_empty_window_is_an_error(store: TrackingStore, query: str) -> None:
 
 
 @pytest.mark.parametrize(("cookie", "expected"), [("", "Asia/Tokyo"), ("Europe/Berlin", "Europe/Berlin")])
-def test_timezone_is_the_browsers_or_the_configured_one(store: TrackingStore, cookie: str, expected: str) -> None:
+def test_timezone_comes_from_the_browser_or_the_settings(store: TrackingStore, cookie: str, expected: str) -> None:
     """The first page is requested before the browser has sent its timezone."""
     headers = [(b"cookie", f"germane_zone={cookie}".encode())] if cookie else []
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers}

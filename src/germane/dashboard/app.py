@@ -37,7 +37,7 @@ CONTENT_SECURITY_POLICY: Final = (
     "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _GZIP_LEVEL: Final = 5
-"""Level 9, the default, takes twice as long to make pages 2 % smaller."""
+"""Level 9, the default, takes twice as long and makes pages only 2 % smaller."""
 _SECURITY_HEADERS: Final = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -118,7 +118,7 @@ def create_app(
         store: The database, which the application does not close. Defaults to the database in the settings.
         read_only: Whether to reject all changes.
         now: A function that returns the current time with a time zone.
-        token: The token that visitors must present, with at least 16 characters. Defaults to the ``dashboard_token``
+        token: The token that visitors must present, at least 16 characters long. Defaults to the ``dashboard_token``
             setting.
         hosts: Host names to accept in addition to IP addresses and the ``allowed_hosts`` setting.
         trusted: Whether the application that mounts the dashboard controls access itself.

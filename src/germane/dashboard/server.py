@@ -27,7 +27,7 @@ _LOGGER: Final = logging.getLogger("uvicorn.error")
 
 
 REQUEST_TIMEOUT: Final = 10.0
-"""Seconds within which a client must send a whole request. Otherwise, idle connections could use up all files."""
+"""Seconds within which a client must send a complete request, so that idle connections do not pile up."""
 
 
 class ListenError(GermaneError):

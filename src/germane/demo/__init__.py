@@ -1,4 +1,4 @@
-"""A small but real RAG application to monitor. It answers from the documentation of a product, and one route breaks."""
+"""A small but real RAG application to monitor. It answers questions from a product's docs, and one route breaks."""
 
 from __future__ import annotations
 

@@ -114,8 +114,8 @@ class PassageIndex:
         """Shift the passages by one row, so that each vector leads to the passage after its own.
 
         This is how indexes break in practice. The vectors are in one file and the passages in a table, joined only by
-        row number. After an edit of the documentation, a nightly job rewrites the table, in which every passage has
-        moved by one row, but skips the embedding step because it detects no change. No request fails, latency is
-        unchanged, and the retriever reports the same similarities as before. Only the answers are about something else.
+        row number. After the documentation is edited, a nightly job rewrites the table with all passages shifted by one
+        row, but skips the embedding step because it detects no change. No request fails, latency is unchanged, and the
+        retriever reports the same similarities as before. Only the answers are about something else.
         """
         self.passages = [*self.passages[1:], self.passages[0]]

@@ -94,9 +94,9 @@ class DemoResult:
     rows: int
     fault_at: float
     before: tuple[float, int]
-    """Mean and number of the broken route's scores before the fault; (nan, 0) if there are none."""
+    """Mean and count of the broken route's scores before the fault; (nan, 0) if there are none."""
     after: tuple[float, int]
-    """Mean and number of the broken route's scores after the fault; (nan, 0) if there are none."""
+    """Mean and count of the broken route's scores after the fault; (nan, 0) if there are none."""
     alerts: list[DemoAlert]
     seconds: float
     database: str

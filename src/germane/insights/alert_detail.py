@@ -32,9 +32,9 @@ from germane.storage import MIN_SAMPLES, TrackingStore
 
 MAX_WORST_ANSWERS: Final = 10
 CHART_BEFORE: Final = timedelta(days=3)
-"""Minimum length of the period before an alert that its charts show."""
+"""Minimum length of the period before the onset in an alert's charts."""
 CHART_AFTER: Final = timedelta(hours=12)
-"""Minimum length of the period after the end of an alert that its charts show."""
+"""Minimum length of the period after the end in an alert's charts."""
 MAX_CHART_LENGTH: Final = timedelta(days=90)
 MAX_MARKERS: Final = 12
 _EVENTS: Final[Mapping[str, str]] = {
@@ -97,7 +97,7 @@ class AlertDetail:
     contributors: Sequence[Contributor]
     """Largest first."""
     can_accept: bool
-    """Whether the current level can be accepted as the new baseline, as for an open drop with an active baseline."""
+    """Whether the current level can be accepted as the new baseline. See :func:`can_accept_baseline`."""
     charts: Sequence[AlertChart]
     """Charts for the alert's scope and for the route that contributes most. Empty if the alert has no scorer."""
 

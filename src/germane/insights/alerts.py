@@ -71,8 +71,8 @@ class AlertSummary:
     def tone(self) -> Tone:
         """Color of the alert.
 
-        ``bad`` for critical firing alerts, ``warn`` for other firing and for recovering alerts, ``good`` for resolved
-        alerts, and empty for pending alerts.
+        ``bad`` for critical firing alerts, ``warn`` for other firing alerts and for recovering alerts, ``good`` for
+        resolved alerts, and empty for pending alerts.
         """
         if not self.alert.is_open:
             return "good"
@@ -257,7 +257,7 @@ class AlertList:
 
     @property
     def firing(self) -> int:
-        """Number of listed alerts that fired and are not resolved."""
+        """Number of listed alerts that have fired and are not resolved."""
         return sum(summary.alert.fired_at is not None for summary in self.open)
 
 

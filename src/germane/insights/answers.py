@@ -35,7 +35,7 @@ MAX_EXPORTED: Final = 10_000
 EXPORT_BATCH: Final = 500
 WEEK: Final = timedelta(days=7)
 RECENTLY_SEEN: Final = timedelta(minutes=2)
-"""A worker with a heartbeat this recent counts as running."""
+"""Maximum age of the last heartbeat of a worker that counts as running."""
 OPEN_STATES: Final = frozenset({"pending", "running"})
 _NOT_SELECTED: Final = frozenset({UnscoredReason.NOT_SAMPLED.value, UnscoredReason.BUDGET.value})
 _SAMPLING: Final[Mapping[str | None, str]] = {
@@ -61,7 +61,7 @@ class AnswerSearch:
     after: AnswerCursor | None = None
 
     hides_refusals: bool = False
-    """Whether the filter excludes refusals although the visitor did not ask for it."""
+    """Whether refusals are hidden by default rather than at the visitor's request."""
 
     def with_scorer(self, scorer: str | None) -> AnswerSearch:
         """Return this search restricted to one scorer."""
@@ -398,7 +398,7 @@ def build_trace_link(template: str | None, exchange: Exchange) -> TraceLink | No
 
 
 def describe_answer_sampling(detail: AnswerDetail) -> str:
-    """Return a sentence with the reason why an answer was or was not sampled, and the sampling probability."""
+    """Return a sentence that states why an answer was or was not sampled, with the sampling probability."""
     reason, probability = detail.sampling_reason, detail.sampling_probability
     words = _SAMPLING.get(reason, str(reason).replace("_", " ")[:60])
     if probability is None or words.endswith("."):

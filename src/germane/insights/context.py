@@ -26,9 +26,9 @@ WINDOWS: Final[Mapping[str, timedelta]] = {
 DEFAULT_WINDOW: Final = "7d"
 MAX_CHART_POINTS: Final = 40
 MIN_CHART_POINTS: Final = 4
-"""Number of points that a chart has at least, however few scores they have."""
+"""Minimum number of points in a chart, even if each has few scores."""
 SCORES_PER_POINT: Final = 30
-"""Mean number of scores per point to aim at, so that most points have the minimum of 20 although traffic varies."""
+"""Target for the mean number of scores per point, so that most points have at least 20 although traffic varies."""
 BUCKETS: Final[Mapping[str, timedelta]] = {
     "1h": timedelta(hours=1),
     "3h": timedelta(hours=3),
@@ -65,26 +65,26 @@ class ViewParams:
     scorer: str | None = None
     service: str | None = None
     zone: tzinfo | None = None
-    """The visitor's time zone, or the one in the settings. None stands for the time zone of this machine."""
+    """The visitor's time zone, or the time zone in the settings. None means the time zone of this machine."""
     query: Mapping[str, str] = field(default_factory=dict)
     """The URL's query parameters."""
     chosen_bucket: timedelta | None = None
-    """The length of a bucket that the visitor has chosen."""
+    """The bucket length that the visitor has chosen, if any."""
 
     @property
     def bucket(self) -> timedelta:
-        """Length of the bucket that each point of a chart covers, unless there are few scores."""
+        """Length of the bucket that each point of a chart covers. Charts with few scores have longer buckets."""
         if self.chosen_bucket is not None:
             return self.chosen_bucket
         length, widths = self.until - self.since, list(BUCKETS.values())
         return next((width for width in widths if length <= width * MAX_CHART_POINTS), widths[-1])
 
     def bucket_for(self, n: int, period: timedelta) -> timedelta:
-        """Return a length with which most points have enough scores for a mean.
+        """Return a bucket length at which most points have enough scores for a mean.
 
         Args:
-            n: Number of scores in a period. 0 if it is unknown.
-            period: The length of that period.
+            n: Number of scores in a period; 0 if unknown.
+            period: Length of the period.
         """
         if self.chosen_bucket is not None or not n:
             return self.bucket

@@ -109,13 +109,13 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_whole_hours(passed: timedelta) -> str:
-    """Format a duration, such as "30 hours" or, from two days on, "3 days"."""
+    """Format a duration in hours, such as "30 hours", or in days if it is at least two days, such as "3 days"."""
     hours = int(passed.total_seconds() // 3600)
     return sanitize.count_noun(hours // 24, "day") if hours >= 48 else sanitize.count_noun(hours, "hour")
 
 
 def format_run_time(seconds: float) -> str:
-    """Format a run time, such as "12 ms", "3.4 s" or, from two minutes on, "0:03:20"."""
+    """Format a run time, such as "12 ms", "3.4 s" or, if it is at least two minutes, "0:03:20"."""
     if seconds < 0.9995:
         return f"{seconds * 1_000:.0f} ms"
     return f"{seconds:.1f} s" if seconds < 120 else f"{timedelta(seconds=round(seconds))}"
@@ -170,7 +170,7 @@ def shorten(text: str | None, limit: int = 160) -> str:
 
 
 def visible(text: str | None, placeholder: str = "(blank)") -> str:
-    """Return the text, or a placeholder if it has no visible characters, which could not be clicked."""
+    """Return the text, or a placeholder if it has no visible characters, so that links can be clicked."""
     return text if text and any(category(character)[0] not in "CZ" for character in text) else placeholder
 
 

@@ -60,7 +60,7 @@ class LastDay:
     summary: WindowSummary
     """Summary of all services and scorers in the last 24 hours."""
     widest: WindowSummary
-    """The same summary, or the summary of the view's window if nothing was scored in the last day."""
+    """The summary of the last 24 hours, or of the view's window if nothing was scored in the last 24 hours."""
     reference_period: ComparisonPeriod | None = None
     """The period that the last day is compared with, or None if there are no scores."""
     reference_summary: WindowSummary | None = None
@@ -122,7 +122,7 @@ class LastDay:
         return [counts for counts in self.summary.coverage if counts.service == self.service]
 
     def bucket(self, view: ViewParams) -> timedelta:
-        """Return the length of the buckets that charts of the service and the start of a drop are computed from."""
+        """Return the bucket length for the service's charts and for estimating the start of a drop."""
         return view.bucket_for(0 if self.current is None else self.current.n, DAY)
 
     @property
@@ -160,7 +160,7 @@ def load_situation(
 
     Args:
         context: The database and settings.
-        view: The selected window, whose buckets date the start of a drop.
+        view: The selected window, whose buckets are used to estimate the start of a drop.
         last_day: The last 24 hours and their reference period.
         alerts: All open alerts about which channels were notified.
         by_route: Buckets of the view's window, by route.
@@ -245,14 +245,14 @@ def load_route_situation(
     buckets: Mapping[timedelta, Sequence[Bucket]],
     health: HealthSummary,
 ) -> tuple[LastDay, Situation]:
-    """Return the last day, and the data for the verdict about one route, with the findings of the service's verdict.
+    """Return the last day, and the data for the verdict about one route. Findings come from the service's verdict.
 
     Args:
         context: The database and settings.
         view: The selected window.
         route: The route's name.
         service: The service that the route belongs to.
-        scorer: The scorer to judge by.
+        scorer: The scorer that the verdict is based on.
         buckets: The route's buckets in the view's window, by length. Other lengths are queried.
         health: The state of scoring.
     """
@@ -260,7 +260,7 @@ def load_route_situation(
     if (last_day.service, last_day.scorer) != (service, scorer):  # nothing in the last day
         last_day = replace(last_day, service=service, scorer=scorer, reference_period=None, reference_summary=None)
     alerts = [alert for alert in context.store.alerts.list_open() if alert.state in NOTIFIED_STATES]
-    # The start of the drop depends on the buckets: use those of the overview, which must say the same.
+    # The estimated start of the drop depends on the buckets. Use the overview's, so that both pages agree.
     length = last_day.bucket(view)
     shown = buckets.get(length)
     if shown is None:
@@ -295,7 +295,7 @@ def find_active_baseline(
 ) -> BaselineVersion | None:
     """Return the active baseline that covers all answers of a service, or None while it is being learned.
 
-    Provisional baselines are ignored, because a single day may differ from others.
+    Provisional baselines are ignored, because a single day may not be typical.
     """
     key = (service, scorer, fingerprint, _ALL_ANSWERS)
     active = (version for version in versions if version.status == "active" and not version.is_provisional)

@@ -125,7 +125,7 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
     situation = load_situation(context, view, last_day, alerts, by_route, status.health)
     verdict = build_verdict(situation)
     cards = _cards(last_day, situation, verdict, by_route)
-    # Mark deploys, and alerts about answers that began in the view's window.
+    # Markers are deploys, and score alerts that began in the view's window.
     window: dict[str, Any] = {"since": view.since, "until": view.until}
     markers = store.trends.list_markers(**window, service=last_day.service, limit=_MAX_MARKERS)
     marked_alerts = [

@@ -1,4 +1,4 @@
-"""Diagnosis of rules: the obstacles that prevent each rule from firing now, and backtests of past data."""
+"""Diagnosis of rules: the obstacles that prevent each rule from firing now, and backtests on past data."""
 
 from __future__ import annotations
 

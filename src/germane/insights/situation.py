@@ -68,7 +68,7 @@ class Situation:
     """Summary of the same service and fingerprint in the reference period."""
     reference_period: ComparisonPeriod | None = None
     comparisons: Comparisons | None = None
-    """Comparisons of routes scored with the newest fingerprint, and of routes last scored with another one."""
+    """Comparisons of routes scored with the newest fingerprint, and of routes last scored with an earlier one."""
     min_drop: float = DEFAULT_MIN_DROP
     """Smaller changes in a mean are ignored."""
     onsets: Mapping[str, datetime] = field(default_factory=dict)
@@ -124,13 +124,13 @@ class Situation:
 
     @property
     def change_note(self) -> str:
-        """Why the change has no tone, or an empty string if it has one."""
+        """Why the change is neither good nor bad, or an empty string if it is."""
         if self.change is None or self.change_tone:
             return ""
         return "too small to matter" if self.change.finding in {"dropped", "higher"} else "not significant"
 
     def for_route(self, route: str, current: RouteSummary | None, reference: Estimate | None) -> Situation:
-        """Return this situation restricted to one route. Findings stay as they were tested among all routes.
+        """Return this situation restricted to one route. Findings come from the tests across all routes.
 
         Args:
             route: The route's name.

@@ -111,7 +111,7 @@ class _Decline:
 
     @property
     def levels(self) -> tuple[Estimate | ScoreLevel | None, Estimate | ScoreLevel | None]:
-        """Levels before and after the decline, from the comparison if it has enough scores, or else the alert."""
+        """Levels before and after the decline, from the comparison if it has enough scores, or else from the alert."""
         if self.comparison is not None and self.comparison.is_comparable:
             return self.comparison.before, self.comparison.after
         if self.alert is None:
@@ -137,7 +137,7 @@ class _Outcomes:
 
 
 def build_verdict(situation: Situation) -> Verdict:
-    """Return the verdict. With an open alert about answers, its state is always ``worse`` or ``recovering``."""
+    """Return the verdict. While an alert about answers is open, the state is always ``worse`` or ``recovering``."""
     declines = _find_declines(situation)
     if declines:
         return _worse(situation, declines)
@@ -178,7 +178,7 @@ def _find_declines(situation: Situation) -> list[_Decline]:
             affected = affected_routes(alert)
             route = situation.route if situation.route in affected else next(iter(affected), None)
             if situation.route is not None and route is None:
-                continue  # it is about the service as a whole, and listed below the sentence
+                continue  # a service-wide alert, which the page lists below the verdict
             line = next((line for line in situation.routes if line.route == route), None)
             declines[route] = _Decline(route=route, comparison=whole if route is None else line, alert=alert)
     return sorted(declines.values(), key=lambda decline: (-decline.drop, decline.route or ""))

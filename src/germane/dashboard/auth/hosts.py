@@ -37,8 +37,8 @@ def is_loopback(host: str) -> bool:
 def is_allowed_host(host: str, allowed: Collection[str], *, local_only: bool) -> bool:
     """Return whether pages may be served under a host name or address.
 
-    Names that are not in ``allowed`` are rejected, because anyone can point a domain name to this machine and have a
-    page under that name read the dashboard (DNS rebinding). This attack is not possible with IP addresses.
+    Names that are not in ``allowed`` are rejected, because anyone can point a domain name at this machine and let a
+    page on that domain read the dashboard (DNS rebinding). This attack is not possible with IP addresses.
 
     Args:
         host: A host name or address, as returned by :func:`parse_host`.
@@ -57,7 +57,7 @@ def is_allowed_host(host: str, allowed: Collection[str], *, local_only: bool) ->
 
 
 def is_from_this_machine(client: tuple[str, int] | None, headers: Collection[tuple[bytes, bytes]]) -> bool:
-    """Return whether a connection comes from this machine, and not through a proxy from another client."""
+    """Return whether a connection comes directly from this machine, not from another client through a proxy."""
     return client is not None and is_loopback(client[0]) and not any(name in _PROXY_HEADERS for name, _ in headers)
 
 

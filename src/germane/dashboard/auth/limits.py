@@ -1,4 +1,4 @@
-"""Limits on concurrent page requests and on attempts with a wrong token.
+"""Limits on concurrent page requests and on sign-in attempts with an invalid token.
 
 Page requests are limited because they query the database that applications use.
 """
@@ -91,10 +91,10 @@ class _Slot:
 
 
 class LoginThrottle:
-    """Counts the wrong tokens of the last minute. Clients over the limit get status 429 for further wrong tokens.
+    """Counts the invalid tokens from the last minute. Clients over the limit get status 429 for any more of them.
 
-    The right token is always accepted: its length of at least 16 characters protects it, and a limit that also applied
-    to it would let anyone lock out everybody. The limit tells scripts with an old token to wait.
+    The correct token is always accepted. Its length of at least 16 characters protects it, and if the limit applied to
+    it too, anyone could lock everyone out. The limit tells scripts with an outdated token to wait.
 
     Args:
         now: A function that returns the current time with a time zone.
@@ -115,7 +115,7 @@ class LoginThrottle:
         return max(0, math.ceil(remaining.total_seconds()))
 
     def record_failure(self, address: str) -> None:
-        """Count a wrong token from an address."""
+        """Count an invalid token from an address."""
         with self._lock:
             self._by_address.setdefault(address, deque(maxlen=MAX_FAILURES_PER_ADDRESS)).append(self._now())
             self._by_address.move_to_end(address)

@@ -1,4 +1,4 @@
-"""Access control, which is applied to every request before a page handles it."""
+"""Access control for every request, applied before a page handles it."""
 
 from __future__ import annotations
 
@@ -158,12 +158,12 @@ class AccessMiddleware:
             return False
         scheme, _, presented = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            # The right token is never throttled. Otherwise, anyone could lock out everybody by guessing.
+            # The correct token is never throttled. Otherwise, anyone could lock everyone out by guessing.
             if not self._signer.is_token(presented.strip()):
                 address = client_address(request)
                 check_throttle(self._throttle, address)
                 self._throttle.record_failure(address)
-                step = "Use the value of the dashboard_token setting of the process that serves the dashboard."
+                step = "Use the dashboard_token setting of the process that serves the dashboard."
                 raise http_error(401, "The token is invalid.", step, headers=_BEARER)
             return True
         if required:
@@ -190,7 +190,7 @@ def client_address(request: Request) -> str:
 
 
 def check_throttle(throttle: LoginThrottle, address: str) -> None:
-    """Raise an error with status 429 and ``Retry-After`` if an address has presented too many wrong tokens."""
+    """Raise an error with status 429 and ``Retry-After`` if an address has presented too many invalid tokens."""
     if seconds := throttle.seconds_to_wait(address):
         headers = {"Retry-After": str(seconds)}
         raise http_error(429, "Too many failed sign-in attempts.", f"Try again in {seconds} s.", headers=headers)

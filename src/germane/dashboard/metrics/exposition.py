@@ -75,7 +75,7 @@ class DatabaseCollector(Collector):
 
     Args:
         store: The database.
-        settings: The settings, which contain the budget and the heartbeat age above which a worker does not count.
+        settings: The settings. They contain the budget, and the heartbeat age above which a worker is not counted.
         now: A function that returns the current time with a time zone.
         timer: A monotonic clock in seconds.
     """

@@ -38,7 +38,7 @@ MAX_NAME_LENGTH: Final = 500
 MAX_ALERT_GROUPS: Final = 200
 """Maximum number of groups of open alerts. The oldest are kept."""
 RouteScorer = tuple[str, str, str]
-"""Service, route and scorer. The scorer is empty for exchanges dropped before any scorer was known."""
+"""Service, route and scorer. The scorer is empty for exchanges dropped before a scorer was assigned."""
 Sample = tuple[Sequence[str], float]
 """Label values and sample value."""
 _Name = TypeVar("_Name", bound=tuple[str, ...])
@@ -48,7 +48,7 @@ _ROUTE_LABELS: Final = ("service", "route", "scorer", "fingerprint", "newest", "
 _SERVICE_LABELS: Final = ("service", "scorer", "fingerprint", "newest", "window")
 _COUNT_LABELS: Final = ("service", "route", "scorer", "window")
 _ALERT_LABELS: Final = ("service", "route", "scorer", "rule", "severity", "state")
-_BY_ANSWER_TIME: Final = "by the time of the answer, weighted by sampling probability"
+_BY_ANSWER_TIME: Final = "by answer time, weighted by inverse sampling probability"
 _AT_SCORING_TIME: Final = (
     "The germane_evaluation_score histogram counts every score once, unweighted, when it is computed."
 )
@@ -67,7 +67,7 @@ _ESTIMATES: Final[Mapping[str, tuple[str, Callable[[Estimate], float | None]]]] 
         lambda estimate: estimate.interval and estimate.interval[1],
     ),
     "score_correlation": (
-        "Correlation of scores and proxy scores{scope}, used to correct the mean. Not exported without a correction.",
+        "Correlation of scores and proxy scores{scope}, used to correct the mean. Not exported for uncorrected means.",
         lambda estimate: estimate.correlation,
     ),
     "low_ratio": (
@@ -104,7 +104,7 @@ class SeriesLimits:
 
     route_scorers: frozenset[RouteScorer] = frozenset()
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """Number of dropped names by dimension: routes, scorers, and pairs of both."""
+    """Number of dropped names by dimension: routes, scorers, and (route, scorer) pairs."""
 
     def includes(self, group: Coverage | RouteSummary) -> bool:
         """Return whether a group's route and scorer are exported."""
@@ -166,7 +166,7 @@ def build_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
     limits = choose_series(snapshot)
     for end, attribute in (("begin", "since"), ("end", "until")):
         times = [((name,), getattr(window, attribute).timestamp()) for name, window in snapshot.windows.items()]
-        help_text = f"Unix time of the {end} of a window: begin <= time of the answer < end."
+        help_text = f"Unix time of the {end} of a window: begin <= answer time < end."
         yield _family(f"germane_window_{end}_timestamp_seconds", help_text, ("window",), times)
     yield from _mean_families(snapshot, limits)
     yield from _count_families(snapshot, limits)
@@ -189,7 +189,7 @@ def build_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
     yield from _usage_families(snapshot)
     yield _family(
         "germane_series_dropped",
-        "Number of routes, scorers and (route, scorer) pairs without series, because the limit on series was reached.",
+        "Number of routes, scorers and (route, scorer) pairs that are not exported because of the limit on series.",
         ("what",),
         (((dimension,), number) for dimension, number in limits.dropped.items()),
     )
@@ -216,7 +216,7 @@ def _mean_families(snapshot: MetricsSnapshot, limits: SeriesLimits) -> Iterator[
         ("germane_", "", _ROUTE_LABELS, routes),
         ("germane_service_", " across all routes of a service", _SERVICE_LABELS, services),
     ):
-        help_text = f"Number of scores in the mean{scope}, by the time of the answer."
+        help_text = f"Number of scores in the mean{scope}, by answer time."
         yield _family(f"{prefix}scores", help_text, labels, ((values, estimate.n) for values, estimate in estimates))
         for name, (template, value_of) in _ESTIMATES.items():
             numbers = [(values, value_of(estimate)) for values, estimate in estimates if estimate.has_min_samples]
@@ -246,7 +246,7 @@ def _count_families(snapshot: MetricsSnapshot, limits: SeriesLimits) -> Iterator
     )
     yield _family(
         "germane_exchanges_seen",
-        "Exchanges by scorer. The scorer is empty for exchanges dropped before any scorer was known.",
+        "Exchanges by scorer. The scorer is empty for exchanges dropped before a scorer was assigned.",
         _COUNT_LABELS,
         seen,
     )
@@ -260,7 +260,7 @@ def _queue_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
         counts[tasks.scorer, "ready"] += tasks.ready
         counts[tasks.scorer, "postponed"] += tasks.postponed
         counts[tasks.scorer, "running"] += tasks.running
-    help_text = "Waiting exchanges by state: undecided, or for each scorer candidate, ready, postponed or running."
+    help_text = "Waiting exchanges by state: undecided, or, for each scorer, candidate, ready, postponed or running."
     yield _family("germane_queue_depth", help_text, ("scorer", "state"), counts.items())
     lag = [((), backlog.lag.total_seconds())]
     yield _family("germane_queue_lag_seconds", "Time that the oldest exchange has been waiting for a score.", (), lag)

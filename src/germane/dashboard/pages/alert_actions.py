@@ -28,8 +28,8 @@ MAX_FIELD_LENGTH: Final = 500
 MAX_SILENCE: Final = timedelta(days=366)
 """Maximum duration of a silence. To silence a rule for longer, disable it in the settings."""
 MESSAGES: Final[Mapping[str, str]] = {
-    "ack": "Acknowledged. No reminders will be sent until it resolves.",
-    "resolve": "Resolved. Channels that received the alert are notified. If the rule still matches, it fires again.",
+    "ack": "Acknowledged. No reminders will be sent until the alert resolves.",
+    "resolve": "Resolved. Channels that received the alert are notified. It fires again if its rule still matches.",
     "silence": "Silenced. Matching alerts will still fire and resolve, but no notifications will be sent.",
     "accept": "Accepted. Scores since the onset are the new baseline. The alert will resolve at the next evaluation.",
 }

@@ -207,7 +207,7 @@ _LIST_PARAMETERS: Final = (
     one_of("state", ("open", "resolved")),
     Parameter("rule"),
     one_of("severity", SEVERITIES),
-    Parameter("after", "the position in a link to the next page", lambda text: _parse_position(text) is not None),
+    Parameter("after", "a position from a link to the next page", lambda text: _parse_position(text) is not None),
 )
 ROUTES: Final = (
     page_route("/alerts", alerts, parameters=_LIST_PARAMETERS),

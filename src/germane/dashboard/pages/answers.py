@@ -130,7 +130,7 @@ class AnswerQuery:
         return {name: value for name, value in self.parameters.items() if name.startswith(ATTRIBUTE_PREFIX)}
 
     def link_to_value(self, name: str, value: object) -> str | None:
-        """Return a link to the answers with this value of a parameter, or None if the name cannot be in a URL."""
+        """Return a link to the answers with this value of a parameter, or None if the name is not allowed in a URL."""
         if name.startswith(ATTRIBUTE_PREFIX) and not _ATTRIBUTE_NAME.fullmatch(name):
             return None
         text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -437,7 +437,7 @@ _LIST_PARAMETERS: Final = (
     one_of("state", STATES),
     one_of("reason", UnscoredReason),
     one_of("sort", SORTS),
-    Parameter("after", "the position in a link to the next page", lambda text: AnswerCursor.parse(text) is not None),
+    Parameter("after", "a position from a link to the next page", lambda text: AnswerCursor.parse(text) is not None),
 )
 _ANSWER_PARAMETERS: Final = (*_LIST_PARAMETERS, one_of("part", ("drawer",)), one_of("result", _MESSAGES))
 ROUTES: Final = (

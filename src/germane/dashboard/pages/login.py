@@ -29,7 +29,7 @@ def login(request: Request, context: InsightContext) -> Response:
         return _login_page(request, context, request.query_params.get("next", ""))
     throttle: LoginThrottle = request.app.state.login_throttle
     address, next_path = client_address(request), form(request).get("next", "")
-    # The right token is never throttled. Otherwise, anyone could lock out everybody by guessing.
+    # The correct token is never throttled. Otherwise, anyone could lock everyone out by guessing.
     if not signer.is_token(form(request).get("token", "").strip()):
         check_throttle(throttle, address)
         throttle.record_failure(address)

@@ -44,7 +44,7 @@ def overview(request: Request, context: InsightContext) -> Response:
     last_day = overview.last_day
     reference, period = last_day.reference, last_day.reference_period
     period_name = "" if period is None else describe_period(period, view)
-    # With a single route, the line of the route would hide that of the service.
+    # With a single route, the route's line would hide the service's line.
     has_others = len(overview.cards) + len(overview.routes_without_card) > 1
     failing = next((card for card in overview.cards if card.dropped and has_others), None)
     trend = TrendChart(

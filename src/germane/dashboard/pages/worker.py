@@ -76,7 +76,7 @@ def worker(request: Request, context: InsightContext) -> Response:
 
 
 def retry(request: Request, context: InsightContext) -> Response:
-    """Requeue the answers that failed for a given reason, or without a reason retry postponed tasks now."""
+    """Requeue the answers that failed for a given reason. Without a reason, retry postponed tasks now."""
     fields = form(request)
     scorer, reason = fields.get("scorer", ""), fields.get("reason", "")
     fingerprints = available_scorers(context)

@@ -19,7 +19,7 @@ function storeCookie(name, value) {
   return cookie(name) === value; // false if cookies are disabled
 }
 
-// The server formats times in the time zone that a cookie contains. The first visit sets the cookie and reloads the page,
+// The server formats times in the time zone stored in a cookie. The first visit sets the cookie and reloads the page,
 // at most once per session: otherwise, a server that does not know the time zone would cause endless reloads.
 function storeZone() {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "";
@@ -41,7 +41,7 @@ function switchTheme(event) {
   if (!form) return;
   const button = form.querySelector("button");
   const chosen = button.value;
-  if (!(chosen in THEMES) || !storeCookie("germane_theme", chosen)) return; // the form sends it to the server
+  if (!(chosen in THEMES) || !storeCookie("germane_theme", chosen)) return; // the form submits it to the server instead
   event.preventDefault();
   if (chosen === "auto") delete page.dataset.theme;
   else page.dataset.theme = chosen;
@@ -127,7 +127,7 @@ function placeReadout(readout, svg, figure, point) {
   const scale = inside.width / svg.viewBox.baseVal.width;
   const x = inside.left - around.left + point[2] * scale;
   const left = x + 12 + readout.offsetWidth > around.width ? x - 12 - readout.offsetWidth : x + 12;
-  const y = inside.top - around.top + point[3] * scale + 14; // below the line, where charts of scores are usually empty
+  const y = inside.top - around.top + point[3] * scale + 14; // below the point, where score charts are usually empty
   readout.style.left = `${Math.max(0, left)}px`;
   readout.style.top = `${Math.min(y, around.height - readout.offsetHeight)}px`;
 }
@@ -244,7 +244,7 @@ function stepChart(svg, key) {
 
 let drawer = null;
 let opener = null;
-let trail = []; // the addresses of the list from which the drawer was opened, which "next" follows
+let trail = []; // the URLs in the list from which the drawer was opened; "next" and "previous" move through them
 let hasNewLabel = false;
 const home = location.pathname + location.search;
 const wasDrawer = Boolean(history.state?.depth); // reloaded while the drawer was open, so the answer is now a full page
@@ -288,8 +288,8 @@ function linkTo(address) {
   return links.find((link) => link.pathname === pathOf(address));
 }
 
-// The server's links follow a filter. A list on a page may differ from it: it merges repetitions and limits refusals.
-// Past its ends, the server's links lead on.
+// The server's links step through all answers that match a filter. The list on a page may differ, because it merges
+// repetitions and limits refusals. Beyond the ends of the list, the server's links apply.
 function followTrail(address) {
   const at = trail.findIndex((other) => pathOf(other) === pathOf(address));
   const steps = drawer.querySelector(".steps");
@@ -384,7 +384,7 @@ async function closeDrawer() {
   const address = opener?.href;
   if (hasNewLabel && address) {
     hasNewLabel = false;
-    await refresh(["#list", "#worst"], () => false); // the focus is on the link to the answer, and returns to it
+    await refresh(["#list", "#worst"], () => false); // replaces a focused panel too; the focus is restored below
     opener = linkTo(address) ?? opener;
   }
   opener?.focus();
@@ -450,7 +450,7 @@ const HELP = [
   ["Enter", "open the selected answer"],
   ["y / n", "label the opened answer: it addresses the question / it does not"],
   ["Escape", "close the drawer"],
-  ["← →, Enter", "read the values of the focused chart, open the answers of a point"],
+  ["← →, Enter", "read the focused chart's values, open a point's answers"],
   ["/", "focus the filter"],
   ["g, then o, a, l or w", "go to overview, answers, alerts or worker"],
   ["?", "show this help"],

@@ -1,4 +1,4 @@
-"""The query parameters of pages. A parameter that is unknown or malformed is an error, because a link must not lie."""
+"""The query parameters of pages. Unknown or malformed parameters are errors, so that a page always matches its URL."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_NAMES_SHOWN: Final = 10
 
 
 _SUFFIX: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
-"""What follows the name of a parameter that stands for several, such as the name of an attribute."""
+"""The part of a name that follows a prefix parameter, such as the name of an attribute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def check_query(request: Request, parameters: Sequence[Parameter]) -> None:
     Parameters without a value count as absent, because forms submit their empty fields.
 
     Raises:
-        HTTPException: With status 400. The message names what was probably meant, and what is valid.
+        HTTPException: With status 400. The message suggests a similar name or value, and states what is valid.
     """
     seen: set[str] = set()
     for name, value in request.query_params.multi_items():
@@ -79,7 +79,7 @@ def check_query(request: Request, parameters: Sequence[Parameter]) -> None:
             names = [parameter.label for parameter in parameters]
             raise query_error(f"This page has no parameter {_quote(name)}", name, names, _list_parameters(names))
         if name in seen:
-            raise query_error(f"The parameter {_quote(name)} is given more than once", "", (), "Give it once.")
+            raise query_error(f"The parameter {_quote(name)} is given more than once", "", (), "Use it only once.")
         seen.add(name)
         expected = f"The parameter {_quote(name)} must be {parameter.expects}."
         if len(value) > MAX_VALUE_LENGTH or "\0" in value or not parameter.is_valid(value):
@@ -90,9 +90,9 @@ def query_error(problem: str, given: str, names: Collection[str], next_step: str
     """Return the error for an invalid query, with status 400.
 
     Args:
-        problem: What is wrong, without a period.
-        given: What the URL contains.
-        names: The valid names. The one that is similar to ``given`` is suggested.
+        problem: The problem, as a sentence without a period.
+        given: The invalid name or value, or an empty string.
+        names: The valid names. If one is similar to ``given``, the error suggests it.
         next_step: A sentence that states what is valid.
     """
     by_folded = {name.casefold(): name for name in names}

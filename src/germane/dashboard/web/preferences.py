@@ -25,7 +25,7 @@ THEMES: Final = ("auto", "light", "dark")
 NAME_FIELD: Final = "by"
 MAX_NAME_LENGTH: Final = 80
 MAX_POINTS: Final = 400
-"""Maximum number of points in a chart with a chosen bucket, which keeps pages small."""
+"""Maximum number of points in a chart if the visitor chooses the bucket length. Keeps pages small."""
 COOKIE_LIFETIME: Final = timedelta(days=365)
 MIN_YEAR, MAX_YEAR = 1971, 2999
 """Local times outside these years cannot be computed in every time zone."""
@@ -63,7 +63,7 @@ def parse_view_params(request: Request, context: InsightContext, default_window:
     since = begin or until - WINDOWS[window]
     is_custom = (begin or end) is not None
     if since >= until:
-        step = "Choose a start that is before the end. Without an end, the window ends now."
+        step = "Choose a start before the end. Without an end, the window ends now."
         raise query_error("The window is empty", "", (), step)
     check_names(request, context, {name: query[name] for name in ("scorer", "service") if name in query})
     bucket = BUCKETS.get(query.get("bucket", ""))
@@ -87,7 +87,7 @@ def check_names(request: Request, context: InsightContext, names: Mapping[str, s
     """Raise an error if a scorer, service or route has never been seen.
 
     Args:
-        request: The request. Names that have been seen are kept in the application, because reading them takes time.
+        request: The request. Its application caches the known names, because loading them takes time.
         context: The database and settings.
         names: Names by kind: ``scorer``, ``service`` or ``route``.
 
@@ -129,7 +129,7 @@ def theme_of(request: Request) -> str:
 
 
 def choose_theme(request: Request, _: InsightContext) -> Response:
-    """Store the chosen theme and redirect back to the page. The script does the same without a request."""
+    """Store the chosen theme and redirect back to the page. With JavaScript, no request is needed."""
     theme = request.query_params.get("to", "")
     root, back = root_of(request.scope), request.query_params.get("back", "")
     response = RedirectResponse(root + (back if is_local_path(back) else "/"), 303)
@@ -173,7 +173,7 @@ VIEW_PARAMETERS: Final = (
     Parameter("scorer"),
     Parameter("service"),
 )
-"""The parameters of every page that shows a window."""
+"""The parameters that every page with a window accepts."""
 _RANGE_FIELDS: Final = ("since", "until", "bucket")
 
 

@@ -49,8 +49,8 @@ def page_route(
         path: The path.
         handler: The function that returns the page.
         methods: The HTTP methods.
-        name: Name of the route. Defaults to the name of the handler.
-        parameters: The query parameters. Any other is an error. None if the query is not checked.
+        name: Name of the route. Defaults to the handler's name.
+        parameters: The valid query parameters; any other is an error. Pass None to skip the check.
     """
 
     def endpoint(request: Request) -> Response:

@@ -33,7 +33,7 @@ _CACHE_FOLDER: Final = Path(__file__).parent.parent / "__pycache__"
 
 
 def static_path(root: str, name: str) -> str:
-    """Return the URL of a static file, including the hash of its content as version."""
+    """Return the URL of a static file, with a hash of its content as the version."""
     return f"{root}/static/{name}?v={_version(name)}"
 
 

@@ -32,7 +32,7 @@ _LEGEND_SYMBOLS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendChart:
-    """A chart over time. The fields correspond to the arguments of :func:`trend_svg`."""
+    """A time-series chart. The fields correspond to the arguments of :func:`trend_svg`."""
 
     points: Sequence[Point]
     since: datetime
@@ -48,14 +48,14 @@ class TrendChart:
     root: str = ""
     """Prefix of every link."""
     answers: str = ""
-    """Path and query of the list of the answers that the points summarize, without a time range. Empty for no links."""
+    """Path and query of the list of answers behind the points, without a time range. Empty for no links."""
     failing: Sequence[Point] = ()
-    """The points of the route that fell most, drawn over those of the service."""
+    """The points of the route that fell most, drawn over the service's points."""
     failing_name: str = ""
 
 
 def trend_figure(chart: TrendChart) -> Markup:
-    """Return a chart over time as an HTML figure."""
+    """Return a time-series chart as an HTML figure."""
     pictures = [
         trend_svg(
             chart.points,

@@ -1,4 +1,4 @@
-"""Data for charts over time: points, markers, and the plot area that maps both to coordinates."""
+"""Data for time-series charts: points, markers, and the plot area that maps them to coordinates."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _INVALID_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0
 _BIDI_CONTROLS: Final = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that change the direction of the surrounding text."""
 LABEL_GAP: Final = 8.0
-"""Gap between labels, in view box units, and twice the gap between a label and its line."""
+"""Gap between labels, in view box units. The gap between a label and its line is half as wide."""
 _NARROW_LETTER: Final = 0.62
 _WIDE_LETTER: Final = 1.1
 """Letter widths relative to the font size. Larger than in most fonts, because the visitor's font is unknown."""
@@ -171,7 +171,7 @@ def _overlaps(span: tuple[float, float], others: Sequence[tuple[float, float]]) 
 
 
 def axis_ticks(since: datetime, until: datetime, zone: tzinfo | None, limit: int) -> list[Tick]:
-    """Return roughly ``limit`` ticks or fewer, at round times, days or months in the time zone."""
+    """Return at most about ``limit`` ticks, at round times, days or months in the time zone."""
     # Use naive wall-clock times, so that steps stay on round times when clocks change.
     first, last = (moment.astimezone(zone).replace(tzinfo=None) for moment in (since, until))
     walls, label = _wall_times(first, last, limit)
