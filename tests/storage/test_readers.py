@@ -106,6 +106,19 @@ def test_equal_weights_give_the_unweighted_statistics(store: TrackingStore, writ
     assert mean.interval[0] < mean.mean < mean.interval[1]
 
 
+@pytest.mark.parametrize(("fingerprint", "share"), [("external", None), ("0123456789ab", 0.0)])
+def test_refusals_among_external_scores_are_not_measured(
+    store: TrackingStore, write_scores: Scores, fingerprint: str, share: float | None
+) -> None:
+    """Scores recorded under a built-in name say nothing about refusals, unlike those of the built-in scorer."""
+    write_scores([0.4, 0.6], scorer="answer_relevancy", fingerprint=fingerprint)
+
+    [mean] = store.trends.means(scorer="answer_relevancy", since=None)
+    [by_attribute] = store.trends.means(scorer="answer_relevancy", since=None, by="model")
+
+    assert (mean.noncommittal_share, by_attribute.noncommittal_share) == (share, share)
+
+
 def test_single_score_has_no_interval(store: TrackingStore, write_scores: Scores) -> None:
     """A single score has no standard deviation either."""
     write_scores([0.5])

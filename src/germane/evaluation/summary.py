@@ -262,7 +262,7 @@ def _estimate(scores: Sequence[Score]) -> Estimate:
         low=sum(score.is_low for score in scores),
         noncommittal=sum(score.label == NONCOMMITTAL for score in scores),
     )
-    return estimate_mean(sums, scores[0].scorer)
+    return estimate_mean(sums, scores[0].scorer, scores[0].fingerprint)
 
 
 def _values(scores: Sequence[Score]) -> list[float]:

@@ -171,6 +171,7 @@ def estimate_group(
     proxies: Mapping[str, float] | None,
     outcomes: Mapping[tuple[str, str], int],
     scorer: str,
+    fingerprint: str,
 ) -> Estimate:
     """Return the estimate for a group of scores with one fingerprint, corrected with proxy scores if possible.
 
@@ -179,9 +180,10 @@ def estimate_group(
         proxies: Sums over the proxy scores of all exchanges in the same window and group; None if not comparable.
         outcomes: Number of these exchanges by (outcome, reason).
         scorer: Name of the scorer.
+        fingerprint: The scores' fingerprint.
     """
     of_scores = WeightedSums(**{name: sums[name] for name in _PLAIN})  # type: ignore[arg-type]  # counts are integers
-    plain = estimate_mean(of_scores, scorer)
+    plain = estimate_mean(of_scores, scorer, fingerprint)
     if proxies is None or plain.interval is None or sums["n_with_x"] < MIN_PAIRS:
         return plain
     # The proxy scores must represent the exchanges that are eligible for the scorer. A filter may exclude some.

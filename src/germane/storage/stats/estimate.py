@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from germane.annotation import EXTERNAL_FINGERPRINT
 from germane.score import MIN_SAMPLES, REFUSAL_SCORERS
 from germane.storage.stats.histogram import Histogram
 
@@ -92,10 +93,11 @@ class WeightedSums:
         )
 
 
-def estimate_mean(sums: WeightedSums, scorer: str | None = None) -> Estimate:
+def estimate_mean(sums: WeightedSums, scorer: str | None = None, fingerprint: str = "") -> Estimate:
     """Return the mean, standard deviation and interval for a non-empty group of one scorer's scores."""
     noncommittal_share = sums.sum_w_noncommittal / sums.sum_w
-    detects_refusals = noncommittal_share > 0 or scorer in REFUSAL_SCORERS
+    is_own = fingerprint != EXTERNAL_FINGERPRINT  # a scorer of this name elsewhere may not detect refusals
+    detects_refusals = noncommittal_share > 0 or (is_own and scorer in REFUSAL_SCORERS)
     mean = max(-1.0, min(1.0, sums.sum_wy / sums.sum_w))  # long sums have rounding errors
     return Estimate(
         n=sums.n,

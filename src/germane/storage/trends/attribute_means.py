@@ -81,7 +81,7 @@ def means_with(
         counts = {name: int(sums[name]) for name in ("n", "n_zero")}
         service, route, scorer, fingerprint = key
         weighted = WeightedSums(**{**sums, **counts})  # type: ignore[arg-type]  # counts are integers
-        estimate = estimate_mean(weighted, scorer)
+        estimate = estimate_mean(weighted, scorer, fingerprint)
         mean = RouteMean(
             service=service,
             route=route,

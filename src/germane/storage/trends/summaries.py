@@ -130,7 +130,7 @@ class WindowSums:
                 **dict(zip((*_NAMES, "fingerprint", "label"), key, strict=False)),
                 newest=newest[key[:3]] == key[3],
                 latest=group.latest,
-                **_estimated(group, usable, outcomes, key[2]),
+                **_estimated(group, usable, outcomes, key[2:4]),
             )
             means.append((mean, coverage_of(key[:3], outcomes)))
         return means
@@ -153,6 +153,7 @@ class WindowSums:
         for key, group in sorted(groups.items(), key=lambda item: (item[0][:2], item[1].latest, item[0][2])):
             service, scorer, fingerprint = key
             outcomes = counts.get(key[:2], {})
+            usable = proxies.get(service) if fingerprints[key[:2]] == 1 else None
             summaries.append(
                 ServiceSummary(
                     service=service,
@@ -161,7 +162,7 @@ class WindowSums:
                     newest=newest[key[:2]] == fingerprint,
                     latest=group.latest,
                     coverage=coverage_of((service, "", scorer), outcomes),
-                    **_estimated(group, proxies.get(service) if fingerprints[key[:2]] == 1 else None, outcomes, scorer),
+                    **_estimated(group, usable, outcomes, (scorer, fingerprint)),
                 )
             )
         return summaries
@@ -219,7 +220,7 @@ def build_buckets(
                 judge_changed=begins,
                 group=label,
                 coverage=None if outcomes is None else Coverage(**place, **coverage_counts(outcomes)),
-                **_estimated(group, usable, outcomes or {}, place["scorer"]),
+                **_estimated(group, usable, outcomes or {}, (place["scorer"], fingerprint)),
             )
         )
     return sorted(buckets, key=lambda bucket: (bucket.start, bucket.group or "", bucket.fingerprint))
@@ -249,6 +250,9 @@ def coverage_of(key: Key, outcomes: Outcomes) -> Coverage:
     return Coverage(**dict(zip(_NAMES, key, strict=True)), **coverage_counts(outcomes))
 
 
-def _estimated(group: Group, proxies: Mapping[str, float] | None, outcomes: Outcomes, scorer: str) -> dict[str, Any]:
-    estimate = estimate_group(group.sums, proxies, outcomes, scorer)
+def _estimated(
+    group: Group, proxies: Mapping[str, float] | None, outcomes: Outcomes, scorer: tuple[str, str]
+) -> dict[str, Any]:
+    """Return the fields of the group's estimate; ``scorer`` is the (scorer, fingerprint) pair."""
+    estimate = estimate_group(group.sums, proxies, outcomes, *scorer)
     return dict(zip(_OF_ESTIMATE, _VALUES(estimate), strict=True)) | {"histogram": group.histogram}
