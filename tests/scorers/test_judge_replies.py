@@ -734,6 +734,29 @@ def test_generated_questions_about_contacts_hours_and_errors_are_accepted(judged
     assert len(lost) <= len(GENERATED) / 20
 
 
+@pytest.mark.parametrize("style", ["instructions", "few_shot"])
+@pytest.mark.parametrize("supports_n", [True, False])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "When was the Eiffel",
+        '{"question": "When was the Eiffel',
+        '{"questions": ["When was the Eiffel Tower built?", "When was the Eif',
+    ],
+)
+def test_question_truncated_by_the_token_limit_yields_no_score(
+    fake: FakeJudge, judged: Any, exchange: Any, reply: str, supports_n: bool, style: str
+) -> None:
+    """The beginning of a question may ask something else."""
+    fake.supports_n, fake.outage = supports_n, Fault("length")
+    asked = exchange("When was the Eiffel Tower completed?", "It was completed in 1889.")
+
+    (score,) = judged("answer_relevancy", lambda _: reply, asked, prompt_style=style, label_from="answer")
+
+    assert score.value is None
+    assert str(score.reason) in {"unparsable", "no_usable_question"}
+
+
 @pytest.mark.parametrize("name", ["direct_relevancy", "guarded_relevancy"])
 def test_first_word_of_a_sentence_is_not_a_rating(fake: FakeJudge, judged: Any, exchange: Any, name: str) -> None:
     """Without log probabilities, a token truncated by the limit is not the whole reply."""
