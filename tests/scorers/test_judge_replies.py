@@ -612,6 +612,9 @@ ABOUT_ERRORS = (
     "Deadline exceeded while calling the model. Retry?",
 )  # fmt: skip
 MORE_SMALL_TALK = (
+    "Is everything okay?", "Did that make sense?", "Is this a test?", "Is it urgent?", "Is there a typo?",
+    "Should it be formal?", "Would a list help?", "Which format?", "Which language?", "Who is asking?",
+    "続けますか？", "次に進みますか？", "继续吗？", "这样可以吗？", "괜찮으세요?",
     "Anything I can clear up?", "Shall I go ahead?", "Mind sharing a bit more?", "Do you need a hand?",
     "Ist sonst noch etwas unklar?", "Puis-je faire autre chose ?", "¿Hay algo que quieras aclarar?",
     "C'è altro che posso fare per te?", "Posso ajudar em mais alguma coisa?", "Kan ik verder nog iets voor u doen?",
