@@ -186,7 +186,7 @@ def test_a_new_route_has_no_level_to_return_to() -> None:
 
     assert alert.message == (
         "answer_relevancy for route docs in shop has been low since about Sun 2026-03-01 09:00 UTC: 0.14 (mean of 25 "
-        "answers, 95 % confidence 0.10 to 0.20); the route is new, and the others are at 0.76 to 0.88."
+        "answers, 95 % confidence 0.10 to 0.20); the route is new, and the other routes are at 0.76 to 0.88."
     )
     assert alert_message(ended) == "Resolved (recovered): answer_relevancy for route docs in shop is no longer low."
     assert "Now" not in facts(ended)

@@ -52,7 +52,7 @@ def test_a_consistent_database_has_no_violations(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "violation"),
     [
-        ("DELETE FROM score WHERE id = 1", "without its score"),
+        ("DELETE FROM score WHERE id = 1", "done task without a score"),
         ("DELETE FROM scoring_task WHERE id = 1", "without a sampling decision"),
         ("UPDATE scoring_task SET state = 'running' WHERE id = 1", "unfinished"),
         ("UPDATE scoring_task SET state = 'failed' WHERE id = 1", "without a reason"),

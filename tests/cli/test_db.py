@@ -91,7 +91,7 @@ def test_reading_through_a_store_does_not_create_a_database(bare: Path) -> None:
         ("postgresql://app:hunter2@host:port/app", "invalid database URL"),
     ],
 )
-def test_database_errors_take_one_line(call: Call, url: str, message: str) -> None:
+def test_database_errors_fit_on_one_line(call: Call, url: str, message: str) -> None:
     """The line states the cause and the fix, without a traceback or the password."""
     ended = call("report", "--json", "--database", url)
 

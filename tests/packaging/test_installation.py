@@ -34,7 +34,7 @@ REQUIRES = 'Requires-Dist: onnxruntime>=1.20; extra == "local"\nRequires-Dist: c
         ([], "pip install 'germane[local]'"),
     ],
 )
-def test_suggested_command_installs_an_extra_from_the_source_of_germane(
+def test_suggested_command_installs_an_extra_from_where_germane_was_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: object, expected: str
 ) -> None:
     """The source is a clone, a file, a repository or the index. If it is gone, the extra's packages are suggested."""

@@ -81,7 +81,7 @@ def _new_route(alert: Alert, subject: str, since: str) -> str:
     now = "" if alert.current is None else f": {format_level(alert, alert.current)}"
     text = f"{subject} {'has' if alert.is_open else 'had'} been low{since}{now}"
     others = f"at {format_score(low)}" if low == high else f"at {format_score(low)} to {format_score(high)}"
-    return f"{text}; the route is new, and the others are {others}"
+    return f"{text}; the route is new, and the other routes are {others}"
 
 
 def _from_to(alert: Alert) -> str:

@@ -86,7 +86,7 @@ def alert_title(alert: Alert) -> str:
 
 
 def _short_name(alert: Alert, *, with_problem: bool) -> str:
-    """Return an alert's route or scorer, with its size, for a list of alerts for one service."""
+    """Return an alert's route or scorer, with the size of the problem, for a list of alerts for one service."""
     name = sanitize.line(alert.route or alert.scorer or "", MAX_SHORT_NAME_LENGTH)
     if with_problem:
         name = f"{_problem(alert)} on {name}" if name else _problem(alert)

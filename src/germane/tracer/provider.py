@@ -73,7 +73,7 @@ def carrier_tracer() -> trace.Tracer | None:
 
 
 def _sdk_provider(provider: trace.TracerProvider, depth: int = 3) -> SDKTracerProvider | None:
-    """Return the SDK provider: this provider, or a provider that it wraps, as Logfire's does. None if there is none."""
+    """Return ``provider`` or the SDK provider that it wraps, as with Logfire; None if there is no SDK provider."""
     from opentelemetry.sdk.trace import TracerProvider
 
     if isinstance(provider, TracerProvider):

@@ -162,7 +162,7 @@ class DetectorSession:
 
     @property
     def is_watching(self) -> bool:
-        """Whether there is a baseline with which scores are compared."""
+        """Whether there is a baseline to compare scores with."""
         return self._detector is not None
 
     @property

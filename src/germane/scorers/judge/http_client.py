@@ -1,4 +1,4 @@
-"""The HTTP client for the OpenAI client: limits on replies, redirects and pauses, proxies, and certificates.
+"""The HTTP client for the OpenAI client: proxies, certificates, and limits on replies, redirects and pauses.
 
 The OpenAI client uses ``httpx2`` from version 3, and ``httpx`` in earlier versions.
 """

@@ -29,8 +29,9 @@ _SCHEMA = {
 class Noncommittal:
     """Scores noncommittal answers 0 and all other answers 1. As with all scorers, higher is better.
 
-    "I don't know", refusals and clarifying questions are noncommittal. Rules detect them without a request, using
-    phrases in 16 languages about what the speaker or the sources do not know, and the length of the rest of the answer.
+    "I don't know", refusals and clarifying questions are noncommittal. Rules detect them without a request, based
+    on phrases in 16 languages that say that the speaker or the sources do not know, and on the length of the rest of
+    the answer.
     If there is a judge, answers that do not match any rule are sent to it, one request each. Small judges are
     unreliable at this task.
 

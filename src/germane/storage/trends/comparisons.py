@@ -92,8 +92,8 @@ def _measured(line: Comparison) -> Comparison:
 def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> list[Comparison]:
     """Return one comparison per service, scorer and fingerprint with at least two routes in both windows.
 
-    For this purpose, a route needs only two scores per window, so that routes with little traffic are included with
-    their weight.
+    For this purpose, a route needs only two scores per window, so that routes with little traffic also count, in
+    proportion to their traffic.
     """
     seen = {(summary.service, summary.route, summary.scorer): summary.coverage.seen or summary.n for summary in before}
     groups: dict[Whole, list[tuple[int, EstimatePair]]] = {}
