@@ -91,7 +91,7 @@ def test_lowest_scores_exclude_refusals_but_link_to_them(page: TestClient, week:
     ] == []
     assert {row["label"] for row in as_json(page, "sort=newest&below=0.01")["answers"]} == {"noncommittal"}
     assert page.get(onward, headers=HTML).text.count(">refusal</span>") == len(values) - len(others)
-    assert "with refusals" in text
+    assert "including refusals" in text
 
 
 def test_next_page_has_its_own_url(page: TestClient) -> None:

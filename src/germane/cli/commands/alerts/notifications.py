@@ -1,4 +1,4 @@
-"""``germane alerts test``, ``undelivered`` and ``resend``: test channels, and list and resend undelivered notifications."""
+"""``germane alerts test``, ``undelivered`` and ``resend``: test channels, list and resend undelivered notifications."""
 
 from __future__ import annotations
 
