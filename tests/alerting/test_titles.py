@@ -153,7 +153,7 @@ def test_likely_cause_includes_the_share_of_refusals() -> None:
     assert "Likely cause" not in facts(over(a_drop(cause="refusals_rising", details=refusals)))
 
 
-def test_a_drop_that_ends_with_its_judge_is_not_reported_as_fixed() -> None:
+def test_a_drop_resolved_by_a_judge_change_is_not_reported_as_fixed() -> None:
     """The message states that the drop was still present, and when drops are detected again."""
     alert = over(a_drop())
     ended = replace(alert, resolve_reason="judge_changed")

@@ -262,7 +262,7 @@ def test_an_always_score_rule_overrides_the_sampling_key(
 
 
 @pytest.mark.parametrize(("kept", "probability"), [(1.0, 0.2), (0.25, 0.2), (0.1, 0.1)])
-def test_probability_includes_the_exchange_limit(new_exchange: Any, kept: float, probability: float) -> None:
+def test_probability_accounts_for_the_exchange_limit(new_exchange: Any, kept: float, probability: float) -> None:
     """Capture and sampling use the same key, so the probability is the smaller of the two."""
     for draw, reason in ((0.09, "sampled"), (0.3, "not_sampled")):
         exchange = new_exchange(sampling_key=draw, capture_probability=kept)

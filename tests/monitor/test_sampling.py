@@ -54,7 +54,7 @@ def test_the_sampling_key_decides_whether_an_exchange_is_scored(new_exchange: An
 
 @pytest.mark.parametrize(("rate", "kept", "probability"), [(0.3, 0.2, 0.2), (0.1, 0.2, 0.1)])
 @pytest.mark.parametrize("draw", [0.05, 0.15])
-def test_probability_includes_the_exchange_limit(
+def test_probability_accounts_for_the_exchange_limit(
     new_exchange: Any, rate: float, kept: float, probability: float, draw: float
 ) -> None:
     """Capture and sampling use the same key, so the probability is the smaller of the two, sampled or not."""

@@ -1,4 +1,4 @@
-"""The words for causes, reasons and scores, which messages, the dashboard and the command line share."""
+"""Wording for causes, reasons and scores, shared by messages, the dashboard and the command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESOLVE_REASONS: Final[Mapping[ResolveReason, str]] = {
 }
 """Why alerts were resolved."""
 MEASURES: Final[Mapping[str, str]] = {
-    "answer_quality": "how good answers and their contexts are",
+    "answer_quality": "how good the answers and their contexts are",
     "answer_relevancy": "how well answers match their questions",
     "combined_relevancy": "how well answers match their questions",
     "context_coverage": "how much of each answer appears in the retrieved contexts",

@@ -141,8 +141,8 @@ class DatasetScorer:
         cache: ScoreCache | None,
         retry_timeout: float,
     ) -> None:
-        """Use ``scorers``, with retries for up to ``retry_timeout`` seconds. ``meter`` counts the usage of
-        ``metered``.
+        """Use ``scorers``, with retries for up to ``retry_timeout`` seconds. ``meter`` counts the usage of the scorers
+        in ``metered``.
         """
         self.scorers = scorers
         self.meter = meter

@@ -80,7 +80,9 @@ class HealthSummary:
 
     @property
     def waiting(self) -> int:
-        """Number of undecided exchanges and open tasks. Candidates in a budget's pool are not part of the backlog."""
+        """Number of open tasks and of exchanges without a sampling decision. Candidates in a budget's pool are not part
+        of the backlog.
+        """
         return self.scoring.undecided + self.scoring.waiting
 
     @property

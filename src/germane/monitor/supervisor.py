@@ -314,7 +314,7 @@ class Supervisor:
             problem=self._scoring.problem or self._budget_problem,
             jobs=[JobRuns(name=name, every=intervals.get(name), runs=of_job) for name, of_job in new_runs.items()],
         )
-        held = self._scoring.held_task_ids() | self._results.held_task_ids()
+        held = self._scoring.held_task_ids() | {task.id for task in self._results.unsaved_tasks()}
         longest_delay = timedelta(seconds=config.backoff.longest_delay)
         config.store.workers.heartbeat(heartbeat, held, lease=self._lease, longest_wait=longest_delay)
         config.store.queue.release_reserved_tasks(self._fingerprints)

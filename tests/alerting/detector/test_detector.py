@@ -135,7 +135,7 @@ def test_detector_matches_the_reference_implementation() -> None:
 
 @settings(max_examples=60)
 @given(baselines(), seen_scores, st.sampled_from([1.0, 1e3, 1e5]), st.sampled_from([0.01, 0.05, 0.3]))
-def test_any_baseline_and_scores_match_the_reference(
+def test_detector_matches_the_reference_for_any_baseline_and_scores(
     given_baseline: Baseline, seen: ScoreBatch, false_alarms: float, min_drop: float
 ) -> None:
     """Covers rates near 0 and 1, no variance, only zeros, scores outside [0, 1], and unknown and pooled routes."""

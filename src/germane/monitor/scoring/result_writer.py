@@ -76,17 +76,11 @@ class ResultWriter:
         """Return the number of exchanges whose results have not been saved yet."""
         return len(self._unsaved)
 
-    def held_task_ids(self) -> set[int]:
-        """Return the ids of the tasks whose results have not been saved yet. Thread-safe."""
+    def unsaved_tasks(self) -> list[ScoringTask]:
+        """Return the tasks whose results have not been saved yet. Thread-safe."""
         unsaved = tuple(self._unsaved)
-        scored = {task.id for result in unsaved for task, _ in result.scores}
-        return scored | {retry.task.id for result in unsaved for retry in result.retries}
-
-    def held_attempts(self) -> set[tuple[int, int]]:
-        """Return the (task id, number of retries) pairs of the attempts whose results have not been saved yet."""
-        tasks = [task for result in self._unsaved for task, _ in result.scores]
-        tasks += [retry.task for result in self._unsaved for retry in result.retries]
-        return {(task.id, task.retries) for task in tasks}
+        scored = [task for result in unsaved for task, _ in result.scores]
+        return scored + [retry.task for result in unsaved for retry in result.retries]
 
     def add_result(self, result: ExchangeResult) -> None:
         """Add a result to the next transaction."""

@@ -140,7 +140,8 @@ class ScoringWorker:
             self._has_more = len(claims) == capacity
             # If a task's lease has expired, it may be claimed again while this process is still scoring it. A retry may
             # be claimed while its postponement is being saved; that is a new attempt.
-            held, unsaved = self.held_task_ids(), self._results.held_attempts()
+            held = self.held_task_ids()
+            unsaved = {(task.id, task.retries) for task in self._results.unsaved_tasks()}
             for claim in claims:
                 tasks = [task for task in claim.tasks if task.id not in held]
                 if new := tuple(task for task in tasks if (task.id, task.retries) not in unsaved):

@@ -24,8 +24,9 @@ class GuardedRelevancy(JudgeScorer):
 
     Repetitions of the question are removed from the answer first; if nothing is left, the value is 0 and no request is
     sent. Values are never higher than either factor, and are not comparable with those of other scorers. ``details``
-    contains both factors. The label combines the rating with the share of the topic that the calibrated cosine
-    indicates. The judge request is the same as for ``direct_relevancy``; the embedding request is shared.
+    contains both factors. The label is derived from the rating times ``on_topic``, a factor from 0 to 1 that the
+    calibrated cosine determines. The judge request is the same as for ``direct_relevancy``; the embedding request is
+    shared.
 
     Source: the product is defined by germane; for the rating, see ``direct_relevancy``.
     """

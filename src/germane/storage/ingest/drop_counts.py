@@ -126,8 +126,8 @@ class TrafficThinner:
 
     On average, at most limit * (1 + BURST + SOFTNESS * ln(traffic / limit)) exchanges are kept in any minute. For
     example, at a million exchanges per minute and a limit of 6,000, this is 1.15 times the limit in the first minute;
-    in each later minute, it is the limit. A limit below 100 is exceeded by a few more exchanges. After a burst, the
-    probability is 1 again within SOFTNESS * ln(traffic / limit) minutes, or 3 seconds in the example.
+    in each later minute, it is the limit. If the limit is below 100, it can be exceeded by a few more exchanges. After
+    a burst, the probability is 1 again within SOFTNESS * ln(traffic / limit) minutes, or 3 seconds in the example.
 
     Thread-safe. A forked child needs its own instance.
 

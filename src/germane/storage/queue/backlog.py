@@ -104,7 +104,7 @@ def _rates_per_hour(
 
 
 def load_outstanding(connection: Connection, now: datetime) -> OutstandingWork:
-    """Return the exact numbers of undecided exchanges and open tasks."""
+    """Return the exact numbers of exchanges without a sampling decision and of open tasks."""
     undecided = select(func.count()).select_from(exchange).where(exchange.c.sampling_reason.is_(None))
     kind = case(
         (scoring_task.c.state == "running", "running"),

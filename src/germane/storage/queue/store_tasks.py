@@ -127,7 +127,7 @@ class TaskQueue(StoreComponent):
         return summary
 
     def load_outstanding(self) -> OutstandingWork:
-        """Return the exact numbers of undecided exchanges and open tasks."""
+        """Return the exact numbers of exchanges without a sampling decision and of open tasks."""
         with self._database.read() as connection:
             return backlog.load_outstanding(connection, self._context.now(connection))
 

@@ -31,7 +31,7 @@ class Histogram:
 
     @classmethod
     def of(cls, blobs: Sequence[bytes]) -> Histogram:
-        """Create the sum of packed histograms. They are added up on first use."""
+        """Create a histogram that is the sum of packed histograms. The sum is computed on first use."""
         histogram = cls(())
         histogram._weights, histogram._packed = None, tuple(blobs)
         return histogram

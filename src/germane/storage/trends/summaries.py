@@ -130,7 +130,7 @@ class WindowSums:
                 **dict(zip((*_NAMES, "fingerprint", "label"), key, strict=False)),
                 newest=newest[key[:3]] == key[3],
                 latest=group.latest,
-                **_estimated(group, usable, outcomes, key[2:4]),
+                **_estimated(group, usable, outcomes, key[2], key[3]),
             )
             means.append((mean, coverage_of(key[:3], outcomes)))
         return means
@@ -162,7 +162,7 @@ class WindowSums:
                     newest=newest[key[:2]] == fingerprint,
                     latest=group.latest,
                     coverage=coverage_of((service, "", scorer), outcomes),
-                    **_estimated(group, usable, outcomes, (scorer, fingerprint)),
+                    **_estimated(group, usable, outcomes, scorer, fingerprint),
                 )
             )
         return summaries
@@ -220,7 +220,7 @@ def build_buckets(
                 judge_changed=begins,
                 group=label,
                 coverage=None if outcomes is None else Coverage(**place, **coverage_counts(outcomes)),
-                **_estimated(group, usable, outcomes or {}, (place["scorer"], fingerprint)),
+                **_estimated(group, usable, outcomes or {}, place["scorer"], fingerprint),
             )
         )
     return sorted(buckets, key=lambda bucket: (bucket.start, bucket.group or "", bucket.fingerprint))
@@ -236,7 +236,7 @@ def merge_groups(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dic
 
 
 def sum_by(groups: Mapping[Key, Mapping[Any, Any]], part: Callable[[Key], Any]) -> dict[Any, dict[Any, Any]]:
-    """Add up the values for whose keys ``part`` returns the same result."""
+    """Group the keys by the result of ``part``, and add up the values in each group."""
     total: dict[Any, dict[Any, Any]] = {}
     for key, values in groups.items():
         sums = total.setdefault(part(key), {})
@@ -251,8 +251,7 @@ def coverage_of(key: Key, outcomes: Outcomes) -> Coverage:
 
 
 def _estimated(
-    group: Group, proxies: Mapping[str, float] | None, outcomes: Outcomes, scorer: tuple[str, str]
+    group: Group, proxies: Mapping[str, float] | None, outcomes: Outcomes, scorer: str, fingerprint: str
 ) -> dict[str, Any]:
-    """Return the fields of the group's estimate; ``scorer`` is the (scorer, fingerprint) pair."""
-    estimate = estimate_group(group.sums, proxies, outcomes, *scorer)
+    estimate = estimate_group(group.sums, proxies, outcomes, scorer, fingerprint)
     return dict(zip(_OF_ESTIMATE, _VALUES(estimate), strict=True)) | {"histogram": group.histogram}

@@ -234,7 +234,7 @@ def load_basis(
             return typical
         return EstimateBasis(
             exchanges_per_day=len(exchanges) if per_day is None else per_day,
-            traffic_source="the file once per day" if per_day is None else "as given",
+            traffic_source="assuming the file covers one day" if per_day is None else "as given",
             sample=exchanges[:: -(-len(exchanges) // SAMPLE_SIZE)],
             sample_source="file",
         )

@@ -120,7 +120,9 @@ def _load_tokenizer(pid: int) -> Any:  # noqa: ARG001 - one per process: a fork 
 
 @cache
 def _load_session(weights: Path, pid: int) -> Any:  # noqa: ARG001 - as above
-    """Load the weights, once per process, because the engine does not return a session's memory to the system."""
+    """Load the weights, once per process, because the engine does not return a session's memory to the operating
+    system.
+    """
     import onnxruntime  # type: ignore[import-untyped]  # ships no types
 
     options = onnxruntime.SessionOptions()
