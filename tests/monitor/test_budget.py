@@ -509,6 +509,29 @@ def test_a_reservation_granted_during_cancellation_is_refunded(store: TrackingSt
     assert (store.quota.load_usage().requests, store.quota.load_usage().tokens) == (1, 2)
 
 
+def test_a_reservation_committed_while_the_limiter_closes_is_refunded(
+    store: TrackingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limiter is closed after the transaction, but before the waiting request learns of its reservation."""
+    limiter = SharedRateLimiter(store, [], budget=Budget(requests_per_day=3))
+    commit = limiter._ledger._commit
+
+    async def commit_and_stop(*batch: Any, **options: Any) -> Any:
+        granted = await commit(*batch, **options)
+        asyncio.get_running_loop().call_soon(limiter.stop_waiting)
+        return granted
+
+    async def ask_and_close() -> None:
+        monkeypatch.setattr(limiter._ledger, "_commit", commit_and_stop)
+        with pytest.raises(ScoringError):
+            await limiter.acquire(2.0)
+        monkeypatch.undo()
+        await limiter.aclose()
+
+    asyncio.run(ask_and_close())
+    assert (store.quota.load_usage().requests, store.quota.load_usage().tokens) == (0, 0)
+
+
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 @pytest.mark.parametrize("limits", [[], [RateLimit("requests", 12_000)]], ids=["budget alone", "with a limit"])
 def test_every_reservation_is_used_or_refunded(

@@ -205,9 +205,14 @@ class ReservationLedger:
         """
         attempts = 0
         while True:
+            # Shielded against cancellation: committed reservations must be used or refunded.
+            commit = asyncio.create_task(self._commit(batch, rate_limited=rate_limited))
             try:
-                # Shielded against cancellation: committed reservations must be used or refunded.
-                granted = await asyncio.shield(asyncio.create_task(self._commit(batch, rate_limited=rate_limited)))
+                granted = await asyncio.shield(commit)
+            except asyncio.CancelledError:
+                if commit.done() and not commit.cancelled() and commit.exception() is None:
+                    self._refund(commit.result())  # granted in the same moment
+                raise
             except StorageError as error:
                 attempts += 1
                 if self.problem is None:
@@ -259,9 +264,12 @@ class ReservationLedger:
                 self.budget_usage.mark_settled(of_budget)
         if not self.closed:
             return granted
-        for reservation in filter(None, granted):  # the requests have already been rejected
-            self.cancel(reservation.reservation)
+        self._refund(granted)  # the requests have already been rejected
         return [None] * len(granted)
+
+    def _refund(self, granted: Sequence[GrantedReservation | None]) -> None:
+        for grant in filter(None, granted):
+            self.cancel(grant.reservation)
 
     def _write(
         self,
