@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow chaos check coverage docs pictures bench build lock clean
+.PHONY: help demo test test-slow chaos frameworks spans check coverage docs pictures bench build lock clean
 
 demo: $(READY)  ## Watch a small RAG application go wrong, and germane detect it
 	$(BIN)/germane demo $(ARGS)
@@ -21,6 +21,12 @@ test-slow: $(READY)  ## Run the slow tests: browsers, servers and many processes
 
 chaos: $(READY)  ## Kill a fleet's processes 200 times on each database and count losses
 	$(BIN)/python tests/chaos/run.py $(ARGS)
+
+frameworks: $(READY)  ## Ask the examples for frameworks 200 questions each (needs the network and Node.js)
+	$(BIN)/python tests/frameworks/run.py $(ARGS)
+
+spans: $(READY)  ## Record the spans of the newest instrumentations (needs the network and Node.js)
+	$(BIN)/python tests/spans/record.py $(ARGS)
 
 check: $(READY)  ## Run ruff, mypy, the import contracts and the prose check
 	$(BIN)/ruff check .
@@ -79,7 +85,7 @@ ifeq ($(recorded),)
 	@rm -rf $(VENV)
 	@$(python) -m venv $(VENV)
 endif
-	@echo 'Installing into $(VENV) (about 750 MB, once) ...'
+	@echo 'Installing into $(VENV) (about 1 GB, once) ...'
 	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -c 'import xllamacpp' 2>/dev/null || \

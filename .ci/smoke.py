@@ -6,10 +6,10 @@ python .ci/smoke.py
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 
 import germane
@@ -28,8 +28,7 @@ def ask(question: str) -> str:
 
 def main() -> None:
     """Run one exchange through the whole package."""
-    with tempfile.TemporaryDirectory() as folder, FakeJudge() as judge:
-        os.chdir(folder)
+    with tempfile.TemporaryDirectory() as folder, chdir(folder), FakeJudge() as judge:
         database = f"sqlite:///{Path(folder) / 'germane.db'}"
         germane.start(database=database, service="smoke", base_url=judge.base_url, api_key="none", poll_interval=0.1)
         ask("Can I return these shoes?")

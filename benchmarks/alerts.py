@@ -4,7 +4,7 @@ Services are synthetic (benchmarks/streams/recipe.py: three routes, hours, weeke
 the production code with both parameters at their defaults. It processes a day or a week at a time; the batch size does
 not change the result. Each figure is printed next to its limit and the value reported for a reference implementation
 with different seeds. The limits are: at most 0.1 false alerts in 30 days and 1 per year; detection rates at most 0.10
-below the reference; median delays at most 30 % above the reference; and, for lasting drops, a maximum number of
+below the reference; median delays at most 30% above the reference; and, for lasting drops, a maximum number of
 notifications per detected drop. For comparison, a threshold on the hourly mean is also simulated.
 
 For each missed limit, the command prints the distance from the limit in standard errors. A few of the 250 figures miss

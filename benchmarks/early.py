@@ -9,7 +9,7 @@ default parameters. Each row shows one kind of service and one case:
 - **found**: share of the changes detected before day 14; each begins on a random day from 3 to 9 and does not end
 - **hours**: median number of hours until the alert, over services; inf if fewer than half of the services have an alert
 
-The provisional baseline is intended for large drops: at least 90 % of the drops of 0.20 must be found. The final
+The provisional baseline is intended for large drops: at least 90% of the drops of 0.20 must be found. The final
 baseline detects the drops that the provisional baseline misses.
 """
 

@@ -4,8 +4,8 @@ The benchmark prints these tables, for germane and four rules of other tools (a 
 24-hour mean, a weekly z-test and a daily CUSUM that are tuned to one false alert a year on steady streams of the same
 size):
 
-quiet         false alerts per year while nothing gets worse, with exact Poisson intervals (95 %)
-drops         the share of drops found within 7 days with Wilson intervals (95 %), the median delay with quartiles, and
+quiet         false alerts per year while nothing gets worse, with exact Poisson intervals (95%)
+drops         the share of drops found within 7 days with Wilson intervals (95%), the median delay with quartiles, and
               germane's notifications per drop, including its recovery
 improvements  the share of falls found after a lasting improvement
 attribution   whether an alert names the routes that got worse

@@ -21,7 +21,7 @@ from sqlalchemy import Index
 from sqlalchemy.schema import CreateIndex, DropIndex
 
 from germane.storage import TrackingStore
-from germane.storage.db import tables
+from germane.storage.db.models import metadata
 
 ROUTES = tuple(f"route-{rank}" for rank in range(1, 13))
 SHARES = np.array([1 / rank**1.2 for rank in range(1, 13)])
@@ -255,7 +255,7 @@ FROM (SELECT DISTINCT ms / 3600000 * 3600 AS hour FROM draft) AS hours ORDER BY 
 
 def _indexes() -> list[Index]:
     """Return the indexes that are faster to build after all rows are loaded."""
-    large = (tables.exchange, tables.score, tables.scoring_task)
+    large = [metadata.tables[name] for name in ("exchange", "score", "scoring_task")]
     return [index for table in large for index in sorted(table.indexes, key=lambda one: one.name or "")]
 
 

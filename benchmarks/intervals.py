@@ -1,4 +1,4 @@
-"""Measured coverage of 95 % intervals: python benchmarks/intervals.py [--repetitions N] [--seed N].
+"""Measured coverage of 95% intervals: python benchmarks/intervals.py [--repetitions N] [--seed N].
 
 Scores are synthetic: refusals score exactly 0, and other scores vary around the mean of their route. Three routes are
 measured, each on its own and mixed as in a service. Exchanges are selected in two ways: all with the same probability,
@@ -9,7 +9,7 @@ The table compares three intervals for the mean of the process that generates th
 interval for the mean corrected with proxy scores (with 30 or more scores, if the correction makes it more precise), and
 the plain t-interval of the weighted mean.
 
-With 50 or more scores, at least 93 % of germane's intervals must contain the mean, and with 500 at most 97 %. For 20
+With 50 or more scores, at least 93% of germane's intervals must contain the mean, and with 500 at most 97%. For 20
 and 30 scores, the coverage is printed without a goal; with fewer than 20 scores, pages and commands show "not enough
 data". The exit code is 1 if a goal is missed.
 """
@@ -219,7 +219,7 @@ def _shares(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table and the missed goals; return 1 if there are any."""
-    parser = argparse.ArgumentParser(description="Coverage of 95 % intervals.")
+    parser = argparse.ArgumentParser(description="Coverage of 95% intervals.")
     parser.add_argument("--repetitions", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=20261121)
     given = parser.parse_args(arguments)

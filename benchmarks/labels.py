@@ -2,8 +2,8 @@
 
 The folder contains the same labeled rows as for ``quality.py``. Good answers are gold answers from SelQA and CLAPnq,
 and the better answers of the examples. Bad answers are non-answers on the same topic: sentences from the same document
-(SelQA), gold answers to similar questions (CLAPnq), and the worse answers of the examples. Goals: 90 % of the good
-answers are in the two highest bands, and 90 % of the bad answers in the two lowest.
+(SelQA), gold answers to similar questions (CLAPnq), and the worse answers of the examples. Goals: 90% of the good
+answers are in the two highest bands, and 90% of the bad answers in the two lowest.
 
 Without ``--judge-url``, only ``question_answer_similarity`` with the embedded embedder is measured, calibrated with the
 good answers of the other half as with a user's own exchanges. With it, every ``label_from`` option of

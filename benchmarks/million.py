@@ -91,7 +91,7 @@ COMMANDS = (
     Command("export to JSONL", ("export", "{file}", "--format", "jsonl"), rows=lines, rate=RATE_GOAL),
     Command("export to CSV", ("export", "{file}", "--format", "csv"), rows=lines, rate=RATE_GOAL),
     Command(
-        "prune: 70 % of texts, 15 % of exchanges",
+        "prune: 70% of texts, 15% of exchanges",
         ("prune", "--text-older-than", "{texts}", "--older-than", "{exchanges}", "--json"),
         changes=True,
         rows=counted,

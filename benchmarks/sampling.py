@@ -5,7 +5,7 @@ days with 10,000 exchanges, of which 300 are scored, and proxy scores whose corr
 compares the figures with those reported for the method. The second part simulates a budget over days on which traffic
 unexpectedly triples from 8:00 to 12:00, and answers get worse after 18:00.
 
-A variance must be at most 10 % above its theoretical value, sum (1 - pi) / pi (y - mean)^2 over each day. That value
+A variance must be at most 10% above its theoretical value, sum (1 - pi) / pi (y - mean)^2 over each day. That value
 depends on the means and zero rates of the routes on a day: over 150 days and relative to the uniform scheme, it ranges
 from 0.80 to 1.16 at a rho of 0.3, from 0.65 to 0.97 at 0.6, and from 0.52 to 0.83 at 0.9 (medians 0.96, 0.80, 0.67;
 with the regression estimator 0.73 to 1.07, 0.47 to 0.69, 0.17 to 0.24). The reported values are at the lower end; a
@@ -90,7 +90,7 @@ class Found:
     """Errors relative to the day's mean."""
     regression: list[float] = field(default_factory=list)
     hajek_covers: list[bool] = field(default_factory=list)
-    """Whether the 95 % interval contains the mean of the process."""
+    """Whether the 95% interval contains the mean of the process."""
     regression_covers: list[bool] = field(default_factory=list)
     expected: dict[str, float] = field(default_factory=lambda: {"hajek": 0.0, "regression": 0.0})
     """Sums of the theoretical variances, by estimator."""

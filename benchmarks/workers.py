@@ -85,9 +85,9 @@ def postgresql() -> Iterator[str]:
 
 
 @contextmanager
-def judge() -> Iterator[str]:
+def judge(latency: float = JUDGE, embedding: float = EMBEDDING) -> Iterator[str]:
     """Run the judge and yield its URL."""
-    command = [sys.executable, str(HERE / "servers" / "quick_judge.py"), str(JUDGE), str(EMBEDDING)]
+    command = [sys.executable, str(HERE / "servers" / "quick_judge.py"), str(latency), str(embedding)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()

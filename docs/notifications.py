@@ -134,7 +134,7 @@ class Service:
         self.store.trends.add_markers([Marker(id=UUID(int=7).hex, name=name, service="shop", at=at)])
 
     def notifications(self) -> Iterator[Notification]:
-        """Yield the notifications by e-mail, oldest first, without reminders, which repeat what was said."""
+        """Yield the email notifications, oldest first, without reminders, which repeat earlier ones."""
         found = [record.notification for record in self.store.notifications.search(limit=1000)]
         found = [each for each in found if each.channel == "mail" and each.type != "repeated"]
         yield from sorted(found, key=lambda each: each.created_at)

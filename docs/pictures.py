@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.dashboard.seeding import FINGERPRINTS, NOW, SEARCH, SERVICE, Seeded, seed  # noqa: E402 - from the checkout
+from tests.dashboard.seeding_traces import FASTAPI, FIRST_ID, OPENAI, add_watched_traces  # noqa: E402
 
 from germane.dashboard import DashboardServer, create_app  # noqa: E402
 from germane.settings import Budget, Settings, load_settings  # noqa: E402
@@ -57,6 +58,7 @@ def screens(seeded: Seeded) -> dict[str, tuple[str, Act | None]]:
         "route": (f"/r/{SEARCH}", None),
         "alerts": ("/alerts", None),
         "alert": (f"/alerts/{seeded.open_alert}", None),
+        "compare": ("/compare?by=prompt_version", None),
         "worker": ("/worker", None),
     }
 
@@ -125,7 +127,7 @@ def pixels_of(page: Page, taken: bytes) -> np.ndarray:
     return np.frombuffer(base64.b64decode(data), np.uint8).reshape(height, width, 4)[:, :, :3]
 
 
-def take(browser: Browser, address: str, empty: str, seeded: Seeded) -> None:
+def take(browser: Browser, address: str, empty: str, capture_off: str, seeded: Seeded) -> None:
     """Take all screenshots."""
     for theme in THEMES:
         for name, (path, act) in screens(seeded).items():
@@ -135,6 +137,16 @@ def take(browser: Browser, address: str, empty: str, seeded: Seeded) -> None:
             take_screenshot(page, address + "/", f"narrow-{theme}")
         with opened(browser, empty, theme) as page:
             take_screenshot(page, empty + "/", f"start-{theme}")
+        with opened(browser, capture_off, theme) as page:
+            take_screenshot(page, capture_off + "/worker", f"traces-{theme}")
+        with opened(browser, capture_off, theme) as page:
+            take_screenshot(page, capture_off + f"/traces/{FIRST_ID:032x}", f"trace-{theme}")
+
+
+def add_unreadable_traces(store: TrackingStore) -> None:
+    """Add the traces of an application whose content capture is off."""
+    traces = {(OPENAI, "content_capture_off"): 1_204, (FASTAPI, "not_an_exchange"): 96}
+    add_watched_traces(store, "helpdesk", NOW, traces)
 
 
 def add_usage(store: TrackingStore) -> None:
@@ -182,11 +194,15 @@ def main() -> None:
         link = "https://traces.example.com/{trace_id}"
         settings = load_settings(sample_rate=0.8, trace_url=link, base_url="http://127.0.0.1:9/v1", judge="larch-judge")
         address = stack.enter_context(served(settings, store))
+        unread = stack.enter_context(closing(TrackingStore("sqlite:///traces.db", clock=lambda: NOW)))
+        unread.migrate()
+        add_unreadable_traces(unread)
+        capture_off = stack.enter_context(served(settings, unread))
         empty = stack.enter_context(served(load_settings()))
         browser = stack.enter_context(sync_playwright()).chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox"]
         )
-        take(browser, address, empty, seeded)
+        take(browser, address, empty, capture_off, seeded)
         browser.close()
     os.chdir(ROOT)
     shutil.rmtree(place)

@@ -18,9 +18,7 @@ def main(path: Path) -> None:
     for summary in evaluation.summary():
         if summary.estimate is not None:
             low, high = summary.estimate.interval or (float("nan"), float("nan"))
-            print(
-                f"{summary.scorer}: mean {summary.estimate.mean:.2f}, 95 % interval {low:.2f} to {high:.2f}, ", end=""
-            )
+            print(f"{summary.scorer}: mean {summary.estimate.mean:.2f}, 95% interval {low:.2f} to {high:.2f}, ", end="")
         print(f"{summary.scored} of {summary.rows} rows scored")
         for reason, count in summary.reasons.items():
             print(f"  {count} without a score: {reason}")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.exchange import Context, Exchange, Message, new_exchange_id, sampling_key_for
+from germane.exchange import Context, Exchange, Message, matches_attributes, new_exchange_id, sampling_key_for
 
 
 def test_exchange_ids_are_distinct_and_sort_by_time() -> None:
@@ -53,7 +54,7 @@ def test_sampling_key_is_above_zero_and_at_most_one(trace_id: bytes) -> None:
     assert key == sampling_key_for(trace_id.hex())
 
 
-def test_sampling_keys_are_uniform() -> None:
+def test_sampling_keys_are_uniformly_distributed() -> None:
     """A rate of 0.1 samples a tenth of ten thousand traces, even if their ids are consecutive."""
     keys = [sampling_key_for(f"{number:032x}") for number in range(10_000)]
 
@@ -75,3 +76,20 @@ def test_exchange_can_be_created_from_texts_alone() -> None:
     assert first.history == (Message("user", "Hello."),)
     assert (first.started_at.utcoffset(), first.status) == (timedelta(0), "ok")
     assert first.id != second.id
+
+
+@pytest.mark.parametrize(
+    ("attributes", "patterns", "fits"),
+    [
+        ({}, {}, True),
+        ({"tenant": "acme"}, {}, True),
+        ({"tenant": "acme"}, {"tenant": "ac*"}, True),
+        ({"tenant": "acme"}, {"tenant": "AC*"}, False),
+        ({}, {"tenant": "*"}, False),
+        ({"trial": False, "seats": 4}, {"trial": "false", "seats": "4"}, True),
+        ({"trial": False, "seats": 4}, {"trial": "false", "seats": "5"}, False),
+    ],
+)
+def test_attributes_must_match_all_patterns(attributes: dict[str, Any], patterns: dict[str, str], fits: bool) -> None:
+    """A missing attribute never matches; numbers and Booleans are compared as they are written in TOML and JSON."""
+    assert matches_attributes(attributes, patterns) is fits

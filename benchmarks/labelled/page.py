@@ -20,7 +20,12 @@ from labelled.text import lines, number, table, verdict
 
 WIDTH = 120
 LOG = "## Runs on this half"
-LONG_NAMES = {"longer": "longer text", "shorter": "shorter text"}
+LONG_NAMES = {
+    "longer": "prefer the longer text",
+    "shorter": "prefer the shorter text",
+    "question overlap": "overlap with the question",
+    "context coverage": "overlap with the contexts",
+}
 
 
 @dataclass(frozen=True)
@@ -118,12 +123,11 @@ def _section(title: str, note: str, results: Results, pieces: Sequence[Slice]) -
             yield f"### {piece.title}"
             others = (name for name in FLOORS if name not in piece.without and name != best)
             said = ", ".join(
-                f"{LONG_NAMES.get(name, name)} {number(value_of(piece, floor_values(piece.rows, name)))}"
-                for name in others
+                f"{LONG_NAMES[name]} ({number(value_of(piece, floor_values(piece.rows, name)))})" for name in others
             )
             yield (
                 f"This comparison uses {len(piece.rows)} rows in {units} groups. "
-                f"Simple baselines that are not in the table: {said}."
+                f"Simple baselines, not in the table: {said}."
             )
             yield lines(found, cosine=COSINE, floor=best)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from germane.agreement import BootstrapInterval
 from labelled.figures import Line
 
-HEAD = ("method", "groups", "scored / asked", "figure [95 %]", "minus plain cosine", "minus best floor")
+HEAD = ("method", "groups", "scored / asked", "figure [95%]", "minus plain cosine", "minus best floor")
 
 ABSENT = "n/a"
 

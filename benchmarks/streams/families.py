@@ -94,7 +94,7 @@ DROPS = (
     ),
     *(Family("refusals, mean 0.10 lower", n, 0.02, change=Change(refusal=0.10), lasts=14) for n in (100, 1000)),
     *(
-        Family("refusals from 2 to 15 %", n, 0.02, change=Change(zeros=0.13), lasts=14, routes=FEW_REFUSALS)
+        Family("refusals from 2 to 15%", n, 0.02, change=Change(zeros=0.13), lasts=14, routes=FEW_REFUSALS)
         for n in (100, 1000)
     ),
     *(Family("two hours 0.40", n, 0.02, change=Change(shift=0.4), lasts=2 / 24) for n in (100, 1000)),

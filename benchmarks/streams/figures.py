@@ -89,7 +89,7 @@ def _recovery(cell: Cell, case: str, some: Sequence[Outcome]) -> list[Figure]:
     most = 2 * PER_DROP.get(size_of(case), PER_DROP["10"])
     return [
         median_figure(cell, case, recovery_delay(some, 0.5), reported(cell, case, 0)),
-        plain_figure(cell, case, "90 %", recovery_delay(some, 0.9), reported(cell, case, 1)),
+        plain_figure(cell, case, "90%", recovery_delay(some, 0.9), reported(cell, case, 1)),
         plain_figure(cell, case, "premature", premature(some), most=PREMATURE.get(size_of(case))),
         plain_figure(cell, case, "per drop", in_all_per_drop(some), most=most),
     ]

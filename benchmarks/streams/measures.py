@@ -23,7 +23,7 @@ class Measured:
 
     value: float
     error: float
-    """Standard error. For quantiles, half the width of the middle 68 % of bootstrap resamples. nan if undefined."""
+    """Standard error. For quantiles, half the width of the middle 68% of bootstrap resamples. nan if undefined."""
     count: int
     """Number of services."""
 

@@ -299,7 +299,7 @@ def _marked(text: str, is_missed: object) -> str:
 
 
 def poisson_interval(count: int) -> tuple[float, float]:
-    """Return the exact 95 % interval of the mean of a Poisson count.
+    """Return the exact 95% interval of the mean of a Poisson count.
 
     Source: F. Garwood, Fiducial limits for the Poisson distribution, Biometrika 28, 1936. Above 500, Byar's
     approximation is used, which is exact to four digits there (N. Breslow, N. Day, Statistical methods in cancer

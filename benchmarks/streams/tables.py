@@ -108,7 +108,7 @@ def _lasting(found: Found) -> list[str]:
 
 
 def _backs(found: Found) -> list[str]:
-    measures = ("median", "90 %", "premature", "per drop")
+    measures = ("median", "90%", "premature", "per drop")
     return [cell(found, *((case, measure) for measure in measures), unit="h") for case in BACKS]
 
 
@@ -139,7 +139,7 @@ def cell(found: Found, *keys: Key, unit: str = "") -> str:
 
 
 def _with_unit(figure: Figure, text: str, unit: str) -> str:
-    return text + unit if figure.measure in ("median", "90 %") and text != "inf" else text
+    return text + unit if figure.measure in ("median", "90%") and text != "inf" else text
 
 
 def written(figures: Sequence[Figure]) -> str:

@@ -24,6 +24,8 @@ ABOUT = {
     "tracer": "capture, spans",
     "scorers": "exchange in, score out",
     "storage": "tables, queries",
+    "recognizers": "exchanges in spans",
+    "receiver": "OTLP in",
 }
 """Short descriptions shown in the boxes below the names."""
 COMMON = {"settings", "registry", "errors", "exchange"}

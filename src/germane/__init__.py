@@ -18,7 +18,8 @@ from germane.score import Score, UnscoredReason
 
 if TYPE_CHECKING:
     from germane.alert import Alert
-    from germane.evaluation import Evaluation, aevaluate, evaluate
+    from germane.evaluation import Evaluation, aevaluate, evaluate, evaluate_to_parquet
+    from germane.recognizers import recognizer
     from germane.runtime import lifespan, start, stop
     from germane.settings import Settings
     from germane.storage import Store
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         retrieval,
         set_attribute,
         set_question,
+        watch,
     )
 
     __version__: str
@@ -56,10 +58,12 @@ __all__ = [
     "aevaluate",
     "current_exchange",
     "evaluate",
+    "evaluate_to_parquet",
     "feedback",
     "lifespan",
     "mark",
     "observe",
+    "recognizer",
     "record_exchange",
     "record_score",
     "retrieval",
@@ -68,11 +72,13 @@ __all__ = [
     "set_question",
     "start",
     "stop",
+    "watch",
 ]
 
 _LAZY_IMPORTS = {
     "germane.alert": ("Alert",),
-    "germane.evaluation": ("Evaluation", "aevaluate", "evaluate"),
+    "germane.evaluation": ("Evaluation", "aevaluate", "evaluate", "evaluate_to_parquet"),
+    "germane.recognizers": ("recognizer",),
     "germane.runtime": ("lifespan", "start", "stop"),
     "germane.settings": ("Settings",),
     "germane.storage": ("Store",),
@@ -88,6 +94,7 @@ _LAZY_IMPORTS = {
         "retrieval",
         "set_attribute",
         "set_question",
+        "watch",
     ),
 }
 """Public names that are imported on first use, by module. A process that only runs handlers never loads the database
@@ -122,12 +129,15 @@ def _stop_at_exit() -> None:
 
 
 def _register_exit_callback() -> None:
-    """Stop germane at exit, after all exit callbacks that are registered later, because those may call handlers."""
+    """Register a callback that stops germane at exit.
+
+    It runs after callbacks that were registered later, because they may still call handlers.
+    """
     import atexit
     import weakref
 
-    # Register weakref's exit callback now, so that it runs after germane's. It fails if a thread, such as the writer's,
-    # adds a finalizer while it runs.
+    # Register weakref's exit callback now, so that it runs after germane's. It fails if another thread, such as the
+    # writer thread, adds a finalizer while it runs.
     weakref.finalize(_stop_at_exit, int).detach()
     atexit.register(_stop_at_exit)
 

@@ -7,7 +7,7 @@ that are ranked against each other) and ``units`` (independent samples, such as 
     auc(labels, scores, high=0.75, low=0.25)             the same share, for all pairs of a good and a bad row
     spearman(labels, scores)                             rank correlation
     mean(scores)                                         mean of the available scores; a rate if all are 0 or 1
-    bootstrap_interval(statistic, units, labels=..., scores=...)   a statistic with its 95 % interval
+    bootstrap_interval(statistic, units, labels=..., scores=...)   a statistic with its 95% interval
     bootstrap_difference(statistic, units, scores=..., others=..., labels=...)   two scorers on the same rows
     upper_limit(count, of)                               upper confidence limit for a share, even if count is 0
 
@@ -18,7 +18,7 @@ user-defined statistic takes the arrays that are passed to :func:`bootstrap_inte
     def over_sources(*, labels, scores, groups, weights):
         return sum(pairwise_accuracy(labels[at], scores[at], groups[at], weights=weights[:, at]) for at in masks) / 4
 
-Every statistic is NaN if there is nothing to compare.
+A statistic is NaN if there is nothing to compare.
 
 Sources: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapters 13 and 16; Mann and Whitney, 1947;
 Clopper and Pearson, 1934.
@@ -43,7 +43,7 @@ _CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class BootstrapInterval:
-    """A statistic with its 95 % interval."""
+    """A statistic with its 95% interval."""
 
     value: float
     low: float
@@ -53,7 +53,7 @@ class BootstrapInterval:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether the interval excludes zero, which makes a difference significant."""
+        """Whether the interval excludes zero, that is, whether the difference is significant."""
         return self.low > 0 or self.high < 0
 
 
@@ -73,28 +73,31 @@ def pairwise_accuracy(
     absent: float | None = None,
     weights: Floats | None = None,
 ) -> float | Floats:
-    """Return the share (0..1) of pairs within a group, with different labels, that the scores order correctly.
+    """Return the share (0..1) of correctly ordered pairs, among pairs in the same group whose labels differ.
 
     Args:
         absent: Credit for a pair with a missing score, such as 0.5. None excludes such pairs.
         weights: Number of times that each row was drawn, with shape (resamples, rows).
 
     Raises:
-        ValueError: A group spans several units, so its rows are not drawn together.
+        ValueError: A group spans several units, so its rows would not be drawn together.
     """
     order, values = _floats(labels), _floats(scores)
     _, membership = np.unique(np.asarray(groups), return_inverse=True)
     won, pairs = np.zeros(len(order)), np.zeros(len(order))
-    for members in _parts(membership):
+    by_group = np.argsort(membership, kind="stable")
+    for members in np.split(by_group, np.cumsum(np.bincount(membership))[:-1]) if len(membership) else ():
         won[members], pairs[members] = _wins(order[members], values[members], absent)
         if weights is not None and (weights[:, members] != weights[:, members[:1]]).any():
             raise ValueError("a group spans several units: its rows would not be resampled together")
-    result = _divide(_weights_or_ones(weights, len(order)) @ won, _weights_or_ones(weights, len(order)) @ pairs)
+    drawn = _weights_or_ones(weights, len(order))
+    result = _divide(drawn @ won, drawn @ pairs)
     return float(result[0]) if weights is None else result
 
 
 def _wins(labels: Floats, scores: Floats, absent: float | None) -> tuple[Floats, Floats]:
-    """Return two arrays with one number per row: pairs won, and pairs in which the row has the better label.
+    """Return two arrays with one number per row: the pairs that the row won, and the pairs in which it has the better
+    label.
 
     Sorting keeps this fast for groups with thousands of rows.
     """
@@ -109,12 +112,6 @@ def _wins(labels: Floats, scores: Floats, absent: float | None) -> tuple[Floats,
             won[better] += absent * (len(worse) - pairs[better])
             pairs[better] = len(worse)
     return won, pairs
-
-
-def _parts(membership: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Return an array of row indexes for each group."""
-    by_group = np.argsort(membership, kind="stable")
-    return np.split(by_group, np.cumsum(np.bincount(membership))[:-1]) if len(membership) else []
 
 
 @overload
@@ -173,7 +170,8 @@ def spearman(labels: ArrayLike, scores: ArrayLike, *, weights: Floats | None = N
     order, values = _floats(labels), _floats(scores)
     scored = ~np.isnan(values)
     drawn = _weights_or_ones(weights, len(order))[:, scored]
-    first, second = (_center(_ranks(column[scored], drawn), drawn) for column in (order, values))
+    ranks = (_ranks(column[scored], drawn) for column in (order, values))
+    first, second = (column - _divide((drawn * column).sum(axis=1), drawn.sum(axis=1))[:, None] for column in ranks)
     spread = np.sqrt((drawn * first**2).sum(axis=1) * (drawn * second**2).sum(axis=1))
     result = _divide((drawn * first * second).sum(axis=1), np.where(spread > 1e-9, spread, 0.0))
     return float(result[0]) if weights is None else result
@@ -196,7 +194,7 @@ def upper_limit(count: int, of: int, certainty: float = 0.95) -> float:
     """Return the one-sided upper confidence limit (0..1) of a share, given ``count`` events in ``of`` trials.
 
     This is the Clopper-Pearson limit for independent trials. Unlike a bootstrap, it is informative even with no events:
-    for 0 of 60, it is 4.9 %.
+    for 0 of 60, it is 4.9%.
     """
     if count >= of:
         return 1.0
@@ -225,7 +223,7 @@ def _binomial_cdf(count: int, of: int, share: float) -> float:
 def bootstrap_interval(
     statistic: Statistic, units: ArrayLike, resamples: int = DEFAULT_RESAMPLES, seed: int = 0, **arrays: ArrayLike
 ) -> BootstrapInterval:
-    """Return a statistic for the arrays, with its percentile bootstrap interval (2.5 % to 97.5 %) over the units.
+    """Return a statistic for the arrays, with its percentile bootstrap interval (2.5% to 97.5%) over the units.
 
     Resamples whose statistic is NaN are excluded. With a single unit, low and high are NaN.
     """
@@ -306,10 +304,6 @@ def _ranks(values: Floats, drawn: Floats) -> Floats:
 def _below(sums: Floats) -> Floats:
     below: Floats = np.cumsum(sums, axis=1) - sums
     return below
-
-
-def _center(values: Floats, drawn: Floats) -> Floats:
-    return values - _divide((drawn * values).sum(axis=1), drawn.sum(axis=1))[:, None]
 
 
 def _divide(above: Floats, below: Floats) -> Floats:

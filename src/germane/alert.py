@@ -18,13 +18,13 @@ AlertEventType = Literal[
     "pending", "fired", "escalated", "eased", "recovering", "relapsed", "resolved", "repeated", "acknowledged"
 ]
 NotificationType = Literal["firing", "escalated", "repeated", "resolved"]
-"""Most important first: a notification about several alerts gets the first type that applies."""
+"""Most important first. A notification about several alerts gets the first type that applies to any of them."""
 ResolveReason = Literal["recovered", "passed", "judge_changed", "by_hand", "new_baseline", "rule_removed"]
-"""Why an alert was resolved; ``passed`` if it never fired."""
+"""The reason an alert was resolved; ``passed`` if it never fired."""
 Cause = Literal["answers_drifting", "refusals_rising", "retrieval_worse", "judge_broken", "no_data", "budget"]
 Interval = tuple[float, float]
 IMPROVEMENT = "improvement"
-"""Type of the alerts that propose a new baseline, and the value of their ``change`` label."""
+"""Type of alerts that propose a new baseline, and the value of their ``change`` label."""
 
 _DATETIME_FIELDS = (
     "onset", "starts_at", "fired_at", "resolved_at", "evaluated_at", "notified_at", "acknowledged_at"
@@ -38,7 +38,7 @@ class ScoreLevel:
     mean: float
     n: int
     interval: Interval | None = None
-    """95 % interval, if known."""
+    """95% interval, if known."""
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ScoreLevel:
@@ -71,7 +71,7 @@ class Alert:
     """Type of the rule: drop, mean_threshold, low_score_rate, noncommittal_rate, no_data, scorer_error or
     budget_exhausted."""
     labels: Mapping[str, str]
-    """The service, scorer and route that the alert is about, as far as the rule distinguishes them."""
+    """The service, scorer and route that the alert is about. Labels that the rule does not distinguish are omitted."""
     state: AlertState
     severity: Severity = "warning"
     cause: Cause | None = None
@@ -108,7 +108,7 @@ class Alert:
 
     @property
     def is_open(self) -> bool:
-        """Whether the alert is not resolved."""
+        """Whether the alert has not been resolved yet."""
         return self.state != "resolved"
 
     @property
@@ -132,7 +132,7 @@ class Alert:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Alert:
-        """Create an alert from the result of :meth:`as_dict`, ignoring unknown keys."""
+        """Create an alert from the result of :meth:`as_dict`. Unknown keys are ignored."""
         values: dict[str, Any] = {item.name: data[item.name] for item in fields(cls) if item.name in data}
         for name in _DATETIME_FIELDS:
             if values.get(name) is not None:
@@ -171,20 +171,20 @@ class AlertEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertChange:
-    """A new version of an alert and the event that led to it."""
+    """A new version of an alert, and the event that caused the change."""
 
     alert: Alert
     before: Alert | None = None
     """The alert as it was loaded; None for a new alert. If the stored alert has changed since, nothing is written."""
     event: AlertEvent | None = None
-    """None if only values are updated."""
+    """None if only values changed."""
     notify: bool = False
     """Whether to send notifications, unless a silence or another alert suppresses them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """A message to one channel: a snapshot of the alerts for one service that changed together."""
+    """A message to one channel. It contains a snapshot of the alerts of one service that changed at the same time."""
 
     id: str
     channel: str

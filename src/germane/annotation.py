@@ -1,4 +1,4 @@
-"""Annotations by users and their applications: feedback, recorded scores and markers."""
+"""Annotations by users and their applications: feedback, recorded scores, markers and saved views."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 EXTERNAL_FINGERPRINT = "external"
-"""Fingerprint of all scores that were computed outside germane, which does not know how they were computed. They are
-never averaged with germane's own scores of the same name."""
+"""Fingerprint of all scores that were computed outside germane. It keeps them from being averaged with germane's own
+scores of the same name, which may have been computed differently."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class RecordedScore:
 
     exchange_id: str
     name: str
-    """Name of the score, used like a scorer's name. It may be the name of a built-in scorer."""
+    """Name of the score, used in place of a scorer's name. It may be the name of a built-in scorer."""
     value: float
     """-1 to 1, higher is better."""
     label: str | None = None
@@ -61,3 +61,17 @@ class Marker:
 
 
 Annotation = Feedback | RecordedScore | Marker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedView:
+    """A named link to a page of the dashboard."""
+
+    name: str
+    """Unique."""
+    path: str
+    """Path and query, without the prefix under which the dashboard is mounted. A stored path may not be local."""
+    created_at: datetime
+    """UTC, timezone-aware."""
+    created_by: str | None = None
+    """The display name that the person entered."""

@@ -51,10 +51,10 @@ class Baseline:
     mean: float
     deviation: float
     scores_per_day: float
-    """Number of scores per day that reach the detector from the routes that it watches."""
+    """Number of scores per day that the detector receives from the routes that it watches."""
     committed_per_day: float
     sampling_rate: float = 1.0
-    """Probability that a score reaches the detector. It is below 1 if there are more than 1,000 scores a day."""
+    """Probability that a score reaches the detector. It is below 1 if there are more than 1,000 scores per day."""
     routes: Mapping[str, RouteBaseline]
     """Statistics by route; :data:`POOLED_ROUTE` contains the pooled routes."""
     pooled: frozenset[str] = frozenset()

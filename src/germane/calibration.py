@@ -33,7 +33,8 @@ class Calibration:
     floor: float
     """Mean cosine of unrelated pairs."""
     topic_floor: float
-    """75th percentile of each question's cosine with the nearest different question, or with that question's texts."""
+    """75th percentile, over all questions, of the cosine with the nearest different question or with that question's
+    texts."""
     n: int
     """Number of exchanges that were compared."""
     made_at: datetime
@@ -71,7 +72,7 @@ class Calibration:
         return QUESTION_EXPONENT if self.scorer == _QUESTION_PAIRS else TEXT_EXPONENT
 
     def rescale(self, value: float) -> float:
-        """Map a cosine to 0..1: the floor becomes 0, the same-topic floor :data:`TOPIC_LEVEL`, and 1 stays 1."""
+        """Map a cosine to 0..1. The floor maps to 0, the same-topic floor to :data:`TOPIC_LEVEL`, and 1 to 1."""
         if value <= self.floor:
             return 0.0
         if value <= self.topic_floor:

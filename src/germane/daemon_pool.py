@@ -40,7 +40,7 @@ class DaemonThreadPool:
             raise
 
     def close(self) -> None:
-        """Let the threads exit after the calls submitted so far. No call may be submitted afterwards."""
+        """Let the threads exit once they have finished all submitted calls. Do not submit calls afterwards."""
         self.closed = True
         for _ in self._threads:
             self._calls.put(None)

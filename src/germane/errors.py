@@ -9,8 +9,9 @@
     ├── ModelError           the weights of a local model are missing or invalid
     ├── StorageError
     │   ├── DatabaseUnreachable    the connection failed or was lost
-    │   └── DatabaseNotMigrated    the schema is older or newer than this version expects
-    │       └── DatabaseAbsent     the SQLite file does not exist yet
+    │   ├── DatabaseNotMigrated    the schema is older or newer than this version expects
+    │   │   └── DatabaseAbsent     the SQLite file does not exist yet
+    │   └── ArchiveError           days of the Parquet archive are missing, damaged or unreachable
     └── ScoringError         a scorer, judge or embedder returned no value; has a reason
 """
 
@@ -60,6 +61,10 @@ class DatabaseAbsent(DatabaseNotMigrated):
     """The SQLite file does not exist yet."""
 
 
+class ArchiveError(StorageError):
+    """Days of the Parquet archive are missing, damaged or unreachable. The message names them."""
+
+
 class ScoringError(GermaneError):
     """A scorer, judge or embedder returned no value. The result is a failed score with ``reason``."""
 
@@ -79,7 +84,7 @@ class ScoringError(GermaneError):
         self.rejected = rejected
         """Whether the server rejected the key, the model or the request quota, regardless of ``reason``."""
         self.fix = fix
-        """What the operator should do, if the cause is known more precisely than ``reason`` says."""
+        """What the operator should do, if the cause is more specific than ``reason``."""
 
 
 def error_location(error: BaseException) -> str:

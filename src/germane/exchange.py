@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from hashlib import blake2b
-from typing import Literal
+from typing import Any, Final, Literal
 
 _KEYED_HASH = blake2b(digest_size=8, key=b"germane.draw")  # never change the key: stored sampling keys depend on it
 _ID_BATCH_SIZE = 256
 _random_digits: list[str] = []
 """Random digits for the next exchange ids, generated in advance."""
 
+FORWARDING: Final = "forwarding"
+"""The span holder of exchanges whose span a receiver keeps, until it forwards the span with its scores."""
 AttributeValue = str | bool | int | float
 Status = Literal["ok", "error", "cancelled", "abandoned"]
+Capture = Literal["span+store", "store", "none"]
+"""Where texts are kept: on the span and in the database, only in the database, or nowhere."""
+Redact = Callable[[str], str]
+"""A function that returns a text without what must not be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,7 @@ class Message:
 class Exchange:
     """One question and its answer.
 
-    The question or answer is None if it is missing, could not be read, or may not be stored.
+    The question or answer is None if it is missing, could not be read, or must not be stored.
     """
 
     id: str
@@ -53,7 +61,7 @@ class Exchange:
     """16 hexadecimal digits."""
     service: str
     route: str
-    """Name of the handler, by which trends are grouped."""
+    """Name of the handler. Trends are grouped by route."""
     question: str | None
     answer: str | None
     contexts: tuple[Context, ...] = ()
@@ -66,7 +74,7 @@ class Exchange:
     user: str | None = None
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     status: Status = "ok"
-    """Outcome of the handler. ``abandoned``: the caller stopped reading the stream before its end."""
+    """Outcome of the handler. ``abandoned`` means that the caller stopped reading the stream before its end."""
     error: str | None = None
     """Type and message of the exception that the handler raised."""
     started_at: datetime
@@ -82,7 +90,8 @@ class Exchange:
     traced: bool = True
     """Whether OpenTelemetry sampled the span. This is independent of whether germane scores the exchange."""
     span_holder: str | None = None
-    """Id of the worker process that delays the export of the span until its scores arrive. None without a delay."""
+    """Id of the worker process that delays the export of the span until its scores arrive, or :data:`FORWARDING` if a
+    receiver does. None without a delay."""
 
     @classmethod
     def from_texts(
@@ -119,21 +128,50 @@ def sampling_key_for(trace_id: str) -> float:
     return ((int.from_bytes(keyed_hash.digest()) >> 11) + 1) / 2**53
 
 
+def normalized_question(text: str) -> str:
+    """Return a question without differences in case, width, whitespace and final punctuation, to group questions."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).rstrip("?!.\u2026 ")
+
+
+def matches_attributes(attributes: Mapping[str, Any], patterns: Mapping[str, str]) -> bool:
+    """Return whether attributes match all shell-style patterns, by name. Booleans are written as in JSON."""
+    for name, pattern in patterns.items():
+        value = attributes.get(name)
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if value is None or not fnmatchcase(text, pattern):
+            return False
+    return True
+
+
 def new_exchange_id() -> str:
     """Return 32 hexadecimal digits: 48 bits of milliseconds since 1970, then 80 random bits.
 
-    Because ids start with the time, new rows are inserted at one end of the index. The random bits come from the
-    operating system, so they neither depend on nor change the state of ``random`` in the application.
+    Ids start with the time, so new rows are inserted at one end of the index. The random bits come from the operating
+    system, so they neither depend on nor change the state of the application's ``random`` module.
     """
     try:
         random_digits = _random_digits.pop()
     except IndexError:
-        # Reading os.urandom releases the GIL. If another thread is waiting for the GIL, the read takes a third of the
-        # duration of a captured call, so each read fetches the digits of many ids.
+        # Reading os.urandom releases the GIL. If another thread is waiting for the GIL, a read accounts for a third of
+        # the time of a captured call, so each read fetches the digits for many ids.
         digits = os.urandom(10 * _ID_BATCH_SIZE).hex()
         random_digits, *rest = (digits[start : start + 20] for start in range(0, len(digits), 20))
         _random_digits.extend(rest)
     return f"{time.time_ns() // 1_000_000:012x}{random_digits}"
+
+
+def exchange_id_for(trace_id: str, span_id: str, started: int) -> str:
+    """Return the id of the exchange with this root span: 48 bits of milliseconds since 1970, then 80 bits of a hash.
+
+    The same trace yields the same id wherever it is recognized, so that it is stored once.
+
+    Args:
+        trace_id: 32 hexadecimal digits.
+        span_id: 16 hexadecimal digits.
+        started: Start of the span in nanoseconds since 1970.
+    """
+    digest = blake2b(f"{trace_id}{span_id}".encode(), digest_size=10).hexdigest()
+    return f"{(started // 1_000_000) % 2**48:012x}{digest}"
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

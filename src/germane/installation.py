@@ -1,4 +1,4 @@
-"""The command that installs one of germane's extras from the same source as germane itself."""
+"""The pip command that installs one of germane's extras from the same source as germane itself."""
 
 from __future__ import annotations
 
@@ -13,28 +13,25 @@ from urllib.request import url2pathname
 
 
 def install_command(extra: str) -> str:
-    """Return a pip command for an extra: from germane's own directory, file or repository, or else from the index.
+    """Return the pip command that installs an extra from where germane was installed: a directory, a file, a repository
+    or the index.
 
     If germane was installed from a clone, the package index may not have ``germane[extra]``.
     """
-    return f"pip install {_requirement(extra)}"
-
-
-def _requirement(extra: str) -> str:
     origin, needed = _origin(extra)
     url = origin.get("url")
     if not isinstance(url, str):
-        return f"'germane[{extra}]'"
+        return f"pip install 'germane[{extra}]'"
     if not url.startswith("file:"):
         version_control = origin.get("vcs_info")
         kind = f"{version_control['vcs']}+" if isinstance(version_control, dict) and "vcs" in version_control else ""
-        return shlex.quote(f"germane[{extra}] @ {kind}{url}")
+        return "pip install " + shlex.quote(f"germane[{extra}] @ {kind}{url}")
     path = Path(url2pathname(urlsplit(url).path))
-    if not path.exists():  # the image or directory was built elsewhere
-        return " ".join(map(shlex.quote, needed)) or f"'germane[{extra}]'"
+    if not path.exists():  # germane was built on another machine
+        return "pip install " + (" ".join(map(shlex.quote, needed)) or f"'germane[{extra}]'")
     directory = origin.get("dir_info")
     is_editable = isinstance(directory, dict) and bool(directory.get("editable"))
-    return ("-e " if is_editable else "") + shlex.quote(f"{path}[{extra}]")
+    return f"pip install {'-e ' if is_editable else ''}{shlex.quote(f'{path}[{extra}]')}"
 
 
 def _origin(extra: str) -> tuple[dict[str, Any], list[str]]:

@@ -64,14 +64,17 @@ def suppressed_loggers() -> Iterator[None]:
 
 
 def install_driver_filter() -> None:
-    """Filter the loggers of the database driver. Calling this again has no effect."""
+    """Add the filter to the database driver's loggers. Calling this again has no effect."""
     for name in _DRIVER_LOGGERS:
         logging.getLogger(name).addFilter(_DRIVER_FILTER)
 
 
 @contextmanager
 def suppressed_driver() -> Iterator[None]:
-    """Suppress the database driver's log records on this thread. Its errors are still raised, and reported once."""
+    """Suppress the database driver's log records on this thread.
+
+    Its errors are still raised, and germane reports each one once.
+    """
     _thread.depth += 1
     try:
         yield

@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from germane.storage import TrackingStore
 
 START_TIMEOUT: Final = 2.0
-"""Maximum time, in seconds, for which :func:`germane.start` waits for a database server. A server that responds later
-is used as soon as it responds."""
+"""Maximum time, in seconds, that :func:`germane.start` waits for a database server. If the server responds later, it is
+used from then onward."""
 RESPONSE_TIMEOUT: Final = 20.0
-"""Time, in seconds, after which a database server that accepts connections but does not respond is unreachable."""
+"""Time, in seconds, after which a database server that accepts connections but does not respond counts as
+unreachable."""
 STOP_TIMEOUT: Final = 10.0
 """Default timeout for stopping, in seconds."""
 EXIT_TIMEOUT: Final = STOP_TIMEOUT / 2
@@ -64,7 +65,10 @@ class Runtime:
         self.settings = settings
         self._worker_id = new_worker_id()
         self.store = TrackingStore(
-            settings.database, on_commit=tracer.count_outcomes, erase_after_scoring=settings.erase_after_scoring
+            settings.database,
+            on_commit=tracer.count_outcomes,
+            erase_after_scoring=settings.erase_after_scoring,
+            archive=None if settings.archive is None else settings.archive.location,
         )
         self._redact = redact
         self._on_alert = on_alert
@@ -81,7 +85,7 @@ class Runtime:
         )
         self._forked = self._stopped = False
         """``_forked``: whether this is a forked child that has not started background work. ``_stopped``: whether
-        :meth:`stop` no longer accepts data."""
+        :meth:`stop` was called, so that no more data is accepted."""
         self._starter: threading.Thread | None = None
         self._lock = threading.Lock()
 
@@ -92,7 +96,7 @@ class Runtime:
 
     @property
     def scoring_problem(self) -> str | None:
-        """The reason why this process cannot score; None if it can, or is not supposed to."""
+        """The reason this process cannot score; None if it can, or if it is configured not to."""
         return self.scorer_set.unavailable_reason if self.scorer_set else None
 
     def start(self) -> None:
@@ -101,11 +105,17 @@ class Runtime:
             self._check_database()
         elif not run_within(START_TIMEOUT, self._check_database):
             # No warning yet: on a busy machine, a working server may take longer. The check continues.
-            _logger.info("not waiting longer for the database, which did not respond within %g seconds", START_TIMEOUT)
+            _logger.info(
+                "the database did not respond within %g seconds; continuing without waiting for it", START_TIMEOUT
+            )
         tracer.connect(
             sink=self._enqueue,
             admit=self.writer.admit,
             annotate=self._enqueue,
+            count_unreadable=self.writer.count_unreadable,
+            count_watched=self.writer.count_watched,
+            sample_unreadable=self.writer.sample_unreadable,
+            watches=self.settings.watch,
             service=self.settings.service,
             scorers=frozenset(self._scorer_names),
             capture=self.settings.capture,
@@ -115,6 +125,7 @@ class Runtime:
             # A budget selects exchanges at the end of an interval, and spans cannot wait that long.
             holds_spans=self.has_scorers and self.settings.budget is None,
             max_span_delay=self.settings.max_span_delay,
+            attach_forwarded=self.store.forwarding.attach,
             worker_id=lambda: self._worker_id,
             provider=self._tracer_provider,
             state=self._telemetry_state,
@@ -131,8 +142,8 @@ class Runtime:
     def stop(self, timeout: float, drain_timeout: float) -> bool:
         """Flush and stop all components, in the order of the data flow. Return whether no data was lost.
 
-        The deadline of each step is a fraction of the timeout, so that an unreachable database, judge or collector
-        leaves time for the other steps. The writer thread keeps writing during all steps.
+        Each step may use only a fraction of the timeout, so an unreachable database, judge or collector leaves time for
+        the other steps. The writer thread keeps writing during all steps.
         """
         started = time.monotonic()
 
@@ -196,7 +207,7 @@ class Runtime:
         )
 
     def _telemetry_state(self) -> tracer.TelemetryState:
-        """Return the gauge values from memory, without database access, because exporters wait for them."""
+        """Return the gauge values. They come from memory rather than the database, because exporters wait for them."""
         snapshot = None if self._forked or self.monitor is None else self.monitor.queue_metrics
         return tracer.TelemetryState(queued=self.writer.depth, waiting=snapshot)
 
@@ -278,7 +289,7 @@ class Runtime:
 
 
 def install_runtime(runtime: Runtime) -> None:
-    """Start a runtime, after stopping the running one, if any. :func:`stop_runtime` stops it."""
+    """Stop the current runtime, if any, and start a new one. :func:`stop_runtime` stops it."""
     global _running
     _stop_background_before_exit()
     _stop_with_multiprocessing()
@@ -364,7 +375,7 @@ def _register_finalizer(pid: int) -> None:  # noqa: ARG001 - once per process: a
 
 
 def _wait_for_imports() -> None:
-    """Wait, before a fork, for imports in other threads. Otherwise, their locks would stay locked in the child.
+    """Wait, before a fork, for imports in other threads. Otherwise, import locks would stay locked in the child.
 
     Background work imports many modules in its first second, which is when servers fork their workers.
     """

@@ -22,7 +22,7 @@ from germane.score import Score
 BUILTIN_SCORER_NAMES = tuple(
     sorted(module.name for module in iter_modules([str(Path(__file__).parent / "scorers" / "metrics")]))
 )
-"""Names of the built-in scorers, which are the modules in ``germane.scorers.metrics``. A user-defined scorer with one
+"""Names of the built-in scorers, that is, of the modules in ``germane.scorers.metrics``. A user-defined scorer with one
 of these names is ignored."""
 EXCHANGE_INPUTS = frozenset({"question", "answer", "contexts"})
 _NAME = re.compile(r"[A-Za-z_][\w.-]{0,99}", re.ASCII)
@@ -54,7 +54,7 @@ class NameConflict:
 
     name: str
     origin: str
-    """Source of the user-defined scorer: its function, or its package and entry point."""
+    """Location of the user-defined scorer: its function, or its package and entry point."""
 
     def __str__(self) -> str:
         return (
@@ -104,8 +104,9 @@ def scorer(
 
     Args:
         name: Name under which the scores are stored. Defaults to the function's name.
-        requires: Inputs among ``question``, ``answer`` and ``contexts`` without which an exchange is skipped.
-        range: Minimum and maximum value, inclusive and within -1 to 1. Higher is better. A value outside the range
+        requires: The inputs that the scorer needs, out of ``question``, ``answer`` and ``contexts``. Exchanges that
+            lack one of them are skipped.
+        range: Minimum and maximum value, both inclusive and from -1 to 1. Higher is better. A value outside the range
             becomes a failed score with the reason ``out_of_range``.
         version: Version of the scorer. Change it when the same exchange may get a different value. Scores of different
             versions are not averaged.
@@ -145,7 +146,7 @@ def build_declaration(
         UsageError: The function, name, inputs or range are invalid.
     """
     if not callable(function) or inspect.isclass(function):
-        raise UsageError(f"{function!r:.100} is not a function that takes an exchange")
+        raise UsageError(f"a scorer must be a function that takes an exchange, not {function!r:.100}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(f"{qualified_name(function)} is a generator, but a scorer must return one value")
     if not accepts_one_argument(function):
@@ -214,12 +215,12 @@ def validate_range(limits: Any) -> tuple[float, float]:
     """Return the minimum and the maximum as floats.
 
     Raises:
-        UsageError: The limits are not two increasing numbers within -1 to 1.
+        UsageError: The limits are not two increasing numbers from -1 to 1.
     """
     is_pair = isinstance(limits, (tuple, list)) and len(limits) == 2
     if not is_pair or not all(isinstance(limit, Real) and math.isfinite(limit) for limit in limits):
         raise UsageError(f"range must be two numbers, the minimum and the maximum, not {limits!r:.100}")
     minimum, maximum = limits
     if not -1 <= minimum < maximum <= 1:
-        raise UsageError(f"range must be increasing and within -1 to 1, not {minimum} to {maximum}")
+        raise UsageError(f"range must be increasing and from -1 to 1, not {minimum} to {maximum}")
     return float(minimum), float(maximum)

@@ -27,11 +27,13 @@ def start(
 ) -> None:
     """Start capturing, scoring and alerting in this process. A second call replaces the first.
 
-    If the database or the judge is unreachable, a warning is logged and exchanges are queued until it is reachable.
+    If the database or the judge is unreachable, a warning is logged, and exchanges are queued until it is reachable
+    again.
 
     Args:
         settings: Complete settings, which replace ``arguments``, the environment and the files.
-        redact: Called with each text before it is stored or exported. If it raises an exception, the text is dropped.
+        redact: A function that is called with each text before it is stored or exported. If it raises an exception, the
+            text is dropped.
         on_alert: A function or coroutine function that is called in the background with each
             :class:`~germane.alert.Alert`. Only one process per database evaluates rules. If that process has no such
             function, its alerts go to the other channels only.
@@ -45,13 +47,15 @@ def start(
     """
     for name, function in {"redact": redact, "on_alert": on_alert}.items():
         if function is not None and not callable(function):
-            raise UsageError(f"{name}={function!r:.100}: must be a function")
+            raise UsageError(f"{name} must be a function, not {function!r:.100}")
     if redact is not None and is_async(redact):
-        raise UsageError(f"redact={redact!r:.100}: must not be async, because its result is needed immediately")
+        raise UsageError(f"redact must not be async, because its result is needed immediately: {redact!r:.100}")
     if settings is None:
         settings = load_settings(**arguments)
     elif not isinstance(settings, Settings):
-        raise UsageError(f"settings={settings!r:.100}: must be a Settings object; pass individual settings by keyword")
+        raise UsageError(
+            f"settings must be a Settings object, not {settings!r:.100}; pass individual settings by keyword"
+        )
     elif arguments:
         raise UsageError(f"pass a Settings object or individual settings, not both: {', '.join(arguments)}")
     install_runtime(Runtime(settings, redact=redact, on_alert=on_alert, tracer_provider=tracer_provider))
@@ -64,9 +68,9 @@ def stop(timeout: float = STOP_TIMEOUT, *, drain_timeout: float = 0.0) -> bool:
 
     Args:
         timeout: Maximum shutdown time in seconds.
-        drain_timeout: Seconds to wait for captured exchanges to be scored before stopping. Useful in scripts. Unscored
-            exchanges stay in the database for the next start. Does not wait for candidates that the budget may select
-            later.
+        drain_timeout: Seconds to wait for captured exchanges to be scored before stopping. Useful in scripts. Exchanges
+            that are still unscored stay in the database for the next start. Candidates that the budget may select later
+            are not waited for.
 
     Returns:
         Whether everything stopped in time and no data was left in memory.

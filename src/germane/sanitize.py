@@ -27,7 +27,7 @@ def line(text: str | None, width: int = 200) -> str:
 
 
 def text(value: str) -> str:
-    """Return multi-line text without control characters, so that printing it cannot control the terminal."""
+    """Return multi-line text without control characters, so that it is safe to print to a terminal."""
     return _CONTROL_CHARACTERS.sub("\ufffd", value)
 
 
@@ -46,7 +46,7 @@ def csv_cell(value: str) -> str:
         return value
     cell = text(value)
     first = next((character for character in cell if character.isprintable() and not character.isspace()), "")
-    return f"'{cell}" if first in _FORMULA_PREFIXES or cell[:1] in {"\t", "\r"} else cell
+    return f"'{cell}" if first in _FORMULA_PREFIXES or cell.lstrip(" \n")[:1] in {"\t", "\r"} else cell
 
 
 def count_noun(count: int, noun: str) -> str:

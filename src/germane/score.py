@@ -1,4 +1,4 @@
-"""A score: the value that a scorer computed for an exchange, or the reason why there is none."""
+"""A score: the value that a scorer computed for an exchange, or the reason there is none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REFUSAL_SCORERS = frozenset({"answer_relevancy", "direct_relevancy", "guarded_re
 COSINE_SCORERS = ("answer_relevancy", "question_answer_similarity", "context_similarity")
 """Scorers whose values are cosines, or means of cosines. Their labels come from calibrated values."""
 UNCALIBRATED = "uncalibrated"
-"""Placeholder for a missing label, used if the scale of the embedder's cosines is unknown."""
+"""Placeholder for a missing label, used if the embedder has not been calibrated."""
 GRADES = (*(label for _, label in BANDS), UNCALIBRATED)
 """Labels that determine whether a score is low. For a score with any other label, the value determines it."""
 _UNCALIBRATED_MEANING = "No label, because the embedder is not calibrated; run germane calibrate --save"
@@ -39,7 +39,7 @@ MEANINGS = {
     "irrelevant": "The answer does not address the question",
     UNCALIBRATED: _UNCALIBRATED_MEANING,
 }
-"""A sentence that describes each label in :data:`GRADES`, if a judge rated the answer or its questions."""
+"""A sentence for each label in :data:`GRADES`, used if a judge rated the answer or its questions."""
 UNRATED_MEANINGS = {
     "relevant": "The answer is very close to the question in meaning, but no judge has rated it",
     "mostly_relevant": "The answer is close to the question in meaning, but no judge has rated it",
@@ -47,12 +47,12 @@ UNRATED_MEANINGS = {
     "irrelevant": "The answer is no closer to the question than answers to other questions; no judge has rated it",
     UNCALIBRATED: _UNCALIBRATED_MEANING,
 }
-"""A sentence for each label that is based on similarities alone. They show whether an answer is about the question, but
-not whether it answers it."""
+"""A sentence for each label that is based on similarities alone. Similarities show whether an answer is about the same
+topic as the question, but not whether it answers it."""
 
 
 class UnscoredReason(StrEnum):
-    """The reason why a score has no value. Custom scorers cannot add reasons."""
+    """The reason a score has no value. Custom scorers cannot add reasons."""
 
     NOT_SAMPLED = "not_sampled"
     FILTERED = "filtered"
@@ -61,6 +61,7 @@ class UnscoredReason(StrEnum):
     QUEUE_FULL = "queue_full"
     EXCHANGE_LIMIT = "exchange_limit"
     EXPIRED = "expired"
+    UNREADABLE = "unreadable"
 
     JUDGE_TIMEOUT = "judge_timeout"
     JUDGE_RATE_LIMITED = "judge_rate_limited"
@@ -75,7 +76,7 @@ class UnscoredReason(StrEnum):
 
     @property
     def state(self) -> Literal["skipped", "failed"]:
-        """``skipped`` if the exchange was not scored, ``failed`` if scoring was attempted without a result."""
+        """``skipped`` if the exchange was not scored, ``failed`` if an attempt to score it had no result."""
         return "skipped" if self in _SKIPPED else "failed"
 
     @property
@@ -93,6 +94,7 @@ _SKIPPED = frozenset(
         UnscoredReason.QUEUE_FULL,
         UnscoredReason.EXCHANGE_LIMIT,
         UnscoredReason.EXPIRED,
+        UnscoredReason.UNREADABLE,
     }
 )
 _TRANSIENT = frozenset(
@@ -102,7 +104,7 @@ _TRANSIENT = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """One scorer's result for one exchange: a finite value, or the reason why there is none.
+    """One scorer's result for one exchange: a finite value, or the reason there is none.
 
     Raises:
         ValueError: Neither or both of ``value`` and ``reason`` are given, or the value is not finite.
@@ -142,17 +144,22 @@ class Score:
 
     @property
     def is_low(self) -> bool:
-        """Whether the score is low. The band determines this, because bands are calibrated; without a band, the value
-        does. Uncalibrated scores are never low.
+        """Whether the score is low.
+
+        This depends on the band, because bands are calibrated, or on the value if there is no band. Uncalibrated scores
+        are never low.
         """
-        if self.label in GRADES:
-            return self.label == LOWEST_BAND
-        return self.value is not None and self.value < LOW_SCORE
+        return self.value is not None and is_low_value(self.value, self.label)
 
     @property
     def state(self) -> State:
         """``scored`` if the score has a value, otherwise ``skipped`` or ``failed``, depending on the reason."""
         return "scored" if self.reason is None else self.reason.state
+
+
+def is_low_value(value: float, label: str | None) -> bool:
+    """Return whether a value with a label is low. See :attr:`Score.is_low`."""
+    return label == LOWEST_BAND if label in GRADES else value < LOW_SCORE
 
 
 def band_of(value: float) -> str:

@@ -54,19 +54,19 @@ def ranked(values: list[float]) -> list[float]:
     return [sum(b < a for b in values) + (sum(b == a for b in values) + 1) / 2 for a in values]
 
 
-def test_pairwise_accuracy_counts_pairs_within_groups_and_ties_as_half() -> None:
+def test_pairwise_accuracy_compares_pairs_within_groups_and_counts_ties_as_half() -> None:
     """Of three pairs, one is won and one is tied, so the accuracy is 0.5."""
     assert pairwise_accuracy([1, 0.5, 0, 1], [0.9, 0.2, 0.2, 0.0], ["a", "a", "a", "b"]) == pytest.approx(2.5 / 3)
 
 
-def test_missing_scores_exclude_pairs_or_count_as_half() -> None:
+def test_pairs_with_missing_scores_are_excluded_or_count_as_half() -> None:
     """One of two pairs lacks a score: the result is 1 if the pair is excluded, and 0.75 if it counts as half."""
     rows = ([1, 0, 0], [0.9, 0.1, NAN], ["a", "a", "a"])
     assert pairwise_accuracy(*rows) == 1.0
     assert pairwise_accuracy(*rows, absent=0.5) == 0.75
 
 
-def test_auc_ignores_rows_between_the_limits() -> None:
+def test_auc_ignores_rows_with_labels_between_the_limits() -> None:
     """Of four pairs, two are won and one is tied, so the AUC is 0.625."""
     assert auc([1, 0.75, 0.5, 0.25, 0], [0.9, 0.3, 0.0, 0.3, 0.5]) == pytest.approx(2.5 / 4)
     assert auc([1, 0, 0], [0.9, 0.1, NAN], absent=0.5) == 0.75
@@ -78,7 +78,7 @@ def test_spearman_gives_ties_their_average_rank() -> None:
     assert spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
 
 
-def test_statistics_without_pairs_are_nan() -> None:
+def test_agreement_statistics_without_pairs_are_nan() -> None:
     """This covers empty data, a single label, equal scores and missing scores."""
     assert np.isnan([pairwise_accuracy([], [], []), auc([1, 1], [0.1, 0.2]), mean([NAN])]).all()
     assert np.isnan([spearman([1, 2], [5, 5]), spearman([], []), bootstrap_interval(mean, [], scores=[]).value]).all()
@@ -132,27 +132,27 @@ def test_rows_in_the_same_unit_are_resampled_together() -> None:
 
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_interval_for_a_mean_matches_the_normal_approximation(seed: int) -> None:
+def test_the_bootstrap_interval_of_a_mean_matches_the_normal_approximation(seed: int) -> None:
     """For 100 zeros and 100 ones, the interval is 0.5 plus or minus 1.96 standard errors (0.069), within 0.015."""
     found = bootstrap_interval(mean, range(200), seed=seed, scores=[0.0, 1.0] * 100)
     assert found.value == 0.5
     assert [found.low, found.high] == pytest.approx([0.431, 0.569], abs=0.015)
 
 
-def test_seed_determines_the_interval() -> None:
+def test_the_same_seed_yields_the_same_interval() -> None:
     """A different seed draws different resamples."""
     labels, scores = [1, 0, 1, 0, 0.5] * 9, [0.1 * (index % 7) for index in range(45)]
     found = [bootstrap_interval(spearman, range(45), seed=seed, labels=labels, scores=scores) for seed in (0, 0, 1)]
     assert found[0] == found[1] != found[2]
 
 
-def test_group_spanning_units_is_an_error() -> None:
+def test_a_group_that_spans_several_units_is_an_error() -> None:
     """The rows of such a group would not be resampled together."""
     with pytest.raises(ValueError, match="spans several units"):
         bootstrap_interval(pairwise_accuracy, [1, 2], labels=[1, 0], scores=[0.2, 0.1], groups=["a", "a"])
 
 
-def test_paired_differences_are_more_precise() -> None:
+def test_paired_differences_have_narrower_intervals_than_unpaired_ones() -> None:
     """A scorer that is always better by 0.1 is significantly better, although both intervals are wider."""
     base = np.array([0.0, 0.4, 0.8] * 5)
     paired = bootstrap_difference(mean, range(15), scores=base + 0.1, others=base)
@@ -165,13 +165,13 @@ def test_paired_differences_are_more_precise() -> None:
     assert first.low < second.high
 
 
-def test_differences_use_rows_with_both_scores() -> None:
+def test_differences_use_only_rows_with_both_scores() -> None:
     """A row without one of the scores counts as missing in both."""
     found = bootstrap_difference(mean, range(3), scores=[1.0, 0.0, NAN], others=[1.0, 0.0, 1.0])
     assert (found.value, found.excludes_zero) == (0.0, False)
 
 
-def test_single_unit_has_no_interval() -> None:
+def test_statistics_from_a_single_unit_have_no_interval() -> None:
     """Forty answers to the same question are a sample of one question."""
     found = bootstrap_interval(mean, ["q"] * 40, scores=[number / 40 for number in range(40)])
 
@@ -180,7 +180,7 @@ def test_single_unit_has_no_interval() -> None:
     assert not found.excludes_zero
 
 
-def test_large_groups_need_little_memory() -> None:
+def test_large_groups_are_compared_with_little_memory() -> None:
     """A hundred million pairs are counted by sorting instead of being listed."""
     labels, scores = np.arange(20_000) % 2, np.arange(20_000)
 
@@ -188,8 +188,8 @@ def test_large_groups_need_little_memory() -> None:
 
 
 @pytest.mark.parametrize(("count", "of"), [(0, 59), (0, 1), (3, 60), (1, 93), (7, 8)])
-def test_upper_limit_matches_clopper_and_pearson(count: int, of: int) -> None:
-    """At the limit, the probability of at most this count is 5 %."""
+def test_the_upper_limit_of_a_share_matches_clopper_and_pearson(count: int, of: int) -> None:
+    """At the limit, the probability of at most this count is 5%."""
     limit = upper_limit(count, of)
 
     assert sum(comb(of, seen) * limit**seen * (1 - limit) ** (of - seen) for seen in range(count + 1)) == (
@@ -197,7 +197,7 @@ def test_upper_limit_matches_clopper_and_pearson(count: int, of: int) -> None:
     )
 
 
-def test_upper_limit_for_zero_events_is_positive() -> None:
+def test_the_upper_limit_of_a_share_is_positive_for_zero_events() -> None:
     """The limit is 1 - 0.05^(1/n). If all trials are events, it is 1."""
     assert upper_limit(0, 60) == pytest.approx(1 - 0.05 ** (1 / 60), abs=1e-8)
     assert upper_limit(5, 5) == upper_limit(0, 0) == 1.0

@@ -38,7 +38,7 @@ def give(store: TrackingStore, new_exchange: Callable[..., Exchange]) -> Give:
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_two_monitors_send_one_notification(
+def test_two_monitors_send_one_notification_for_an_alert(
     store: TrackingStore,
     other_store: TrackingStore,
     give: Give,
@@ -61,7 +61,7 @@ def test_two_monitors_send_one_notification(
     assert [(alert.route, alert.state) for alert in alerts] == [("ask", "firing")]
 
 
-def test_each_transition_is_logged_on_one_line(
+def test_each_alert_transition_is_logged_on_one_line(
     store: TrackingStore,
     give: Give,
     start: Callable[..., Monitor],
@@ -92,7 +92,7 @@ class Similarity:
         return 0.5
 
 
-def test_rule_for_a_missing_scorer_is_logged_at_start(
+def test_a_rule_for_a_missing_scorer_is_logged_at_the_start(
     store: TrackingStore, settings: Callable[..., Settings], attached: Any, caplog: Any
 ) -> None:
     """The message lists the running scorers."""

@@ -141,7 +141,7 @@ def test_external_scores_do_not_hide_a_low_mean(person: Person, give: Give, cloc
 
 
 @both
-def test_low_mean_sends_one_notification_when_firing_and_one_when_resolved(
+def test_a_low_mean_sends_one_notification_when_firing_and_one_when_resolved(
     person: Person, give: Give, clock: Clock
 ) -> None:
     """There are no notifications in between."""
@@ -169,12 +169,12 @@ def test_low_mean_sends_one_notification_when_firing_and_one_when_resolved(
     assert [event.type for event in person.store.alerts.list_events(fired.id)] == ["fired", "resolved"]
 
 
-def test_empty_window_fires_no_alert(person: Person) -> None:
+def test_a_window_without_scores_fires_no_alert(person: Person) -> None:
     """The mean of an empty window is undefined."""
     assert person.look() == []
 
 
-def test_quiet_period_neither_fires_nor_resolves(person: Person, give: Give, clock: Clock) -> None:
+def test_a_period_without_traffic_neither_fires_nor_resolves_an_alert(person: Person, give: Give, clock: Clock) -> None:
     """Too few scores change nothing, even if they are good."""
     give(0.1, 0.1, 0.1)
     assert routes_and_types(person.look()) == [("ask", "firing")]
@@ -199,19 +199,19 @@ def test_scores_that_leave_the_window_fire_no_alert(person: Person, give: Give, 
             person.evaluator.reset()
 
 
-def test_too_few_scores_fire_no_alert(person: Person, give: Give) -> None:
+def test_a_low_mean_of_too_few_scores_fires_no_alert(person: Person, give: Give) -> None:
     """There are fewer scores than min_samples."""
     give(0.0, 0.0)
     assert person.look() == []
 
 
-def test_mean_that_is_low_by_chance_fires_no_alert(person: Person, give: Give) -> None:
+def test_a_mean_that_is_low_by_chance_fires_no_alert(person: Person, give: Give) -> None:
     """The confidence limit must be below the threshold too."""
     give(0.2, 0.9, 0.6)
     assert person.look() == []
 
 
-def test_window_is_extended_for_rare_routes(person: Person, give: Give, clock: Clock) -> None:
+def test_the_window_of_a_rule_is_extended_for_rare_routes(person: Person, give: Give, clock: Clock) -> None:
     """The window grows until it contains min_samples scores."""
     for _ in range(4):
         give(0.1, route="rare")
@@ -224,7 +224,7 @@ def test_window_is_extended_for_rare_routes(person: Person, give: Give, clock: C
     assert len(alert.exchange_ids) == 3
 
 
-def test_alert_does_not_flap_within_the_recovery_margin(person: Person, give: Give, clock: Clock) -> None:
+def test_an_alert_does_not_flap_within_the_recovery_margin(person: Person, give: Give, clock: Clock) -> None:
     """No notifications are sent while the mean hovers around the threshold."""
     give(*[0.5] * 20)
     assert routes_and_types(person.look()) == [("ask", "firing")]
@@ -235,7 +235,9 @@ def test_alert_does_not_flap_within_the_recovery_margin(person: Person, give: Gi
         assert person.look() == []
 
 
-def test_recovery_must_last_for_keep_firing_for(person: Person, give: Give, clock: Clock) -> None:
+def test_an_alert_resolves_once_the_recovery_lasts_for_keep_firing_for(
+    person: Person, give: Give, clock: Clock
+) -> None:
     """Only the time with good scores counts."""
     person.rules(THRESHOLD_RULE.model_copy(update={"keep_firing_for": 6 * 3600}))
     give(0.1, 0.1, 0.1)
@@ -272,7 +274,7 @@ def test_alerts_from_one_evaluation_share_one_notification(person: Person, give:
     assert {alert.route for alert in notification.alerts} == {"a", "b"}
 
 
-def test_rule_with_routes_ignores_other_routes(person: Person, give: Give, clock: Clock) -> None:
+def test_a_rule_with_routes_ignores_other_routes(person: Person, give: Give, clock: Clock) -> None:
     """Other routes do not fire it."""
     person.rules(THRESHOLD_RULE.model_copy(update={"routes": ("as*",)}))
     give(0.1, 0.1, 0.1, route="search")
@@ -283,7 +285,7 @@ def test_rule_with_routes_ignores_other_routes(person: Person, give: Give, clock
 
 
 @both
-def test_rule_with_attributes_ignores_other_answers(person: Person, give: Give, clock: Clock) -> None:
+def test_a_rule_with_attributes_ignores_other_answers(person: Person, give: Give, clock: Clock) -> None:
     """One tenant's bad answers fire only the rule for that tenant."""
     person.rules(THRESHOLD_RULE.model_copy(update={"attributes": {"tenant": "ac*"}}))
     give(0.1, 0.1, 0.1, attributes={"tenant": "other"})
@@ -295,7 +297,7 @@ def test_rule_with_attributes_ignores_other_answers(person: Person, give: Give, 
     assert person.alert().value == pytest.approx(0.125)
 
 
-def test_fingerprints_are_not_mixed(person: Person, give: Give, clock: Clock) -> None:
+def test_a_rule_never_mixes_scores_of_different_fingerprints(person: Person, give: Give, clock: Clock) -> None:
     """A new judge is evaluated by its own scores once there are enough of them."""
     give(0.9, 0.9, 0.9, 0.9, fingerprint="old")
     clock.advance(minutes=1)
@@ -310,7 +312,7 @@ def test_fingerprints_are_not_mixed(person: Person, give: Give, clock: Clock) ->
     assert (alert.fingerprint, alert.current.n) == ("new", 4)
 
 
-def test_replaced_fingerprint_fires_no_alert(person: Person, give: Give, clock: Clock) -> None:
+def test_scores_of_a_replaced_fingerprint_fire_no_alert(person: Person, give: Give, clock: Clock) -> None:
     """Scores with an earlier fingerprint no longer count."""
     give(0.1, 0.1, 0.1, fingerprint="old")
     clock.advance(minutes=1)
@@ -319,7 +321,7 @@ def test_replaced_fingerprint_fires_no_alert(person: Person, give: Give, clock: 
 
 
 @both
-def test_restart_does_not_repeat_notifications(
+def test_a_restart_does_not_repeat_notifications(
     person: Person, other_store: TrackingStore, give: Give, clock: Clock, settings: Callable[..., Settings]
 ) -> None:
     """Open alerts are stored in the database."""
@@ -334,7 +336,7 @@ def test_restart_does_not_repeat_notifications(
     assert (resolved.key, resolved.state, resolved.fired_at) == (fired.key, "resolved", NOON)
 
 
-def test_evaluation_after_losing_the_lease_writes_nothing(person: Person, give: Give, clock: Clock) -> None:
+def test_an_evaluation_after_losing_the_lease_writes_nothing(person: Person, give: Give, clock: Clock) -> None:
     """A later evaluation has the same results."""
     give(0.1, 0.1, 0.1)
     assert person.store.workers.acquire_lease("watcher", "another", ttl=timedelta(minutes=1))
@@ -355,7 +357,7 @@ class UnreachableAlerts(AlertStore):
         return super().commit(step)
 
 
-def test_evaluation_is_repeated_after_a_failed_commit(
+def test_an_evaluation_is_repeated_after_a_failed_commit(
     url: str, give: Give, clock: Clock, settings: Callable[..., Settings]
 ) -> None:
     """The next evaluation has the same result, even without new scores."""
@@ -370,7 +372,7 @@ def test_evaluation_is_repeated_after_a_failed_commit(
     broken.close()
 
 
-def test_alert_evidence_does_not_change(person: Person, give: Give, clock: Clock) -> None:
+def test_the_evidence_of_an_alert_does_not_change_after_it_fires(person: Person, give: Give, clock: Clock) -> None:
     """The worst answers, earlier mean and cause are kept. Current values are updated."""
     clock.advance(hours=-3)
     give(*[0.9] * 30)
@@ -387,7 +389,7 @@ def test_alert_evidence_does_not_change(person: Person, give: Give, clock: Clock
     assert (after.cause, after.baseline, after.exchange_ids) == (before.cause, before.baseline, before.exchange_ids)
 
 
-def test_alert_may_fire_again_after_resolving(person: Person, give: Give, clock: Clock) -> None:
+def test_an_alert_can_fire_again_after_it_resolves(person: Person, give: Give, clock: Clock) -> None:
     """Each firing is a new notification."""
     for _ in range(2):
         give(0.1, 0.1, 0.1)
@@ -398,7 +400,7 @@ def test_alert_may_fire_again_after_resolving(person: Person, give: Give, clock:
         clock.advance(hours=2)
 
 
-def test_removed_rule_resolves_its_alerts(person: Person, give: Give) -> None:
+def test_removing_a_rule_resolves_its_alerts(person: Person, give: Give) -> None:
     """The channels are notified of the resolution."""
     give(0.1, 0.1, 0.1)
     person.look()
@@ -406,7 +408,7 @@ def test_removed_rule_resolves_its_alerts(person: Person, give: Give) -> None:
     assert person.alert().resolve_reason == "rule_removed"
 
 
-def test_firing_alert_is_repeated_daily_until_acknowledged(person: Person, give: Give, clock: Clock) -> None:
+def test_a_firing_alert_is_repeated_daily_until_it_is_acknowledged(person: Person, give: Give, clock: Clock) -> None:
     """The acknowledgement is recorded as an event."""
     give(0.1, 0.1, 0.1)
     alert = person.alert()
@@ -423,7 +425,7 @@ def test_firing_alert_is_repeated_daily_until_acknowledged(person: Person, give:
     assert [event.type for event in person.store.alerts.list_events(alert.id)] == ["fired", "repeated", "acknowledged"]
 
 
-def test_repeated_notification_has_current_values(person: Person, give: Give, clock: Clock) -> None:
+def test_a_repeated_notification_has_current_values(person: Person, give: Give, clock: Clock) -> None:
     """The current values replace the earlier ones."""
     give(0.1, 0.1, 0.1)
     person.look()
@@ -436,7 +438,9 @@ def test_repeated_notification_has_current_values(person: Person, give: Give, cl
 
 
 @both
-def test_silenced_alert_sends_its_notification_when_the_silence_ends(person: Person, give: Give, clock: Clock) -> None:
+def test_a_silenced_alert_sends_its_notification_when_the_silence_ends(
+    person: Person, give: Give, clock: Clock
+) -> None:
     """During the silence, the alert is listed as firing."""
     until = NOON + timedelta(hours=1)
     person.store.alerts.add_silence(Silence(id="s", matchers={"route": "a*"}, starts_at=NOON, ends_at=until))
@@ -447,7 +451,7 @@ def test_silenced_alert_sends_its_notification_when_the_silence_ends(person: Per
     assert routes_and_types(person.look()) == [("ask", "firing")]
 
 
-def test_low_score_rate_alert_fires_and_resolves(person: Person, give: Give, clock: Clock) -> None:
+def test_an_alert_about_the_low_score_rate_fires_and_resolves(person: Person, give: Give, clock: Clock) -> None:
     """It fires if the rate is significantly too high, and resolves once the rate is well below the threshold."""
     person.rules(LowScoreRate(threshold=0.3, window=3600, min_samples=10, keep_firing_for=0))
     give(*[0.9] * 8, *[0.2] * 4)
@@ -457,13 +461,13 @@ def test_low_score_rate_alert_fires_and_resolves(person: Person, give: Give, clo
     alert = person.alert()
     assert alert.type == "low_score_rate"
     assert alert.value == pytest.approx(0.75)
-    assert "The share of low answer_relevancy scores for route ask in shop is above 30 %: 75 % (" in alert.message
+    assert "The share of low answer_relevancy scores for route ask in shop is above 30%: 75% (" in alert.message
     clock.advance(hours=2)
     give(*[0.9] * 20)
     assert routes_and_types(person.look()) == [("ask", "resolved")]
 
 
-def test_high_noncommittal_rate_fires_an_alert(person: Person, give: Give) -> None:
+def test_a_high_rate_of_noncommittal_answers_fires_an_alert(person: Person, give: Give) -> None:
     """The rule watches the share of noncommittal answers."""
     person.rules(NoncommittalRate(threshold=0.3, window=3600, min_samples=10))
     give(*[0.0] * 20, label="noncommittal")
@@ -481,7 +485,7 @@ class TestNoData:
         person.rules(NoData())
 
     @both
-    def test_missing_scores_during_traffic_fire_an_alert(
+    def test_missing_scores_despite_traffic_fire_an_alert(
         self, person: Person, store: TrackingStore, give: Give, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
         """The alert fires after twice the typical gap, and the next score resolves it."""
@@ -508,7 +512,7 @@ class TestNoData:
         give(0.9)
         assert routes_and_types(person.look()) == [(None, "resolved")]
 
-    def test_unknown_typical_gap_is_not_mentioned(
+    def test_an_unknown_typical_gap_between_answers_is_not_mentioned(
         self, person: Person, store: TrackingStore, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
         """The gap is unknown after the first answers."""
@@ -521,7 +525,7 @@ class TestNoData:
         clock.advance(minutes=1)
         assert person.alert().message.endswith("; 1 answer unscored.")
 
-    def test_backlog_after_a_database_outage_fires_no_alert(
+    def test_a_backlog_after_a_database_outage_fires_no_alert(
         self, person: Person, store: TrackingStore, give: Give, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
         """All answers from one hour arrive at the same time."""
@@ -538,7 +542,7 @@ class TestNoData:
         assert person.look() == []
         assert [alert.resolve_reason for alert in store.alerts.search()] == ["passed"]
 
-    def test_night_without_traffic_fires_no_alert(self, person: Person, give: Give, clock: Clock) -> None:
+    def test_a_night_without_traffic_fires_no_alert(self, person: Person, give: Give, clock: Clock) -> None:
         """The first question of the morning does not fire an alert either."""
         for _ in range(30):
             give(0.9)
@@ -572,7 +576,7 @@ class TestScorerError:
         person.rules(ScorerError(pending=60))
 
     @both
-    def test_failing_judge_fires_a_scorer_error_alert(self, person: Person, give: Give, clock: Clock) -> None:
+    def test_a_failing_judge_fires_a_scorer_error_alert(self, person: Person, give: Give, clock: Clock) -> None:
         """The alert is not a drop alert. Its message names the most common reason."""
         give(*[0.9] * 20)
         give(*[None] * 10)
@@ -592,7 +596,7 @@ class TestScorerError:
             "last hour, after failures since about Thu 2026-01-01 12:00 UTC."
         )
 
-    def test_pending_retries_count_as_failures(
+    def test_pending_retries_count_as_scoring_failures(
         self, person: Person, store: TrackingStore, clock: Clock, new_exchange: Callable[..., Exchange]
     ) -> None:
         """An alert about an outage fires before the retries end."""
@@ -607,7 +611,7 @@ class TestScorerError:
         clock.advance(minutes=2)
         assert person.alert().details["reason"] == "judge_rejected"
 
-    def test_few_failures_fire_no_alert(self, person: Person, give: Give, clock: Clock) -> None:
+    def test_a_few_failures_fire_no_scorer_error_alert(self, person: Person, give: Give, clock: Clock) -> None:
         """The share of failures is below the threshold, or there are too few attempts."""
         give(*[None] * 10)
         person.look()
@@ -618,7 +622,7 @@ class TestScorerError:
         assert person.look() == []
 
 
-def test_budget_that_is_exhausted_early_fires_an_alert(person: Person, clock: Clock) -> None:
+def test_a_budget_that_is_exhausted_early_in_the_day_fires_an_alert(person: Person, clock: Clock) -> None:
     """The alert fires with half the day left, until midnight. An exhausted hourly share does not fire an alert."""
     budget = Budget(requests_per_day=10, requests_per_hour=5)
     person.rules(BudgetExhausted(), budget=budget)

@@ -64,7 +64,7 @@ def give(store: TrackingStore, new_exchange: Callable[..., Exchange]) -> Give:
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_evidence_names_route_attribute_scorer_and_worst_answers(store: TrackingStore, give: Give) -> None:
+def test_evidence_includes_route_attribute_other_scorers_and_worst_answers(store: TrackingStore, give: Give) -> None:
     """The alert lists the largest shift per dimension, and five ids."""
     for model in ("old", "new"):
         give(-24, [0.8] * 10, ("faithfulness", 0.9), ("other", 0.5), route="support", model=model)
@@ -101,7 +101,7 @@ def test_evidence_for_drifting_answers_comes_from_the_routes_that_fell(store: Tr
     assert found.exchange_ids == tuple(low[:5])
 
 
-def test_evidence_for_more_refusals_consists_of_refusals(store: TrackingStore, give: Give) -> None:
+def test_evidence_for_a_rise_in_refusals_consists_of_refusals(store: TrackingStore, give: Give) -> None:
     """The refusals are from the route that fell. Other low answers fill up the list."""
     for route in ("support", "faq"):
         give(-24, [0.8] * 40, route=route, label="relevant")
@@ -119,7 +119,9 @@ def test_evidence_for_more_refusals_consists_of_refusals(store: TrackingStore, g
 @pytest.mark.parametrize(
     "scope", [RuleScope(routes=("sup*",)), RuleScope(attributes={"tenant": "ac*"})], ids=["routes", "attributes"]
 )
-def test_evidence_is_limited_to_the_rule_scope(store: TrackingStore, give: Give, scope: RuleScope) -> None:
+def test_evidence_contains_only_answers_that_the_rule_covers(
+    store: TrackingStore, give: Give, scope: RuleScope
+) -> None:
     """Worse answers from other routes or tenants are not listed."""
     mine: dict[str, Any] = {"route": "support", "attributes": {"tenant": "acme"}}
     for hours, low in ((-24, 0.8), (1, 0.3)):
@@ -134,7 +136,7 @@ def test_evidence_is_limited_to_the_rule_scope(store: TrackingStore, give: Give,
     assert found.baseline.mean == pytest.approx(0.8, abs=1e-9)
 
 
-def test_mean_over_routes_combines_independent_intervals(store: TrackingStore, give: Give) -> None:
+def test_the_interval_of_a_mean_over_routes_combines_independent_intervals(store: TrackingStore, give: Give) -> None:
     """The squares of the weighted distances to the limits are added."""
     give(-24, [0.9, 0.8, 0.7] * 10, route="support")
     give(-24, [0.6, 0.5, 0.4] * 10, route="faq")
@@ -152,7 +154,9 @@ def test_mean_over_routes_combines_independent_intervals(store: TrackingStore, g
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_answers_scored_late_belong_to_the_drop(store: TrackingStore, give: Give) -> None:
+def test_answers_from_before_the_onset_that_were_scored_after_it_belong_to_the_drop(
+    store: TrackingStore, give: Give
+) -> None:
     """An onset is the arrival time of a score. The answers may be an hour older."""
     give(-24, [0.8] * 20)
     give(-2, [0.8] * 5)
@@ -165,7 +169,7 @@ def test_answers_scored_late_belong_to_the_drop(store: TrackingStore, give: Give
     assert found.cause == "answers_drifting"
 
 
-def test_change_in_the_route_mix_is_not_a_shift(store: TrackingStore, give: Give) -> None:
+def test_a_change_in_the_route_mix_is_not_reported_as_a_shift(store: TrackingStore, give: Give) -> None:
     """Earlier means are weighted by the current mix."""
     give(-24, [0.9] * 30, route="easy")
     give(-24, [0.5] * 10, route="hard")
@@ -177,7 +181,7 @@ def test_change_in_the_route_mix_is_not_a_shift(store: TrackingStore, give: Give
     assert found.baseline.mean == pytest.approx((5 * 0.9 + 30 * 0.5) / 35, abs=1e-9)
 
 
-def test_refusals_are_the_cause_if_they_explain_half_of_the_drop(store: TrackingStore, give: Give) -> None:
+def test_refusals_are_named_as_the_cause_if_they_explain_half_of_the_drop(store: TrackingStore, give: Give) -> None:
     """Otherwise the cause is drift."""
     give(-24, [0.8] * 20)
     give(1, [0.8] * 10)
@@ -187,7 +191,7 @@ def test_refusals_are_the_cause_if_they_explain_half_of_the_drop(store: Tracking
     assert found.details["refusals"] == [0.0, pytest.approx(0.5)]
 
 
-def test_drop_in_context_relevance_points_to_retrieval(store: TrackingStore, give: Give) -> None:
+def test_a_drop_in_context_relevance_names_retrieval_as_the_likely_cause(store: TrackingStore, give: Give) -> None:
     """This cause takes precedence over other causes."""
     give(-24, [0.8] * 20, ("context_relevance", 0.9))
     give(1, [0.5] * 20, ("context_relevance", 0.4))
@@ -203,13 +207,13 @@ def test_scores_from_another_service_or_judge_are_not_evidence(store: TrackingSt
     assert (found.shifts, found.baseline, found.cause) == ((), None, None)
 
 
-def test_alerts_not_about_scores_get_no_evidence(store: TrackingStore) -> None:
+def test_alerts_that_are_not_about_scores_get_no_evidence(store: TrackingStore) -> None:
     """No query is run."""
     alert = an_alert(type="no_data", rule="no_data")
     assert EvidenceCollector(store).add_to(alert) == alert
 
 
-def test_drop_message_states_size_time_route_and_certainty(store: TrackingStore, give: Give) -> None:
+def test_a_drop_message_states_size_time_route_and_certainty(store: TrackingStore, give: Give) -> None:
     """The message is one sentence. Another sentence reports the resolution."""
     give(-24, [0.8] * 20, route="support")
     give(1, [0.2] * 10, route="support")
@@ -217,13 +221,13 @@ def test_drop_message_states_size_time_route_and_certainty(store: TrackingStore,
     alert = an_alert(baseline=ScoreLevel(mean=0.82, n=1400), current=current)
     alert = EvidenceCollector(store).add_to(alert)
     assert alert_message(alert) == (
-        "answer_relevancy for service shop has dropped from 0.82 to 0.71 (mean of 212 answers, 95 % confidence 0.68 to "
+        "answer_relevancy for service shop has dropped from 0.82 to 0.71 (mean of 212 answers, 95% confidence 0.68 to "
         "0.74) since about Tue 2026-03-03 12:00 UTC; the drop is largest on route support."
     )
     over = replace(alert, state="resolved", resolve_reason="judge_changed")
     assert alert_message(over) == (
         "Resolved (the judge changed): answer_relevancy for service shop had dropped "
-        "from 0.82 to 0.71 (mean of 212 answers, 95 % confidence 0.68 to 0.74) since about Tue 2026-03-03 12:00 UTC, "
+        "from 0.82 to 0.71 (mean of 212 answers, 95% confidence 0.68 to 0.74) since about Tue 2026-03-03 12:00 UTC, "
         "and had not recovered when the judge changed."
     )
     back = replace(over, resolve_reason="recovered", current=replace(current, mean=0.81, interval=None))
@@ -232,7 +236,7 @@ def test_drop_message_states_size_time_route_and_certainty(store: TrackingStore,
     )
 
 
-def test_hostile_names_are_sanitized_in_messages() -> None:
+def test_hostile_names_are_sanitized_in_alert_messages() -> None:
     """Line breaks and escape sequences are removed."""
     hostile = an_alert(
         type="mean_threshold", labels={**LABELS, "route": "a\n\x1b[31m" + "x" * 500}, value=0.5, threshold=0.6

@@ -221,7 +221,7 @@ def killed(request: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_killed_evaluators_write_the_same_rows_as_one_undisturbed_evaluator(
+def test_killed_evaluators_write_the_same_rows_as_an_uninterrupted_one(
     killed: Simulation,
     sqlite_file: Path,
     receiver: Receiver,  # noqa: F811 - a fixture

@@ -49,7 +49,7 @@ def a_silence(**matchers: str) -> Silence:
     return Silence(id="s", matchers=matchers, starts_at=NOON, ends_at=NOON + timedelta(hours=1))
 
 
-def test_changes_in_one_service_share_one_notification_per_channel() -> None:
+def test_changes_of_several_alerts_in_a_service_share_one_notification_per_channel() -> None:
     """Another service gets its own notification."""
     alerts = [an_alert("a"), an_alert("b"), an_alert("c", labels={"service": "other", "route": "c"})]
     over = replace(an_alert("d"), state="resolved", notified_at=NOON)
@@ -66,13 +66,13 @@ def test_changes_in_one_service_share_one_notification_per_channel() -> None:
     assert notifications[0].event_ids == ("a-fired", "b-fired", "d-resolved")
 
 
-def test_updates_without_a_state_change_send_no_notification() -> None:
-    """Updated values and events without a notification are not news."""
+def test_alert_updates_without_a_state_change_send_no_notification() -> None:
+    """Updated values, and events that need no notification, send none."""
     changes = [AlertChange(alert=an_alert()), changed(an_alert("b"), "relapsed", notify=False)]
     assert notifier().notify(changes, [])[1] == []
 
 
-def test_silenced_alert_fires_and_sends_its_notification_later() -> None:
+def test_a_silenced_alert_fires_and_sends_its_notification_later() -> None:
     """The notification is sent when the silence ends, if the alert is still firing."""
     alert = an_alert()
     written, notifications = notifier(a_silence(route="a")).notify([changed(alert)], [alert])
@@ -85,7 +85,7 @@ def test_silenced_alert_fires_and_sends_its_notification_later() -> None:
     assert contents_of(after.notify([again], [alert])[1]) == [("log", "firing", ("a",))]
 
 
-def test_resolution_sends_a_notification_only_if_firing_did() -> None:
+def test_a_resolution_is_notified_only_if_the_firing_was_notified() -> None:
     """This holds even if the alert has been silenced since then."""
     over = replace(an_alert(), state="resolved")
     assert notifier().notify([changed(over, "resolved")], [])[1] == []
@@ -95,7 +95,7 @@ def test_resolution_sends_a_notification_only_if_firing_did() -> None:
     ]
 
 
-def test_firing_alert_is_repeated_until_acknowledged() -> None:
+def test_a_firing_alert_is_repeated_until_it_is_acknowledged() -> None:
     """The notification is repeated at every repeat interval."""
     alert = an_alert(notified_at=NOON)
     assert notifier(now=NOON + timedelta(hours=23)).due_for_repeat([alert], lambda _: DAY) == []
@@ -108,7 +108,7 @@ def test_firing_alert_is_repeated_until_acknowledged() -> None:
     assert contents_of(tomorrow.notify([again], [alert])[1]) == [("log", "repeated", ("a",))]
 
 
-def test_service_drop_inhibits_route_alerts() -> None:
+def test_a_drop_of_the_service_inhibits_alerts_about_routes() -> None:
     """Alerts for another scorer or service are not inhibited."""
     drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
     route = an_alert("a")
@@ -120,7 +120,7 @@ def test_service_drop_inhibits_route_alerts() -> None:
     assert notifier().due_for_repeat([route], lambda _: DAY) == [route]
 
 
-def test_service_drop_does_not_inhibit_severe_or_new_route_alerts() -> None:
+def test_a_drop_of_the_service_does_not_inhibit_more_severe_or_new_route_alerts() -> None:
     """More severe route alerts and alerts about new routes are not inhibited."""
     drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
     worse, new = an_alert("a", severity="critical"), an_alert("b", details={"new_route": True})
@@ -128,7 +128,7 @@ def test_service_drop_does_not_inhibit_severe_or_new_route_alerts() -> None:
     assert contents_of(notifications) == [("log", "firing", ("a", "b"))]
 
 
-def test_channel_that_is_not_notified_of_a_service_drop_is_notified_of_its_routes() -> None:
+def test_a_channel_that_excludes_service_alerts_is_notified_of_route_alerts() -> None:
     """The channel also gets the resolutions of these route alerts, and nothing else."""
 
     def routes_only(alert: Alert) -> bool:
@@ -144,7 +144,7 @@ def test_channel_that_is_not_notified_of_a_service_drop_is_notified_of_its_route
     assert contents_of(resolutions) == [("log", "resolved", ("drop",)), ("docs", "resolved", ("a",))]
 
 
-def test_channel_is_notified_of_a_route_when_the_drop_that_covered_it_ends() -> None:
+def test_a_channel_is_notified_of_a_route_when_the_service_drop_resolves_first() -> None:
     """Only this channel is notified, because the other was notified when the alert fired."""
     drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
     both = {"log": everybody, "docs": lambda alert: alert.route is not None}
@@ -160,7 +160,7 @@ def test_channel_is_notified_of_a_route_when_the_drop_that_covered_it_ends() -> 
     assert later.due_for_repeat(late[0].alerts, lambda _: DAY) == []
 
 
-def test_silenced_drop_inhibits_nothing() -> None:
+def test_a_silenced_service_drop_does_not_inhibit_other_alerts() -> None:
     """Otherwise, there would be no notification at all."""
     drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"})
     changes = [changed(drop), changed(an_alert())]
@@ -168,7 +168,7 @@ def test_silenced_drop_inhibits_nothing() -> None:
     assert contents_of(notifications) == [("log", "firing", ("a",))]
 
 
-def test_suppressed_escalation_sends_its_notification_later() -> None:
+def test_an_escalation_during_a_silence_sends_its_notification_later() -> None:
     """This holds even if the earlier severity was acknowledged."""
     _, (first,) = notifier().notify([changed(an_alert())], [])
     worse = replace(first.alerts[0], severity="critical", acknowledged_at=NOON)
@@ -181,7 +181,7 @@ def test_suppressed_escalation_sends_its_notification_later() -> None:
     assert after.due_for_repeat(again.alerts, lambda _: DAY) == []
 
 
-def test_resolution_goes_to_the_channels_that_were_notified() -> None:
+def test_a_resolution_goes_to_the_channels_that_were_notified_of_the_alert() -> None:
     """A severity that was reached during a silence does not count."""
     critical = {"pager": lambda alert: alert.severity == "critical"}
     _, (first,) = notifier().notify([changed(an_alert())], [])
@@ -189,7 +189,7 @@ def test_resolution_goes_to_the_channels_that_were_notified() -> None:
     assert notifier(channels=critical).notify([changed(over, "resolved")], [])[1] == []
 
 
-def test_scorer_error_inhibits_no_data() -> None:
+def test_a_scorer_error_alert_inhibits_no_data_alerts() -> None:
     """The only notification names the cause."""
     labels = {"service": "shop", "scorer": "answer_relevancy"}
     broken = an_alert("e", rule="scorer_error", labels=labels)
@@ -198,7 +198,7 @@ def test_scorer_error_inhibits_no_data() -> None:
     assert contents_of(notifier().notify([changed(missing)], [missing])[1]) == [("log", "firing", ("n",))]
 
 
-def test_channel_filters_select_alerts() -> None:
+def test_channel_filters_select_the_alerts_of_a_channel() -> None:
     """A critical-only channel gets the resolution of an alert that was critical."""
 
     def critical(alert: Alert) -> bool:
@@ -218,7 +218,9 @@ names = st.lists(st.tuples(st.sampled_from("abcde"), whats), unique_by=lambda on
 
 
 @given(names, st.booleans(), st.booleans())
-def test_suppression_does_not_change_states(some: list[tuple[str, AlertEventType]], silent: bool, known: bool) -> None:
+def test_suppressing_notifications_does_not_change_alert_states(
+    some: list[tuple[str, AlertEventType]], silent: bool, known: bool
+) -> None:
     """States and events are the same with and without silences."""
     alerts = [an_alert(name, notified_at=NOON if known else None) for name, _ in some]
     changes = [changed(alert, what, notify=what != "relapsed") for alert, (_, what) in zip(alerts, some, strict=True)]

@@ -14,7 +14,9 @@ from germane.storage import TrackingStore
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def test_idle_evaluation_runs_four_queries_and_writes_nothing(url: str, settings: Callable[..., Settings]) -> None:
+def test_an_evaluation_without_new_scores_runs_four_queries_and_writes_nothing(
+    url: str, settings: Callable[..., Settings]
+) -> None:
     """The queries read open alerts, baselines, new scores and detector states, each through an index."""
     store = TrackingStore(url, clock=lambda: NOON)
     assert store.workers.acquire_lease("watcher", "me", ttl=timedelta(minutes=1))

@@ -57,7 +57,7 @@ def drop(route: str | None, severity: str) -> Alert:
         max_size=3,
     ),
 )
-def test_channels_receive_exactly_the_expected_alerts(
+def test_each_channel_receives_exactly_the_alerts_that_its_filters_accept(
     fallen: list[tuple[str, str]],
     silenced: list[str],
     windows: list[tuple[str, bool]],
@@ -152,7 +152,7 @@ EXPECTED: dict[str, set[str | None]] = {
         max_size=3,
     ),
 )
-def test_evaluation_notifies_exactly_the_expected_channels(
+def test_an_evaluation_notifies_exactly_the_channels_whose_filters_accept_the_alert(
     dropped: dict[str, tuple[Path, datetime]],
     tmp_path_factory: pytest.TempPathFactory,
     scenario: str,

@@ -37,12 +37,12 @@ def a_mean(mean: float = 0.5, n: int = 100, half: float = 0.05, **given_: Any) -
     return RouteMean(n=n, mean=mean, **fields)
 
 
-def test_one_sided_limit_is_closer_to_the_mean_than_the_two_sided_limit() -> None:
+def test_a_one_sided_limit_is_closer_to_the_mean_than_a_two_sided_limit() -> None:
     """The one-sided limit uses 1.645 standard deviations instead of 1.96."""
     assert mean_upper_limit(0.5, (0.3, 0.6)) == pytest.approx(0.5 + 0.1 * 1.644854 / 1.959964, abs=1e-9)
 
 
-def test_wilson_interval_matches_published_figures() -> None:
+def test_the_wilson_interval_matches_published_figures() -> None:
     """The interval for 10 of 100 is 0.0552 to 0.1744. For 0 of 10, it starts at 0 and is not empty."""
     low, high = wilson_interval(0.1, 100, TWO_SIDED_Z)
     assert low == pytest.approx(0.05522914, abs=1e-6)
@@ -53,7 +53,7 @@ def test_wilson_interval_matches_published_figures() -> None:
 
 
 @given(st.floats(0, 1), st.floats(1, 1e6))
-def test_share_lies_within_its_interval(share: float, n: float) -> None:
+def test_an_estimated_share_lies_within_its_interval(share: float, n: float) -> None:
     """The one-sided limit lies within the two-sided interval."""
     low, high = wilson_interval(share, n, TWO_SIDED_Z)
     assert 0 <= low <= share + 1e-9
@@ -84,7 +84,7 @@ def test_unequal_weights_reduce_the_effective_sample_size() -> None:
         (0.90, 0.05, 29, "unclear"),
     ],
 )
-def test_mean_is_bad_if_significantly_below_the_threshold_and_good_above_the_margin(
+def test_a_mean_is_bad_if_significantly_below_the_threshold_and_good_above_the_margin(
     mean: float, half: float, n: int, state: str
 ) -> None:
     """The mean is good from the recovery margin upward, and unclear in between."""
@@ -98,7 +98,7 @@ def test_mean_is_bad_if_significantly_below_the_threshold_and_good_above_the_mar
     ("share", "n", "state"),
     [(0.5, 100, "bad"), (0.33, 100, "unclear"), (0.28, 100, "unclear"), (0.27, 100, "good"), (0.9, 29, "unclear")],
 )
-def test_share_is_bad_if_significantly_above_the_threshold_and_good_below_the_margin(
+def test_a_share_is_bad_if_significantly_above_the_threshold_and_good_below_the_margin(
     share: float, n: int, state: str
 ) -> None:
     """The share is good up to the recovery margin, and unclear in between."""
@@ -124,13 +124,13 @@ def a_flow(minutes: float | None, *, scored: bool = True) -> ScoringFlow:
     ("minutes", "usual", "state"),
     [(16, 5, "bad"), (14, 5, "good"), (16, 10, "good"), (21, 10, "bad"), (119, None, "good"), (121, None, "bad")],
 )
-def test_no_data_is_bad_after_twice_the_typical_gap(minutes: float, usual: float | None, state: str) -> None:
+def test_a_no_data_rule_is_bad_after_twice_the_typical_gap(minutes: float, usual: float | None, state: str) -> None:
     """The wait is at least 15 minutes, and two hours if the typical gap is unknown."""
     wait = None if usual is None else timedelta(minutes=usual)
     assert evaluate_no_data(NoData(), a_flow(minutes), NOON, wait).state == state
 
 
-def test_backlog_is_not_missing_data() -> None:
+def test_a_no_data_rule_does_not_count_a_backlog_as_missing_data() -> None:
     """Answers wait for hours, but scores are being computed."""
     backlog = replace(a_flow(180), last_score_at=NOON - timedelta(minutes=1))
     assert evaluate_no_data(NoData(), backlog, NOON, timedelta(minutes=5)).state == "good"
@@ -144,7 +144,7 @@ def test_backlog_is_not_missing_data() -> None:
     )
 
 
-def test_without_traffic_no_data_is_unclear() -> None:
+def test_a_no_data_rule_is_unclear_without_traffic() -> None:
     """Without traffic, there is nothing to score."""
     assert evaluate_no_data(NoData(), a_flow(None, scored=False), NOON, None).state == "unclear"
     assert evaluate_no_data(NoData(), a_flow(None), NOON, None).state == "good"
@@ -154,7 +154,7 @@ def test_without_traffic_no_data_is_unclear() -> None:
     ("scored", "failed", "state"),
     [(80, 21, "bad"), (80, 20, "unclear"), (89, 11, "unclear"), (90, 10, "good"), (0, 19, "unclear"), (0, 20, "bad")],
 )
-def test_scorer_error_is_bad_above_a_fifth_of_attempts(scored: int, failed: int, state: str) -> None:
+def test_a_scorer_error_rule_is_bad_if_more_than_a_fifth_of_attempts_fail(scored: int, failed: int, state: str) -> None:
     """The rule requires at least 20 attempts. The result is good again at a tenth or less."""
     reasons = Counter({"judge_timeout": failed - 1, "unparsable": 1})
     result = evaluate_scorer_error(ScorerError(), "shop", "s", scored, reasons)
@@ -172,7 +172,7 @@ def test_scorer_error_is_bad_above_a_fifth_of_attempts(scored: int, failed: int,
         (None, 10, 12, "good"),
     ],
 )
-def test_budget_exhausted_rule_needs_a_daily_budget_and_enough_time_left(
+def test_a_budget_exhausted_rule_needs_a_daily_budget_and_enough_time_left_in_the_day(
     budget: Budget | None, calls: int, hour: int, state: str
 ) -> None:
     """Only the daily budget counts, and more than two hours of the day must be left."""

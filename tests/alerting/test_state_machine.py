@@ -73,7 +73,7 @@ def event_types(changes: Sequence[AlertChange]) -> list[str]:
     return [change.event.type for change in changes if change.event is not None]
 
 
-def test_bad_result_fires_immediately_and_notifies_once() -> None:
+def test_a_bad_result_without_a_delay_fires_immediately_and_notifies_once() -> None:
     """The rule has no pending time."""
     evaluations = Evaluations()
     (change,) = evaluations.run(a_result("bad", value=0.5))
@@ -87,7 +87,7 @@ def test_bad_result_fires_immediately_and_notifies_once() -> None:
     assert evaluations.only.value == 0.4
 
 
-def test_alert_is_pending_until_the_condition_has_lasted_long_enough() -> None:
+def test_an_alert_is_pending_until_its_condition_has_lasted_long_enough() -> None:
     """No notification is sent for an alert that ends earlier."""
     evaluations = Evaluations()
     assert event_types(evaluations.run(a_result("bad", pending=120))) == ["pending"]
@@ -101,7 +101,7 @@ def test_alert_is_pending_until_the_condition_has_lasted_long_enough() -> None:
     assert (change.alert.state, change.alert.resolve_reason, change.notify) == ("resolved", "passed", False)
 
 
-def test_unclear_result_changes_nothing() -> None:
+def test_an_unclear_result_does_not_change_an_alert() -> None:
     """This applies in every state, and also to a missing result."""
     evaluations = Evaluations()
     assert evaluations.run(a_result("unclear")) == []
@@ -113,7 +113,7 @@ def test_unclear_result_changes_nothing() -> None:
     assert evaluations.only.state == "recovering"
 
 
-def test_alert_resolves_after_keep_firing_for() -> None:
+def test_an_alert_resolves_after_a_good_result_for_keep_firing_for() -> None:
     """A bad result restarts the wait, without notifications."""
     evaluations = Evaluations()
     evaluations.run(a_result("bad"))
@@ -130,7 +130,7 @@ def test_alert_resolves_after_keep_firing_for() -> None:
     assert [one.notify for one in evaluations.changes if one.event] == [True, False, False, False, True]
 
 
-def test_alert_without_keep_firing_for_resolves_immediately() -> None:
+def test_an_alert_without_keep_firing_for_resolves_immediately() -> None:
     """With reasons other than recovery, alerts always resolve immediately."""
     evaluations = Evaluations()
     evaluations.run(a_result("bad"))
@@ -141,7 +141,7 @@ def test_alert_without_keep_firing_for_resolves_immediately() -> None:
     assert change.alert.resolve_reason == "judge_changed"
 
 
-def test_escalation_sends_one_notification() -> None:
+def test_an_escalation_sends_only_one_notification() -> None:
     """The severity may fall and rise again without another notification."""
     evaluations = Evaluations()
     evaluations.run(a_result("bad"))
@@ -153,7 +153,7 @@ def test_escalation_sends_one_notification() -> None:
     assert evaluations.only.severity == "critical"
 
 
-def test_alert_without_a_rule_resolves() -> None:
+def test_an_alert_whose_rule_was_removed_resolves() -> None:
     """A notification is sent."""
     evaluations = Evaluations()
     evaluations.run(a_result("bad"))
@@ -161,7 +161,7 @@ def test_alert_without_a_rule_resolves() -> None:
     assert (change.alert.resolve_reason, change.notify) == ("rule_removed", True)
 
 
-def test_onset_does_not_change() -> None:
+def test_the_onset_of_an_alert_does_not_change() -> None:
     """Later results do not change the onset."""
     evaluations = Evaluations()
     evaluations.run(a_result("bad", onset=NOON))
@@ -193,7 +193,7 @@ looks = st.lists(st.tuples(st.lists(results, max_size=3), st.booleans()), max_si
 
 
 @given(looks)
-def test_alerts_satisfy_their_invariants(given_looks: RuleEvaluator) -> None:
+def test_alerts_satisfy_their_invariants_after_any_sequence_of_results(given_looks: RuleEvaluator) -> None:
     """There is one open alert per key, transitions are valid, each firing and resolution sends one notification, and
     unclear results send none.
     """
@@ -225,7 +225,7 @@ def _follows(changes: Sequence[AlertChange]) -> None:
 
 
 @given(looks, st.floats(min_value=0, max_value=1e6))
-def test_evaluation_without_data_changes_nothing(given_looks: RuleEvaluator, minutes: float) -> None:
+def test_an_evaluation_without_data_does_not_change_alerts(given_looks: RuleEvaluator, minutes: float) -> None:
     """This applies to any length of time and any earlier state."""
     evaluations = Evaluations()
     for some, _ in given_looks:
@@ -237,7 +237,7 @@ def test_evaluation_without_data_changes_nothing(given_looks: RuleEvaluator, min
 
 
 @pytest.mark.parametrize("order", [("bad", "good"), ("good", "bad")])
-def test_only_the_worst_result_for_a_key_is_used(order: tuple[str, str]) -> None:
+def test_only_the_worst_result_for_an_alert_key_is_used(order: tuple[str, str]) -> None:
     """Two results with one key raise one alert."""
     evaluations = Evaluations()
     assert event_types(evaluations.run(*map(a_result, order))) == ["fired"]

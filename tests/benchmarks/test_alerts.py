@@ -25,7 +25,7 @@ def by_place(figures: list[Figure]) -> dict[tuple[str, str], float]:
     return {(figure.case, figure.measure): figure.value for figure in figures}
 
 
-def test_services_without_a_drop_raise_no_alert_and_drops_are_detected() -> None:
+def test_drops_are_detected_and_services_without_a_drop_raise_at_most_one_alert() -> None:
     """In 15 services per case, at most one alert fires without a drop. A drop of 0.10 is detected within two days."""
     cases = ("null", "mix -.075", "shift .10", "refusal .10", "support .20")
     found = by_place(simulated(3, USUAL, chosen(USUAL, times=0.05, only=cases)))
@@ -37,7 +37,7 @@ def test_services_without_a_drop_raise_no_alert_and_drops_are_detected() -> None
         assert 4 < found[case, "median"] <= hours
 
 
-def test_one_drop_raises_one_alert_that_resolves() -> None:
+def test_one_drop_raises_exactly_one_alert_and_the_alert_resolves() -> None:
     """A 28-day drop fires once. The alert for a 15-day drop resolves within days of the recovery, and not earlier."""
     found = by_place(simulated(4, USUAL, chosen(USUAL, times=0.1, only=(".07 for 28 d", ".10 for 15 d"))))
 
@@ -65,7 +65,7 @@ def test_the_hourly_rule_raises_many_false_alerts_or_misses_most_drops() -> None
     assert found[".07 for 15 d", "hourly rule: per drop"] > 100
 
 
-def test_the_batch_size_does_not_change_the_result() -> None:
+def test_the_batch_size_does_not_change_the_benchmark_result() -> None:
     """Batches of one day and of 31 days give the same result, and a service's outcome does not depend on its task."""
     (case,) = chosen(USUAL, only=(".10 for 15 d",))
     found = streamed(1, USUAL, case, 7)
@@ -95,7 +95,7 @@ def test_random_numbers_are_reproducible_and_differ_between_services() -> None:
     assert (one.values == two.values).all()
 
 
-def test_measures_are_computed_from_the_times_of_a_drop_and_its_alerts() -> None:
+def test_detection_measures_are_computed_from_the_times_of_a_drop_and_its_alerts() -> None:
     """During a drop from hour 100 to 200, the alert fires at 110, resolves at 150, fires at 160 and resolves at 230."""
     outcome = Outcome(100, 200, ((50, True), (60, False), (110, True), (150, False), (160, True), (230, False)))
     silent = Outcome(100, 200, ())
@@ -108,8 +108,8 @@ def test_measures_are_computed_from_the_times_of_a_drop_and_its_alerts() -> None
     assert quantile([1, 2, math.inf], 0.5).value == 2
 
 
-def test_results_are_compared_with_the_reported_values() -> None:
-    """Detection rates match within 0.10, median delays within 30 %, and other values stay below a limit.
+def test_benchmark_results_are_compared_with_the_published_values() -> None:
+    """Detection rates match within 0.10, median delays within 30%, and other values stay below a limit.
 
     Better values also meet the limit.
     """
@@ -130,7 +130,7 @@ def test_results_are_compared_with_the_reported_values() -> None:
     assert cell({("a", "m"): missed}, ("a", "m")) == "**1.25 (1)**"
 
 
-def test_the_command_prints_and_writes_results_and_fails_on_a_missed_limit(
+def test_the_benchmark_prints_and_writes_results_and_fails_on_a_missed_limit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The written file reproduces the tables. The exit code is 1 if a limit was missed."""
@@ -144,7 +144,7 @@ def test_the_command_prints_and_writes_results_and_fails_on_a_missed_limit(
     assert "|20, 0.01|" in capsys.readouterr().out
 
 
-def test_the_detector_page_shows_the_stored_results() -> None:
+def test_the_detector_page_shows_the_stored_alert_results() -> None:
     """docs/detector.md contains the tables generated from benchmarks/alerts.json."""
     kept = read((FOLDER / "benchmarks" / "alerts.json").read_text())
 

@@ -16,7 +16,7 @@ def test_stored_rows_and_requests_do_not_grow_with_traffic(tmp_path: Path, capsy
     assert "on the calling thread" in capsys.readouterr().out
 
 
-def test_all_three_methods_write_the_same_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_three_capture_methods_write_the_same_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Their rates are comparable only if they store the same data."""
     store = capture.TrackingStore(f"sqlite:///{tmp_path}/ways.db")
     store.migrate()
@@ -30,7 +30,7 @@ def test_all_three_methods_write_the_same_rows(tmp_path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc to measure memory")
-def test_memory_is_measured_at_every_tenth_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_memory_is_measured_at_each_tenth_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A run reports one measurement per tenth."""
     capture.measure_memory(tmp_path, 1_000)
     printed = capsys.readouterr().out

@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parents[2]
 SHIFT_OF_TWENTY = Change(shift=0.2)
 
 
-def test_the_detector_page_shows_the_stored_results() -> None:
+def test_the_detector_page_shows_the_stored_family_results() -> None:
     """docs/detector.md contains the tables generated from benchmarks/families.json."""
     page = (FOLDER / "docs" / "detector.md").read_text()
 
@@ -41,7 +41,7 @@ def test_the_stored_results_cover_all_families() -> None:
     assert len(kept.database) == len(database.REPLAYED)
 
 
-def test_the_command_runs_single_tables_and_keeps_the_others(
+def test_the_benchmark_can_update_one_table_and_keep_the_other_tables(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The exit code is 1 if a goal is missed; the written file reproduces the tables."""
@@ -65,7 +65,7 @@ def test_the_command_runs_single_tables_and_keeps_the_others(
     assert "|shift 0.20, 100 a day|1.00 (0.34 to 1.00)|" in capsys.readouterr().out
 
 
-def test_the_command_runs_single_families_and_keeps_the_others(
+def test_the_benchmark_can_update_one_family_and_keep_the_other_families(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Rows stay in the order of the families. Without results to keep, the command fails."""
@@ -84,7 +84,7 @@ def test_the_command_runs_single_families_and_keeps_the_others(
     assert (found.drops, found.thresholds) == (kept.drops, kept.thresholds)
 
 
-def test_a_baseline_is_relearned_only_at_the_same_level() -> None:
+def test_a_baseline_is_relearned_after_a_traffic_change_only_at_the_same_level() -> None:
     """It is relearned after two weeks of ten times the traffic, unless the level has fallen at the same time."""
     same = Family("growth", 100, 0.0, growth=10)
     worse = replace(same, change=SHIFT_OF_TWENTY, onset_day=BASELINE_DAYS)
@@ -98,7 +98,7 @@ def test_a_baseline_is_relearned_only_at_the_same_level() -> None:
     assert found[1] is None
 
 
-def test_a_drop_is_found_and_its_route_is_named() -> None:
+def test_the_alert_after_a_drop_on_one_route_names_the_route() -> None:
     """The first alert after a drop on one route names this route. An alert about all routes names none."""
     one = Family("one", 100, 0.02, change=Change(shift=0.4, only="support"), lasts=14)
     every = Family("all", 100, 0.02, change=SHIFT_OF_TWENTY, lasts=14)
@@ -120,7 +120,7 @@ def test_alerts_on_a_database_match_the_alerts_in_memory(monkeypatch: pytest.Mon
     assert row.reminders <= (row.changes[1] - row.changes[0]) / 24
 
 
-def test_goals_are_compared_with_point_estimates() -> None:
+def test_benchmark_goals_are_compared_with_point_estimates() -> None:
     """The goals limit false alerts, shares, delays and notifications, and require the same alerts on a database."""
     counted = QuietRow("q", 25, {"germane": 6}, is_counted=True, weekly_deviation=0.0, fall_at_alerts=None)
     assert counted.misses == ["alerts"]
@@ -142,7 +142,7 @@ def test_poisson_intervals_are_exact() -> None:
     assert poisson_interval(501) == pytest.approx((458.09, 546.86), abs=0.05)
 
 
-def test_delay_quartiles_can_be_infinite() -> None:
+def test_quartiles_of_detection_delays_can_be_infinite() -> None:
     """In this example, only half of the services have an alert."""
     assert quartiles([3.0, 5.0, math.inf, math.inf]) == [3.0, 5.0, math.inf]
 

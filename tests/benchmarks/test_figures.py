@@ -58,7 +58,7 @@ def test_the_sample_ends_at_the_first_group_that_was_not_judged() -> None:
     assert set(order[:6]) == {row.group for row in Slice("s", rows).covered(values)}
 
 
-def test_too_few_groups_yield_no_result() -> None:
+def test_too_few_groups_yield_no_accuracy() -> None:
     """Four pairs are not enough."""
     rows = pairs(4)
     assert line("m", Slice("s", rows), ranked(rows), {}) is None
@@ -99,17 +99,17 @@ def test_a_difference_is_significant_only_if_its_interval_excludes_zero() -> Non
 
 
 @pytest.mark.parametrize(("value", "text"), [(0.5, "0.50"), (1.0, "1.00"), (-0.25, "-0.25"), (math.nan, "n/a")])
-def test_results_have_two_decimals(value: float, text: str) -> None:
+def test_benchmark_results_are_shown_with_two_decimals(value: float, text: str) -> None:
     """Numbers below 1 have a leading zero."""
     assert text == number(value)
 
 
-def test_a_table_cell_cannot_break_its_table() -> None:
+def test_text_in_a_table_cell_cannot_break_the_table() -> None:
     """Vertical bars are escaped, and line breaks are removed."""
     assert "| a\\|b c |" in table(("x",), [("a|b\nc",)])
 
 
-def test_attacks_are_compared_with_the_clean_answer_of_the_same_group() -> None:
+def test_attacked_answers_are_compared_with_the_clean_answer_of_the_same_group() -> None:
     """Scores rise from 0.1 to 0.3, fall from 0.9 to 0.8, and fall from 0.9 to 0.7 after text is appended."""
     kinds = {
         "clean_gold_answer": 0.9, "clean_offtopic_answer": 0.1, "template/echo": 0.3, "template/plea": 0.12,
@@ -123,13 +123,13 @@ def test_attacks_are_compared_with_the_clean_answer_of_the_same_group() -> None:
     assert (pytest.approx(0.2),) == found.lifts["echo"]
 
 
-def test_a_group_with_a_missing_score_is_excluded_from_attacks() -> None:
+def test_a_group_with_a_missing_score_is_excluded_from_the_attack_comparison() -> None:
     """Missing values are not imputed."""
     rows = [Row(kind, "q", "a", (), 0.0, kind, "s", "g") for kind in ("clean_offtopic_answer", "template/echo")]
     assert attacked(rows, {"clean_offtopic_answer": 0.1}).groups == 0
 
 
-def test_a_detector_must_match_the_rules_in_every_category() -> None:
+def test_a_refusal_detector_must_match_the_rules_in_every_category() -> None:
     """One missed clarifying question is a failure."""
     kinds = {
         "idk": "I don't know.",

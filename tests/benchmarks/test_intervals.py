@@ -28,12 +28,12 @@ def test_intervals_reach_their_nominal_coverage(
     assert all(table[design, service, way] > MIN_COVERAGE - 3 * error for service in SERVICES)
 
 
-def test_a_plain_interval_misses_the_mean_too_often(table: dict[tuple[str, str, str], float]) -> None:
+def test_a_plain_t_interval_misses_the_mean_too_often(table: dict[tuple[str, str, str], float]) -> None:
     """With one refusal in fifty, the coverage of the plain t-interval is below 0.85."""
     assert table["equal", "faq", "plain t"] < 0.85 < table["equal", "faq", "germane"]
 
 
-def test_a_row_that_misses_the_goal_is_marked() -> None:
+def test_a_row_whose_coverage_misses_the_goal_is_marked() -> None:
     """The row names coverage that is too low at 50 scores or too high at 500. The plain interval has no goal."""
     shares = (0.5, 0.5, 0.92, 0.94, 0.98, 0.98)
     missed = Line("equal", "faq", "germane", shares).missed

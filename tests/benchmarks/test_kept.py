@@ -91,7 +91,7 @@ def test_the_random_delimiter_is_not_part_of_the_cache_key() -> None:
     assert key("0123abcd") != key("0123abcd", "Three miles.")
 
 
-def test_runs_share_replies_at_temperature_zero() -> None:
+def test_benchmark_runs_share_cached_replies_at_temperature_zero() -> None:
     """At temperature 0, the second run reuses the replies of the first run."""
 
     def key(run: int, temperature: float) -> str:
@@ -101,7 +101,7 @@ def test_runs_share_replies_at_temperature_zero() -> None:
     assert key(0, 0.7) != key(1, 0.7)
 
 
-def test_a_request_that_was_not_sent_is_reported_and_not_cached(kept: Kept) -> None:
+def test_an_unsent_request_is_reported_and_not_cached(kept: Kept) -> None:
     """This happens without a judge and after the deadline."""
     judge = Judge()
 
@@ -115,7 +115,7 @@ def test_a_request_that_was_not_sent_is_reported_and_not_cached(kept: Kept) -> N
     assert judge.asked == 0
 
 
-def test_only_permanent_failures_are_cached(kept: Kept) -> None:
+def test_only_permanent_judge_failures_are_cached(kept: Kept) -> None:
     """A permanent failure is reused by every later rendering. A temporary failure is retried."""
     judge = Judge()
 
@@ -133,7 +133,7 @@ def test_only_permanent_failures_are_cached(kept: Kept) -> None:
     assert judge.asked == 3
 
 
-def test_elapsed_time_is_divided_among_concurrent_requests() -> None:
+def test_elapsed_time_is_divided_among_concurrent_judge_requests() -> None:
     """The shares of two concurrent requests add up to the elapsed time."""
     shares, first, second = Shares(), list[float](), list[float]()
     started = time.perf_counter()

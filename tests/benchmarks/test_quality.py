@@ -48,13 +48,13 @@ def run(folder: Path, *more: str) -> str:
     return page.read_text(encoding="utf-8")
 
 
-def test_a_missing_folder_is_reported_without_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_data_folder_is_reported_without_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The exit code is 0."""
     assert main([str(tmp_path / "none")]) == 0
     assert "skipped" in capsys.readouterr().out
 
 
-def test_the_page_shows_results_and_no_row_text(folder: Path, judge: FakeJudge) -> None:
+def test_the_quality_page_shows_results_and_no_row_text(folder: Path, judge: FakeJudge) -> None:
     """The method's line states the number of groups, the row texts are omitted, and the run is listed."""
     text = run(folder, "--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
     assert "| answer_relevancy | 10 | 20 / 20 | 1.00 [1.00, 1.00] |" in text
@@ -64,7 +64,7 @@ def test_the_page_shows_results_and_no_row_text(folder: Path, judge: FakeJudge) 
     assert "fake-judge" in text
 
 
-def test_rendering_uses_cached_replies_only(folder: Path, judge: FakeJudge) -> None:
+def test_rendering_the_quality_page_uses_only_cached_replies(folder: Path, judge: FakeJudge) -> None:
     """The page is the same when the judge is unreachable."""
     asked = run(folder, "--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
     count = len(judge.chat_requests)
@@ -72,7 +72,7 @@ def test_rendering_uses_cached_replies_only(folder: Path, judge: FakeJudge) -> N
     assert count == len(judge.chat_requests) > 0
 
 
-def test_an_interrupted_run_resumes(folder: Path, judge: FakeJudge) -> None:
+def test_an_interrupted_quality_run_resumes_without_repeating_requests(folder: Path, judge: FakeJudge) -> None:
     """No request of the first run is repeated."""
     given = ("--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
     run(folder, *given, "--sample", "4")
@@ -82,7 +82,7 @@ def test_an_interrupted_run_resumes(folder: Path, judge: FakeJudge) -> None:
     assert first < len(seen) == len(set(seen))
 
 
-def test_a_peer_library_is_listed_next_to_germane(folder: Path, judge: FakeJudge) -> None:
+def test_results_of_a_peer_library_are_listed_next_to_those_of_germane(folder: Path, judge: FakeJudge) -> None:
     """A score that the peer could not compute counts as missing."""
     scores = folder.parent / "peer.jsonl"
     lines = [{"id": f"{thing}-{label}", "score": label} for thing in TOPICS for label in (1.0, 0.0)]
@@ -94,7 +94,7 @@ def test_a_peer_library_is_listed_next_to_germane(folder: Path, judge: FakeJudge
     assert "| SelQA | 10 | answer_relevancy | 1.00 | A peer | 1.00 |" in text
 
 
-def test_a_plan_is_printed_without_sending_requests(
+def test_the_plan_of_a_run_is_printed_without_sending_requests(
     folder: Path, judge: FakeJudge, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The plan lists each step with its number of requests."""

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 HISTORY = History(20_000, 1, last_hour())
 
 
-def test_all_queries_run_on_a_consistent_history(
+def test_the_benchmark_runs_every_query_on_a_consistent_history(
     database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No query scans a large table, and every exchange has a final state."""

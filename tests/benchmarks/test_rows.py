@@ -36,7 +36,7 @@ def test_all_rows_of_a_unit_belong_to_the_same_half() -> None:
         assert half(f"clapnq-{number}") == half(f"tpl-{number}-x") == half(f"mtrag-f-{number}<::>3")
 
 
-def test_the_last_digit_of_a_digest_determines_the_half() -> None:
+def test_the_last_digit_of_the_digest_of_a_unit_determines_its_half() -> None:
     """An even digit selects the tuning half, and an odd digit the report half.
 
     The digests of tune:a and tune:b end in 0 and 1.
@@ -68,7 +68,7 @@ def test_earlier_messages_become_the_history_of_the_exchange() -> None:
     assert turns == [("user", "Is it far: yes or no?"), ("assistant", "No.")]
 
 
-def test_a_passage_replaces_the_answer_only_on_request() -> None:
+def test_a_passage_replaces_a_missing_answer_only_on_request() -> None:
     """A cosine needs a text, but a judge that rates contexts must see that there is no answer."""
     row = replace(ROW, answer="")
     assert exchange(row).answer is None

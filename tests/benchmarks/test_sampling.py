@@ -32,7 +32,7 @@ def test_priority_sampling_finds_low_scores_and_rare_routes_without_bias(rho: fl
     assert {figure.name for figure in figures_of(rho, found)} >= {f"rho {rho} priority regression: coverage"}
 
 
-def test_nine_in_ten_intervals_contain_the_mean() -> None:
+def test_at_least_nine_in_ten_intervals_contain_the_true_mean() -> None:
     """The intervals of both estimators are compared with the mean of the process over 240 days."""
     found = [found_at(rho)["priority"] for rho in RHOS]
 
@@ -40,7 +40,7 @@ def test_nine_in_ten_intervals_contain_the_mean() -> None:
         assert 0.9 <= np.mean([covers for one in found for covers in getattr(one, way)]) <= 0.99
 
 
-def test_the_budget_lasts_until_the_evening() -> None:
+def test_the_daily_budget_lasts_until_the_evening() -> None:
     """Over 64 days with a morning peak, the limit holds, and the daily mean reflects a drop in the evening."""
     ours, first = budgeted(9, 64)
     figures = {figure.name.partition(": ")[2]: figure.value for figure in ours}

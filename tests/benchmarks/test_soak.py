@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 STEP = timedelta(hours=12)
 
 
-def test_a_drop_fires_once_and_resolves(tmp_path: Path) -> None:
+def test_a_simulated_drop_fires_one_alert_and_the_alert_resolves(tmp_path: Path) -> None:
     """Twelve quiet days, five bad days and a week of recovery raise one alert, which fires near the drop's onset."""
     made = soak.service(5, 60, 14, wander=0.01, change=Change(shift=0.2), lasts=4)
 
@@ -33,7 +33,7 @@ def test_a_drop_fires_once_and_resolves(tmp_path: Path) -> None:
     assert [(one.number, one.status) for one in outcome.versions] == [(1, "superseded"), (2, "active")]
 
 
-def test_quiet_days_raise_no_alert(tmp_path: Path) -> None:
+def test_simulated_days_without_a_drop_raise_no_alert(tmp_path: Path) -> None:
     """No alert fires in two weeks of learning and four more days."""
     outcome = soak.run(f"sqlite:///{tmp_path / 'soak.db'}", soak.service(3, 40, 4, wander=0.01), step=STEP)
 

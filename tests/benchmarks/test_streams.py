@@ -19,7 +19,7 @@ def of_route(found: Stream, name: str, *, after: bool) -> np.ndarray:
     return found.values[which & ((found.hours >= found.onset) == after)]
 
 
-def test_rates_follow_the_hour_and_the_weekday() -> None:
+def test_simulated_score_rates_follow_the_hour_and_the_weekday() -> None:
     """The first week averages 1,000 scores a day. The rate is highest at 14:00, lowest at 2:00, and 0.6 at weekends."""
     by_day = rates(1000, 14).reshape(14, 24)
 
@@ -32,8 +32,8 @@ def test_rates_follow_the_hour_and_the_weekday() -> None:
     assert rates(20, 3) == pytest.approx(rates(20, 7)[:72])
 
 
-def test_scores_arrive_in_order_at_their_rate() -> None:
-    """The number of scores in 200 days is within four standard errors of the rate, and each hour's is within 10 %."""
+def test_simulated_scores_arrive_in_order_at_the_configured_rate() -> None:
+    """The number of scores in 200 days is within four standard errors of the rate, and each hour's is within 10%."""
     found = made()
 
     assert (np.diff(found.hours) >= 0).all()
@@ -45,7 +45,7 @@ def test_scores_arrive_in_order_at_their_rate() -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_routes_have_their_configured_share_mean_spread_and_zeros(route) -> None:
+def test_simulated_routes_have_the_configured_share_mean_spread_and_zeros(route) -> None:
     """Each route is a mixture of a beta distribution and zeros."""
     found = made()
     values = found.values[found.routes == found.names.index(route.name)]
@@ -61,7 +61,7 @@ def test_routes_have_their_configured_share_mean_spread_and_zeros(route) -> None
     assert found.zeros.sum() == (found.values == 0).sum()
 
 
-def test_daily_effects_are_autocorrelated() -> None:
+def test_simulated_daily_effects_are_autocorrelated() -> None:
     """They are standard normal with an autocorrelation of one half."""
     effects = day_effects(np.random.default_rng(3), 20_000)
 
@@ -82,7 +82,7 @@ def test_a_daily_effect_is_shared_by_all_routes() -> None:
     assert np.std(means[0]) == pytest.approx(0.02, rel=0.25)
 
 
-def test_changes_have_the_given_size_and_affect_only_the_given_routes() -> None:
+def test_simulated_changes_have_the_given_size_and_affect_only_the_given_routes() -> None:
     """Lower scores and additional refusals each lower an affected route's mean by 0.10. Other routes do not change."""
     for change in (Change(shift=0.1), Change(refusal=0.1)):
         found = made(change)
@@ -99,7 +99,7 @@ def test_changes_have_the_given_size_and_affect_only_the_given_routes() -> None:
     assert of_route(only, "support", after=True).mean() == pytest.approx(0.72 * 0.85 - 0.2 + 0.003, abs=0.006)
 
 
-def test_a_change_begins_on_day_16_grows_and_ends() -> None:
+def test_a_simulated_change_begins_on_day_16_and_grows_and_ends() -> None:
     """A change begins at a random time of this day.
 
     A ramp reaches half its size after half its duration. After its end, no effect remains.

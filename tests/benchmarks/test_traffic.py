@@ -23,7 +23,7 @@ def test_each_sampled_exchange_is_scored_skipped_or_failed_with_a_reason(load: L
     assert outcome.counted["pending"] == 0
 
 
-def test_a_lost_exchange_is_detected() -> None:
+def test_the_benchmark_detects_a_lost_exchange() -> None:
     """Either a sampled exchange has no final state, or the tally counts more exchanges than there are rows."""
     counted = {"seen": 3, "scored": 2, "skipped": 1, "failed": 0, "pending": 0}
     done, rest = Counter({("done", ""): 2}), Counter({("skipped", "not_sampled"): 1})

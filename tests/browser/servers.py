@@ -20,6 +20,9 @@ SCREENS: Sequence[str] = (
     "/",
     "/answers",
     "/answers?state=any&sort=newest&low=1&text=the",
+    "/answers?group=question",
+    "/answers?id={answer}&scorer=answer_relevancy",
+    "/sessions/session-490",
     "/a/{answer}",
     f"/r/{SEARCH}",
     "/alerts",
@@ -27,11 +30,23 @@ SCREENS: Sequence[str] = (
     "/alerts/{open}/accept",
     "/alerts/{resolved}",
     "/alerts/backtest?replay=drop",
+    "/compare?since=2026-11-19T05:30",
+    "/compare?by=prompt_version",
+    "/usage",
+    "/views?path=/answers",
     "/worker",
+    "/traces/{trace}",
     "/start",
 )
 """The URL of every screen."""
-REFUSALS = {"/nowhere": 404, "/a/unknown": 404, "/r/unknown": 404, "/alerts/unknown": 404, "/logout": 405}
+REFUSALS = {
+    "/nowhere": 404,
+    "/a/unknown": 404,
+    "/r/unknown": 404,
+    "/alerts/unknown": 404,
+    "/traces/unknown": 404,
+    "/logout": 405,
+}
 """URLs that return an error page, with its status."""
 
 
@@ -45,8 +60,9 @@ class Site:
     seeded: Seeded
 
     def url(self, path: str = "/") -> str:
-        """Return the URL of a path, which may contain ``{answer}``, ``{open}`` and ``{resolved}``."""
+        """Return the URL of a path, which may contain ``{answer}``, ``{open}``, ``{resolved}`` and ``{trace}``."""
         names = {"open": self.seeded.open_alert, "resolved": self.seeded.resolved_alert}
+        names["trace"] = self.seeded.unreadable_trace
         if "{answer}" in path:
             names["answer"] = self.worst()
         return self.address + path.format(**names)

@@ -33,7 +33,7 @@ def violations(page: Page, **options: Any) -> Sequence[str]:
 
 
 @pytest.mark.parametrize("path", [path for path in SCREENS if "?state" not in path])
-def test_no_screen_has_accessibility_violations(page: Page, one_site: Site, path: str) -> None:
+def test_screens_have_no_accessibility_violations(page: Page, one_site: Site, path: str) -> None:
     """Each screen is checked in the light theme and at phone width, and its colors in the dark theme."""
     page.goto(one_site.url(path))
     found = [*violations(page)]

@@ -13,7 +13,7 @@ Visits = Callable[..., Visitor]
 Sites = Callable[..., Site]
 
 
-def test_label_is_counted_and_replaced(visitor: Visits, own: Sites) -> None:
+def test_a_second_label_replaces_the_first_and_the_count_is_updated(visitor: Visits, own: Sites) -> None:
     """The label is shown on the page, can be filtered by, and replaces the visitor's earlier label."""
     site = own()
     answer = site.worst()
@@ -32,7 +32,7 @@ def test_label_is_counted_and_replaced(visitor: Visits, own: Sites) -> None:
     expect(page.locator(f'a[href*="{answer}"]')).to_have_count(1)
 
 
-def test_labeling_in_the_drawer_returns_to_the_answer(visitor: Visits, own: Sites) -> None:
+def test_submitting_a_label_in_the_drawer_returns_to_the_answer(visitor: Visits, own: Sites) -> None:
     """A link leads from the answer back to the list."""
     site = own()
     page = visitor(site).look(site.url("/answers?route=docs-search"))
@@ -43,7 +43,7 @@ def test_labeling_in_the_drawer_returns_to_the_answer(visitor: Visits, own: Site
     expect(page).to_have_url(site.url("/answers?route=docs-search"))
 
 
-def test_rescoring_queues_the_answer(visitor: Visits, own: Sites) -> None:
+def test_the_rescore_button_queues_the_answer(visitor: Visits, own: Sites) -> None:
     """The page says that the current score stays until the new one is stored."""
     site = own()
     answer = site.worst()
@@ -56,7 +56,7 @@ def test_rescoring_queues_the_answer(visitor: Visits, own: Sites) -> None:
     assert {one.state for one in sheet.tasks} == {"pending"}
 
 
-def test_alert_is_acknowledged_silenced_and_resolved(visitor: Visits, own: Sites) -> None:
+def test_an_alert_can_be_acknowledged_silenced_and_resolved(visitor: Visits, own: Sites) -> None:
     """The visitor's name is remembered, and each action is in the timeline."""
     site = own()
     id_ = site.seeded.open_alert
@@ -98,7 +98,7 @@ def test_accepting_a_drop_needs_two_clicks(visitor: Visits, own: Sites) -> None:
     assert [one.reason for one in added] == ["accepted"]
 
 
-def test_failures_can_be_rescored(visitor: Visits, own: Sites) -> None:
+def test_failed_answers_can_be_rescored(visitor: Visits, own: Sites) -> None:
     """A button on the worker page queues all failures of one kind, and the page shows their number."""
     site = own()
     page = visitor(site).look(site.url("/worker"))
@@ -106,7 +106,7 @@ def test_failures_can_be_rescored(visitor: Visits, own: Sites) -> None:
     expect(page.get_by_role("status").first).to_contain_text(re.compile(r"\d"))
 
 
-def test_read_only_dashboard_has_no_forms(visitor: Visits, own: Sites) -> None:
+def test_a_read_only_dashboard_has_no_forms(visitor: Visits, own: Sites) -> None:
     """The footer says that the dashboard is read-only, and posted forms are rejected."""
     site = own(read_only=True)
     answer = site.worst()
@@ -123,7 +123,7 @@ def test_read_only_dashboard_has_no_forms(visitor: Visits, own: Sites) -> None:
     assert not sheet.feedback
 
 
-def test_two_tabs_do_not_interfere(visitor: Visits, own: Sites) -> None:
+def test_actions_in_two_tabs_do_not_interfere(visitor: Visits, own: Sites) -> None:
     """The forms in both tabs work, and repeating an action is not an error."""
     site = own()
     one = visitor(site)

@@ -44,7 +44,7 @@ def test_dragging_over_a_chart_selects_its_range(one_page: Page, one_site: Site)
     assert selected(one_page) == (first, last)
 
 
-def test_clicking_a_point_opens_its_answers(one_page: Page, one_site: Site) -> None:
+def test_clicking_a_chart_point_opens_its_answers(one_page: Page, one_site: Site) -> None:
     """Pointer and keys open the answers with the point's time range, scorer, service and route."""
     one_page.goto(one_site.url(f"/r/{SEARCH}"))
     chart = one_page.locator(f"#scorer-1 {CHART}")

@@ -14,7 +14,7 @@ from tests.dashboard.seeding import SEARCH
 Visits = Callable[..., Visitor]
 
 
-def test_verdict_links_to_the_dropped_route(page: Page, site: Site) -> None:
+def test_the_verdict_links_to_the_dropped_route(page: Page, site: Site) -> None:
     """The route page links to its answers."""
     verdict = page.locator("#verdict")
     expect(verdict).to_contain_text(SEARCH)
@@ -27,7 +27,7 @@ def test_verdict_links_to_the_dropped_route(page: Page, site: Site) -> None:
     assert set(page.locator("table.answers .route").all_inner_texts()) == {SEARCH}
 
 
-def test_small_chart_links_to_its_route(one_page: Page) -> None:
+def test_the_small_chart_of_a_route_links_to_the_route(one_page: Page) -> None:
     """The chart of the dropped route comes first and is marked."""
     first = one_page.locator("#routes a.small").first
     expect(first).to_have_class(re.compile(r"\bbad\b"))
@@ -37,7 +37,7 @@ def test_small_chart_links_to_its_route(one_page: Page) -> None:
     expect(one_page.get_by_role("dialog", name="Answer")).to_be_visible()
 
 
-def test_worst_answer_opens_in_a_drawer(one_page: Page, one_site: Site) -> None:
+def test_a_worst_answer_opens_in_a_drawer(one_page: Page, one_site: Site) -> None:
     """The URL changes to the URL of the answer; Escape closes the drawer and restores the focus."""
     link = one_page.locator("#worst a[data-drawer]").first
     address = link.get_attribute("href")
@@ -50,7 +50,22 @@ def test_worst_answer_opens_in_a_drawer(one_page: Page, one_site: Site) -> None:
     expect(link).to_be_focused()
 
 
-def test_back_closes_the_drawer_and_forward_reopens_it(one_page: Page, one_site: Site) -> None:
+def test_the_drawer_opens_at_the_top_and_shows_the_position_in_the_list(one_page: Page, one_site: Site) -> None:
+    """Neither the position of an answer that was read before nor the focus scrolls the next one."""
+    one_page.goto(one_site.url("/answers"))
+    drawer = one_page.get_by_role("dialog", name="Answer")
+    for index in (1, 2):
+        one_page.locator("#list a[data-drawer]").nth(index).click()
+        expect(drawer).to_be_visible()
+        assert drawer.evaluate("one => one.scrollTop") == 0
+        expect(drawer).to_contain_text(re.compile(rf"\b{index + 1} of (more than )?[\d,]+ by lowest score"))
+        drawer.evaluate("one => one.scrollTo(0, 1e6)")
+        assert drawer.evaluate("one => one.scrollTop") > 0
+        one_page.keyboard.press("Escape")
+        expect(drawer).to_be_hidden()
+
+
+def test_the_back_button_closes_the_drawer_and_the_forward_button_reopens_it(one_page: Page, one_site: Site) -> None:
     """The list keeps its scroll position."""
     one_page.locator("#worst a[data-drawer]").nth(2).click()
     expect(one_page.get_by_role("dialog", name="Answer")).to_be_visible()
@@ -61,7 +76,7 @@ def test_back_closes_the_drawer_and_forward_reopens_it(one_page: Page, one_site:
     expect(one_page.get_by_role("dialog", name="Answer")).to_be_visible()
 
 
-def test_drawer_url_opens_as_a_page(visitor: Visits, one_page: Page, one_site: Site) -> None:
+def test_the_url_of_the_drawer_opens_as_a_page(visitor: Visits, one_page: Page, one_site: Site) -> None:
     """The page shows the same score, question, answer and explanation as the drawer."""
     one_page.locator("#worst a[data-drawer]").last.click()
     shown = one_page.get_by_role("dialog", name="Answer")
@@ -73,7 +88,7 @@ def test_drawer_url_opens_as_a_page(visitor: Visits, one_page: Page, one_site: S
     assert one_page.locator("main .said").inner_text() == texts[0]
 
 
-def test_drawer_steps_through_the_worst_answers(one_page: Page, one_site: Site) -> None:
+def test_next_and_previous_in_the_drawer_step_through_the_worst_answers(one_page: Page, one_site: Site) -> None:
     """The close button returns to the starting page in one step."""
     one_page.goto(one_site.url("/answers?route=docs-search"))
     links = one_page.locator("table.answers a[data-drawer]")
@@ -91,7 +106,7 @@ def test_drawer_steps_through_the_worst_answers(one_page: Page, one_site: Site) 
     expect(shown).to_be_hidden()
 
 
-def test_url_contains_the_filter(page: Page, site: Site) -> None:
+def test_the_url_of_a_list_contains_the_filter(page: Page, site: Site) -> None:
     """The filter survives a reload, and the back button removes it."""
     page.goto(site.url("/answers"))
     page.get_by_label("Route").select_option(SEARCH)
@@ -112,7 +127,7 @@ def test_url_contains_the_filter(page: Page, site: Site) -> None:
     expect(page.get_by_label("Route")).to_have_value("")
 
 
-def test_changing_the_window_keeps_filter_and_order(one_page: Page, one_site: Site) -> None:
+def test_changing_the_window_keeps_the_filter_and_the_order(one_page: Page, one_site: Site) -> None:
     """Nothing else in the URL changes."""
     picker = one_page.get_by_role("group", name="Window")
     one_page.goto(one_site.url("/answers?route=docs-search&below=0.5&sort=newest"))
@@ -125,7 +140,7 @@ def test_changing_the_window_keeps_filter_and_order(one_page: Page, one_site: Si
     expect(one_page.get_by_role("heading", name="Backtest", exact=True)).to_be_visible()
 
 
-def test_headings_sort_in_both_directions(page: Page, site: Site) -> None:
+def test_column_headings_sort_in_both_directions(page: Page, site: Site) -> None:
     """The list can start with the lowest, highest or newest answers; the order is in the URL."""
     page.goto(site.url("/answers"))
     low = _values(page)
@@ -148,7 +163,7 @@ def _values(page: Page) -> list[float]:
     return [0.0 if "refusal" in text else float(text.split()[0]) for text in shown]
 
 
-def test_pages_of_a_list_are_linked(page: Page, site: Site) -> None:
+def test_the_pages_of_a_list_are_linked(page: Page, site: Site) -> None:
     """No answer appears on two pages, the second page can be reloaded, and First returns to the start."""
     page.goto(site.url("/answers?sort=newest"))
     links = page.locator("table.answers a[data-drawer]")
@@ -163,7 +178,7 @@ def test_pages_of_a_list_are_linked(page: Page, site: Site) -> None:
     assert links.evaluate_all("all => all.map((one) => one.pathname)") == first
 
 
-def test_alert_links_to_its_answers_and_route(page: Page, site: Site) -> None:
+def test_an_alert_links_to_its_answers_and_its_route(page: Page, site: Site) -> None:
     """The count in the header leads to the alert, and the alert to one of its answers."""
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Alerts").click()
     page.locator("#open").get_by_role("link").first.click()

@@ -20,6 +20,7 @@ from tests.dashboard.hostile import ROUTES, TEXTS, write_hostile_exchanges
 from tests.dashboard.http_server import NOW
 from tests.dashboard.seeding import Seeded
 
+from germane.insights import session_path
 from germane.storage import TrackingStore
 from germane.testing import Clock
 
@@ -55,8 +56,12 @@ def test_hostile_text_is_inert_on_every_screen(visitor: Visits, site: Site, over
     answers = [f"/a/{one.id}" for one in site.seeded.exchanges]
     page.goto(site.url("/answers"))
     routes = page.locator("table.answers a.route").evaluate_all(_PLACES)
-    others = ("/", "/answers?state=any&sort=newest", "/alerts", "/worker")
-    for address in (*map(site.url, (*others, *answers)), *dict.fromkeys(routes)):
+    stored = site.store.answers.get_exchanges([one.id for one in site.seeded.exchanges]).values()
+    sessions = {session_path(one.session) for one in stored if one.session}
+    others = ("/", "/answers?state=any&sort=newest", "/answers?group=question", "/alerts", "/worker")
+    addresses = [site.address + path for path in (*others, *answers, *sessions)]
+    assert sessions
+    for address in (*addresses, *dict.fromkeys(routes)):
         page.goto(address)
         page.locator("main details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
         assert page.evaluate("window.__germane_was_here") is None, address
@@ -87,7 +92,7 @@ def test_hostile_text_is_inert_in_the_drawer(visitor: Visits, site: Site) -> Non
 
 
 @on_one
-def test_hostile_text_is_readable(visitor: Visits, site: Site) -> None:
+def test_hostile_text_is_shown_in_readable_form(visitor: Visits, site: Site) -> None:
     """Scripts are shown literally, and bidirectional controls affect only their own text."""
     page = visitor(site).page()
     script = next(one for one in site.seeded.exchanges if one.answer == TEXTS["script"])
@@ -98,7 +103,7 @@ def test_hostile_text_is_readable(visitor: Visits, site: Site) -> None:
 
 
 @on_one
-def test_hostile_routes_link_to_their_pages(visitor: Visits, site: Site) -> None:
+def test_routes_with_hostile_names_link_to_their_pages(visitor: Visits, site: Site) -> None:
     """Links on the overview and in the list stay on this server."""
     page = visitor(site).page()
     for start, links in (("/", "#routes a.small, #routes a.route"), ("/answers", "table.answers a.route")):
@@ -113,7 +118,7 @@ def test_hostile_routes_link_to_their_pages(visitor: Visits, site: Site) -> None
             expect(page.locator("#worst a[data-drawer]").first).to_be_attached()
 
 
-def test_csv_contains_no_formulas(visitor: Visits, site: Site) -> None:
+def test_the_exported_csv_contains_no_formulas(visitor: Visits, site: Site) -> None:
     """Only numbers start with a character that a spreadsheet evaluates."""
     response = visitor(site).context.request.get(site.url("/answers.csv?state=any"))
     rows = list(csv.reader(io.StringIO(response.text(), newline="")))

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from tests.browser.servers import Site
 from tests.browser.visitor import Visitor
+from tests.dashboard.seeding import SEARCH
 
 Visits = Callable[..., Visitor]
 
@@ -25,7 +26,7 @@ def focused(page: Page) -> Any:
     return page.evaluate("document.activeElement.innerText.trim().split('\\n')[0]")
 
 
-def test_first_tab_stop_is_a_link_that_skips_the_header(page: Page) -> None:
+def test_the_first_tab_stop_is_a_link_that_skips_the_header(page: Page) -> None:
     """The link is visible when focused, and the next tab stop is in the content."""
     page.keyboard.press("Tab")
     link = page.get_by_role("link", name="Skip to content")
@@ -36,7 +37,7 @@ def test_first_tab_stop_is_a_link_that_skips_the_header(page: Page) -> None:
     assert page.evaluate("document.activeElement.closest('main') !== null")
 
 
-def test_tab_order_follows_the_page(page: Page) -> None:
+def test_the_tab_order_follows_the_layout_of_the_page(page: Page) -> None:
     """The order is brand, navigation, tools and content, each with a visible focus."""
     stops = []
     for _ in range(6):
@@ -47,7 +48,7 @@ def test_tab_order_follows_the_page(page: Page) -> None:
     assert [text.split()[0] for text in stops[4:]] == ["Alerts", "Worker"]
 
 
-def test_drawer_traps_and_restores_the_focus(page: Page) -> None:
+def test_the_drawer_traps_the_focus_and_restores_it_when_closed(page: Page) -> None:
     """Tab never leaves the drawer, and Escape returns to the link."""
     link = page.locator("#worst a[data-drawer]").nth(1)
     link.focus()
@@ -63,7 +64,7 @@ def test_drawer_traps_and_restores_the_focus(page: Page) -> None:
     expect(link).to_be_focused()
 
 
-def test_arrow_keys_read_out_chart_points(page: Page) -> None:
+def test_arrow_keys_announce_chart_points_to_screen_readers(page: Page) -> None:
     """The crosshair announces mean, interval and n of each table row."""
     figure = page.locator("#trend-panel .chart").first
     chart = figure.locator("svg[data-points]").first
@@ -75,8 +76,9 @@ def test_arrow_keys_read_out_chart_points(page: Page) -> None:
         page.keyboard.press("ArrowRight")
         readout = figure.locator(".readout").inner_text()
         expect(page.get_by_role("status").last).to_have_text(re.compile(re.escape(readout.split("\n")[1])))
-        seen.append(re.findall(r"mean (\S+), 95 % interval (\S+) to (\S+)\nn=(\d+)", readout)[0])
+        seen.append(re.findall(r"mean (\S+), 95% interval (\S+) to (\S+)\nn=(\d+)", readout)[0])
     assert [tuple(row) for row in reversed(rows)] == seen
+    assert re.search(rf"\n{SEARCH}: 0\.\d\d, n=\d+", figure.locator(".readout").inner_text())
     page.keyboard.press("Home")
     first = figure.locator(".readout").inner_text()
     page.keyboard.press("End")
@@ -91,7 +93,7 @@ def _numbers(row: Locator) -> list[str]:
     return [mean, *interval.split("\u2013"), n.split()[0]]
 
 
-def test_shortcuts_move_through_lists_and_screens(page: Page, one_site: Site) -> None:
+def test_keyboard_shortcuts_move_through_lists_and_screens(page: Page, one_site: Site) -> None:
     """The keys are j and k, slash, g and a letter, and the question mark, which lists all shortcuts."""
     links = page.locator("main a[data-drawer]")
     page.keyboard.press("j")
@@ -114,10 +116,10 @@ def test_shortcuts_move_through_lists_and_screens(page: Page, one_site: Site) ->
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_hovering_shows_values(page: Page) -> None:
+def test_hovering_over_a_chart_shows_its_values(page: Page) -> None:
     """The values disappear when the pointer leaves the chart."""
     figure = page.locator("#trend-panel .chart").first
     figure.locator("svg[data-points]").first.hover(position={"x": 300, "y": 60})
-    expect(figure.locator(".readout")).to_contain_text("95 % interval")
+    expect(figure.locator(".readout")).to_contain_text("95% interval")
     page.get_by_role("heading", level=1).hover()
     expect(figure.locator(".readout")).to_have_count(0)

@@ -27,7 +27,7 @@ def ids(links: Locator) -> list[str]:
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_next_steps_through_the_list_that_was_opened(one_page: Page, one_site: Site, path: str) -> None:
+def test_the_next_link_follows_the_order_of_the_originating_list(one_page: Page, one_site: Site, path: str) -> None:
     """Links and keys move in both directions; closing the drawer focuses the last opened answer in the list."""
     one_page.goto(one_site.url(path))
     links = one_page.locator(LISTS[path])
@@ -48,7 +48,7 @@ def test_next_steps_through_the_list_that_was_opened(one_page: Page, one_site: S
     expect(one_page).to_have_url(one_site.url(path))
 
 
-def test_answers_are_labeled_by_key_without_leaving_the_list(visitor: Visits, own: Callable[..., Site]) -> None:
+def test_answers_can_be_labeled_by_key_without_leaving_the_list(visitor: Visits, own: Callable[..., Site]) -> None:
     """y and n label the answer, and j opens the next one; the labels are stored and shown in the list."""
     site = own()
     page = visitor(site).look(site.url(f"/answers?route={SEARCH}"))
@@ -77,7 +77,7 @@ def _labels(site: Site, answer: str) -> list[float]:
     return [label.score for label in detail.feedback]
 
 
-def test_slash_opens_the_filter_from_every_page(one_page: Page, one_site: Site) -> None:
+def test_the_slash_key_opens_the_filter_from_every_page(one_page: Page, one_site: Site) -> None:
     """In the drawer, slash closes the drawer; on a page without a filter, it opens the list."""
     field = one_page.get_by_label("Question or answer contains")
     one_page.goto(one_site.url("/answers"))
@@ -91,7 +91,7 @@ def test_slash_opens_the_filter_from_every_page(one_page: Page, one_site: Site) 
     expect(field).to_be_focused()
 
 
-def test_keys_work_on_an_answer_page(one_page: Page, one_site: Site) -> None:
+def test_keyboard_shortcuts_work_on_the_page_of_an_answer(one_page: Page, one_site: Site) -> None:
     """j opens the next answer of the list in the URL, and the question mark lists all keys, in the drawer too."""
     one_page.goto(one_site.url(f"/answers?route={SEARCH}"))
     first, second = ids(one_page.locator("#list a[data-drawer]"))[:2]

@@ -19,7 +19,7 @@ Visits = Callable[..., Visitor]
 NAVIGATION = ("Overview", "Answers", "Alerts", "Worker")
 
 
-def test_every_screen_opens_without_problems(visitor: Visits, site: Site) -> None:
+def test_every_screen_opens_without_errors_or_foreign_requests(visitor: Visits, site: Site) -> None:
     """There are no console errors, policy violations or foreign requests; each screen has one title and one heading."""
     page = visitor(site).page()
     for path in SCREENS:
@@ -29,7 +29,7 @@ def test_every_screen_opens_without_problems(visitor: Visits, site: Site) -> Non
         expect(page.get_by_role("contentinfo")).to_contain_text("last answer 25 s ago")
 
 
-def test_screens_fit_a_phone(visitor: Visits, one_site: Site, overflow_of: Callable[[Page], Any]) -> None:
+def test_every_screen_fits_a_phone(visitor: Visits, one_site: Site, overflow_of: Callable[[Page], Any]) -> None:
     """At 390 px nothing scrolls sideways, and the navigation is reachable."""
     page = visitor(one_site, viewport=NARROW, has_touch=True).page()
     for path in SCREENS:
@@ -40,7 +40,9 @@ def test_screens_fit_a_phone(visitor: Visits, one_site: Site, overflow_of: Calla
         expect(page.get_by_role("link", name=name).first).to_have_attribute("aria-current", "page")
 
 
-def test_unknown_path_shows_an_explanation(visitor: Visits, one_site: Site, overflow_of: Callable[[Page], Any]) -> None:
+def test_an_unknown_path_shows_an_explanation(
+    visitor: Visits, one_site: Site, overflow_of: Callable[[Page], Any]
+) -> None:
     """The page shows a cause, a next step and a way back, under the same policy."""
     page = visitor(one_site, viewport=NARROW, refused=True).page()
     for path, status in REFUSALS.items():
@@ -53,7 +55,7 @@ def test_unknown_path_shows_an_explanation(visitor: Visits, one_site: Site, over
     expect(page).to_have_url(one_site.url())
 
 
-def test_selected_window_is_kept_across_screens(page: Page, site: Site) -> None:
+def test_the_selected_window_is_kept_across_screens(page: Page, site: Site) -> None:
     """The window is in the URL, marked in the picker, and kept across screens."""
     picker = page.get_by_role("group", name="Window")
     picker.get_by_role("link", name="24 h").click()
@@ -67,14 +69,14 @@ def test_selected_window_is_kept_across_screens(page: Page, site: Site) -> None:
     expect(picker.get_by_role("link", name="7 d")).to_have_attribute("aria-current", "true")
 
 
-def test_selected_scorer_is_shown(page: Page) -> None:
+def test_the_scores_of_the_selected_scorer_are_shown(page: Page) -> None:
     """The form submits itself, and the URL contains the selected scorer."""
     page.get_by_role("combobox", name="Scorer").select_option("faithfulness")
     page.wait_for_url("**/?*scorer=faithfulness*")
     expect(page.get_by_role("heading", name="Faithfulness", exact=True)).to_be_visible()
 
 
-def test_times_use_the_visitors_zone(visitor: Visits, one_site: Site) -> None:
+def test_times_are_shown_in_the_time_zone_of_the_visitor(visitor: Visits, one_site: Site) -> None:
     """The first page reloads once to apply the time zone; tooltips show exact times."""
     one = visitor(one_site, timezone_id="Asia/Tokyo")
     one.context.clear_cookies()
@@ -84,7 +86,9 @@ def test_times_use_the_visitors_zone(visitor: Visits, one_site: Site) -> None:
     assert "JST" in (page.locator("#worst time").first.get_attribute("title") or "")
 
 
-def test_empty_database_shows_the_first_steps(visitor: Visits, alone: Any, tmp_path_factory: Any) -> None:
+def test_the_dashboard_shows_the_first_steps_for_an_empty_database(
+    visitor: Visits, alone: Any, tmp_path_factory: Any
+) -> None:
     """Every URL of the overview shows them."""
     file = migrated_file(tmp_path_factory.getbasetemp())
     with served(f"sqlite:///{file}", Seeded(NOW, []), Clock(NOW)) as empty:
@@ -96,7 +100,7 @@ def test_empty_database_shows_the_first_steps(visitor: Visits, alone: Any, tmp_p
             expect(page.get_by_role("heading", level=1)).to_have_count(1)
 
 
-def test_visitors_sign_in_with_the_token_and_sign_out(visitor: Visits, own: Callable[..., Site]) -> None:
+def test_visitors_can_sign_in_with_the_token_and_sign_out(visitor: Visits, own: Callable[..., Site]) -> None:
     """Every URL redirects to the login form. An invalid token is rejected; the correct one opens the requested page."""
     site = own(token=TOKEN)
     page = visitor(site, refused=True).look(site.url("/answers?sort=newest"))
@@ -114,13 +118,13 @@ def test_visitors_sign_in_with_the_token_and_sign_out(visitor: Visits, own: Call
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_theme_follows_the_system(visitor: Visits, one_site: Site, scheme: Any) -> None:
+def test_the_theme_follows_the_system_setting(visitor: Visits, one_site: Site, scheme: Any) -> None:
     """This holds until the visitor chooses a theme."""
     page = visitor(one_site, color_scheme=scheme).look(one_site.url())
     assert _is_dark(page) == (scheme == "dark")
 
 
-def test_theme_switch_is_remembered(visitor: Visits, one_site: Site) -> None:
+def test_the_selected_theme_is_remembered(visitor: Visits, one_site: Site) -> None:
     """The switch cycles through light, dark and system; the theme changes immediately and survives a reload."""
     page = visitor(one_site, color_scheme="light").look(one_site.url("/answers?sort=newest"))
     for chosen, is_dark in (("light", False), ("dark", True), ("auto", False)):

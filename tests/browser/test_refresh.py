@@ -17,7 +17,7 @@ from germane.storage import SamplingDecision, TrackingStore
 Visits = Callable[..., Visitor]
 SOON = timedelta(milliseconds=100)
 NEW = "Where do I read what is new?"
-_FIVE_TIMES = f"""() => new Promise((done) => {{
+FIVE_TIMES = f"""() => new Promise((done) => {{
   let times = 0;
   const id = setInterval(() => ++times < 5 || (clearInterval(id), done()), {SOON / timedelta(milliseconds=1)});
 }})"""
@@ -39,7 +39,7 @@ def write_answer(store: TrackingStore) -> None:
     store.queue.release_tasks("new")
 
 
-def test_new_answer_appears_without_a_reload(own: Callable[..., Site], visitor: Visits) -> None:
+def test_a_new_answer_appears_without_a_reload(own: Callable[..., Site], visitor: Visits) -> None:
     """The answer is listed among the worst answers and counted."""
     site = own(refresh=SOON)
     page = visitor(site).look(site.url("/?window=24h"))
@@ -51,7 +51,9 @@ def test_new_answer_appears_without_a_reload(own: Callable[..., Site], visitor: 
     expect(page.locator("#tiles")).not_to_have_text(before, use_inner_text=True)
 
 
-def test_refresh_does_not_disturb_the_reader(own: Callable[..., Site], visitor: Visits) -> None:
+def test_an_automatic_refresh_keeps_the_focus_and_the_scroll_position(
+    own: Callable[..., Site], visitor: Visits
+) -> None:
     """A panel with focus is not replaced, and no requests are sent while the drawer is open."""
     site = own(refresh=SOON)
     page = visitor(site).look(site.url())
@@ -64,7 +66,7 @@ def test_refresh_does_not_disturb_the_reader(own: Callable[..., Site], visitor: 
     link.click()
     expect(page.get_by_role("dialog", name="Answer")).to_be_visible()
     asked = _asked_from_now_on(page)
-    page.evaluate(_FIVE_TIMES)
+    page.evaluate(FIVE_TIMES)
     assert asked == []
 
 
@@ -74,7 +76,7 @@ def _asked_from_now_on(page: Page) -> list[str]:
     return asked
 
 
-def test_unreachable_server_is_reported(own: Callable[..., Site], visitor: Visits) -> None:
+def test_an_unreachable_server_is_reported_on_the_page(own: Callable[..., Site], visitor: Visits) -> None:
     """The page stays visible with a note of its age, and updates when the server responds again."""
     site = own(refresh=SOON)
     one = visitor(site, refused=True)

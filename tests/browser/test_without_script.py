@@ -20,7 +20,7 @@ def visit(visitor: Visits) -> Visits:
     return lambda site, **options: visitor(site, java_script_enabled=False, **options)
 
 
-def test_every_screen_opens(visit: Visits, one_site: Site) -> None:
+def test_every_screen_opens_without_javascript(visit: Visits, one_site: Site) -> None:
     """Every screen has a heading, and every chart has a table."""
     page = visit(one_site, viewport=NARROW).page()
     for path in SCREENS:
@@ -31,7 +31,7 @@ def test_every_screen_opens(visit: Visits, one_site: Site) -> None:
     expect(page.locator("#trend-panel tbody tr").first).to_be_visible()
 
 
-def test_links_and_filters_work(visit: Visits, site: Site) -> None:
+def test_links_and_filters_work_without_javascript(visit: Visits, site: Site) -> None:
     """Links lead from the verdict to the route and to an answer, and the form filters the list."""
     page = visit(site).look(site.url())
     page.locator("#worst").get_by_role("link").first.click()
@@ -51,7 +51,30 @@ def test_links_and_filters_work(visit: Visits, site: Site) -> None:
     expect(page).to_have_url(re.compile("scorer=faithfulness"))
 
 
-def test_theme_can_be_switched(visit: Visits, one_site: Site) -> None:
+def test_comparing_versions_and_saving_views_work_without_javascript(visit: Visits, own: Callable[..., Site]) -> None:
+    """The forms swap the two sides, save the comparison under a name, and delete it."""
+    site = own()
+    page = visit(site).look(site.url())
+    page.locator("#verdict").get_by_role("link", name="prompt versions").click()
+    expect(page.get_by_role("status")).to_contain_text("Relevancy is worse with prompt version 7")
+    page.get_by_label("Old prompt version").select_option("7")
+    page.get_by_label("New prompt version").select_option("6")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.get_by_role("status")).to_contain_text("Relevancy is better with prompt version 6")
+    page.locator("#questions").get_by_role("link").first.click()
+    expect(page.get_by_role("heading", name="Answers to one question")).to_be_visible()
+    page.get_by_role("link", name="Save view").click()
+    page.get_by_label("Name", exact=True).fill("Versions 7 and 6")
+    page.get_by_role("button", name="Save").click()
+    page.goto(site.url())
+    page.get_by_role("navigation", name="Saved views").get_by_role("link", name="Versions 7 and 6").click()
+    expect(page.get_by_role("heading", name="Answers to one question")).to_be_visible()
+    page.goto(site.url("/views"))
+    page.get_by_role("button", name="Delete Versions 7 and 6").click()
+    expect(page.get_by_text("No saved views yet.")).to_be_visible()
+
+
+def test_the_theme_can_be_switched_without_javascript(visit: Visits, one_site: Site) -> None:
     """A form switches the theme and returns to the page."""
     page = visit(one_site, color_scheme="light").look(one_site.url("/answers?sort=newest"))
     for chosen in ("light", "dark"):
@@ -60,7 +83,7 @@ def test_theme_can_be_switched(visit: Visits, one_site: Site) -> None:
         expect(page.locator("html")).to_have_attribute("data-theme", chosen)
 
 
-def test_all_actions_work(visit: Visits, own: Callable[..., Site]) -> None:
+def test_all_actions_work_without_javascript(visit: Visits, own: Callable[..., Site]) -> None:
     """Every action is a form; accepting a baseline is confirmed on a separate page."""
     site = own()
     answer = site.worst()

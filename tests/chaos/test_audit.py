@@ -61,7 +61,7 @@ def test_a_consistent_database_has_no_violations(path: Path) -> None:
         ("DELETE FROM tally WHERE outcome = 'seen'", "seen 0, parts 3"),
     ],
 )
-def test_missing_rows_and_wrong_counts_are_reported(path: Path, damage: str, violation: str) -> None:
+def test_the_audit_reports_missing_rows_and_wrong_counts(path: Path, damage: str, violation: str) -> None:
     """The rows and the tally must match exactly."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(damage)
@@ -70,6 +70,6 @@ def test_missing_rows_and_wrong_counts_are_reported(path: Path, damage: str, vio
     assert violation in str(violations(path))
 
 
-def test_a_lost_exchange_is_reported_as_a_violation(path: Path) -> None:
+def test_the_audit_reports_a_lost_exchange_as_a_violation(path: Path) -> None:
     """The application has recorded the ids of committed exchanges."""
     assert DatabaseAudit(f"sqlite:///{path}").violations({"f" * 32}) == ["lost: exchange " + "f" * 32]

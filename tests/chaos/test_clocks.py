@@ -1,4 +1,4 @@
-"""A judge outage of an hour, and a clock that is set back by an hour."""
+"""An hour-long judge outage, and a clock that is set back by an hour."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def world(migrated_url: str) -> Iterator[World]:
     made.store.close()
 
 
-def test_an_hour_long_judge_outage_loses_no_score(world: World, until: Until, logged: LogLines) -> None:
+def test_no_score_is_lost_in_a_judge_outage_of_an_hour(world: World, until: Until, logged: LogLines) -> None:
     """Few requests are sent during the outage, then one per exchange, within the concurrency limit. The pause and its
     end are logged once each."""
     world.scorer.unreachable = True
@@ -158,7 +158,7 @@ def test_sampling_continues_after_the_clock_is_set_back(world: World, until: Unt
     assert DatabaseAudit(world.url).violations(set()) == []
 
 
-def test_a_dead_processs_leases_expire_on_time_after_the_clock_is_set_back(world: World, until: Until) -> None:
+def test_leases_of_a_killed_process_expire_on_time_after_the_clock_is_set_back(world: World, until: Until) -> None:
     """The leases of tasks and of the sampler expire when they would have without the change, not an hour later."""
     world.add(10)
     ours, term = {world.scorer.name: world.scorer.fingerprint}, timedelta(seconds=LEASE)

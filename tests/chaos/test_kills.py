@@ -10,7 +10,7 @@ from random_kills import kill_and_drain
 KILLS = 6
 
 
-def test_killing_any_process_violates_no_guarantee(database_url: str, tmp_path: Path) -> None:
+def test_guarantees_hold_when_any_process_is_killed(database_url: str, tmp_path: Path) -> None:
     """No committed exchange is lost, none is scored twice, and the tally matches the rows.
 
     The judge is called once per score, and called again only for tasks that a killed process held.

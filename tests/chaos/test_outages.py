@@ -67,7 +67,7 @@ def stoppable(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("stopped")
-def test_a_database_outage_loses_no_exchange_and_no_score(
+def test_no_exchange_or_score_is_lost_in_a_database_outage(
     stoppable: Stoppable, judge: FakeJudge, until: Until, logged: LogLines
 ) -> None:
     """Exchanges wait in memory, and scores in progress are saved later without another request. The outage and its end

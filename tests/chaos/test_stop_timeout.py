@@ -126,7 +126,7 @@ def environment(judge: FakeJudge, **variables: str) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dead", DEAD_PARTS, ids=lambda dead: "+".join(dead) or "nothing")
-def test_stop_respects_its_timeout(
+def test_stopping_germane_respects_its_timeout(
     database: Stoppable, judge: FakeJudge, silent_port: int, dead: tuple[str, ...], until: Callable[..., None]
 ) -> None:
     """Stopping returns in time even if the database, judge or collector is down, and True only if no work is lost."""
@@ -160,7 +160,7 @@ def test_stop_respects_its_timeout(
 
 
 @pytest.mark.slow
-def test_starting_and_stopping_leaks_no_memory(judge: FakeJudge, tmp_path: Path) -> None:
+def test_repeated_starts_and_stops_leak_no_memory(judge: FakeJudge, tmp_path: Path) -> None:
     """After the first cycles, neither the number of objects nor the memory grows, even with proxy scores."""
     completed = subprocess.run(
         [sys.executable, "-c", CYCLES],

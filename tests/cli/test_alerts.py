@@ -62,14 +62,14 @@ def test_open_alerts_are_listed_with_their_messages(call: Call, store: TrackingS
     assert (alert["id"], alert["state"], alert["current"]["n"]) == ("a" * 32, "firing", 40)
 
 
-def test_check_exits_with_3_while_an_alert_is_firing(call: Call, store: TrackingStore) -> None:
+def test_alerts_check_exits_with_3_while_an_alert_is_firing(call: Call, store: TrackingStore) -> None:
     """CI pipelines can rely on the exit code."""
     assert call("alerts", "--check").code == 0
     an_alert(store)
     assert call("alerts", "--check").code == 3
 
 
-def test_alert_is_found_by_a_prefix_of_its_id(call: Call, store: TrackingStore) -> None:
+def test_an_alert_is_found_by_a_prefix_of_its_id(call: Call, store: TrackingStore) -> None:
     """The output shows levels, shifts, exchanges and history. Unknown and ambiguous ids are errors."""
     an_alert(store)
     ended = call("alerts", "show", "aaaa")
@@ -86,7 +86,7 @@ def test_alert_is_found_by_a_prefix_of_its_id(call: Call, store: TrackingStore) 
     assert call("alerts", "show", "zz").code == 1
 
 
-def test_acknowledgement_records_the_name(call: Call, store: TrackingStore) -> None:
+def test_acknowledging_an_alert_records_the_name(call: Call, store: TrackingStore) -> None:
     """The alert stays open, and reminders stop."""
     an_alert(store)
     assert "firing, acknowledged by ann" in call("alerts", "ack", "aaaa", "--by", "ann").out
@@ -96,7 +96,7 @@ def test_acknowledgement_records_the_name(call: Call, store: TrackingStore) -> N
     assert len(store.notifications.search()) == 1
 
 
-def test_manual_resolution_is_sent_to_the_notified_channels(call: Call, store: TrackingStore) -> None:
+def test_a_manual_resolution_is_sent_to_the_notified_channels(call: Call, store: TrackingStore) -> None:
     """The alert's incident is resolved too. A resolved alert cannot be resolved again."""
     an_alert(store)
     assert "resolved" in call("alerts", "resolve", "aaaa", "--by", "ann").out
@@ -107,7 +107,7 @@ def test_manual_resolution_is_sent_to_the_notified_channels(call: Call, store: T
     assert re.search(r"resolved  from \S+ \S+ to \S+ \S+ UTC", call("alerts", "--all").out)
 
 
-def test_silence_is_listed_until_it_ends(call: Call, store: TrackingStore) -> None:
+def test_a_silence_is_listed_until_it_ends(call: Call, store: TrackingStore) -> None:
     """A silence has a duration, and patterns that select alerts."""
     arguments = ("--route", "docs-*", "--for", "2h", "--comment", HOSTILE, "--by", "ann")
     ended = call("alerts", "silence", *arguments, "--json")
@@ -121,7 +121,7 @@ def test_silence_is_listed_until_it_ends(call: Call, store: TrackingStore) -> No
 
 
 @pytest.mark.parametrize("span", ["0h", "2", "x", "-1h"])
-def test_silence_requires_a_duration(call: Call, store: TrackingStore, span: str) -> None:
+def test_a_silence_requires_a_duration(call: Call, store: TrackingStore, span: str) -> None:
     """This prevents silences that never end by mistake."""
     assert call("alerts", "silence", "--for", span).code == 2
     assert store.alerts.list_silences() == []

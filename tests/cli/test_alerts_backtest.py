@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from germane.alerting import run_backtest
+from germane.evaluation import open_engine, run_backtest_on_engine
+from germane.settings import load_settings
 from germane.storage import TrackingStore
 
 Call = Callable[..., Any]
@@ -28,7 +31,7 @@ def history(store: TrackingStore, scored: Scored) -> TrackingStore:
     return store
 
 
-def test_unconfigured_rule_type_can_be_replayed(call: Call, history: TrackingStore) -> None:
+def test_a_rule_type_that_is_not_configured_can_be_backtested(call: Call, history: TrackingStore) -> None:
     """The output shows when and for how long alerts would have fired, their messages, and the notifications."""
     ended = call(*FLOOR, "--since", "4d")
 
@@ -43,11 +46,11 @@ def test_unconfigured_rule_type_can_be_replayed(call: Call, history: TrackingSto
     assert "warning, for " in when
     assert when.endswith(": still firing")
     assert message.startswith("    answer_relevancy for route ask in shop is below 0.7: 0.25 (mean of 60 answers")
-    assert "  - evaluated every hour, which limits the precision of the times" in notes
+    assert "  - evaluated every hour; times are no more precise than that" in notes
     assert "A channel for all of these rules would have received 2 notifications." in notes
 
 
-def test_json_contains_alerts_and_counts(call: Call, history: TrackingStore) -> None:
+def test_backtest_json_contains_alerts_and_counts(call: Call, history: TrackingStore) -> None:
     """The output is one object with the replayed settings."""
     content = call(*FLOOR, "--set", "keep_firing_for=0", "--since", "4d", "--json").content
 
@@ -63,7 +66,7 @@ def test_json_contains_alerts_and_counts(call: Call, history: TrackingStore) -> 
     assert content["scores"] == 180
 
 
-def test_all_active_rules_are_replayed_by_default(call: Call, history: TrackingStore, bare: Path) -> None:
+def test_all_active_rules_are_backtested_by_default(call: Call, history: TrackingStore, bare: Path) -> None:
     """Each rule is replayed separately. Rules that cannot be replayed are listed with the reason."""
     (bare / "germane.toml").write_text('[[rules]]\nname = "low"\nthreshold = 0.5\n')
 
@@ -83,7 +86,7 @@ def test_all_active_rules_are_replayed_by_default(call: Call, history: TrackingS
 
 
 @pytest.mark.slow
-def test_disabled_rule_can_be_replayed(call: Call, history: TrackingStore, bare: Path) -> None:
+def test_a_disabled_rule_can_be_backtested(call: Call, history: TrackingStore, bare: Path) -> None:
     """The rule is selected by name, and its settings can be changed."""
     (bare / "germane.toml").write_text('[[rules]]\nname = "low"\nthreshold = 0.1\nenabled = false\n')
 
@@ -92,7 +95,7 @@ def test_disabled_rule_can_be_replayed(call: Call, history: TrackingStore, bare:
     assert "low (mean_threshold): fired once" in changed.out
 
 
-def test_backtest_without_scores_exits_with_5(call: Call, store: TrackingStore) -> None:
+def test_a_backtest_without_scores_exits_with_5(call: Call, store: TrackingStore) -> None:
     """There is nothing to replay."""
     ended = call(*FLOOR)
 
@@ -118,7 +121,7 @@ def test_backtest_without_scores_exits_with_5(call: Call, store: TrackingStore) 
         (("--since", "2099-01-01"), "is in the future"),
     ],
 )
-def test_invalid_backtest_options_are_a_usage_error(
+def test_invalid_backtest_options_are_usage_errors(
     call: Call, database: str, arguments: tuple[str, ...], expected: str
 ) -> None:
     """The error lists valid names."""
@@ -126,3 +129,19 @@ def test_invalid_backtest_options_are_a_usage_error(
 
     assert ended.code == 2
     assert expected in ended.err
+
+
+def test_an_engine_gives_the_same_report(call: Call, history: TrackingStore, database: str) -> None:
+    """Each rule runs in a process of the engine."""
+    settings = load_settings(database=database, rules=[{"type": "mean_threshold", "threshold": 0.7}])
+    since, until = datetime.now(UTC) - timedelta(days=4), datetime.now(UTC)
+    expected = run_backtest(history, settings, settings.active_rules, since=since, until=until)
+
+    with open_engine("local", workers=2) as engine:
+        report = run_backtest_on_engine(settings, settings.active_rules, engine, since=since, until=until)
+
+    assert report == expected
+    assert sum(len(rule.episodes) for rule in report.rules) > 0
+    ended = call(*FLOOR, "--since", "4d", "--engine", "local", "--workers", "1")
+    assert "mean_threshold: fired once" in ended.out
+    assert "--workers requires --engine" in call(*PREVIEW, "--workers", "1").err

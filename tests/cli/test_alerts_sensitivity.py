@@ -51,7 +51,7 @@ def test_sensitivity_prints_the_smallest_drop_and_the_tolerance(call: Call) -> N
 
 
 @pytest.mark.usefixtures("baseline")
-def test_json_lists_probabilities_for_another_rate(call: Call) -> None:
+def test_sensitivity_json_lists_probabilities_for_another_score_rate(call: Call) -> None:
     """The probabilities are listed by drop and number of days."""
     content = call(*QUICK, "--per-day", "50", "--days", "3", "--json").content
 
@@ -81,7 +81,7 @@ def test_sensitivity_without_an_active_baseline_exits_with_5(call: Call, store: 
         (("--runs", "3"), "'--runs'"),
     ],
 )
-def test_invalid_options_are_usage_errors(
+def test_invalid_sensitivity_options_are_usage_errors(
     call: Call, store: TrackingStore, arguments: tuple[str, ...], message: str
 ) -> None:
     """The error lists the allowed values."""

@@ -52,7 +52,7 @@ def rows(path: Path, count: int = 60, **more: Any) -> str:
     return str(path)
 
 
-def test_no_baseline_exists_without_scores(call: Call, database: str) -> None:
+def test_the_output_says_that_there_is_no_baseline_without_scores(call: Call, database: str) -> None:
     """The output states when learning begins."""
     ended = call("baseline", "show")
 
@@ -61,7 +61,7 @@ def test_no_baseline_exists_without_scores(call: Call, database: str) -> None:
     assert call("baseline", "show", "--scorer", "relevancy").out == "No matching baseline.\n"
 
 
-def test_overdue_learning_is_reported(call: Call, store: TrackingStore) -> None:
+def test_learning_that_takes_longer_than_planned_is_reported(call: Call, store: TrackingStore) -> None:
     """The output reports that no process has evaluated the scores since the learning period ended."""
     until = datetime.now(UTC) - timedelta(hours=2)
     store.baselines.begin_learning(BaselineKey("shop", "relevancy", "f1"), "first", since=until - 14 * DAY, until=until)
@@ -72,7 +72,7 @@ def test_overdue_learning_is_reported(call: Call, store: TrackingStore) -> None:
     assert expected in call("doctor", "--offline").out
 
 
-def test_learning_baseline_shows_when_learning_ends(call: Call, store: TrackingStore) -> None:
+def test_a_baseline_that_is_being_learned_is_shown_with_the_end_of_learning(call: Call, store: TrackingStore) -> None:
     """The end is shown as text and in JSON."""
     until = NOW + 14 * DAY
     store.baselines.begin_learning(BaselineKey("shop", "relevancy", "f1"), "first", since=NOW, until=until)
@@ -87,7 +87,7 @@ def test_learning_baseline_shows_when_learning_ends(call: Call, store: TrackingS
     assert (content["baselines"][0]["status"], content["learning"]) == ("learning", [content["baselines"][0]["id"]])
 
 
-def test_baseline_can_be_learned_from_history(call: Call, store: TrackingStore) -> None:
+def test_a_baseline_can_be_learned_from_stored_scores(call: Call, store: TrackingStore) -> None:
     """The baseline is learned from all scores stored since a given time. The means are shown by route."""
     history(store, days=10)
     ended = call("baseline", "import", "--since", "9d")
@@ -101,7 +101,9 @@ def test_baseline_can_be_learned_from_history(call: Call, store: TrackingStore) 
     assert "90 scores, " in call("baseline", "show").out
 
 
-def test_imported_scores_need_scorer_and_fingerprint(call: Call, store: TrackingStore, tmp_path: Path) -> None:
+def test_importing_scores_as_a_baseline_requires_scorer_and_fingerprint(
+    call: Call, store: TrackingStore, tmp_path: Path
+) -> None:
     """A service without scores has no current fingerprint."""
     file = rows(tmp_path / "rows.jsonl")
     history(store, days=1)
@@ -111,7 +113,7 @@ def test_imported_scores_need_scorer_and_fingerprint(call: Call, store: Tracking
     assert "no scores from relevancy for other yet; choose another --service" in refused.err
 
 
-def test_days_before_the_first_score_do_not_lower_the_rate(call: Call, store: TrackingStore) -> None:
+def test_days_before_the_first_score_do_not_lower_the_score_rate(call: Call, store: TrackingStore) -> None:
     """The number of scores per day determines the detector's false-alert rate."""
     history(store, days=10)
 
@@ -121,7 +123,7 @@ def test_days_before_the_first_score_do_not_lower_the_rate(call: Call, store: Tr
     assert version.baseline.scores_per_day == pytest.approx(10, abs=0.1)
 
 
-def test_one_day_is_not_enough_history(call: Call, store: TrackingStore) -> None:
+def test_one_day_of_scores_is_not_enough_to_learn_a_baseline(call: Call, store: TrackingStore) -> None:
     """A single day does not show how much scores vary from day to day."""
     history(store, days=2, per_day=20)
 
@@ -130,7 +132,7 @@ def test_one_day_is_not_enough_history(call: Call, store: TrackingStore) -> None
     assert re.search(r"40 scores over 4\d\.\d h are too few for a baseline of relevancy for manual: ", ended.err)
 
 
-def test_too_little_history_is_rejected(call: Call, store: TrackingStore) -> None:
+def test_learning_from_too_few_scores_is_rejected(call: Call, store: TrackingStore) -> None:
     """A baseline needs 30 scores for one route."""
     history(store, days=4, per_day=5)
 
@@ -139,7 +141,7 @@ def test_too_little_history_is_rejected(call: Call, store: TrackingStore) -> Non
     assert "20 scores are too few" in ended.err
 
 
-def test_file_without_times_requires_the_score_rate(
+def test_a_baseline_file_without_times_requires_the_score_rate(
     call: Call, database: str, tmp_path: Path, store: TrackingStore
 ) -> None:
     """The rate determines the detector's threshold. The day-to-day standard deviation is assumed."""
@@ -156,7 +158,7 @@ def test_file_without_times_requires_the_score_rate(
     assert version.baseline.routes["ask"].committed_wander == 0.01
 
 
-def test_file_with_times_determines_rate_and_deviation(
+def test_a_baseline_file_with_times_determines_rate_and_deviation(
     call: Call, database: str, tmp_path: Path, store: TrackingStore
 ) -> None:
     """No further options are needed."""
@@ -174,7 +176,7 @@ def test_file_with_times_determines_rate_and_deviation(
     assert learned.routes["ask"].zero_rate == pytest.approx(10.5 / 201, abs=1e-9)
 
 
-def test_scores_with_another_fingerprint_are_rejected(call: Call, store: TrackingStore, tmp_path: Path) -> None:
+def test_baseline_rows_with_another_fingerprint_are_rejected(call: Call, store: TrackingStore, tmp_path: Path) -> None:
     """Such scores are not comparable. --as overrides the check."""
     history(store, days=1)
     (service,) = {one.service for one in store.trends.summary()}
@@ -187,7 +189,9 @@ def test_scores_with_another_fingerprint_are_rejected(call: Call, store: Trackin
     assert store.baselines.list_versions()[0].key.fingerprint == "f1"
 
 
-def test_evaluation_report_can_be_imported(call: Call, database: str, tmp_path: Path, store: TrackingStore) -> None:
+def test_an_evaluation_report_can_be_imported_as_a_baseline(
+    call: Call, database: str, tmp_path: Path, store: TrackingStore
+) -> None:
     """The file is the output of `germane score --report json`. Rows without a score are skipped."""
     values = [None, *(0.5 + number / 100 for number in range(40))]
     scored = [{"scorer": "relevancy", "fingerprint": "f1", "value": value, "label": "high"} for value in values]
@@ -202,12 +206,14 @@ def test_evaluation_report_can_be_imported(call: Call, database: str, tmp_path: 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"value": "high"}', "is not a number"),
-        ('{"value": NaN}', "is not a number"),
-        ('{"value": 0.5, "at": "now"}', "is not an ISO 8601 time"),
+        ('{"value": "high"}', "`value` must be a number, not 'high'"),
+        ('{"value": NaN}', "`value` must be a number, not"),
+        ('{"value": 0.5, "at": "now"}', "`at` must be an ISO 8601 timestamp, not 'now'"),
     ],
 )
-def test_invalid_row_is_named_in_the_error(call: Call, database: str, tmp_path: Path, line: str, message: str) -> None:
+def test_the_error_for_an_invalid_baseline_row_names_the_row(
+    call: Call, database: str, tmp_path: Path, line: str, message: str
+) -> None:
     """Nothing is imported."""
     file = tmp_path / "rows.jsonl"
     file.write_text(line)
@@ -216,7 +222,7 @@ def test_invalid_row_is_named_in_the_error(call: Call, database: str, tmp_path: 
     assert (ended.code, message in ended.err) == (1, True)
 
 
-def test_accept_replaces_the_baseline(call: Call, store: TrackingStore) -> None:
+def test_baseline_accept_replaces_the_baseline(call: Call, store: TrackingStore) -> None:
     """With less than three days of scores, learning restarts."""
     history(store, days=10)
     call("baseline", "import", "--since", "9d")

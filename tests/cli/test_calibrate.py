@@ -51,7 +51,7 @@ def label(store: TrackingStore, exchange: Exchange, score: float, **given: Any) 
     ])  # fmt: skip
 
 
-def test_saved_floors_are_means_of_unrelated_pairs(
+def test_saved_floors_are_mean_similarities_of_unrelated_pairs(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
     """Any two questions share four of five words, so the floor is about 0.8. The doctor and report show it."""
@@ -62,7 +62,7 @@ def test_saved_floors_are_means_of_unrelated_pairs(
     floors = {floor["scorer"]: floor for floor in content["floors"]}
     assert set(floors) == {"answer_relevancy", "question_answer_similarity"}
     questions = floors["answer_relevancy"]
-    assert (questions["n"], questions["embedder"], questions["pairs"]) == (60, "fake-embedder", "question and question")
+    assert (questions["n"], questions["embedder"], questions["pairs"]) == (60, "fake-embedder", "two questions")
     assert questions["floor"] == pytest.approx(0.8, abs=0.02)
     assert questions["interval"]["low"] <= questions["floor"] <= questions["interval"]["high"]
     assert questions["floor"] < questions["topic_floor"] < 0.9
@@ -97,7 +97,9 @@ def test_changed_labels_are_shown_with_examples(
     assert stored_labels(store) == {"mostly_relevant": 60}
 
 
-def test_saved_floors_change_stored_labels(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+def test_saving_floors_changes_the_stored_labels_of_scores(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
+) -> None:
     """The label, its explanation and the share of low scores are updated, but the value is not.
 
     Shares in rollups are updated too. A second run finds nothing to change.
@@ -161,20 +163,24 @@ def test_scores_from_another_embedder_are_not_compared(
     assert content["label_changes"] == {"compared": 0, "changes": []}
 
 
-def test_floors_are_not_stored_without_save(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+def test_floors_are_not_stored_without_the_save_option(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
+) -> None:
     """The output names the option."""
     fill(store, scored, TOPICS, lambda number: 0.7)
 
     ended = call("calibrate")
 
     assert ended.code == 0
-    assert "question and question  60  0.80" in ended.out
+    assert "two questions  60  0.80" in ended.out
     assert "Not saved. To save the floors, pass --save." in ended.out
     assert "no labels" in ended.out
     assert store.labels.list_calibrations() == []
 
 
-def test_floors_require_enough_exchanges(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+def test_measuring_floors_requires_enough_exchanges(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
+) -> None:
     """Repeated questions count once. Nothing is embedded or saved."""
     fill(store, scored, TOPICS[:49], lambda number: 0.7)
     scored(store, [0.5] * 30, question="Where is the  SHOE0 now")
@@ -186,7 +192,7 @@ def test_floors_require_enough_exchanges(call: Call, judge: FakeJudge, store: Tr
     assert (store.labels.list_calibrations(), judge.embedding_requests) == ([], [])
 
 
-def test_metrics_are_compared_with_labels(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+def test_scorers_are_compared_with_labels(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
     """A metric that ranks answers like the labels has an AUC of 1. Only a person's latest label counts."""
     exchanges = fill(store, scored, TOPICS[:30], lambda number: 0.9 if number % 2 else 0.1)
     for number, exchange in enumerate(exchanges):
@@ -211,7 +217,7 @@ def test_metrics_are_compared_with_labels(call: Call, judge: FakeJudge, store: T
     assert longer["auc"]["value"] == pytest.approx(1 - shorter["auc"]["value"])
 
 
-def test_pairs_compare_answers_to_the_same_question(
+def test_pairwise_agreement_compares_answers_to_the_same_question(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
     """The metric agrees with people on three of four questions."""
@@ -227,7 +233,9 @@ def test_pairs_compare_answers_to_the_same_question(
     assert (metric["pairs"]["units"], metric["n"]) == (20, 40)
 
 
-def test_statistics_require_enough_labels(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+def test_agreement_statistics_require_enough_labels(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
+) -> None:
     """With fewer than 20 labels, no statistic is shown."""
     for exchange in fill(store, scored, TOPICS[:19], lambda number: 0.5):
         label(store, exchange, 1.0)
@@ -251,7 +259,9 @@ def test_too_few_distinct_questions_yield_no_agreement_statistics(
     )
 
 
-def test_statistics_need_enough_questions(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+def test_pairwise_statistics_require_enough_questions(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
+) -> None:
     """An AUC needs five questions per class, and pairwise accuracy 20 questions with different labels."""
     for number in range(30):
         [exchange] = scored(store, [number / 30], question=f"topic {number % 29}")
@@ -263,7 +273,7 @@ def test_statistics_need_enough_questions(call: Call, judge: FakeJudge, store: T
     assert (metric["auc"], metric["pairs"], metric["pairs_absent_half"]) == (None, None, None)
 
 
-def test_exchange_attributes_do_not_define_groups(
+def test_an_exchange_attribute_named_group_does_not_define_groups(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
     """An application may have its own attribute named group. The units are still questions."""
@@ -292,9 +302,9 @@ def vote(
     ("count", "false", "questions", "verdict"),
     [(59, 0, 59, True), (93, 1, 93, True), (60, 4, 60, False), (58, 0, 58, None), (60, 3, 60, None), (200, 0, 30, None),
      (19, 19, 19, None)],
-    ids=["none of 59", "one of 93", "more than 5 %", "none of 58", "3 of 60", "few questions", "too few for a no"],
+    ids=["none of 59", "one of 93", "more than 5%", "none of 58", "3 of 60", "few questions", "too few for a no"],
 )  # fmt: skip
-def test_refusal_votes_are_reliable_below_the_false_rate_limit(
+def test_refusal_votes_count_as_reliable_below_the_limit_for_false_votes(
     call: Call,
     judge: FakeJudge,
     store: TrackingStore,
@@ -304,7 +314,7 @@ def test_refusal_votes_are_reliable_below_the_false_rate_limit(
     questions: int,
     verdict: Any,
 ) -> None:
-    """The limit is 5 % false votes on good answers, with 95 % confidence. One vote of three is not a majority."""
+    """The limit is 5% false votes on good answers, with 95% confidence. One vote of three is not a majority."""
     vote(store, scored, count, false, questions)
 
     found = call("calibrate", "--json").content["refusal_votes"]
@@ -327,7 +337,7 @@ def test_refusal_votes_are_reliable_below_the_false_rate_limit(
             6,
             "are not reliable: the judge classifies 10.0% of 60 good answers (60 questions) as refusals (limit 5%).",
         ),
-        (30, 1, "at most 14.9% with 95 % confidence (limit 5%). Without further false votes, 93 questions are enough."),
+        (30, 1, "at most 14.9% with 95% confidence (limit 5%). Without further false votes, 93 questions are enough."),
         (0, 0, "no votes on good answers yet. Try a labeled file"),
     ],
     ids=["yes", "no", "not known", "never tried"],
@@ -341,7 +351,7 @@ def test_refusal_votes_come_with_a_recommendation(
     assert expected in call("calibrate").out
 
 
-def test_refusal_votes_with_earlier_fingerprints_are_ignored(
+def test_refusal_votes_from_earlier_fingerprints_are_ignored(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
 ) -> None:
     """Other judges vote differently."""
@@ -353,7 +363,7 @@ def test_refusal_votes_with_earlier_fingerprints_are_ignored(
     assert (found["n"], found["false_rate"], found["are_reliable"]) == (60, 0.0, True)
 
 
-def test_label_file_refers_to_stored_exchanges(
+def test_a_file_of_labels_refers_to_stored_exchanges_by_id(
     call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored, tmp_path: Path
 ) -> None:
     """Scores come from the database. A row without an id is rejected with its location."""
@@ -369,7 +379,9 @@ def test_label_file_refers_to_stored_exchanges(
     assert "must have exchange_id" in call("calibrate", "--labels", str(path)).err
 
 
-def test_row_file_is_scored_without_a_database(call: Call, judge: FakeJudge, monkeypatch: Any, tmp_path: Path) -> None:
+def test_a_file_of_labeled_rows_is_scored_without_a_database(
+    call: Call, judge: FakeJudge, monkeypatch: Any, tmp_path: Path
+) -> None:
     """Groups and labels come from the file."""
     monkeypatch.setenv("GERMANE_SCORERS", "question_answer_similarity")
     path = tmp_path / "rows.jsonl"
@@ -388,7 +400,7 @@ def test_row_file_is_scored_without_a_database(call: Call, judge: FakeJudge, mon
     assert not Path("germane.db").exists()
 
 
-def test_scorers_and_columns_apply_to_files_only(call: Call, judge: FakeJudge, tmp_path: Path) -> None:
+def test_the_scorers_and_columns_options_apply_only_to_files(call: Call, judge: FakeJudge, tmp_path: Path) -> None:
     """The options work as in `germane score`."""
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"q": "Why?", "answer": "Because.", "label": 1}))
@@ -401,7 +413,9 @@ def test_scorers_and_columns_apply_to_files_only(call: Call, judge: FakeJudge, t
     assert call("calibrate", *chosen).code == 2
 
 
-def test_group_cannot_span_units(call: Call, judge: FakeJudge, monkeypatch: Any, tmp_path: Path) -> None:
+def test_a_group_of_rows_cannot_span_several_units(
+    call: Call, judge: FakeJudge, monkeypatch: Any, tmp_path: Path
+) -> None:
     """The bootstrap would separate the rows of the group."""
     monkeypatch.setenv("GERMANE_SCORERS", "question_answer_similarity")
     path = tmp_path / "rows.jsonl"
@@ -413,7 +427,7 @@ def test_group_cannot_span_units(call: Call, judge: FakeJudge, monkeypatch: Any,
     assert (ended.code, "group 'g' contains several units" in ended.err) == (1, True)
 
 
-def test_invalid_label_is_rejected_with_its_location(call: Call, judge: FakeJudge, tmp_path: Path) -> None:
+def test_an_invalid_label_is_rejected_with_its_location(call: Call, judge: FakeJudge, tmp_path: Path) -> None:
     """Ratings must be converted to the range from 0 to 1 first."""
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"question": "q", "answer": "a", "label": 5}))
@@ -421,10 +435,12 @@ def test_invalid_label_is_rejected_with_its_location(call: Call, judge: FakeJudg
     ended = call("calibrate", "--file", str(path))
 
     assert ended.code == 1
-    assert "is not a number from 0 to 1" in ended.err
+    assert "`label` must be a number from 0 to 1, not" in ended.err
 
 
-def test_metric_names_are_sanitized(call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+def test_metric_names_in_calibration_output_are_sanitized(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored
+) -> None:
     """A metric may have any name."""
     for topic in TOPICS[:20]:
         label(store, scored(store, [0.5], scorer="bad\x1b[2J", question=topic)[0], 1.0)

@@ -59,7 +59,7 @@ def died(store: TrackingStore) -> Callable[..., str]:
     return died
 
 
-def test_channel_can_be_tested_without_a_database(call: Call, hook: Receiver) -> None:
+def test_a_channel_can_be_tested_without_a_database(call: Call, hook: Receiver) -> None:
     """The notification is marked as a test, and the response is shown."""
     ended = call("alerts", "test", "hook")
 
@@ -73,7 +73,7 @@ def test_channel_can_be_tested_without_a_database(call: Call, hook: Receiver) ->
     assert (alert["rule"], alert["state"]) == ("test", "firing")
 
 
-def test_test_alert_can_be_resolved(call: Call, hook: Receiver) -> None:
+def test_a_test_alert_can_be_resolved(call: Call, hook: Receiver) -> None:
     """The resolution has the key of this test, so it does not resolve other incidents."""
     ids = [call("alerts", "test", "hook", "--json").content["id"] for _ in range(2)]
     assert call("alerts", "test", "hook", "--resolved", ids[0]).code == 0
@@ -83,7 +83,7 @@ def test_test_alert_can_be_resolved(call: Call, hook: Receiver) -> None:
     assert other["key"] != ended["key"]
 
 
-def test_failed_delivery_exits_with_1(call: Call, hook: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_test_delivery_exits_with_1(call: Call, hook: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason is shown without the URL."""
     hook.answers = [Answer(403)]
     refused = call("alerts", "test", "hook", "--json")
@@ -104,7 +104,7 @@ def test_failed_delivery_exits_with_1(call: Call, hook: Receiver, monkeypatch: p
     assert "very-secret-path" not in refused.out + refused.err + absent.out + absent.err
 
 
-def test_unknown_channel_error_lists_the_configured_channels(call: Call, hook: Receiver) -> None:
+def test_the_error_for_an_unknown_channel_lists_the_configured_channels(call: Call, hook: Receiver) -> None:
     """This makes typos easy to find."""
     ended = call("alerts", "test", "hok")
 
@@ -159,7 +159,7 @@ def findings(call: Call) -> dict[str, list[tuple[str, str]]]:
     return {about: statuses for about, statuses in found.items() if about.startswith("channel ")}
 
 
-def test_doctor_checks_channels(
+def test_doctor_checks_the_configured_channels(
     call: Call, hook: Receiver, store: TrackingStore, died: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The output shows destinations, configuration errors, and pending and undelivered notifications."""
@@ -187,7 +187,7 @@ def test_doctor_checks_channels(
     ]
 
 
-def test_doctor_warns_about_unmatched_rule_patterns(
+def test_doctor_warns_about_channel_patterns_that_match_no_rule(
     call: Call, hook: Receiver, store: TrackingStore, bare: Path
 ) -> None:
     """With a typo in a pattern, notifications would not be sent."""

@@ -29,7 +29,7 @@ def test_help_lists_commands_and_exit_codes(call: Call) -> None:
     assert "3 threshold violated" in ended.out
 
 
-def test_usage_error_exits_with_2(call: Call, database: str) -> None:
+def test_a_usage_error_exits_with_2(call: Call, database: str) -> None:
     """The error is reported before any work is done."""
     for arguments in (["rapport"], ["report", "--nonsense"], ["worst", "-n", "0"], ["report", "--fail-under", "high"]):
         ended = call(*arguments)
@@ -48,7 +48,7 @@ def test_invalid_settings_exit_with_1(call: Call, monkeypatch: Any) -> None:
 
 
 @pytest.mark.slow
-def test_interrupt_exits_with_130(bare: Path, environment: dict[str, str]) -> None:
+def test_an_interrupt_exits_with_130(bare: Path, environment: dict[str, str]) -> None:
     """Ctrl-C ends a waiting command without a traceback."""
     with FakeJudge(latency=60) as judge:
         settings = {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}
@@ -70,7 +70,7 @@ def test_interrupt_exits_with_130(bare: Path, environment: dict[str, str]) -> No
 
 
 @pytest.mark.slow
-def test_stdout_contains_only_json(
+def test_standard_output_contains_only_json_with_the_json_option(
     bare: Path, database: str, store: TrackingStore, scored: Callable[..., Any], environment: dict[str, str]
 ) -> None:
     """Logs go to standard error. Characters that the encoding lacks are replaced."""

@@ -34,7 +34,7 @@ def test_each_shell_has_a_completion_script(call: Call, shell: str) -> None:
     assert f"_GERMANE_COMPLETE={shell}_complete" in ended.out
 
 
-def test_unsupported_shell_is_a_usage_error(call: Call) -> None:
+def test_an_unsupported_shell_is_a_usage_error(call: Call) -> None:
     """The error lists the supported shells."""
     ended = call("completion", "tcsh")
 

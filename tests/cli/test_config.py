@@ -47,7 +47,9 @@ def test_each_setting_is_shown_once(call: Call) -> None:
     assert [rule["name"] for rule in content["rules"]] == ["drop", "no_data", "scorer_error", "budget_exhausted"]
 
 
-def test_origin_is_the_source_that_takes_precedence(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_origin_of_a_setting_is_the_source_that_takes_precedence(
+    call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The source is an argument, a variable, a file with its table, or another tool's variable."""
     (bare / "germane.toml").write_text(FILE)
     (bare / "pyproject.toml").write_text(
@@ -76,7 +78,7 @@ def test_origin_is_the_source_that_takes_precedence(call: Call, bare: Path, monk
     assert [rule["default"] for rule in ended.content["rules"]].count(False) == 1
 
 
-def test_changed_option_hides_default_values(call: Call, bare: Path) -> None:
+def test_the_changed_option_hides_settings_with_default_values(call: Call, bare: Path) -> None:
     """`--changed` shows only settings that differ from their default."""
     (bare / "germane.toml").write_text("sample_rate = 0.5")
 
@@ -88,7 +90,7 @@ def test_changed_option_hides_default_values(call: Call, bare: Path) -> None:
     assert "default rule" in rest
 
 
-def test_secrets_are_masked(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secret_settings_are_masked(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys and passwords in URLs never appear. References to secrets do."""
     (bare / "germane.toml").write_text(FILE)
     monkeypatch.setenv("SLACK_URL", "https://hooks.example.com/s3cret")
@@ -107,7 +109,7 @@ def test_secrets_are_masked(call: Call, bare: Path, monkeypatch: pytest.MonkeyPa
         assert "env:SLACK_URL" in one.out
 
 
-def test_settings_are_sanitized_for_terminals(call: Call, bare: Path) -> None:
+def test_setting_values_are_sanitized_for_terminals(call: Call, bare: Path) -> None:
     """Names and values with escapes, 100 kB of text or right-to-left characters take one line each."""
     hostile = "\x1b[2J\u202eabc\n" + "x" * 100_000
     content = f"service = {json.dumps(hostile)}\n[filters.{json.dumps(hostile)}]\nroutes = [{json.dumps(hostile)}]\n"

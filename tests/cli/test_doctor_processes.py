@@ -39,7 +39,7 @@ def test_scoring_processes_are_listed(call: Call, store: TrackingStore, database
     assert "degraded: judge_rejected: no such key" in finding["message"]
 
 
-def test_unresponsive_process_is_a_warning(call: Call, store: TrackingStore, database: str) -> None:
+def test_an_unresponsive_scoring_process_is_a_warning(call: Call, store: TrackingStore, database: str) -> None:
     """The warning appears after two task leases. Active processes are still listed."""
     beat(database, id="b", host="h2", ago=timedelta(minutes=5))
     beat(database)
@@ -51,7 +51,9 @@ def test_unresponsive_process_is_a_warning(call: Call, store: TrackingStore, dat
     assert "1 unresponsive process: shop on h2 (process 7), last seen" in silent["message"]
 
 
-def test_tasks_wait_if_the_only_process_is_unresponsive(call: Call, store: TrackingStore, database: str) -> None:
+def test_doctor_reports_waiting_tasks_if_the_only_process_is_unresponsive(
+    call: Call, store: TrackingStore, database: str
+) -> None:
     """No other process can claim them."""
     beat(database, ago=timedelta(minutes=5))
 
@@ -60,7 +62,7 @@ def test_tasks_wait_if_the_only_process_is_unresponsive(call: Call, store: Track
     assert silent["message"].endswith("; their tasks are waiting because no process is scoring")
 
 
-def test_tasks_without_a_running_scorer_are_a_warning(
+def test_tasks_for_a_scorer_that_no_process_runs_are_a_warning(
     call: Call, store: TrackingStore, database: str, scored: Scored
 ) -> None:
     """The warning states their number and the consequence."""
@@ -75,7 +77,7 @@ def test_tasks_without_a_running_scorer_are_a_warning(
     assert "1 task with fingerprint f0, which no process runs" in finding["message"]
 
 
-def test_long_process_lists_are_shortened(call: Call, store: TrackingStore, database: str) -> None:
+def test_long_lists_of_processes_are_shortened(call: Call, store: TrackingStore, database: str) -> None:
     """Many processes are counted instead of listed."""
     for number in range(8):
         beat(database, id=f"worker-{number}", pid=number)

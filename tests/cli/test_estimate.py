@@ -22,7 +22,7 @@ Call = Callable[..., Any]
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch, alone: None) -> None:
-    """An unused API key: no request is sent."""
+    """An API key that is never used, because no request is sent."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
 
@@ -49,7 +49,7 @@ def scorer(ended: Any, name: str = "answer_relevancy") -> dict[str, Any]:
     return dict(found)
 
 
-def test_estimate_uses_the_last_24_hours(call: Call, store: TrackingStore) -> None:
+def test_an_estimate_is_based_on_the_last_24_hours(call: Call, store: TrackingStore) -> None:
     """Each exchange takes two requests, for questions and a rating, with tokens at the list price."""
     exchanges(store, 300, hours=30)
 
@@ -65,7 +65,7 @@ def test_estimate_uses_the_last_24_hours(call: Call, store: TrackingStore) -> No
     assert ended.content["judge"] == {"model": "gpt-4o-mini", "price": {"input": 0.15, "output": 0.6}}
 
 
-def test_short_history_is_extrapolated(call: Call, store: TrackingStore) -> None:
+def test_traffic_of_less_than_a_day_is_extrapolated(call: Call, store: TrackingStore) -> None:
     """Traffic from a few hours is extrapolated to a day."""
     exchanges(store, 30, hours=3)
     found = call("estimate", "--json").content
@@ -80,7 +80,7 @@ def test_traffic_of_less_than_an_hour_is_extrapolated_from_a_full_hour(call: Cal
     assert call("estimate", "--json").content["exchanges_per_day"] == 30 * 24
 
 
-def test_cost_is_proportional_to_the_sample_rate(call: Call, store: TrackingStore) -> None:
+def test_the_estimated_cost_is_proportional_to_the_sample_rate(call: Call, store: TrackingStore) -> None:
     """A tenth of the exchanges costs a tenth."""
     exchanges(store, 300)
     whole, tenth = call("estimate", "--json"), call("estimate", "--json", "--sample-rate", "0.1")
@@ -106,7 +106,7 @@ def test_output_tokens_are_measured_from_earlier_scores(call: Call, store: Track
     assert "the mean of 24 scores from the last week" in call("estimate").out
 
 
-def test_unscorable_exchanges_cost_nothing(call: Call, store: TrackingStore) -> None:
+def test_exchanges_that_cannot_be_scored_cost_nothing(call: Call, store: TrackingStore) -> None:
     """Failed answers and erased texts are traffic without requests."""
     exchanges(store, 10, hours=10, answer=None)
     exchanges_failed = [
@@ -117,7 +117,7 @@ def test_unscorable_exchanges_cost_nothing(call: Call, store: TrackingStore) -> 
     assert call("estimate", "--json").content["total"]["requests"] == 0
 
 
-def test_typical_exchange_is_used_if_none_are_stored(call: Call, store: TrackingStore) -> None:
+def test_a_typical_exchange_is_assumed_if_none_are_stored(call: Call, store: TrackingStore) -> None:
     """The estimate requires --per-day, and the output states what the estimate is based on."""
     ended = call("estimate")
     assert (ended.code, "--per-day 10000" in ended.err) == (5, True)
@@ -127,7 +127,7 @@ def test_typical_exchange_is_used_if_none_are_stored(call: Call, store: Tracking
     assert "10,000" in ended.out
 
 
-def test_typical_exchange_is_used_if_texts_are_erased(call: Call, store: TrackingStore) -> None:
+def test_a_typical_exchange_is_assumed_if_texts_are_erased(call: Call, store: TrackingStore) -> None:
     """The traffic is known, and the cost is not 0."""
     exchanges(store, 3, hours=1)
     store.retention.prune(texts_before=datetime.now(UTC) + timedelta(minutes=1))
@@ -138,7 +138,9 @@ def test_typical_exchange_is_used_if_texts_are_erased(call: Call, store: Trackin
     assert ended.content["total"]["requests"] == 2 * ended.content["exchanges_per_day"] > 0
 
 
-def test_note_states_that_the_sample_rate_has_no_effect(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_note_says_that_the_sample_rate_has_no_effect_under_a_budget(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a budget, the sample rate has no effect."""
     monkeypatch.setenv("GERMANE_BUDGET__REQUESTS_PER_DAY", "50")
 
@@ -148,7 +150,7 @@ def test_note_states_that_the_sample_rate_has_no_effect(call: Call, monkeypatch:
     assert "covers 25.0% of the forecast of 200" in out
 
 
-def test_estimate_needs_no_database(call: Call, tmp_path: Path) -> None:
+def test_an_estimate_needs_no_database(call: Call, tmp_path: Path) -> None:
     """The command does not create a database either."""
     ended = call("estimate", "--json", "--per-day", "100", "--database", f"sqlite:///{tmp_path}/none.db")
 
@@ -157,7 +159,7 @@ def test_estimate_needs_no_database(call: Call, tmp_path: Path) -> None:
     assert call("estimate", "--database", f"sqlite:///{tmp_path}/none.db").code == 5
 
 
-def test_unreachable_database_is_reported_without_its_password(call: Call) -> None:
+def test_an_unreachable_database_is_reported_without_its_password(call: Call) -> None:
     """Nothing listens on its port."""
     away = ("--database", "postgresql://app:hunter2@127.0.0.1:9/app")
 
@@ -165,7 +167,7 @@ def test_unreachable_database_is_reported_without_its_password(call: Call) -> No
     assert call("estimate", *away, "--per-day", "100").code == 0
 
 
-def test_file_is_used_as_a_sample(call: Call, tmp_path: Path) -> None:
+def test_a_file_can_be_the_sample_for_an_estimate(call: Call, tmp_path: Path) -> None:
     """The file is scored once per day, unless --per-day is given."""
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps({"q": f"Why {n}?", "answer": "Because of it."}) + "\n" for n in range(120)))
@@ -179,7 +181,7 @@ def test_file_is_used_as_a_sample(call: Call, tmp_path: Path) -> None:
     assert scorer(more)["requests"] == pytest.approx(10 * scorer(ended)["requests"], abs=1e-6)
 
 
-def test_unknown_price_is_not_guessed(call: Call) -> None:
+def test_an_unknown_model_price_is_not_guessed(call: Call) -> None:
     """The note explains how to set the price. Models without requests keep their price."""
     options = ("--per-day", "100", "--judge", "house-model", "--scorer", "intent_match", "--scorer", "context_coverage")
     ended = call("estimate", "--json", *options)
@@ -190,7 +192,7 @@ def test_unknown_price_is_not_guessed(call: Call) -> None:
     assert "unknown" in call("estimate", *options).out
 
 
-def test_configured_price_overrides_the_list_price(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_configured_price_overrides_the_price_list(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prices in the settings take precedence."""
     monkeypatch.setenv("GERMANE_PRICES", '{"house-model": {"input": 1000000, "output": 0}}')
     ended = call("estimate", "--json", "--per-day", "10", "--judge", "house-model", "--scorer", "intent_match")
@@ -199,7 +201,7 @@ def test_configured_price_overrides_the_list_price(call: Call, monkeypatch: pyte
     assert found["cost_usd"] == pytest.approx(found["input_tokens"], abs=1e-6)
 
 
-def test_local_models_are_free(call: Call) -> None:
+def test_local_models_cost_nothing(call: Call) -> None:
     """Local models run on this machine."""
     ended = call("estimate", "--json", "--per-day", "100", "--judge", "local")
 
@@ -207,7 +209,7 @@ def test_local_models_are_free(call: Call) -> None:
     assert scorer(ended)["requests"] == 100
 
 
-def test_insufficient_rate_limit_is_noted(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rate_limit_that_is_too_low_is_reported(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """The note states how many requests the limit allows per day, and the forecast."""
     monkeypatch.setenv("GERMANE_REQUESTS_PER_MINUTE", "2")
     (note,) = call("estimate", "--json", "--per-day", "10000").content["notes"]
@@ -235,7 +237,7 @@ def test_exchanges_per_day_must_be_finite(call: Call, count: str) -> None:
     assert (ended.code, ended.out) == (2, "")
 
 
-def test_unknown_scorer_is_an_error(call: Call) -> None:
+def test_estimating_an_unknown_scorer_is_an_error(call: Call) -> None:
     """A misspelled name is not a custom scorer."""
     ended = call("estimate", "--per-day", "10", "--scorer", "faithfullness")
 
@@ -243,7 +245,7 @@ def test_unknown_scorer_is_an_error(call: Call) -> None:
     assert "unknown scorer 'faithfullness'; did you mean 'faithfulness'? Known scorers: " in ended.err
 
 
-def test_custom_scorers_are_not_estimated(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_estimate_excludes_custom_scorers(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The usage of custom scorers is unknown."""
     (bare / "estimated_scorers.py").write_text("import germane\n\n\n@germane.scorer\ndef half(exchange): return 0.5\n")
     monkeypatch.setenv("GERMANE_IMPORTS", "estimated_scorers")

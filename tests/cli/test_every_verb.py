@@ -25,12 +25,12 @@ Call = Callable[..., Any]
 DOCS = Path(__file__).parents[2] / "docs"
 SHAPES = runpy.run_path(str(DOCS / "shapes.py"))
 DOCUMENTED = json.loads((DOCS / "shapes.json").read_text(encoding="utf-8"))
-WITHOUT_JSON = {"completion", "export", "grafana", "import", "init", "serve", "worker"}
+WITHOUT_JSON = {"completion", "export", "grafana", "import", "init", "receive", "serve", "worker"}
 """Commands that write files, or run until they are stopped."""
 CHANGING = {
     "alerts ack", "alerts resend", "alerts resolve", "alerts silence", "alerts test", "alerts unsilence",
-    "baseline accept", "baseline import", "db rollup", "db upgrade", "db vacuum", "demo", "forget", "mark", "prune",
-    "rescore", "score",
+    "archive", "baseline accept", "baseline import", "db rollup", "db upgrade", "db vacuum", "demo", "forget", "mark",
+    "prune", "rescore", "score",
 }  # fmt: skip
 """Commands that change the database or send something."""
 
@@ -86,7 +86,7 @@ def test_every_command_has_a_help_heading() -> None:
 
 
 @pytest.mark.parametrize("verb", ALL)
-def test_help_is_consistent(call: Call, verb: str) -> None:
+def test_help_texts_have_a_consistent_form(call: Call, verb: str) -> None:
     """`-h` equals `--help`. Summaries fit on one line, and options are sentences."""
     ended = call(*verb.split(), "-h")
 
@@ -100,7 +100,7 @@ def test_help_is_consistent(call: Call, verb: str) -> None:
             assert re.fullmatch(r"(?s)[A-Z0-9].*[.?]", parameter.help or ""), f"{parameter.name}: {parameter.help}"
 
 
-def test_every_command_with_a_result_supports_json() -> None:
+def test_every_command_with_a_result_has_a_json_option() -> None:
     """All commands except those that write files or run until they are stopped."""
     ends = {name: command for name, command in ALL.items() if not isinstance(command, click.Group)}
 
@@ -117,7 +117,7 @@ def test_json_output_of_every_read_command_is_documented() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", SHAPES["READ_COMMANDS"])
-def test_json_is_one_documented_object(call: Call, alert: str, verb: str) -> None:
+def test_json_output_is_one_documented_object(call: Call, alert: str, verb: str) -> None:
     """Standard output contains only this object, on one line. Each key and type is documented."""
     ended = call(*SHAPES["command"](verb, alert))
 
@@ -129,7 +129,7 @@ def test_json_is_one_documented_object(call: Call, alert: str, verb: str) -> Non
 
 
 @pytest.mark.parametrize("verb", SHAPES["READ_COMMANDS"])
-def test_errors_are_json_objects(call: Call, bare: Path, verb: str) -> None:
+def test_errors_are_json_objects_with_the_json_option(call: Call, bare: Path, verb: str) -> None:
     """If there is no database, the plain-text error also goes to standard error."""
     ended = call(*SHAPES["command"](verb, "a1"), *(() if verb == "config show" else ("--database", "sqlite:////x/y/z")))
 
@@ -144,7 +144,7 @@ def test_errors_are_json_objects(call: Call, bare: Path, verb: str) -> None:
 @pytest.mark.parametrize(
     "verb", [one for one in SHAPES["READ_COMMANDS"] if one not in {"alerts sensitivity", "alerts backtest"}]
 )
-def test_piped_text_is_plain(call: Call, alert: str, verb: str) -> None:
+def test_piped_output_contains_no_escape_sequences(call: Call, alert: str, verb: str) -> None:
     """The text contains no colors or control characters."""
     ended = call(*SHAPES["command"](verb, alert)[:-1])
 
@@ -162,9 +162,12 @@ def test_piped_text_is_plain(call: Call, alert: str, verb: str) -> None:
         (("config", "shoow"), "show"),
         (("baseline", "imprt"), "import"),
         (("report", "--fail-undr", "1"), "--fail-under"),
+        (("report", "--window", "3d"), "--since"),
     ],
 )
-def test_misspelled_names_get_a_suggestion(call: Call, typed: tuple[str, ...], meant: str) -> None:
+def test_an_error_for_a_misspelled_name_suggests_the_correct_one(
+    call: Call, typed: tuple[str, ...], meant: str
+) -> None:
     """This covers commands, subcommands and options, with every version of click. It is still a usage error."""
     ended = call(*typed)
 
@@ -172,7 +175,7 @@ def test_misspelled_names_get_a_suggestion(call: Call, typed: tuple[str, ...], m
     assert re.search(rf"(Did you mean|Possible options).*{meant}", ended.err)  # click before 8.4 lists several options
 
 
-def test_unknown_names_without_a_match_get_no_suggestion(call: Call) -> None:
+def test_an_error_for_an_unknown_name_without_a_similar_one_suggests_nothing(call: Call) -> None:
     """Nothing is guessed."""
     ended = call("xyzzy")
 
@@ -191,14 +194,14 @@ NAMED = [
 REQUIRED = {"mark": ["v2"], "alerts silence": ["--for", "2h"], "baseline import": ["--since", "7d"]}
 
 
-def test_all_commands_that_take_a_name_are_checked() -> None:
+def test_the_tests_for_misspelled_names_cover_all_commands_with_a_name() -> None:
     """The list is generated from the parameters of all commands."""
     assert len(NAMED) >= 18
     assert {verb for verb, _ in NAMED} >= {"report", "trend", "worst", "export", "rescore", "mark", "baseline show"}
 
 
 @pytest.mark.parametrize(("verb", "parameter"), NAMED, ids=lambda value: getattr(value, "name", value))
-def test_misspelled_name_is_a_usage_error(call: Call, alert: str, verb: str, parameter: click.Parameter) -> None:
+def test_a_misspelled_name_is_a_usage_error(call: Call, alert: str, verb: str, parameter: click.Parameter) -> None:
     """A typo is not reported as missing data: the exit code is 2, and the message suggests the right name.
 
     Commands that may name a new service only warn, because shop-eu next to shop-us is not a typo.
@@ -217,7 +220,7 @@ def test_misspelled_name_is_a_usage_error(call: Call, alert: str, verb: str, par
 
 
 @pytest.mark.parametrize("verb", ["score", "estimate", "calibrate"])
-def test_misspelled_scorer_to_run_is_a_usage_error(call: Call, bare: Path, verb: str) -> None:
+def test_a_misspelled_scorer_to_run_is_a_usage_error(call: Call, bare: Path, verb: str) -> None:
     """The message names the right scorer before anything is scored."""
     (bare / "rows.jsonl").write_text('{"question": "How?", "answer": "By card.", "label": 1}\n')
     file = {"score": ["rows.jsonl"], "estimate": ["--per-day", "10"], "calibrate": ["--file", "rows.jsonl"]}[verb]

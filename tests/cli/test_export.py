@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.cli.conftest import an_exchange, write
 
@@ -112,7 +112,7 @@ def visible_data(store: TrackingStore) -> dict[str, Any]:
 _SCORERS = ("answer_relevancy", "faithfulness", "late", "mine")
 
 
-def test_import_restores_an_export_once(
+def test_importing_an_export_twice_restores_it_once(
     call: Call, full: TrackingStore, url: str, database_url: str, tmp_path: Path
 ) -> None:
     """Trends, summaries, coverage, worst answers and backlog are equal on the other kind of database."""
@@ -147,7 +147,7 @@ def test_counts_are_consistent_after_an_import(
 
 
 @pytest.mark.slow
-def test_export_and_import_work_in_a_pipe(full: TrackingStore, url: str, database_url: str) -> None:
+def test_export_and_import_can_be_connected_by_a_pipe(full: TrackingStore, url: str, database_url: str) -> None:
     """Export writes to standard output by default, and import reads from standard input with a dash."""
     germane = [sys.executable, "-m", "germane"]
     exported = subprocess.run([*germane, "export", "--database", database_url], capture_output=True, check=True)
@@ -157,7 +157,7 @@ def test_export_and_import_work_in_a_pipe(full: TrackingStore, url: str, databas
     assert imported.stdout == b"exchanges read: 9, new: 9; new tasks: 9\n"
 
 
-def test_export_can_be_filtered(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
+def test_an_export_can_be_filtered(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
     """The export can be filtered by time, route and scorer."""
     now = datetime.now(UTC)
     write(store, [0.1], route="old", started_at=now - timedelta(days=3))
@@ -177,7 +177,7 @@ def test_export_can_be_filtered(call: Call, database: str, store: TrackingStore,
     }
 
 
-def test_pages_contain_every_exchange_once(store: TrackingStore) -> None:
+def test_a_paged_export_contains_every_exchange_exactly_once(store: TrackingStore) -> None:
     """This includes exchanges with equal times on two pages."""
     moment = datetime.now(UTC)
     exchanges = [an_exchange(started_at=moment + timedelta(seconds=number // 4)) for number in range(20)]
@@ -190,7 +190,7 @@ def test_pages_contain_every_exchange_once(store: TrackingStore) -> None:
     assert sorted(found) == sorted(exchange.id for exchange in exchanges)
 
 
-def test_invalid_line_is_reported_with_its_number(
+def test_an_invalid_line_is_reported_with_its_number(
     call: Call, database: str, store: TrackingStore, tmp_path: Path
 ) -> None:
     """The import stops at that line, unless invalid lines are skipped. A corrected file is imported completely."""
@@ -253,7 +253,7 @@ def test_invalid_line_is_reported_with_its_number(
         ),
     ],
 )
-def test_invalid_content_is_rejected(change: dict[str, Any], why: str, store: TrackingStore) -> None:
+def test_invalid_content_of_an_export_is_rejected(change: dict[str, Any], why: str, store: TrackingStore) -> None:
     """Lines are checked before anything is written."""
     write(store, [0.5])
     line = json.loads(dump_line(store.transfer.load_records(ExportSelection())[0]))
@@ -267,7 +267,7 @@ def test_invalid_content_is_rejected(change: dict[str, Any], why: str, store: Tr
 
 
 @pytest.mark.parametrize("count", [-1, 2**31, 2**62, True, "7"])
-def test_invalid_counts_are_rejected(count: Any) -> None:
+def test_invalid_counts_in_an_export_are_rejected(count: Any) -> None:
     """Sums could overflow, and exchanges that have rows would be counted twice."""
     names = {"minute": "2026-01-01T00:00:00Z", "service": "s", "route": "r", "scorer": "", "process": "p"}
     with pytest.raises(UsageError, match="invalid count of dropped exchanges"):
@@ -281,7 +281,7 @@ def test_invalid_counts_are_rejected(count: Any) -> None:
     [{"id": ""}, {"name": 7}, {"name": "x" * 501}, {"service": None}, {"at": "2026-03-01"}, {"at": 7},
      {"attributes": []}, {"attributes": "x"}],
 )  # fmt: skip
-def test_invalid_markers_are_rejected(change: dict[str, Any]) -> None:
+def test_invalid_markers_in_an_export_are_rejected(change: dict[str, Any]) -> None:
     """The error is one sentence. Valid markers are read."""
     whole = {"id": "m1", "name": "v1", "service": "shop", "at": "2026-03-01T12:00:00+00:00", "attributes": {"n": 1}}
 
@@ -293,7 +293,7 @@ def test_invalid_markers_are_rejected(change: dict[str, Any]) -> None:
             parse_line(json.dumps({"version": 2, "marker": wrong}))
 
 
-def test_stored_rows_and_typed_records_yield_the_same_lines(full: TrackingStore) -> None:
+def test_exporting_stored_rows_and_typed_records_yields_the_same_lines(full: TrackingStore) -> None:
     """The export copies stored rows. For any page size, its lines equal those of the typed records."""
     claimed = full.queue.claim_tasks("worker", {"late": "f1"}, limit=1, lease=timedelta(minutes=1))
     assert claimed
@@ -308,7 +308,7 @@ def test_stored_rows_and_typed_records_yield_the_same_lines(full: TrackingStore)
         assert not any("\x7f" in line or "\u202e" in line or "\n" in line for line in lines)
 
 
-def test_duplicates_in_a_file_count_once(full: TrackingStore, url: str) -> None:
+def test_duplicates_in_an_import_file_count_once(full: TrackingStore, url: str) -> None:
     """This covers repeated lines, even in one transaction, and repeated tasks in a line."""
     lines = [json.loads(dump_line(record)) for record in full.transfer.load_records(ExportSelection())]
     twice = [parse_line(json.dumps(line | {"tasks": line.get("tasks", []) * 2})) for line in lines * 2]
@@ -357,7 +357,7 @@ _JSON = st.recursive(
 
 @settings(max_examples=50)
 @given(data=st.data())
-def test_any_line_is_parsed_or_rejected(data: st.DataObject) -> None:
+def test_any_import_line_is_parsed_or_rejected(data: st.DataObject) -> None:
     """Any value in any field yields a record that can be dumped again, or one error."""
     version = data.draw(st.sampled_from([1, 2]))
     line = {"version": version, "exchange": {"id": "e1"}, "tasks": [{"scorer": "a"}], "scores": [], "feedback": []}
@@ -370,7 +370,7 @@ def test_any_line_is_parsed_or_rejected(data: st.DataObject) -> None:
         assert dump_line(parse_line(dump_line(found))) == dump_line(found)
 
 
-def test_version_1_lines_are_upgraded() -> None:
+def test_export_lines_of_version_1_are_upgraded() -> None:
     """These exports are older than the current names of columns, reasons and labels."""
     names = {"trace_id": "t", "span_id": "s", "service": "shop", "route": "ask", "status": "ok"}
     at = "2026-01-01T00:00:00+00:00"
@@ -398,7 +398,7 @@ def test_version_1_lines_are_upgraded() -> None:
     assert isinstance(parse_line(json.dumps({"version": 1, "mark": marker})), Marker)
 
 
-def test_parsed_line_dumps_to_the_same_line(full: TrackingStore) -> None:
+def test_parsing_and_exporting_a_line_again_yields_the_same_line(full: TrackingStore) -> None:
     """A round trip changes nothing."""
     for record in full.transfer.load_records(ExportSelection()):
         again = parse_line(dump_line(record))
@@ -407,7 +407,7 @@ def test_parsed_line_dumps_to_the_same_line(full: TrackingStore) -> None:
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_flat_export_equals_the_answers_view(
+def test_a_flat_export_equals_the_answers_view(
     kind: str, call: Call, database: str, store: TrackingStore, tmp_path: Path
 ) -> None:
     """There is one row per exchange and scorer, with the same fingerprint, state and weight."""
@@ -441,7 +441,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def test_csv_cells_are_not_formulas(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
+def test_csv_cells_are_never_formulas(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
     """Spreadsheets show captured text instead of evaluating it."""
     write(store, [0.5], question="=1+1", answer="@SUM(A1)")
     call("export", str(tmp_path / "flat.csv"))
@@ -451,7 +451,8 @@ def test_csv_cells_are_not_formulas(call: Call, database: str, store: TrackingSt
 
 
 @given(st.text(st.characters() | st.sampled_from("=\t\x1b\x9b\u202e ")))
-def test_csv_cell_never_starts_like_a_formula(text: str) -> None:
+@example("\n\t")
+def test_no_csv_cell_starts_like_a_formula_for_any_text(text: str) -> None:
     """Leading whitespace makes no difference. Other text is unchanged except for control characters."""
     shown = sanitize.csv_cell(text)
     obeyed = {one for one in text if unicodedata.category(one) == "Cc"} - set("\t\n\r") | {"\u202d", "\u202e"}
@@ -461,12 +462,14 @@ def test_csv_cell_never_starts_like_a_formula(text: str) -> None:
 
 
 @pytest.mark.parametrize("before", [" ", "\n", "\ufeff", "\u200b", "\u2066", "\u00a0", "\u2028 "])
-def test_invisible_characters_do_not_hide_a_formula(before: str) -> None:
+def test_invisible_characters_do_not_hide_a_csv_formula(before: str) -> None:
     """A program that drops them would evaluate the formula that follows."""
     assert sanitize.csv_cell(f"{before}=1+1").startswith("'")
 
 
-def test_data_set_is_imported_for_scoring(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
+def test_rows_of_a_data_set_are_imported_for_scoring(
+    call: Call, database: str, store: TrackingStore, tmp_path: Path
+) -> None:
     """Each row is a new exchange. Flat exports are rejected, because they are incomplete."""
     rows = tmp_path / "faq.csv"
     rows.write_text('id,question,answer,contexts\nr1,How?,So.,"[""one"", ""two""]"\nr2,Why?,Therefore.,[]\n')
@@ -488,7 +491,7 @@ def test_data_set_is_imported_for_scoring(call: Call, database: str, store: Trac
 
 
 @pytest.mark.parametrize(("ending", "option"), [("csv", ["--skip-bad"]), ("jsonl", ["--columns", "question=q"])])
-def test_options_without_effect_are_rejected(
+def test_export_options_without_effect_are_rejected(
     call: Call, store: TrackingStore, tmp_path: Path, ending: str, option: list[str]
 ) -> None:
     """--skip-bad applies to exports, and --columns to data sets."""
@@ -499,7 +502,7 @@ def test_options_without_effect_are_rejected(
     assert call("import", str(file), *option).code == 2
 
 
-def test_data_set_may_have_a_version_column(call: Call, store: TrackingStore, tmp_path: Path) -> None:
+def test_a_data_set_can_have_a_version_column(call: Call, store: TrackingStore, tmp_path: Path) -> None:
     """Such a column does not make it an export."""
     rows = tmp_path / "faq.jsonl"
     rows.write_text('{"version": 3, "question": "How?", "answer": "So."}\n')
@@ -507,7 +510,7 @@ def test_data_set_may_have_a_version_column(call: Call, store: TrackingStore, tm
     assert [one.question for one in store.sampling.list_undecided(10)] == ["How?"]
 
 
-def test_closed_pipe_ends_an_export_silently(database: str, store: TrackingStore) -> None:
+def test_a_closed_pipe_ends_an_export_without_an_error(database: str, store: TrackingStore) -> None:
     """`germane export | head` prints no traceback."""
     write(store, [0.5] * 3, question="long " * 40_000)
     command = [sys.executable, "-m", "germane", "export", "-"]
@@ -520,7 +523,7 @@ def test_closed_pipe_ends_an_export_silently(database: str, store: TrackingStore
         assert (process.stderr.read(), process.wait(60)) == (b"", 1)
 
 
-def test_full_disk_is_reported(database: str, store: TrackingStore) -> None:
+def test_a_full_disk_during_an_export_is_reported(database: str, store: TrackingStore) -> None:
     """The error is one sentence without a traceback, for standard output and for a file."""
     write(store, [0.5])
     with open("/dev/full", "wb") as disk:  # noqa: PTH123 - not a regular file
@@ -530,7 +533,7 @@ def test_full_disk_is_reported(database: str, store: TrackingStore) -> None:
     assert ended.stderr == b"germane: cannot write standard output: No space left on device\n"
 
 
-def test_named_pipe_is_not_replaced(database: str, store: TrackingStore, tmp_path: Path) -> None:
+def test_a_named_pipe_is_not_replaced_by_an_export(database: str, store: TrackingStore, tmp_path: Path) -> None:
     """Only regular files are replaced."""
     write(store, [0.5])
     pipe = tmp_path / "pipe"
@@ -648,7 +651,7 @@ def test_an_invalid_score_column_is_reported(
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 @pytest.mark.parametrize("bad", [3, 700])
-def test_file_with_an_invalid_row_imports_nothing(
+def test_nothing_is_imported_from_a_file_with_an_invalid_row(
     call: Call, database: str, store: TrackingStore, tmp_path: Path, bad: int, suffix: str
 ) -> None:
     """Importing the corrected file, even twice, adds each row once."""
@@ -682,7 +685,7 @@ def test_file_with_an_invalid_row_imports_nothing(
     assert (store.answers.counts().captured, store.answers.counts().scores) == (1000, 1000)
 
 
-def test_interrupted_import_can_be_repeated(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
+def test_an_interrupted_import_can_be_repeated(call: Call, database: str, store: TrackingStore, tmp_path: Path) -> None:
     """Rows that were already written are not added again. If the file is written again, its rows are new exchanges."""
     file = tmp_path / "faq.jsonl"
     line = json.dumps({"question": "How?", "answer": "So.", "faithfulness": 0.5}) + "\n"
@@ -751,19 +754,23 @@ ALERTING = {
     "silence": [
         {"id": "s1", "matchers": {"route": "ask"}, "starts_at": SOON, "ends_at": LATER, "created_by": "ann"}
     ],
+    "saved_view": [
+        {"name": f"Low \u202e {number}", "path": "/answers?low=1", "created_at": SOON, "created_by": None}
+        for number in (1, 2)
+    ],
 }  # fmt: skip
 
 
 def alerting_rows() -> list[AlertingRow]:
-    """Return baselines, alerts with events, and a silence."""
+    """Return baselines, alerts with events, a silence and saved views."""
     lines = (json.dumps({"version": 2, part: row}) for part, rows in ALERTING.items() for row in rows)
     return [row for row in map(parse_line, lines) if isinstance(row, AlertingRow)]
 
 
-def test_a_round_trip_is_byte_identical(
+def test_exporting_imported_data_yields_a_byte_identical_file(
     call: Call, full: TrackingStore, url: str, database_url: str, tmp_path: Path
 ) -> None:
-    """It goes through the other kind of database, with baselines, alerts, events and silences."""
+    """It goes through the other kind of database, with baselines, alerts, events, silences and views."""
     full.transfer.restore_alerting(alerting_rows())
     first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
 
@@ -813,6 +820,8 @@ def test_export_of_one_route_contains_no_alerting_data(
     [
         ("silence", {"matchers": []}, "silence.matchers = [] is not an object"),
         ("alert", {"starts_at": "soon"}, "alert.starts_at = 'soon' is not an ISO 8601 time"),
+        ("saved_view", {"name": "x" * 501}, "saved_view.name is longer than 500 characters"),
+        ("saved_view", {"path": None}, "saved_view.path"),
         ("alert", {"id": "x" * 501}, "alert.id is longer than 500 characters"),
         ("baseline", {"extra": 1}, "unknown column baseline.extra"),
     ],

@@ -38,7 +38,7 @@ def expressions(written: dict[str, str]) -> list[str]:
     return [target["expr"] for panel in panels for target in panel["targets"]]
 
 
-def test_files_are_written_or_printed(call: Call, bare: Path) -> None:
+def test_grafana_files_are_written_or_printed(call: Call, bare: Path) -> None:
     """The directory contains what --print shows, and the output states where each file belongs."""
     ended = call("grafana", "new/out")
     assert ended.code == 0
@@ -47,7 +47,7 @@ def test_files_are_written_or_printed(call: Call, bare: Path) -> None:
         assert call("grafana", "--print", part).out == (bare / "new" / "out" / name).read_text("utf-8")
 
 
-def test_modified_files_are_not_overwritten(call: Call, bare: Path) -> None:
+def test_modified_grafana_files_are_not_overwritten(call: Call, bare: Path) -> None:
     """The error names the files, and nothing is written without --force."""
     assert call("grafana", "out").code == 0
     assert call("grafana", "out").code == 0
@@ -70,7 +70,7 @@ def test_invalid_grafana_arguments_are_rejected(arguments: tuple[str, ...], call
     assert not (bare / "out").exists()
 
 
-def test_dashboard_can_be_provisioned(written: dict[str, str]) -> None:
+def test_the_grafana_dashboard_can_be_provisioned(written: dict[str, str]) -> None:
     """The dashboard has a fixed uid, no id, a variable for the data source, and no overlapping panels."""
     made = json.loads(written["dashboard"])
 
@@ -91,7 +91,7 @@ def test_dashboard_can_be_provisioned(written: dict[str, str]) -> None:
     assert max(column for column, _ in cells) < 24
 
 
-def test_route_panels_link_to_the_route_page(call: Call, written: dict[str, str]) -> None:
+def test_grafana_route_panels_link_to_the_route_page(call: Call, written: dict[str, str]) -> None:
     """Grafana escapes names in URLs. Without --link, there are no links."""
     panels = json.loads(written["dashboard"])["panels"]
     urls = [link["url"] for panel in panels for link in panel["fieldConfig"]["defaults"].get("links", ())]
@@ -102,7 +102,7 @@ def test_route_panels_link_to_the_route_page(call: Call, written: dict[str, str]
     assert '"links": [\n' not in call("grafana", "--print", "dashboard").out
 
 
-def test_histograms_state_that_they_use_scoring_time(written: dict[str, str]) -> None:
+def test_grafana_histogram_panels_say_that_they_use_the_scoring_time(written: dict[str, str]) -> None:
     """Histograms count scores by scoring time. No query averages over routes or judges."""
     panels = json.loads(written["dashboard"])["panels"]
     of_histograms = [panel for panel in panels if any("_bucket" in target["expr"] for target in panel["targets"])]
@@ -124,7 +124,7 @@ def page(store: TrackingStore) -> Iterator[str]:
     expose_registry(None)
 
 
-def test_every_queried_metric_is_exposed(written: dict[str, str], page: str) -> None:
+def test_every_metric_in_grafana_queries_is_exposed(written: dict[str, str], page: str) -> None:
     """Each name in panels, variables and rules is declared on /metrics."""
     declared = set(re.findall(r"^# TYPE (\S+) ", page, re.MULTILINE))
     variables = [variable.get("definition", "") for variable in json.loads(written["dashboard"])["templating"]["list"]]
@@ -149,7 +149,7 @@ def promtool() -> Callable[..., str]:
     return run
 
 
-def test_promtool_accepts_rules_and_queries(written: dict[str, str], promtool: Any, bare: Path) -> None:
+def test_promtool_accepts_the_rules_and_queries_for_grafana(written: dict[str, str], promtool: Any, bare: Path) -> None:
     """The rules are checked unchanged, and each panel's query as a rule."""
     queries = [query.replace("$__rate_interval", "5m") for query in expressions(written)]
     rules = [{"record": f"panel:{number}", "expr": query} for number, query in enumerate(queries)]
@@ -211,7 +211,7 @@ FIRING: dict[str, dict[str, str] | None] = {
 }
 
 
-def test_rules_fire_only_on_their_condition(written: dict[str, str], promtool: Any, bare: Path) -> None:
+def test_prometheus_rules_fire_only_on_their_condition(written: dict[str, str], promtool: Any, bare: Path) -> None:
     """Rules fire once per problem, not per instance, and not for pending alerts or earlier judges."""
     alerts = [
         {
@@ -231,7 +231,7 @@ def test_rules_fire_only_on_their_condition(written: dict[str, str], promtool: A
     assert "SUCCESS" in promtool("test", "rules", "tests.yaml")
 
 
-def test_active_rules_have_no_fixed_score_thresholds(written: dict[str, str]) -> None:
+def test_active_prometheus_rules_have_no_fixed_score_thresholds(written: dict[str, str]) -> None:
     """A fixed threshold would fire on some scorer's healthy data. Such rules are in a separate file of examples."""
     active = set(re.findall(r"- alert: (\w+)", written["rules"]))
 
@@ -242,7 +242,7 @@ def test_active_rules_have_no_fixed_score_thresholds(written: dict[str, str]) ->
     }  # fmt: skip
 
 
-def test_missing_metrics_fire_one_alert(written: dict[str, str], promtool: Any, bare: Path) -> None:
+def test_missing_metrics_fire_exactly_one_alert(written: dict[str, str], promtool: Any, bare: Path) -> None:
     """If no process is scraped, exactly one rule fires."""
     alerts = [
         {"eval_time": "30m", "alertname": name, "exp_alerts": _only(name, "GermaneNotScraped")} for name in FIRING
@@ -267,8 +267,8 @@ def _said(name: str) -> dict[str, str]:
         "GermaneScorerErrors": "30% of s scores for shop failed",
         "GermaneNoScores": "t scored none of 25 answers from shop in the last hour",
         "GermaneMeanLow": "the daily mean of s on ask is 0.60",
-        "GermaneMeanUnderBaseline": "the 95 % interval of the daily mean of s on ask is below the baseline",
-        "GermaneMeanDropped": "the hourly mean of s on ask is 0.60, less than 80 % of the weekly mean",
+        "GermaneMeanUnderBaseline": "the 95% interval of the daily mean of s on ask is below the baseline",
+        "GermaneMeanDropped": "the hourly mean of s on ask is 0.60, less than 80% of the weekly mean",
         "GermaneNotScraped": "Prometheus is not scraping any germane process",
     }
     return {"summary": said[name]}

@@ -20,7 +20,7 @@ SECRETS = {
 }
 
 
-def test_created_file_is_valid_and_short(call: Call, bare: Path) -> None:
+def test_the_created_settings_file_is_valid_and_short(call: Call, bare: Path) -> None:
     """The file can be loaded unchanged, and fits on a screen."""
     ended = call("init")
 
@@ -32,7 +32,9 @@ def test_created_file_is_valid_and_short(call: Call, bare: Path) -> None:
     assert all(len(line) <= 120 for line in text.splitlines())
 
 
-def test_commented_examples_are_valid(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commented_examples_in_the_settings_file_are_valid(
+    call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each example works as it is."""
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
@@ -54,14 +56,14 @@ def test_commented_examples_are_valid(call: Call, bare: Path, monkeypatch: pytes
     assert (settings.budget is not None, len(settings.rules), list(settings.channels)) == (True, 1, ["oncall"])
 
 
-def test_next_steps_are_shown(call: Call) -> None:
+def test_init_shows_the_next_steps(call: Call) -> None:
     """The output names the next two commands."""
     output = call("init").out
 
     assert [line.split()[:2] for line in output.splitlines()[-2:]] == [["germane", "doctor"], ["germane", "serve"]]
 
 
-def test_existing_file_is_not_overwritten(call: Call, bare: Path) -> None:
+def test_init_does_not_overwrite_an_existing_file(call: Call, bare: Path) -> None:
     """With --force, the file is overwritten."""
     file = bare / "germane.toml"
     file.write_text("sample_rate = 0.5\n")
@@ -74,7 +76,7 @@ def test_existing_file_is_not_overwritten(call: Call, bare: Path) -> None:
     assert load_settings().sample_rate == 1.0
 
 
-def test_print_option_writes_no_file(call: Call, bare: Path) -> None:
+def test_init_with_the_print_option_writes_no_file(call: Call, bare: Path) -> None:
     """`--print` shows the file, whether or not one exists."""
     shown = call("init", "--print")
 
@@ -84,7 +86,7 @@ def test_print_option_writes_no_file(call: Call, bare: Path) -> None:
     assert call("init", "--print").out == shown.out
 
 
-def test_secrets_are_not_written(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_writes_no_secrets_to_the_file(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file refers to keys, and URLs with passwords, by the names of their variables."""
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
@@ -97,7 +99,7 @@ def test_secrets_are_not_written(call: Call, bare: Path, monkeypatch: pytest.Mon
     assert '# database = "env:DATABASE_URL"' in text
 
 
-def test_file_is_adapted_to_the_environment(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_adapts_the_file_to_the_environment(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file contains the project's name, the judge's model, and a PostgreSQL URL that germane supports."""
     (bare / "pyproject.toml").write_text('[project]\nname = "web-shop"\n')
     monkeypatch.setenv("OPENAI_MODEL", "a-judge")
@@ -131,7 +133,7 @@ def test_init_does_not_rename_the_service(
 
 
 @pytest.mark.parametrize("name", ['a"b\\c', "\x1b[31mred", "\u202eabc", "x" * 300, "", "\u5e97 \U0001f600"])
-def test_any_project_name_yields_a_valid_file(call: Call, bare: Path, name: str) -> None:
+def test_any_project_name_yields_a_valid_settings_file(call: Call, bare: Path, name: str) -> None:
     """The name may be hostile text."""
     written = "".join(f"\\U{ord(one):08x}" for one in name)
     (bare / "pyproject.toml").write_text(f'[project]\nname = "{written}"\n')
@@ -143,7 +145,7 @@ def test_any_project_name_yields_a_valid_file(call: Call, bare: Path, name: str)
     assert "\x1b" not in (bare / "germane.toml").read_text()
 
 
-def test_unwritable_file_is_reported(call: Call, bare: Path) -> None:
+def test_an_unwritable_settings_file_is_reported(call: Call, bare: Path) -> None:
     """The error states the cause, without a traceback."""
     (bare / "germane.toml").mkdir()
 

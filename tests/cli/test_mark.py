@@ -43,7 +43,7 @@ def rows(text: str) -> dict[str, list[str]]:
     return {one[0]: one[1:] for one in cells}
 
 
-def test_marker_is_stored(call: Call, store: TrackingStore) -> None:
+def test_mark_stores_a_marker(call: Call, store: TrackingStore) -> None:
     """The marker has the current time, the configured service, and attributes."""
     before = datetime.now(UTC)
     ended = call("mark", " index v42\n", "--attribute", "commit=4f2a9c1", "--attribute", "by=ann=1")
@@ -55,7 +55,7 @@ def test_marker_is_stored(call: Call, store: TrackingStore) -> None:
     assert before <= listed.at <= datetime.now(UTC)
 
 
-def test_marker_can_be_in_the_past(call: Call, store: TrackingStore) -> None:
+def test_a_marker_can_be_in_the_past(call: Call, store: TrackingStore) -> None:
     """The time is an ISO 8601 time or a duration. Any service can be given."""
     content = call("mark", "v1", "--at", "2026-03-01T12:00:00+01:00", "--service", "bank", "--json").content
     call("mark", "v2", "--at", "2h")
@@ -89,7 +89,7 @@ def test_marker_names_are_sanitized(call: Call, store: TrackingStore) -> None:
     assert store.trends.list_markers()[0].name == "v\x1b[31m\u202e1"
 
 
-def test_significant_drop_since_the_marker_exits_with_3(call: Call, deployed: Callable[..., None]) -> None:
+def test_a_significant_drop_since_the_marker_exits_with_3(call: Call, deployed: Callable[..., None]) -> None:
     """The line shows size, interval and effect. Stable routes are not mentioned."""
     deployed(GOOD, BAD)
     deployed(GOOD, GOOD, route="search")
@@ -109,7 +109,7 @@ def test_significant_drop_since_the_marker_exits_with_3(call: Call, deployed: Ca
     assert "a large effect" in ended.out
 
 
-def test_comparison_without_a_threshold_exits_with_0(call: Call, deployed: Callable[..., None]) -> None:
+def test_a_comparison_without_a_threshold_exits_with_0(call: Call, deployed: Callable[..., None]) -> None:
     """The output is the same."""
     deployed(GOOD, BAD)
 
@@ -119,7 +119,7 @@ def test_comparison_without_a_threshold_exits_with_0(call: Call, deployed: Calla
     assert rows(ended.out)["ask"][-1] == "dropped"
 
 
-def test_without_a_drop_the_comparison_passes(call: Call, deployed: Callable[..., None]) -> None:
+def test_a_comparison_without_a_drop_passes(call: Call, deployed: Callable[..., None]) -> None:
     """Improved answers also pass."""
     deployed(BAD, GOOD)
 
@@ -130,7 +130,7 @@ def test_without_a_drop_the_comparison_passes(call: Call, deployed: Callable[...
     assert "No significant drop." in ended.out
 
 
-def test_drop_below_min_drop_passes(call: Call, deployed: Callable[..., None]) -> None:
+def test_a_drop_below_the_min_drop_option_passes(call: Call, deployed: Callable[..., None]) -> None:
     """``--min-drop`` is the size that a drop must exceed significantly."""
     deployed(GOOD * 4, WORSE * 4)
 
@@ -141,7 +141,7 @@ def test_drop_below_min_drop_passes(call: Call, deployed: Callable[..., None]) -
     assert "No significant drop of more than 0.1." in ended.out
 
 
-def test_comparison_needs_enough_scores_in_both_windows(call: Call, deployed: Callable[..., None]) -> None:
+def test_a_comparison_needs_enough_scores_in_both_windows(call: Call, deployed: Callable[..., None]) -> None:
     """The output states no result, and the exit code is 5."""
     deployed(GOOD, BAD[:19])
 
@@ -152,7 +152,7 @@ def test_comparison_needs_enough_scores_in_both_windows(call: Call, deployed: Ca
     assert "Not enough data: no route has at least 20 scores" in " ".join(ended.out.split())
 
 
-def test_different_fingerprints_are_not_compared(call: Call, deployed: Callable[..., None]) -> None:
+def test_scores_with_different_fingerprints_are_not_compared(call: Call, deployed: Callable[..., None]) -> None:
     """The output names both fingerprints. A lower mean with the new fingerprint is not a drop."""
     deployed(GOOD, BAD, after_fingerprint="f2")
 
@@ -164,7 +164,7 @@ def test_different_fingerprints_are_not_compared(call: Call, deployed: Callable[
     assert "answer_relevancy f2" in ended.out
 
 
-def test_traffic_shift_is_not_a_drop(call: Call, deployed: Callable[..., None]) -> None:
+def test_a_traffic_shift_is_not_a_drop(call: Call, deployed: Callable[..., None]) -> None:
     """The plain mean falls from 0.75 to 0.35, but each route and the weighted mean stay the same."""
     deployed(GOOD * 5, GOOD)
     deployed(BAD, BAD * 5, route="search")
@@ -175,7 +175,7 @@ def test_traffic_shift_is_not_a_drop(call: Call, deployed: Callable[..., None]) 
     assert rows(ended.out)["all routes"][:3] == ["0.750 (180)", "0.750 (180)", "+0.000"]
 
 
-def test_json_contains_the_comparison(call: Call, deployed: Callable[..., None]) -> None:
+def test_json_output_contains_the_comparison(call: Call, deployed: Callable[..., None]) -> None:
     """The output also contains the report. Both windows have the same length."""
     deployed(GOOD, BAD)
 
@@ -197,7 +197,7 @@ def test_json_contains_the_comparison(call: Call, deployed: Callable[..., None])
     assert line["before"]["mean"] == pytest.approx(0.85, abs=1e-9)
 
 
-def test_earlier_window_can_be_longer(
+def test_the_earlier_window_can_be_longer(
     call: Call, store: TrackingStore, scored: Scored, deployed: Callable[..., None]
 ) -> None:
     """Shortly after a deployment, a day of earlier scores makes the comparison more precise."""
@@ -211,7 +211,7 @@ def test_earlier_window_can_be_longer(
     assert call("report", "--since", "mark", "--before", "day").code == 2
 
 
-def test_since_accepts_durations_times_and_markers(
+def test_the_since_option_accepts_durations_times_and_markers(
     call: Call, store: TrackingStore, deployed: Callable[..., None]
 ) -> None:
     """A marker is the newest one, or the newest with a given name, and belongs to the given service."""
@@ -225,7 +225,7 @@ def test_since_accepts_durations_times_and_markers(
     assert call("report", "--since", "mark", "--service", "bank", "--json").content["routes"] == []
 
 
-def test_unknown_marker_is_an_error(call: Call, database: str) -> None:
+def test_an_unknown_marker_is_an_error(call: Call, database: str) -> None:
     """The error explains how to add a marker."""
     for since in ("mark", "mark:v1"):
         ended = call("report", "--since", since)
@@ -234,7 +234,7 @@ def test_unknown_marker_is_an_error(call: Call, database: str) -> None:
     assert call("report", "--since", "mark:").code == 2
 
 
-def test_both_thresholds_are_checked(call: Call, deployed: Callable[..., None]) -> None:
+def test_both_thresholds_of_a_comparison_are_checked(call: Call, deployed: Callable[..., None]) -> None:
     """If either is violated, the exit code is 3. If data for either is missing, it is 5."""
     deployed([], BAD)
 

@@ -44,7 +44,7 @@ def database(tmp_path: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
-def test_full_disk_is_reported_in_one_line(command: str, database: str) -> None:
+def test_a_full_disk_is_reported_in_one_line(command: str, database: str) -> None:
     """The exit code is 1, and there is no traceback."""
     ended = run(command, database, "/dev/full")
 
@@ -55,7 +55,7 @@ def test_full_disk_is_reported_in_one_line(command: str, database: str) -> None:
 @pytest.mark.parametrize(
     "command", ["grafana /proc/x", "grafana /dev/full/x", "report --output /proc/x", "export /proc/x.jsonl"]
 )
-def test_file_that_cannot_be_written_is_reported(command: str, database: str) -> None:
+def test_an_output_file_that_cannot_be_written_is_reported(command: str, database: str) -> None:
     """The exit code is 1, and there is no traceback."""
     ended = run(command, database)
 

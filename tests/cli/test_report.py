@@ -29,7 +29,9 @@ def cells(row: str) -> list[str]:
     return re.split(r"\s{2,}", row)
 
 
-def test_each_route_has_mean_interval_and_coverage(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_the_report_shows_mean_interval_and_coverage_of_each_route(
+    call: Call, store: TrackingStore, scored: Scored
+) -> None:
     """One line per route."""
     scored(store, GOOD)
     scored(store, [*BAD, UnscoredReason.JUDGE_REFUSED], route="search")
@@ -56,8 +58,10 @@ def test_each_route_has_mean_interval_and_coverage(call: Call, store: TrackingSt
     assert search.endswith("100%       0%  30 of 31")
 
 
-def test_refusals_are_not_shown_if_no_scorer_detects_them(call: Call, store: TrackingStore, scored: Scored) -> None:
-    """The output shows neither 0 % nor 0."""
+def test_the_share_of_refusals_is_not_shown_if_no_scorer_detects_them(
+    call: Call, store: TrackingStore, scored: Scored
+) -> None:
+    """The output shows neither 0% nor 0."""
     scored(store, GOOD, scorer="question_coverage")
 
     (row,) = table(call("report").out)
@@ -67,7 +71,7 @@ def test_refusals_are_not_shown_if_no_scorer_detects_them(call: Call, store: Tra
     assert (route["low_share"], route["noncommittal_share"]) == (0.0, None)
 
 
-def test_json_contains_the_same_values(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_report_json_contains_the_same_values(call: Call, store: TrackingStore, scored: Scored) -> None:
     """The output is one object with a version."""
     scored(store, GOOD)
 
@@ -84,7 +88,7 @@ def test_json_contains_the_same_values(call: Call, store: TrackingStore, scored:
     assert route["coverage"] == counts
 
 
-def test_mean_of_few_scores_is_not_shown(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_the_mean_of_fewer_than_twenty_scores_is_not_shown(call: Call, store: TrackingStore, scored: Scored) -> None:
     """Such a mean is too uncertain to act on."""
     scored(store, GOOD[:7])
 
@@ -95,13 +99,13 @@ def test_mean_of_few_scores_is_not_shown(call: Call, store: TrackingStore, score
     assert call("report", "--json").content["routes"][0]["has_min_samples"] is False
 
 
-def test_empty_report_states_that_there_are_no_scores(call: Call, database: str) -> None:
+def test_an_empty_report_states_that_there_are_no_scores(call: Call, database: str) -> None:
     """Missing data is never shown as zero."""
     assert "No scores." in call("report").out
     assert call("report", "--json").content["routes"] == []
 
 
-def test_fingerprints_have_separate_rows(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_each_fingerprint_has_its_own_row(call: Call, store: TrackingStore, scored: Scored) -> None:
     """After a change of judge, the newer row is marked."""
     old = datetime.now(UTC) - timedelta(hours=2)
     scored(store, BAD, fingerprint="old0", started_at=old)
@@ -123,7 +127,7 @@ def test_routes_with_the_same_name_show_their_service(call: Call, store: Trackin
     assert [cells(row)[0] for row in table(call("report").out)] == ["ask (help)", "ask (shop)", "other"]
 
 
-def test_exchanges_dropped_before_a_scorer_was_known_are_shown(
+def test_the_report_shows_exchanges_dropped_before_a_scorer_was_known(
     call: Call, store: TrackingStore, scored: Scored
 ) -> None:
     """A process that only captures does not know any scorer. The exchanges that it dropped are reported."""
@@ -197,7 +201,7 @@ def _again(exchange: Any, number: int) -> dict[str, Any]:
     return values | {"id": f"{number:032x}"}
 
 
-def test_report_can_be_filtered_by_route(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_a_report_can_be_filtered_by_route(call: Call, store: TrackingStore, scored: Scored) -> None:
     """`--route` shows only that route."""
     scored(store, GOOD)
     scored(store, GOOD, route="search")
@@ -208,7 +212,7 @@ def test_report_can_be_filtered_by_route(call: Call, store: TrackingStore, score
 
 
 @pytest.mark.parametrize(("least", "code"), [("0.8", 0), ("0.9", 3), ("-1", 0)])
-def test_mean_below_the_threshold_exits_with_3(
+def test_a_mean_below_the_threshold_exits_with_3(
     call: Call, store: TrackingStore, scored: Scored, least: str, code: int
 ) -> None:
     """CI pipelines can stop on this exit code."""
@@ -217,7 +221,7 @@ def test_mean_below_the_threshold_exits_with_3(
     assert call("report", "--fail-under", least).code == code
 
 
-def test_too_few_scores_exit_with_5(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_a_report_with_too_few_scores_exits_with_5(call: Call, store: TrackingStore, scored: Scored) -> None:
     """No result is claimed from few or no scores."""
     assert call("report", "--fail-under", "0.5").code == 5
     scored(store, GOOD)
@@ -228,7 +232,7 @@ def test_too_few_scores_exit_with_5(call: Call, store: TrackingStore, scored: Sc
     assert call("report", "--fail-under", "0.5").code == 3
 
 
-def test_route_with_only_failures_exits_with_5(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_a_route_with_only_failures_exits_with_5(call: Call, store: TrackingStore, scored: Scored) -> None:
     """An unreachable judge is not mistaken for good answers."""
     scored(store, GOOD)
     scored(store, [UnscoredReason.JUDGE_UNREACHABLE] * 30, route="search")
@@ -236,7 +240,7 @@ def test_route_with_only_failures_exits_with_5(call: Call, store: TrackingStore,
     assert call("report", "--fail-under", "0.5").code == 5
 
 
-def test_threshold_applies_to_the_newest_fingerprint(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_the_threshold_applies_to_the_newest_fingerprint(call: Call, store: TrackingStore, scored: Scored) -> None:
     """Scores from an earlier judge do not fail a build."""
     scored(store, BAD, fingerprint="old", started_at=datetime.now(UTC) - timedelta(hours=2))
     scored(store, GOOD, fingerprint="new")
@@ -245,7 +249,9 @@ def test_threshold_applies_to_the_newest_fingerprint(call: Call, store: Tracking
 
 
 @pytest.mark.parametrize(("since", "routes"), [("30m", 0), ("7200s", 0), ("4h", 1), ("1d", 1), ("1w", 1)])
-def test_since_accepts_a_duration(call: Call, store: TrackingStore, scored: Scored, since: str, routes: int) -> None:
+def test_the_since_option_accepts_a_duration(
+    call: Call, store: TrackingStore, scored: Scored, since: str, routes: int
+) -> None:
     """The window selects answers by the time when they were given."""
     scored(store, GOOD, started_at=datetime.now(UTC) - timedelta(hours=3))
 
@@ -253,7 +259,7 @@ def test_since_accepts_a_duration(call: Call, store: TrackingStore, scored: Scor
 
 
 @pytest.mark.parametrize("zone", ["Z", "+05:30"])
-def test_since_accepts_a_time(call: Call, database: str, zone: str) -> None:
+def test_the_since_option_accepts_a_time(call: Call, database: str, zone: str) -> None:
     """The time is in ISO 8601 format, with a UTC offset."""
     content = call("report", "--since", f"2026-03-01T12:00:00{zone}", "--json").content
 
@@ -261,7 +267,7 @@ def test_since_accepts_a_time(call: Call, database: str, zone: str) -> None:
 
 
 @pytest.mark.parametrize("since", ["yesterday", "h", "-3h", "\u00b2h", "9" * 30 + "d", "", "2026-13-01"])
-def test_invalid_time_is_a_usage_error(call: Call, database: str, since: str) -> None:
+def test_an_invalid_time_is_a_usage_error(call: Call, database: str, since: str) -> None:
     """The error shows valid values."""
     ended = call("report", "--since", since)
 
@@ -270,7 +276,7 @@ def test_invalid_time_is_a_usage_error(call: Call, database: str, since: str) ->
 
 
 @pytest.mark.parametrize("verb", ["report", "trend"])
-def test_window_must_end_after_it_begins(call: Call, database: str, verb: str) -> None:
+def test_a_report_window_must_end_after_it_begins(call: Call, database: str, verb: str) -> None:
     """The window must not begin in the future either."""
     turned, late = call(verb, "--since", "1h", "--until", "2h"), call(verb, "--until", "2999-01-01")
 
@@ -279,7 +285,7 @@ def test_window_must_end_after_it_begins(call: Call, database: str, verb: str) -
     assert "in the future" in late.err
 
 
-def test_until_excludes_later_answers(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_the_until_option_excludes_later_answers(call: Call, store: TrackingStore, scored: Scored) -> None:
     """The window is stated above the table."""
     scored(store, GOOD)
 
@@ -289,7 +295,7 @@ def test_until_excludes_later_answers(call: Call, store: TrackingStore, scored: 
     assert re.search(r"since \S+ \S+ UTC and before \S+ \S+ UTC", ended.out)
 
 
-def test_report_is_identical_on_both_databases(call: Call, migrated_url: str, scored: Scored) -> None:
+def test_a_report_is_identical_on_sqlite_and_postgresql(call: Call, migrated_url: str, scored: Scored) -> None:
     """The databases are SQLite and PostgreSQL."""
     store = TrackingStore(migrated_url)
     scored(store, [*GOOD, UnscoredReason.JUDGE_REFUSED])
@@ -301,7 +307,7 @@ def test_report_is_identical_on_both_databases(call: Call, migrated_url: str, sc
     assert content["coverage"][0]["failed"] == {"judge_refused": 1}
 
 
-def test_hostile_route_names_are_sanitized(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_hostile_route_names_in_reports_are_sanitized(call: Call, store: TrackingStore, scored: Scored) -> None:
     """A route named by a visitor cannot move the cursor."""
     scored(store, GOOD, route="a\x1b[2Jb\n\u202ec")
 

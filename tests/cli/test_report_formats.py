@@ -16,7 +16,7 @@ from tests.cli.conftest import write
 
 from germane.annotation import Marker
 from germane.cli.commands.report import format_text
-from germane.cli.commands.report.document import load_report
+from germane.cli.commands.report.data import load_report
 from germane.cli.core.output import Terminal, fit
 from germane.storage import TrackingStore
 
@@ -62,7 +62,7 @@ def week(store: TrackingStore) -> TrackingStore:
     return store
 
 
-def test_html_report_is_self_contained(call: Call, week: TrackingStore, bare: Path) -> None:
+def test_an_html_report_is_self_contained(call: Call, week: TrackingStore, bare: Path) -> None:
     """The file has a verdict, table, charts, worst answers and comparison, but no scripts or external resources."""
     file = bare / "report.html"
 
@@ -82,7 +82,7 @@ def test_html_report_is_self_contained(call: Call, week: TrackingStore, bare: Pa
     assert not re.findall(r"url\(|@import|https?://(?!www\.w3\.org)", text)
 
 
-def test_markdown_report_has_the_same_content(call: Call, week: TrackingStore) -> None:
+def test_a_markdown_report_has_the_same_content(call: Call, week: TrackingStore) -> None:
     """The report is printed by default. md is short for markdown."""
     long, short = call("report", "--format", "markdown", "--compare"), call("report", "--format", "md", "--compare")
 
@@ -92,12 +92,12 @@ def test_markdown_report_has_the_same_content(call: Call, week: TrackingStore) -
     assert "## Worst answers by answer\\_relevancy" in long.out
     assert "## Before and after" in long.out
     trend = long.out.partition("## Answer relevancy for shop\n\n")[2].split("\n\n")[0].splitlines()
-    assert trend[0] == "| from (UTC) | n | mean | 95 % interval | low | refused | fingerprint |"
+    assert trend[0] == "| from (UTC) | n | mean | 95% interval | low | refused | fingerprint |"
     assert re.match(r"\| 20\d\d-.* \| 67 \| 0.582 \| ", trend[2])
     assert short.out.splitlines()[0] == long.out.splitlines()[0]
 
 
-def test_json_option_is_equivalent_to_json_format(call: Call, week: TrackingStore, bare: Path) -> None:
+def test_the_json_option_is_equivalent_to_the_json_format(call: Call, week: TrackingStore, bare: Path) -> None:
     """`--json` with another format is a usage error."""
     plain = call("report", "--json", "--since", "2d").content
     named = call("report", "--format", "json", "--since", "2d", "-o", "r.json")
@@ -109,7 +109,7 @@ def test_json_option_is_equivalent_to_json_format(call: Call, week: TrackingStor
     assert (refused.code, refused.out) == (2, "")
 
 
-def test_text_report_can_be_written_to_a_file(call: Call, week: TrackingStore, bare: Path) -> None:
+def test_a_text_report_can_be_written_to_a_file(call: Call, week: TrackingStore, bare: Path) -> None:
     """The file has the same content as the printed report."""
     shown = call("report", "--since", "2026-01-01T00:00:00Z").out
     call("report", "--since", "2026-01-01T00:00:00Z", "--output", "r.txt")
@@ -119,7 +119,7 @@ def test_text_report_can_be_written_to_a_file(call: Call, week: TrackingStore, b
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["text", "markdown", "html", "json"])
-def test_exit_codes_do_not_depend_on_the_format(call: Call, week: TrackingStore, kind: str) -> None:
+def test_exit_codes_do_not_depend_on_the_report_format(call: Call, week: TrackingStore, kind: str) -> None:
     """The exit code is 3 for a violated threshold or a drop, and 5 for too little data."""
     assert call("report", "--format", kind, "--fail-under", "0.5").code == 3
     assert call("report", "--format", kind, "--since", "mark", "--fail-on-drop").code == 3
@@ -127,7 +127,7 @@ def test_exit_codes_do_not_depend_on_the_format(call: Call, week: TrackingStore,
 
 
 @pytest.mark.parametrize("kind", ["text", "markdown", "html"])
-def test_empty_report_is_valid_in_every_format(call: Call, database: str, kind: str) -> None:
+def test_an_empty_report_is_valid_in_every_format(call: Call, database: str, kind: str) -> None:
     """An empty database is not an error."""
     ended = call("report", "--format", kind)
 
@@ -135,7 +135,7 @@ def test_empty_report_is_valid_in_every_format(call: Call, database: str, kind: 
     assert "No scores." in ended.out
 
 
-def test_html_escapes_captured_text(call: Call, store: TrackingStore) -> None:
+def test_html_reports_escape_captured_text(call: Call, store: TrackingStore) -> None:
     """Texts of any length and names create no tags, attributes or text directions."""
     write(store, BAD, question=HOSTILE, answer=HOSTILE * 500, route=HOSTILE[:200], scorer="answer_relevancy")
     store.trends.add_markers(
@@ -154,7 +154,7 @@ def test_html_escapes_captured_text(call: Call, store: TrackingStore) -> None:
     assert len(ended.out) < 300_000
 
 
-def test_markdown_escapes_captured_text(call: Call, store: TrackingStore) -> None:
+def test_markdown_reports_escape_captured_text(call: Call, store: TrackingStore) -> None:
     """The text creates no tags, images, links, headings or table cells."""
     write(store, BAD, question=HOSTILE, answer=HOSTILE * 500, route=HOSTILE[:200])
     store.trends.add_markers(
@@ -175,7 +175,7 @@ def test_markdown_escapes_captured_text(call: Call, store: TrackingStore) -> Non
     assert len(ended.out) < 40_000
 
 
-def test_unwritable_output_is_reported(call: Call, database: str) -> None:
+def test_an_unwritable_report_file_is_reported(call: Call, database: str) -> None:
     """The error states the cause, without a traceback."""
     ended = call("report", "--output", "/nowhere/at/all/r.html", "--format", "html")
 
@@ -183,7 +183,7 @@ def test_unwritable_output_is_reported(call: Call, database: str) -> None:
     assert "cannot write" in ended.err
 
 
-def test_report_fits_the_terminal(week: TrackingStore) -> None:
+def test_a_report_fits_the_width_of_the_terminal(week: TrackingStore) -> None:
     """There is one table per scorer, no line is wider than the terminal, and wide characters are aligned."""
     write(week, GOOD, route="\u5e97\u8217" * 4, scorer="a_scorer_with_quite_a_long_name")
 
@@ -212,7 +212,7 @@ def test_report_fits_the_terminal(week: TrackingStore) -> None:
     ],
 )
 @pytest.mark.parametrize("format_", [None, "markdown"])
-def test_file_extension_determines_the_format(
+def test_the_file_extension_determines_the_report_format(
     call: Call, week: TrackingStore, bare: Path, name: str, start: str, format_: str | None
 ) -> None:
     """The extension determines the format, unless --format is given."""
@@ -223,7 +223,9 @@ def test_file_extension_determines_the_format(
 
 
 @pytest.mark.parametrize("arguments", [[], ["--since", "12h"], ["--compare"]])
-def test_text_report_begins_with_the_overview_verdict(call: Call, week: TrackingStore, arguments: list[str]) -> None:
+def test_a_text_report_begins_with_the_verdict_of_the_overview(
+    call: Call, week: TrackingStore, arguments: list[str]
+) -> None:
     """The first line is the verdict, which is the same in HTML and text."""
     text, html = call("report", *arguments), call("report", "--format", "html", *arguments)
 
@@ -232,7 +234,7 @@ def test_text_report_begins_with_the_overview_verdict(call: Call, week: Tracking
     assert verdict.rstrip(".") in " ".join(re.sub(r"<[^>]+>", "", html.out).split())
 
 
-def test_comparison_fits_80_columns(call: Call, week: TrackingStore) -> None:
+def test_a_comparison_fits_80_columns(call: Call, week: TrackingStore) -> None:
     """Lines fit 80 columns, whether or not the output is piped."""
     ended = call("report", "--compare")
 
@@ -240,7 +242,7 @@ def test_comparison_fits_80_columns(call: Call, week: TrackingStore) -> None:
     assert [line for line in ended.out.splitlines() if cell_len(line) > 80] == []
 
 
-def test_identical_worst_answers_are_listed_once(call: Call, store: TrackingStore) -> None:
+def test_identical_worst_answers_are_listed_once_in_a_report(call: Call, store: TrackingStore) -> None:
     """The list shows how many there are. The same answer to a different question has its own line."""
     write(store, [0.1] * 4, question="Where are you?", answer="We are in Bern.")
     write(store, [0.1], question="Who are you?", answer="We are in Bern.")

@@ -38,7 +38,7 @@ def ready(store: TrackingStore, fingerprint: str = "f1") -> set[str]:
     return {claim.exchange.id for claim in claims}
 
 
-def test_failures_can_be_rescored(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_failed_scores_can_be_rescored(call: Call, store: TrackingStore, scored: Scored) -> None:
     """All failures can be selected, or only those with one reason. Scores do not change."""
     made = scored(store, [0.9, UnscoredReason.JUDGE_REJECTED, UnscoredReason.UNPARSABLE])
 
@@ -52,7 +52,7 @@ def test_failures_can_be_rescored(call: Call, store: TrackingStore, scored: Scor
     assert [one.value for one in store.answers.get_scores([made[0].id])[made[0].id]] == [0.9]
 
 
-def test_everything_is_rescored_by_default(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_all_answers_in_the_window_are_rescored_by_default(call: Call, store: TrackingStore, scored: Scored) -> None:
     """Scores and failures since a given time are rescored. Pending tasks are counted."""
     scored(store, [0.1], started_at=datetime.now(UTC) - timedelta(days=2))
     made = scored(store, [0.9, 0.2, UnscoredReason.UNPARSABLE])
@@ -95,7 +95,7 @@ def test_rescore_dry_run_changes_nothing(call: Call, store: TrackingStore, score
     assert "queued for scoring" not in call("rescore", "--dry-run").out
 
 
-def test_score_with_a_new_fingerprint_is_added_to_the_old_score(
+def test_a_score_with_a_new_fingerprint_is_added_to_the_old_score(
     call: Call, store: TrackingStore, scored: Scored
 ) -> None:
     """The new fingerprint is that of the running process."""
@@ -113,7 +113,9 @@ def test_score_with_a_new_fingerprint_is_added_to_the_old_score(
     ]
 
 
-def test_limit_selects_the_newest_answers(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_the_limit_option_of_rescore_selects_the_newest_answers(
+    call: Call, store: TrackingStore, scored: Scored
+) -> None:
     """The output states that there are more answers."""
     now = datetime.now(UTC)
     made = [scored(store, [0.5], started_at=now - timedelta(minutes=minutes))[0] for minutes in (5, 3, 1)]
@@ -124,7 +126,7 @@ def test_limit_selects_the_newest_answers(call: Call, store: TrackingStore, scor
     assert ready(store) == {made[1].id, made[2].id}
 
 
-def test_erased_texts_are_skipped_and_counted(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_rescore_skips_and_counts_exchanges_with_erased_texts(call: Call, store: TrackingStore, scored: Scored) -> None:
     """There is nothing to send to a judge."""
     scored(store, [0.5, 0.6])
     store.retention.prune(texts_before=datetime.now(UTC))
@@ -132,7 +134,7 @@ def test_erased_texts_are_skipped_and_counted(call: Call, store: TrackingStore, 
     assert "2 skipped: the text was erased" in call("rescore").out
 
 
-def test_without_a_worker_the_settings_determine_the_scorers(
+def test_the_settings_determine_the_scorers_to_rescore_without_a_worker(
     call: Call, store: TrackingStore, scored: Scored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A note states that no process is scoring."""
@@ -149,9 +151,12 @@ def test_without_a_worker_the_settings_determine_the_scorers(
     assert [one.state for one in sheet.tasks] == ["done", "pending"]
 
 
-def test_nothing_to_rescore_is_not_an_error(call: Call, store: TrackingStore) -> None:
+def test_finding_nothing_to_rescore_is_not_an_error(call: Call, store: TrackingStore) -> None:
     """Invalid combinations of options are an error."""
-    assert call("rescore").out == "Nothing to rescore.\n"
+    nothing = call("rescore").out
+    assert nothing.startswith("Nothing to rescore: only answers with a score or a failure can be queued.")
+    assert "--since" in nothing
+    assert "--all" in nothing
     assert call("rescore", "--below", "0.5", "--failed").code == 2
     assert call("rescore", "--failed", "bored").code == 2
     unknown = call("rescore", "--scorer", "nobody")

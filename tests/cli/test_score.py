@@ -48,7 +48,7 @@ def written(found: list[dict[str, Any]], name: str = "rows.jsonl") -> str:
     return name
 
 
-def test_file_is_scored(call: Call, judge: FakeJudge) -> None:
+def test_score_prints_the_results_for_a_file(call: Call, judge: FakeJudge) -> None:
     """The output shows n, the interval, coverage, the worst rows and usage."""
     bad = {"question": "When do you open?", "answer": f"By card {HOSTILE} 7."}
     ended = call("score", written([*rows(20), bad, {"question": "How?", "answer": ""}]))
@@ -63,7 +63,19 @@ def test_file_is_scored(call: Call, judge: FakeJudge) -> None:
     assert " tokens" in ended.out
 
 
-def test_row_texts_are_sanitized(call: Call, judge: FakeJudge) -> None:
+def test_score_json_has_no_share_of_refusals_if_no_scorer_detects_them(call: Call, judge: FakeJudge) -> None:
+    """The share is null instead of 0."""
+    file = written(rows(20))
+
+    shares = {
+        scorer: call("score", file, "--scorer", scorer, "--json").content["summary"][0]["noncommittal_share"]
+        for scorer in ("question_answer_similarity", "answer_relevancy")
+    }
+
+    assert shares == {"question_answer_similarity": None, "answer_relevancy": 0.0}
+
+
+def test_texts_of_scored_rows_are_sanitized(call: Call, judge: FakeJudge) -> None:
     """This applies to the list of worst rows and to errors."""
     shown = call("score", written([{"question": HOSTILE, "answer": "By card 1.", "id": HOSTILE}]))
     wrong = call("score", written([{HOSTILE: 1}]))
@@ -84,14 +96,14 @@ def test_row_texts_are_sanitized(call: Call, judge: FakeJudge) -> None:
         (0, [], 5),
     ],
 )
-def test_exit_code_reflects_the_thresholds(
+def test_the_exit_code_of_score_reflects_the_thresholds(
     call: Call, judge: FakeJudge, count: int, options: list[str], code: int
 ) -> None:
     """The exit code is 0 for success, 3 for a violated threshold, and 5 for too little data."""
     assert call("score", written(rows(count)), *options).code == code
 
 
-def test_unreachable_judge_is_reported_as_not_enough_data(call: Call, judge: FakeJudge) -> None:
+def test_an_unreachable_judge_is_reported_as_not_enough_data(call: Call, judge: FakeJudge) -> None:
     """An unreachable judge violates a coverage threshold, but never a mean threshold."""
     judge.outage = Fault("refusal")
     file = written(rows(20))
@@ -103,7 +115,7 @@ def test_unreachable_judge_is_reported_as_not_enough_data(call: Call, judge: Fak
     assert "20 judge_refused, mostly: " in ended.out
 
 
-def test_identical_failures_are_grouped(call: Call, judge: FakeJudge) -> None:
+def test_identical_failures_are_grouped_in_the_output_of_score(call: Call, judge: FakeJudge) -> None:
     """Such failures share a message and a count, in the list of worst rows and in reports."""
     judge.outage = Fault("status", status=401, message="no such key")
     file = written(rows(90))
@@ -149,7 +161,7 @@ def test_judge_and_embedder_can_be_specified(call: Call, judge: FakeJudge) -> No
     assert {request.body["model"] for request in judge.embedding_requests} == {"other-embedder"}
 
 
-def test_cache_avoids_repeated_requests(call: Call, judge: FakeJudge) -> None:
+def test_the_score_cache_avoids_repeated_requests(call: Call, judge: FakeJudge) -> None:
     """A second run sends no requests."""
     file = written(rows(5))
     for _ in range(2):
@@ -162,7 +174,9 @@ def test_cache_avoids_repeated_requests(call: Call, judge: FakeJudge) -> None:
     ("kind", "name", "start"),
     [("markdown", "r.md", "# Evaluation"), ("json", "r.json", '{"schema_version": 1'), ("html", "r.html", "<!doctype")],
 )
-def test_report_is_printed_or_written_to_a_file(call: Call, judge: FakeJudge, kind: str, name: str, start: str) -> None:
+def test_the_score_report_is_printed_or_written_to_a_file(
+    call: Call, judge: FakeJudge, kind: str, name: str, start: str
+) -> None:
     """The file's extension determines the format. The summary then goes to standard output."""
     file = written(rows(2))
 
@@ -187,7 +201,7 @@ def test_report_is_printed_or_written_to_a_file(call: Call, judge: FakeJudge, ki
         (["--limit", "0"], "is not in the range"),
     ],
 )
-def test_usage_error_exits_with_2(call: Call, judge: FakeJudge, options: list[str], message: str) -> None:
+def test_a_usage_error_of_score_exits_with_2(call: Call, judge: FakeJudge, options: list[str], message: str) -> None:
     """The error is reported before any work is done."""
     ended = call("score", written(rows(1)), *options)
 
@@ -195,7 +209,7 @@ def test_usage_error_exits_with_2(call: Call, judge: FakeJudge, options: list[st
     assert message in " ".join(ended.err.split())
 
 
-def test_missing_file_exits_with_2(call: Call, judge: FakeJudge) -> None:
+def test_score_exits_with_2_if_the_file_is_missing(call: Call, judge: FakeJudge) -> None:
     """The error message comes from click."""
     assert call("score", "absent.jsonl").code == 2
 
@@ -206,11 +220,13 @@ def test_missing_file_exits_with_2(call: Call, judge: FakeJudge) -> None:
         ([], "rows.jsonl, line 2 has no column question or user_input"),
         (["--limit", "1", "--scorer", "relevance"], "unknown scorer 'relevance'"),
         (["--limit", "1", "--columns", "qestion=q"], "unknown columns qestion"),
-        (["--limit", "1", "--fail-under", "nan"], "min_mean is nan"),
+        (["--limit", "1", "--fail-under", "nan"], "min_mean must be a finite number, not nan"),
         (["--limit", "1", "--cache", "rows.jsonl"], "the cache rows.jsonl is not a score cache"),
     ],
 )
-def test_unscorable_file_or_option_is_an_error(call: Call, judge: FakeJudge, options: list[str], message: str) -> None:
+def test_a_file_or_option_that_cannot_be_scored_is_an_error(
+    call: Call, judge: FakeJudge, options: list[str], message: str
+) -> None:
     """One line names the location and the fix. No request is sent."""
     ended = call("score", written([*rows(1), {"answer": "x"}, *rows(50)]), *options)
 
@@ -249,7 +265,7 @@ def test_progress_is_shown_only_on_a_terminal(bare: Path, judge: FakeJudge, envi
 
 
 @pytest.mark.slow
-def test_interrupt_reports_the_number_of_stored_scores(
+def test_an_interrupt_reports_the_number_of_stored_scores(
     bare: Path, judge: FakeJudge, environment: dict[str, str]
 ) -> None:
     """Ctrl-C exits with 130 and no traceback."""
@@ -272,7 +288,9 @@ def test_interrupt_reports_the_number_of_stored_scores(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("safe_path", ["", "1"])
-def test_modules_in_the_current_directory_are_found(bare: Path, environment: dict[str, str], safe_path: str) -> None:
+def test_scorer_modules_in_the_current_directory_are_found(
+    bare: Path, environment: dict[str, str], safe_path: str
+) -> None:
     """The installed command and `python -m germane` find them, unless Python runs in safe-path mode."""
     (bare / "our_scorers.py").write_text("import germane\n\n\n@germane.scorer\ndef half(exchange):\n    return 0.5\n")
     done = subprocess.run(

@@ -9,7 +9,7 @@ import threading
 from germane.cli.core.signals import handle_shutdown_signals
 
 
-def test_signal_to_another_thread_ends_the_wait() -> None:
+def test_a_signal_to_another_thread_ends_the_wait() -> None:
     """The system chooses the thread, but the main thread wakes up in any case."""
     with handle_shutdown_signals() as ending:
         other = threading.Thread(target=lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM))

@@ -7,9 +7,12 @@ import statistics
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from germane.storage import TrackingStore
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +41,26 @@ def test_help_imports_no_command(bare: Path) -> None:
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "heavy = {'numpy', 'opentelemetry', 'pydantic', 'rich', 'sqlalchemy', 'starlette'}\n"
         "print('loaded:', *sorted(heavy & set(sys.modules)), *sorted(m for m in sys.modules if '.commands.' in m))"
+    )
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert ended.stdout.splitlines()[-1] == "loaded:"
+
+
+@pytest.mark.parametrize("command", [("report",), ("trend", "answer_relevancy"), ("worst",)], ids=lambda one: one[0])
+def test_reading_commands_import_only_what_they_read(bare: Path, command: tuple[str, ...]) -> None:
+    """They import no ORM, no migrations, no other dialect, and nothing that scores, traces or draws."""
+    url = f"sqlite:///{bare}/germane.db"
+    with closing(TrackingStore(url)) as store:
+        store.migrate()
+    program = (
+        "import sys\nfrom germane.cli import main\n"
+        f"sys.argv = ['germane', *{command}, '--database', {url!r}]\n"
+        "try:\n    main()\nexcept SystemExit as ended:\n    assert not ended.code, ended.code\n"
+        "heavy = {'alembic', 'numpy', 'openai', 'opentelemetry', 'sqlalchemy.dialects.postgresql', 'sqlalchemy.orm',\n"
+        "    'sqlmodel', 'starlette', 'germane.insights.charts.trend', 'germane.scorers'}\n"
+        "print('loaded:', *sorted(heavy & set(sys.modules)))"
     )
 
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -43,7 +43,7 @@ def picture(hours: int = 6, baseline: float | None = None, **terminal: Any) -> C
     return ChartLayout(terminal=Terminal(**terminal), since=since, until=NOON, bucket=HOUR, baseline=baseline)
 
 
-def test_mean_is_drawn_in_the_matching_column() -> None:
+def test_the_mean_is_drawn_in_the_column_of_its_value() -> None:
     """The mean, both ends of the interval and the baseline match the axis from 0 to 1."""
     shown = picture(1, baseline=0.9)
     axis, line = draw_trend(shown, [bucket(1, 0.5)], [])
@@ -68,7 +68,7 @@ def test_means_of_few_scores_are_drawn_as_hollow_points() -> None:
     assert line.endswith("not enough data (n=19)")
 
 
-def test_gaps_are_shown() -> None:
+def test_gaps_without_scores_are_shown_in_the_trend() -> None:
     """A bucket without scores is labeled. Many consecutive empty buckets share a line."""
     few = list(draw_trend(picture(4), [bucket(4, 0.9), bucket(1, 0.9)], []))
     many = list(draw_trend(picture(30), [bucket(30, 0.9), bucket(1, 0.9)], []))
@@ -80,7 +80,7 @@ def test_gaps_are_shown() -> None:
     assert ended[-1].endswith("no scores since")
 
 
-def test_events_are_printed_after_their_bucket() -> None:
+def test_markers_and_alerts_are_printed_after_their_bucket() -> None:
     """Events precede the next bucket."""
     notes = [ChartAnnotation(NOON - 2.5 * HOUR, "mark v42"), ChartAnnotation(NOON, "mark just now")]
     lines = list(draw_trend(picture(4), [bucket(hours, 0.9) for hours in (4, 3, 2, 1)], notes))
@@ -96,7 +96,7 @@ def test_events_are_printed_after_their_bucket() -> None:
     assert lines[3].endswith("> mark v42")
 
 
-def test_judge_change_is_shown_and_not_averaged() -> None:
+def test_a_judge_change_is_shown_and_scores_are_not_averaged_across_it() -> None:
     """If a bucket has two fingerprints, each gets its own line."""
     buckets = [bucket(2, 0.9), bucket(2, 0.4, fingerprint="f2", judge_changed=True), bucket(1, 0.4, fingerprint="f2")]
 
@@ -107,7 +107,7 @@ def test_judge_change_is_shown_and_not_averaged() -> None:
     assert lines[3].startswith(" " * 12)
 
 
-def test_groups_are_sorted_by_their_latest_mean() -> None:
+def test_trend_groups_are_sorted_by_their_latest_mean() -> None:
     """A digit shows the tenths of a mean, o means few scores, and a dot means no scores."""
     high = [bucket(3, 0.93, group="ask"), bucket(1, 0.88, group="ask")]
     low = [bucket(3, 0.93, group="search"), bucket(2, 0.3, n=3, group="search"), bucket(1, 0.41, group="search")]
@@ -141,14 +141,14 @@ def test_no_line_is_wider_than_the_terminal(
         assert fancy or re.sub("[\U0001f600\u5e97]", "", line).isascii()
 
 
-def test_wide_characters_take_two_columns() -> None:
+def test_wide_characters_in_trends_take_two_columns() -> None:
     """Names are truncated by columns, not by characters."""
     assert fit("\u5e97\u8217", 6) == "\u5e97\u8217  "
     assert fit("\u5e97" * 10, 10) == "\u5e97\u5e97\u5e97 ..."
     assert wrap("\u5e97" * 10, 8) == ["\u5e97" * 4, "\u5e97" * 4, "\u5e97" * 2]
 
 
-def test_json_output_equals_the_values_in_the_store(call: Call, store: TrackingStore) -> None:
+def test_trend_json_equals_the_values_in_the_store(call: Call, store: TrackingStore) -> None:
     """The output contains the buckets, the markers, and the baseline if there is one."""
     write(store, [0.9] * 25 + [0.3] * 5)
     now = datetime.now(UTC)
@@ -172,7 +172,7 @@ def test_json_output_equals_the_values_in_the_store(call: Call, store: TrackingS
     assert call("trend", "--by", "route", "--json").content["buckets"][0]["group"] == "ask"
 
 
-def test_weeks_start_on_monday_in_the_configured_timezone(
+def test_trend_weeks_start_on_monday_in_the_configured_time_zone(
     call: Call, store: TrackingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Monday, 00:30 in Auckland is Sunday in UTC."""
@@ -191,7 +191,7 @@ def test_weeks_start_on_monday_in_the_configured_timezone(
     assert re.search(r"since \w+ \d\d 00:00 NZ[SD]T, per ", out)
 
 
-def test_alert_from_before_the_window_shows_its_onset(call: Call, store: TrackingStore) -> None:
+def test_an_alert_from_before_the_window_is_shown_with_its_onset(call: Call, store: TrackingStore) -> None:
     """The alert is placed at the start of the window."""
     write(store, [0.9] * 30)
     onset = datetime.now(UTC) - timedelta(days=3)
@@ -208,7 +208,7 @@ def _route(mean: float) -> RouteBaseline:
     return RouteBaseline(mean=mean, **dict.fromkeys(names, 0.1), **counts)  # type: ignore[arg-type]  # counts are numbers
 
 
-def test_empty_trend_reports_that_there_are_no_scores(call: Call, database: str) -> None:
+def test_an_empty_trend_reports_that_there_are_no_scores(call: Call, database: str) -> None:
     """This applies to an empty database and to an unknown scorer."""
     assert call("trend").out.startswith("No scores since ")
     assert call("trend", "nonsense", "--by", "route").out.endswith(" UTC, scorer nonsense, by route.\n")
@@ -234,7 +234,7 @@ def test_invalid_trend_options_are_reported(
     assert (ended.code, message in ended.err) == (code, True)
 
 
-def test_captured_names_are_sanitized(call: Call, store: TrackingStore) -> None:
+def test_captured_names_in_trends_are_sanitized(call: Call, store: TrackingStore) -> None:
     """Escapes, right-to-left, wide and very long names do not affect the terminal."""
     hostile = "\x1b[2J\u202e\u5e97\U0001f600" + "x" * 100_000
     write(store, [0.9] * 25, route=hostile)
@@ -253,7 +253,7 @@ def test_captured_names_are_sanitized(call: Call, store: TrackingStore) -> None:
     ("variables", "fancy"),
     [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"PYTHONIOENCODING": "latin-1"}, False)],
 )
-def test_drawing_depends_on_the_terminal(
+def test_the_trend_chart_uses_ascii_without_utf8_or_color(
     database: str, store: TrackingStore, environment: dict[str, str], variables: dict[str, str], fancy: bool
 ) -> None:
     """A UTF-8 terminal gets lines and colors. NO_COLOR, dumb terminals and other encodings get ASCII."""

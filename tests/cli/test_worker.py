@@ -95,7 +95,9 @@ def states(store: TrackingStore) -> tuple[int, int, int]:
     return counts.done, counts.pending, counts.running
 
 
-def test_drain_scores_the_backlog(call: Call, judge: FakeJudge, store: TrackingStore, make: Any) -> None:
+def test_worker_with_the_drain_option_scores_the_backlog_and_exits(
+    call: Call, judge: FakeJudge, store: TrackingStore, make: Any
+) -> None:
     """The first line describes the worker without secrets, and the exit code is 0."""
     captured(store, make, 25)
     ended = call("worker", "--drain", "--concurrency", "4")
@@ -108,7 +110,9 @@ def test_drain_scores_the_backlog(call: Call, judge: FakeJudge, store: TrackingS
     assert not store.queue.load_outstanding()
 
 
-def test_once_option_scores_ready_tasks(call: Call, judge: FakeJudge, store: TrackingStore, make: Any) -> None:
+def test_worker_with_the_once_option_scores_ready_tasks_and_exits(
+    call: Call, judge: FakeJudge, store: TrackingStore, make: Any
+) -> None:
     """Candidates and tasks for other scorers are not included. Each exchange takes two requests."""
     captured(store, make, 5)
     other = make()
@@ -121,7 +125,7 @@ def test_once_option_scores_ready_tasks(call: Call, judge: FakeJudge, store: Tra
     assert len(judge.chat_requests) == 2 * 5
 
 
-def test_worker_scores_even_if_the_role_setting_is_capture(
+def test_a_worker_scores_even_if_the_role_setting_is_capture(
     call: Call, judge: FakeJudge, store: TrackingStore, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Applications and workers may share one environment."""
@@ -132,7 +136,7 @@ def test_worker_scores_even_if_the_role_setting_is_capture(
     assert states(store) == (2, 0, 0)
 
 
-def test_scorers_from_imported_modules_run(
+def test_a_worker_runs_scorers_from_imported_modules(
     call: Call, store: TrackingStore, make: Any, monkeypatch: pytest.MonkeyPatch, bare: Path
 ) -> None:
     """Modules from --import are added to the modules in the setting."""
@@ -149,7 +153,7 @@ def test_scorers_from_imported_modules_run(
     assert ended.err.startswith("germane worker: scorers first_worker_scorer, second_worker_scorer, ")
 
 
-def test_worker_requires_a_scorer(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_requires_a_scorer(call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise, it exits immediately with the reason."""
     monkeypatch.setenv("GERMANE_SCORERS", "[]")
     ended = call("worker")
@@ -157,7 +161,7 @@ def test_worker_requires_a_scorer(call: Call, database: str, monkeypatch: pytest
     assert (ended.code, ended.err) == (1, "germane: nothing will be scored: the scorers setting is empty\n")
 
 
-def test_drain_waits_for_tasks_in_other_workers(
+def test_draining_waits_for_tasks_in_other_workers(
     start: Callable[..., Process], judge: FakeJudge, store: TrackingStore, make: Any, tmp_path: Path
 ) -> None:
     """The worker logs once what it is waiting for, and exits when the tasks are done."""
@@ -173,7 +177,7 @@ def test_drain_waits_for_tasks_in_other_workers(
     assert (worker.wait(60), worker.stderr.read()) == (0, "")
 
 
-def test_message_with_only_changed_counts_is_not_logged_again() -> None:
+def test_a_progress_message_is_not_logged_again_if_only_counts_changed() -> None:
     """A different reason is logged."""
     several, one = (
         "waiting for 12 tasks in progress in other processes",
@@ -191,7 +195,7 @@ def _tell(folder: Path, statement: str) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_shutdown_leaves_no_task_in_progress(
+def test_the_shutdown_of_a_worker_leaves_no_task_in_progress(
     number: int, code: int, start: Callable[..., Process], judge: FakeJudge, store: TrackingStore, make: Any, until: Any
 ) -> None:
     """Tasks are finished or released without using up retries."""
@@ -210,7 +214,7 @@ def test_shutdown_leaves_no_task_in_progress(
     assert len(judge.chat_requests) == 2 * done
 
 
-def test_second_signal_ends_the_worker_immediately(
+def test_a_second_signal_ends_the_worker_immediately(
     start: Callable[..., Process], judge: FakeJudge, store: TrackingStore, make: Any, until: Any
 ) -> None:
     """It does not wait for a slow judge."""
@@ -232,7 +236,7 @@ def _caught(pid: int) -> set[int]:
     return {number for number in range(1, 65) if mask >> (number - 1) & 1}
 
 
-def test_shutdown_timeout_releases_tasks(
+def test_tasks_are_released_at_the_shutdown_timeout_of_a_worker(
     start: Callable[..., Process], judge: FakeJudge, store: TrackingStore, make: Any, until: Any
 ) -> None:
     """The worker reports it and exits with 1."""
@@ -254,7 +258,7 @@ def test_shutdown_timeout_releases_tasks(
     assert states(store) == (0, 2, 0)
 
 
-def test_worker_waits_until_the_tables_exist(
+def test_a_worker_waits_until_the_tables_exist(
     start: Callable[..., Process], call: Call, judge: FakeJudge, postgresql: Any, make: Any, until: Any
 ) -> None:
     """With --drain, it exits with an error. Otherwise, it starts once the tables exist. Passwords are not logged."""
@@ -281,7 +285,7 @@ def test_worker_waits_until_the_tables_exist(
     assert "hush" not in waiting + begun + ended.err
 
 
-def test_worker_scores_reach_the_application_spans(
+def test_scores_from_a_worker_reach_the_spans_of_the_application(
     call: Call, judge: FakeJudge, store: TrackingStore, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A linked span carries the score, and is exported before the worker exits."""

@@ -107,7 +107,7 @@ def test_worker_metrics_include_process_and_database(start: Any, store: Tracking
         httpx2.get(url, timeout=5)
 
 
-def test_dashboard_with_worker_serves_its_metrics(start: Any, store: TrackingStore) -> None:
+def test_a_dashboard_with_a_worker_serves_the_metrics_of_the_worker(start: Any, store: TrackingStore) -> None:
     """A process that only serves the dashboard exposes only gauges."""
     store.exchanges.add([an_exchange()])
     _, with_worker = start("serve", "--port", "0", "--with-worker")
@@ -131,7 +131,9 @@ def test_worker_metrics_show_a_missing_database(start: Any, tmp_path: Path, monk
     assert worker.wait(60) == 130
 
 
-def test_public_metrics_require_a_token(start: Any, call: Call, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_metrics_on_a_public_address_require_a_token(
+    start: Any, call: Call, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a public address, the worker refuses to start without a token."""
     refused = call("worker", "--metrics", "0.0.0.0:0")
     assert refused.code == 2
@@ -151,7 +153,7 @@ def test_public_metrics_require_a_token(start: Any, call: Call, database: str, m
     assert shown == {"none": 401, "wrong": 401, "right": 200}
 
 
-def test_worker_ends_if_metrics_cannot_be_served(call: Call, judge: FakeJudge, database: str) -> None:
+def test_a_worker_exits_if_its_metrics_cannot_be_served(call: Call, judge: FakeJudge, database: str) -> None:
     """Nothing is scored."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ended = call("worker", "--once", "--metrics", str(taken.getsockname()[1]))
@@ -161,7 +163,7 @@ def test_worker_ends_if_metrics_cannot_be_served(call: Call, judge: FakeJudge, d
 
 
 @pytest.mark.parametrize("given", ["", ":9464", "port", "99999", "-1", "::1:9464", "host:", "1.2.3.4:٣"])
-def test_invalid_metrics_address_is_rejected(given: str, call: Call, database: str) -> None:
+def test_an_invalid_metrics_address_is_rejected(given: str, call: Call, database: str) -> None:
     """Invalid addresses lack a port, have an invalid port, or are IPv6 addresses without brackets."""
     ended = call("worker", "--metrics", given)
 

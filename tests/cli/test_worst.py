@@ -28,7 +28,9 @@ HOSTILE = [
 ]
 
 
-def test_lowest_answers_come_first_with_generated_questions(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_the_lowest_answers_come_first_with_their_generated_questions(
+    call: Call, store: TrackingStore, scored: Scored
+) -> None:
     """The output shows the answer, its score and the questions that the judge generated."""
     scored(store, [0.9, 0.1, 0.5])
     reads_as = {"questions": [{"text": "What colour?", "similarity": 0.05}, {"text": "unused", "similarity": None}]}
@@ -47,14 +49,16 @@ def test_lowest_answers_come_first_with_generated_questions(call: Call, store: T
     assert len(lines) == 11
 
 
-def test_calibrated_label_shows_the_calibrated_value(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_a_calibrated_label_is_shown_with_the_calibrated_value(
+    call: Call, store: TrackingStore, scored: Scored
+) -> None:
     """Otherwise, equal values with different labels would be confusing."""
     scored(store, [0.62], details={"calibrated": 0.51})
 
     assert call("worst").out.startswith(" 0.62  partly_relevant (calibrated 0.51)  ask  ")
 
 
-def test_erased_text_is_marked(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_erased_text_is_marked_as_erased(call: Call, store: TrackingStore, scored: Scored) -> None:
     """The score stays in the list."""
     scored(store, [0.1], details={"questions": [{"text": "What colour?", "similarity": 0.05}]})
     store.retention.prune(texts_before=datetime.now(UTC) + timedelta(minutes=1))
@@ -65,7 +69,7 @@ def test_erased_text_is_marked(call: Call, store: TrackingStore, scored: Scored)
     assert "None" not in out
 
 
-def test_json_contains_the_complete_answer(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_worst_answers_in_json_contain_the_complete_text(call: Call, store: TrackingStore, scored: Scored) -> None:
     """Nothing is truncated or replaced."""
     (exchange,) = scored(store, [0.1], question=HOSTILE[1], answer=HOSTILE[3], details={"questions": []})
 
@@ -78,7 +82,9 @@ def test_json_contains_the_complete_answer(call: Call, store: TrackingStore, sco
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_captured_text_is_sanitized(call: Call, store: TrackingStore, scored: Scored, text: str) -> None:
+def test_captured_text_of_worst_answers_is_sanitized(
+    call: Call, store: TrackingStore, scored: Scored, text: str
+) -> None:
     """Each text takes one line without control or direction characters, and long texts are truncated."""
     scored(
         store, [0.1], question=text, answer=text, route=text, details={"questions": [{"text": text, "similarity": 0.1}]}
@@ -92,7 +98,7 @@ def test_captured_text_is_sanitized(call: Call, store: TrackingStore, scored: Sc
     assert {kind for kind in kinds if kind.startswith("C")} == set()
 
 
-def test_exchange_ids_are_sanitized(store: TrackingStore) -> None:
+def test_exchange_ids_of_worst_answers_are_sanitized(store: TrackingStore) -> None:
     """The ids may come from an imported file."""
     exchange = an_exchange(id="\x1b[31mred\x07")
     store.exchanges.add([exchange])
@@ -106,7 +112,7 @@ def test_exchange_ids_are_sanitized(store: TrackingStore) -> None:
 @pytest.mark.parametrize(
     "questions", ["text", [1], {"a": 1}, None, [{"similarity": 0.5}], [{"text": "x", "similarity": "y"}]]
 )
-def test_custom_score_details_may_have_any_shape(
+def test_details_of_custom_scores_can_have_any_shape(
     call: Call, store: TrackingStore, scored: Scored, questions: Any
 ) -> None:
     """Unknown details are not an error."""
@@ -132,7 +138,7 @@ def test_worst_answers_can_be_filtered(call: Call, store: TrackingStore, scored:
     assert values("--since", "7d") == [0.1, 0.2, 0.3, 0.4, 0.5]
 
 
-def test_empty_list_reports_that_there_are_no_scores(call: Call, database: str) -> None:
+def test_an_empty_list_of_worst_answers_reports_that_there_are_no_scores(call: Call, database: str) -> None:
     """An empty list is not an error."""
     assert call("worst").out.startswith("No scores since ")
     assert call("worst", "--scorer", "x", "--route", "y").out.endswith(" UTC, scorer x, route y.\n")

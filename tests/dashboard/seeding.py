@@ -1,6 +1,6 @@
 """A sample week of one service, written through the store; the same exchanges and scores every time.
 
-Three routes and about 1,500 exchanges, 80 % of them sampled. From 29 hours before the end, ``docs-search`` no longer
+Three routes and about 1,500 exchanges, 80% of them sampled. From 29 hours before the end, ``docs-search`` no longer
 answers the question, because an index was rebuilt incorrectly. ``seed`` writes everything that a page can show.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from tests.dashboard import seeding_alerts, seeding_scores
+from tests.dashboard import seeding_alerts, seeding_scores, seeding_traces
 from tests.dashboard.seeding_texts import ASIDES, ASK, REFUSALS, SEARCH, SUPPORT, TOPICS, Topic, topics_of
 
 from germane.exchange import Context, Exchange, sampling_key_for
@@ -35,6 +35,12 @@ FINGERPRINTS = {
     "faithfulness": "b81e44c07d93",
     "context_relevance": "2f9a6b3e10c8",
 }
+WATCHED = {
+    (seeding_traces.LANGCHAIN, "recognized"): 1_180,
+    (seeding_traces.LANGCHAIN, "not_an_exchange"): 4,
+    (seeding_traces.LANGCHAIN, "no_answer"): 5,
+}
+"""Numbers of watched traces by scope and outcome: too few are unreadable for the overview to mention them."""
 UNDECIDED = 3
 """Number of newest exchanges that have no sampling decision."""
 PENDING = 9
@@ -64,6 +70,7 @@ class Seeded:
     """Pairs of exchange and score, only for scores with a value."""
     open_alert: str = ""
     resolved_alert: str = ""
+    unreadable_trace: str = ""
 
     def values(self, scorer: str = "answer_relevancy", route: str | None = None) -> list[float]:
         """Return the values of one scorer, oldest first."""
@@ -97,8 +104,9 @@ def seed(store: TrackingStore, now: datetime = NOW) -> Seeded:
     resolved = seeding_alerts.add_resolved_alert(store, SERVICE, now)
     seeding_alerts.add_worker(store, SERVICE, FINGERPRINTS)
     store.rollups.update(breakdowns=("model", "prompt_version"), before=now - timedelta(hours=3), limit=ROLLED_UP_HOURS)
+    traces = seeding_traces.add_watched_traces(store, SERVICE, now, WATCHED)
     opened = next(alert.id for alert in store.alerts.list_open() if alert.type == "drop")
-    return Seeded(now, exchanges, scored, opened, resolved)
+    return Seeded(now, exchanges, scored, opened, resolved, traces[0])
 
 
 def add_second_service(store: TrackingStore, now: datetime = NOW, count: int = 60) -> list[Exchange]:

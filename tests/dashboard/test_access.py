@@ -85,7 +85,7 @@ def test_error_responses_carry_security_headers(store: TrackingStore) -> None:
     assert "what somebody asked" not in answers[2].text
 
 
-def test_versioned_files_are_cached_and_pages_are_not(store: TrackingStore) -> None:
+def test_versioned_static_files_are_cached_and_pages_are_not(store: TrackingStore) -> None:
     """A file without a version in its URL is revalidated with status 304."""
     page = client_for(create_dashboard(store))
     shown = page.get("/", headers=PAGE)
@@ -139,14 +139,14 @@ def test_without_a_token_proxied_requests_are_rejected(store: TrackingStore, hea
     assert client_for(create_dashboard(store)).get("/written", headers={header: "10.0.0.7"}).status_code == 403
 
 
-def test_liveness_probe_is_open_to_every_client(store: TrackingStore) -> None:
+def test_the_liveness_probe_is_open_to_every_client(store: TrackingStore) -> None:
     """Probes may use any host name and address, and learn only that the process responds."""
     answer = client_for(create_dashboard(store, token=TOKEN), EVIL, "10.0.0.7").get("/healthz")
 
     assert (answer.status_code, answer.text) == (200, "ok\n")
 
 
-def test_with_a_token_host_names_must_be_allowed(store: TrackingStore) -> None:
+def test_host_names_must_be_allowed_even_with_a_token(store: TrackingStore) -> None:
     """IP addresses are always allowed; names must be configured."""
     configured, unconfigured = (
         create_dashboard(store, token=TOKEN, hosts=["germane.example"]),
@@ -162,7 +162,7 @@ def test_with_a_token_host_names_must_be_allowed(store: TrackingStore) -> None:
     assert "--allowed-host" in refused.text
 
 
-def test_trusted_mount_leaves_access_control_to_the_application(store: TrackingStore) -> None:
+def test_a_trusted_mount_leaves_access_control_to_the_application(store: TrackingStore) -> None:
     """With ``trusted``, the application authenticates; without it, only local clients have access."""
 
     def mounted(**given: Any) -> TestClient:
@@ -176,7 +176,7 @@ def test_trusted_mount_leaves_access_control_to_the_application(store: TrackingS
     assert mounted(trusted=True, hosts=["other.example"]).get("/germane/written").status_code == 403
 
 
-def test_links_and_cookies_keep_the_mount_prefix(store: TrackingStore) -> None:
+def test_links_and_cookies_keep_the_prefix_under_which_the_dashboard_is_mounted(store: TrackingStore) -> None:
     """Every link and file of a mounted page starts with the prefix, and cookies are limited to it."""
     app = Starlette(routes=[Mount("/germane", create_dashboard(store, token=TOKEN))])
     page = client_for(app)
@@ -190,7 +190,7 @@ def test_links_and_cookies_keep_the_mount_prefix(store: TrackingStore) -> None:
     assert "; Path=/germane; " in shown.headers["set-cookie"]
 
 
-def test_overlong_urls_are_rejected(store: TrackingStore) -> None:
+def test_urls_that_are_too_long_are_rejected(store: TrackingStore) -> None:
     """The limit of 4 kB is enough for all filters."""
     page = client_for(create_dashboard(store))
 
@@ -198,7 +198,7 @@ def test_overlong_urls_are_rejected(store: TrackingStore) -> None:
     assert page.get("/written", params={"text": "a" * 4_200}).status_code == 414
 
 
-def test_database_at_another_revision_is_reported(bare: Path) -> None:
+def test_a_database_at_another_revision_is_reported(bare: Path) -> None:
     """For older tables, the page suggests an upgrade; for newer tables, it suggests no command."""
     with closing(TrackingStore(f"sqlite:///{bare}/newer.db")) as newer:
         newer.migrate()
@@ -218,7 +218,7 @@ def test_head_requests_are_answered_like_get_requests(store: TrackingStore) -> N
     assert app.state.written == []
 
 
-def test_read_only_dashboard_rejects_writes(store: TrackingStore) -> None:
+def test_a_read_only_dashboard_rejects_writes(store: TrackingStore) -> None:
     """Even a valid form with a valid token is rejected, and the message gives the reason."""
     app = create_dashboard(store, read_only=True, token=TOKEN)
     page = client_for(app)
@@ -229,7 +229,7 @@ def test_read_only_dashboard_rejects_writes(store: TrackingStore) -> None:
     assert app.state.written == []
 
 
-def test_the_dashboards_own_forms_are_accepted(store: TrackingStore) -> None:
+def test_forms_of_the_dashboard_itself_are_accepted(store: TrackingStore) -> None:
     """Fields arrive unchanged, whatever characters they contain."""
     app = create_dashboard(store)
     page = client_for(app)
@@ -240,7 +240,7 @@ def test_the_dashboards_own_forms_are_accepted(store: TrackingStore) -> None:
     assert app.state.written == [fields]
 
 
-def test_host_names_and_origins_are_parsed_strictly() -> None:
+def test_malformed_host_names_and_origins_are_rejected() -> None:
     """Malformed and malicious values are rejected."""
     assert [parse_host(host) for host in ("a.b:80", "[::1]", "a b", "a/b", "a,b", "A.", "a:b")] == [
         "a.b", "::1", None, None, None, "a", None,
@@ -258,7 +258,7 @@ def test_host_names_and_origins_are_parsed_strictly() -> None:
 
 
 @pytest.mark.parametrize("token", ["", "short", "fifteen letters with spaces", "\u00fc" * 16])
-def test_guessable_tokens_are_rejected(store: TrackingStore, token: str) -> None:
+def test_dashboard_tokens_that_are_easy_to_guess_are_rejected(store: TrackingStore, token: str) -> None:
     """Tokens passed in code follow the rules of the setting: an empty value does not disable access control."""
     for given in (token, SecretStr(token)):
         with pytest.raises(SettingsError, match="at least 16 ASCII characters") as raised:

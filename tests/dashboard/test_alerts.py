@@ -22,8 +22,8 @@ def test_open_and_resolved_alerts_are_listed_with_notifications(page: TestClient
     text = page.get("/alerts").text
     opened, over = text.split('id="resolved"')[0], text.split('id="resolved"')[1]
 
-    assert "answer_relevancy for route docs-search in handbook has dropped from" in opened
-    assert re.search(r"0\.[456]\d \(95 % interval 0\.\d\d\u20130\.\d\d, n=\d+\)", opened)
+    assert "Answer relevancy for route docs-search in handbook has dropped from" in opened
+    assert re.search(r"0\.[456]\d \(95% interval 0\.\d\d\u20130\.\d\d, n=\d+\)", opened)
     assert "baseline 0.8" in opened
     assert re.search(r"oncall <span[^>]*>undelivered</span>", opened)
     assert re.search(r"slack <span[^>]*>sent</span>", opened)
@@ -41,7 +41,7 @@ def test_scorers_with_a_provisional_baseline_are_listed_first(page: TestClient) 
     assert page.get("/alerts.json").json()["learning"][0]["provisional"] is True
 
 
-def test_url_contains_the_filters(seeded: TrackingStore) -> None:
+def test_the_url_of_the_alert_list_contains_the_filters(seeded: TrackingStore) -> None:
     """The filters are state, rule, severity and service."""
     add_second_service(seeded)
     write_alert(seeded, "mine", labels={"service": "mobile", "scorer": "answer_relevancy", "route": "mine"})
@@ -63,7 +63,7 @@ QUERIES = {
 }
 
 
-def test_resolved_alerts_are_paginated(store: TrackingStore) -> None:
+def test_the_list_of_resolved_alerts_is_paginated(store: TrackingStore) -> None:
     """Each alert is listed once, and links lead in both directions."""
     for number in range(30):
         began = NOW - timedelta(hours=number)
@@ -82,7 +82,7 @@ def test_resolved_alerts_are_paginated(store: TrackingStore) -> None:
     assert re.search(r'rel="next" href="/alerts\?after=[^"]*rule=mean_threshold"', text)
 
 
-def test_alert_page_shows_all_details(page: TestClient, week: Week) -> None:
+def test_the_page_of_an_alert_shows_all_details(page: TestClient, week: Week) -> None:
     """The page has a chart with baseline and markers, contributors, worst answers, a timeline and notifications."""
     alert = week.store.alerts.get(week.seeded.open_alert)
     assert alert is not None
@@ -96,18 +96,27 @@ def test_alert_page_shows_all_details(page: TestClient, week: Week) -> None:
     assert text.count("<svg") > 2
 
 
-def test_contributors_have_means_with_intervals(page: TestClient, week: Week) -> None:
+def test_the_page_of_an_alert_names_the_change_before_the_onset_in_local_time(page: TestClient, week: Week) -> None:
+    """A marker that was added after the alert fired is named, too."""
+    page.cookies.set("germane_zone", "Asia/Kolkata")
+    text = page.get(f"/alerts/{week.seeded.open_alert}").text
+
+    assert "since about Thu 19 Nov 2026, 12:10 IST" in text
+    assert "changes around that time: index v42 (80 minutes before the drop began); earlier: model larch-1" in text
+
+
+def test_contributors_to_an_alert_are_shown_with_means_and_intervals(page: TestClient, week: Week) -> None:
     """Means before and since the onset have n and interval; with fewer than 20 answers, there is no mean or change."""
     text = page.get(f"/alerts/{week.seeded.open_alert}").text
     rows = re.findall(r"<tr><td>(?:route|scorer|attribute) .*?</tr>", text, re.DOTALL)
     means = [cell for row in rows for cell in re.findall(r'data-label="(?:Before|Since)">(.*?)<', row)]
 
     assert len(means) == 2 * len(rows) >= 6
-    assert [cell for cell in means if "95 % interval" not in cell and "not enough data (n=" not in cell] == []
+    assert [cell for cell in means if "95% interval" not in cell and "not enough data (n=" not in cell] == []
     assert [row for row in rows if "not enough data" in row and 'class="end"><b' in row] == []
 
 
-def test_alert_without_a_scorer_has_no_chart(seeded: TrackingStore) -> None:
+def test_an_alert_without_a_scorer_has_no_chart(seeded: TrackingStore) -> None:
     """An alert about an exhausted budget is shown without a chart."""
     write_alert(seeded, "spent", rule="budget_exhausted", type="budget_exhausted", labels={}, message="spent.")
     with open_dashboard(seeded) as client:
@@ -117,7 +126,7 @@ def test_alert_without_a_scorer_has_no_chart(seeded: TrackingStore) -> None:
     assert "around the alert" not in answer.text
 
 
-def test_unknown_alert_is_not_found(page: TestClient) -> None:
+def test_an_unknown_alert_gets_status_404(page: TestClient) -> None:
     """The page suggests a next step and does not repeat the requested id."""
     answer = page.get("/alerts/%3Cscript%3E", headers={"accept": "text/html"})
 
@@ -126,7 +135,7 @@ def test_unknown_alert_is_not_found(page: TestClient) -> None:
     assert "<script>" not in answer.text.replace("<script src", "")
 
 
-def test_acknowledgement_shows_and_remembers_the_name(page: TestClient, week: Week) -> None:
+def test_acknowledging_an_alert_shows_and_remembers_the_name(page: TestClient, week: Week) -> None:
     """The form returns to the alert, and later forms are prefilled with the name."""
     path = f"/alerts/{week.seeded.open_alert}"
     answer = post_form(page, f"{path}/ack", path, by="Zoë <b>")
@@ -141,7 +150,7 @@ def test_acknowledgement_shows_and_remembers_the_name(page: TestClient, week: We
     assert "Acknowledged by Zoë &lt;b&gt;" in text
 
 
-def test_resolving_notifies_the_notified_channels(seeded: TrackingStore, week: Week) -> None:
+def test_resolving_an_alert_notifies_the_notified_channels(seeded: TrackingStore, week: Week) -> None:
     """Channels that received the alert receive its resolution; a second attempt is rejected with a reason."""
     channels = {"slack": {"type": "slack", "url": "env:SLACK_ADDRESS"}}
     path = f"/alerts/{week.seeded.open_alert}"
@@ -164,7 +173,7 @@ def test_resolving_notifies_the_notified_channels(seeded: TrackingStore, week: W
 @pytest.mark.parametrize(
     ("what", "names"), [("this", {"rule", "service", "scorer", "route"}), ("rule", {"rule", "service"})]
 )
-def test_alert_is_silenced_for_the_chosen_duration(page: TestClient, week: Week, what: str, names: set[str]) -> None:
+def test_an_alert_is_silenced_for_the_chosen_duration(page: TestClient, week: Week, what: str, names: set[str]) -> None:
     """The silence starts now and matches this alert, or all alerts of its rule in the service."""
     path = f"/alerts/{week.seeded.open_alert}"
     answer = post_form(page, f"{path}/silence", path, **{"for": "8h", "what": what, "comment": "known", "by": "ann"})
@@ -190,7 +199,7 @@ def test_silencing_an_alert_matches_its_labels_literally(store: TrackingStore) -
     assert not silence.covers(write_alert(store, "docs-xa"), NOW)
 
 
-def test_silence_end_is_in_the_visitors_time_zone(page: TestClient, week: Week) -> None:
+def test_the_end_of_a_silence_is_in_the_time_zone_of_the_visitor(page: TestClient, week: Week) -> None:
     """Browsers submit local times without a zone."""
     page.cookies.set("germane_zone", "Asia/Tokyo")
     post_form(page, "/alerts/silences", rule="dr*", until="2026-11-21T09:00", comment=TEXTS["script"])
@@ -206,14 +215,14 @@ def test_silence_end_is_in_the_visitors_time_zone(page: TestClient, week: Week) 
 @pytest.mark.parametrize(
     "until", ["", "yesterday", "2026-11-20T10:29:59+00:00", "9999-12-31T23:59", "2026-11-20T10:30Z"]
 )
-def test_silence_needs_an_end_and_a_matcher(page: TestClient, week: Week, until: str) -> None:
+def test_a_silence_needs_an_end_and_a_matcher(page: TestClient, week: Week, until: str) -> None:
     """Past ends, very long silences and silences without matchers are rejected."""
     assert post_form(page, "/alerts/silences", rule="drop", until=until).status_code == 400
     assert post_form(page, "/alerts/silences", **{"for": "1h"}).status_code == 400
     assert week.store.alerts.list_silences() == []
 
 
-def test_silence_can_start_in_the_future(page: TestClient, week: Week) -> None:
+def test_a_silence_can_start_in_the_future(page: TestClient, week: Week) -> None:
     """Scheduled silences are listed with their start; an end before the start is rejected."""
     page.cookies.set("germane_zone", "UTC")
     post_form(page, "/alerts/silences", rule="drop", since="2026-11-21T09:00", **{"for": "8h"})
@@ -226,13 +235,13 @@ def test_silence_can_start_in_the_future(page: TestClient, week: Week) -> None:
 
 
 @pytest.mark.parametrize("since", ["tomorrow", "9999-01-01T00:00", "2026-13-01T00:00"])
-def test_silence_with_an_invalid_start_is_rejected(page: TestClient, week: Week, since: str) -> None:
+def test_a_silence_with_an_invalid_start_is_rejected(page: TestClient, week: Week, since: str) -> None:
     """The silence does not start immediately, nor in a distant year."""
     assert post_form(page, "/alerts/silences", rule="x", since=since, **{"for": "1h"}).status_code == 400
     assert week.store.alerts.list_silences() == []
 
 
-def test_newest_hundred_open_alerts_are_shown(store: TrackingStore) -> None:
+def test_only_the_newest_hundred_open_alerts_are_shown(store: TrackingStore) -> None:
     """The page also shows the number of older alerts."""
     for number in range(103):
         write_alert(store, f"a{number:03d}", starts_at=NOW - timedelta(minutes=number))
@@ -258,7 +267,7 @@ def test_silencing_everything_needs_a_checkbox(page: TestClient, week: Week) -> 
     assert week.store.alerts.list_silences() == []
 
 
-def test_accepting_a_drop_needs_a_confirmation(page: TestClient, week: Week) -> None:
+def test_accepting_a_drop_as_the_baseline_needs_a_confirmation(page: TestClient, week: Week) -> None:
     """The confirmation lists the consequences; then a new baseline is learned and the alert is acknowledged."""
     path = f"/alerts/{week.seeded.open_alert}/accept"
     asked = page.get(path)
@@ -274,7 +283,7 @@ def test_accepting_a_drop_needs_a_confirmation(page: TestClient, week: Week) -> 
     assert alert.acknowledged_by == "ann"
 
 
-def test_accepted_drop_cannot_be_accepted_again(page: TestClient, week: Week) -> None:
+def test_a_drop_that_was_accepted_cannot_be_accepted_again(page: TestClient, week: Week) -> None:
     """The alert stays open until the next evaluation; its page and the second attempt state what happened."""
     path = f"/alerts/{week.seeded.open_alert}"
     post_form(page, f"{path}/ack", path, by="ann")
@@ -289,7 +298,7 @@ def test_accepted_drop_cannot_be_accepted_again(page: TestClient, week: Week) ->
     assert [one.detail["by"] for one in acknowledged] == ["ann"]
 
 
-def test_only_drops_can_be_accepted(seeded: TrackingStore) -> None:
+def test_only_drops_can_be_accepted_as_the_baseline(seeded: TrackingStore) -> None:
     """For other rules, the settings must be changed."""
     write_alert(seeded, "low")
     with open_dashboard(seeded) as client:
@@ -302,7 +311,7 @@ def test_only_drops_can_be_accepted(seeded: TrackingStore) -> None:
 ACTS = ("ack", "resolve", "silence", "accept")
 
 
-def test_writes_need_a_csrf_token(page: TestClient, week: Week) -> None:
+def test_writes_on_alert_pages_need_a_csrf_token(page: TestClient, week: Week) -> None:
     """Forms from other sites are rejected."""
     before = week.store.alerts.get(week.seeded.open_alert)
     paths = [f"/alerts/{week.seeded.open_alert}/{act}" for act in ACTS]
@@ -313,7 +322,7 @@ def test_writes_need_a_csrf_token(page: TestClient, week: Week) -> None:
     assert week.store.alerts.list_silences() == []
 
 
-def test_read_only_pages_have_no_forms_and_reject_posts(seeded: TrackingStore, week: Week) -> None:
+def test_read_only_alert_pages_have_no_forms_and_reject_posts(seeded: TrackingStore, week: Week) -> None:
     """Visitors see the notifications but cannot change anything."""
     path = f"/alerts/{week.seeded.open_alert}"
     with open_dashboard(seeded, read_only=True) as client:
@@ -327,7 +336,7 @@ def test_read_only_pages_have_no_forms_and_reject_posts(seeded: TrackingStore, w
     assert alert.acknowledged_at is None
 
 
-def test_hostile_names_are_escaped(store: TrackingStore) -> None:
+def test_hostile_names_on_alert_pages_are_escaped(store: TrackingStore) -> None:
     """Routes, rules and comments can contain anything."""
     text = TEXTS["script"]
     alert = write_alert(
@@ -350,7 +359,7 @@ def test_hostile_names_are_escaped(store: TrackingStore) -> None:
     assert "1 more has been deleted" in pages[1]
 
 
-def test_page_without_alerts_explains_what_is_missing(store: TrackingStore) -> None:
+def test_the_alert_page_explains_what_is_missing_if_no_alert_can_fire(store: TrackingStore) -> None:
     """An empty database has no alerts and no baseline, and the page names the next step."""
     with open_dashboard(store) as client:
         text = client.get("/alerts").text

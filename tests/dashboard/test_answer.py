@@ -55,14 +55,14 @@ def is_refusal(_: Exchange, score: Score) -> bool:
 
 
 @pytest.mark.slow
-def test_low_score_is_explained(page: TestClient, week: Week) -> None:
+def test_a_low_score_is_explained(page: TestClient, week: Week) -> None:
     """The page shows the generated questions with their similarities and mean, and the percentile rank."""
     exchange, score = newest_exchange(week, is_low)
 
     text = text_of(page, f"/a/{exchange.id}")
 
     assert f"{score.value:.2f} Answer relevancy low" in text
-    assert re.search(r"lower than \d+ % of answers in the surrounding week \(n=\d+\)", text)
+    assert re.search(r"lower than \d+% of answers in the surrounding week \(n=\d+\)", text)
     assert f"Question {exchange.question} Answer {exchange.answer}" in text
     for question in score.details["questions"]:
         assert f"{question['text']} {question['similarity']:.2f}" in text
@@ -72,10 +72,10 @@ def test_low_score_is_explained(page: TestClient, week: Week) -> None:
     assert f"Fingerprint {score.fingerprint}" in text
     assert f"Tokens {score.input_tokens} input, {score.output_tokens} output" in text
     assert "Prompt version 7" in text
-    assert "Sampled, with probability 0.80: it represents 1.25 answers." in text
+    assert "Sampled, with probability 0.80: stands for 1.25 captured answers (1 / 0.80)." in text
 
 
-def test_percentile_rank_is_relative_to_the_route(page: TestClient, week: Week) -> None:
+def test_the_percentile_rank_of_a_score_is_relative_to_its_route(page: TestClient, week: Week) -> None:
     """The rank counts higher scores with the same fingerprint in the surrounding week."""
     exchange, score = newest_exchange(week, is_low)
     values = week.seeded.values(route=exchange.route)
@@ -89,11 +89,11 @@ def test_percentile_rank_is_relative_to_the_route(page: TestClient, week: Week) 
     ]
     higher = sum(int(one * 100) > int((score.value or 0.0) * 100) for one in around) / len(around)
 
-    assert f"lower than {int(higher * 100)} % of answers" in text_of(page, f"/a/{exchange.id}")
+    assert f"lower than {int(higher * 100)}% of answers" in text_of(page, f"/a/{exchange.id}")
     assert len(values) >= len(around)
 
 
-def test_refusal_shows_the_matched_text(page: TestClient, week: Week) -> None:
+def test_a_refusal_is_shown_with_the_matched_text(page: TestClient, week: Week) -> None:
     """A refusal has no generated questions and no bar for its similarity."""
     exchange, _ = newest_exchange(week, is_refusal)
 
@@ -122,7 +122,7 @@ def test_all_scores_of_an_answer_are_explained(page: TestClient, week: Week) -> 
     assert "quoted by the judge" in text or "not quoted" in text
 
 
-def test_failed_task_shows_reason_and_retries(page: TestClient, week: Week) -> None:
+def test_a_failed_task_is_shown_with_its_reason_and_retries(page: TestClient, week: Week) -> None:
     """A failure does not count as 0: the page shows the error, the failed attempts and the next attempt."""
     (failed,) = week.store.answers.search(AnswerFilter(state="failed", scorer="answer_relevancy"), limit=1).answers
     waiting = next(
@@ -141,7 +141,7 @@ def test_failed_task_shows_reason_and_retries(page: TestClient, week: Week) -> N
     assert re.search(r", 1 failed attempt ?, next attempt in \d min", other), other
 
 
-def test_drawer_and_page_show_the_same_content(page: TestClient, week: Week) -> None:
+def test_the_drawer_and_the_page_of_an_answer_show_the_same_content(page: TestClient, week: Week) -> None:
     """The drawer and the page are rendered from the same template."""
     exchange, _ = newest_exchange(week, is_low)
 
@@ -155,7 +155,7 @@ def test_drawer_and_page_show_the_same_content(page: TestClient, week: Week) -> 
     )
 
 
-def test_neighbor_links_keep_the_filter(page: TestClient, week: Week) -> None:
+def test_links_to_neighboring_answers_keep_the_filter(page: TestClient, week: Week) -> None:
     """The links lead from the worst to the next worst answer on the same route, and back."""
     listed = page.get("/answers.json?route=docs-search&window=24h").json()["answers"]
     ids = [row["exchange_id"] for row in listed]
@@ -165,10 +165,10 @@ def test_neighbor_links_keep_the_filter(page: TestClient, week: Week) -> None:
     assert f'rel="prev" href="/a/{ids[0]}?window=24h&amp;route=docs-search"' in raw
     assert f'rel="next" href="/a/{ids[2]}?window=24h&amp;route=docs-search"' in raw
     assert 'href="/answers?window=24h&amp;route=docs-search"' in raw
-    assert "2nd by lowest score" in raw
+    assert re.search(r">2 of \d+ by lowest score<", raw)
 
 
-def test_json_contains_all_details(page: TestClient, week: Week) -> None:
+def test_json_of_an_answer_contains_all_details(page: TestClient, week: Week) -> None:
     """The JSON has its own URL, and is also returned to clients that accept JSON."""
     exchange, score = newest_exchange(week, is_low)
 
@@ -182,7 +182,7 @@ def test_json_contains_all_details(page: TestClient, week: Week) -> None:
     assert (ours["value"], ours["details"]) == (score.value, score.details)
 
 
-def test_unknown_answer_is_not_found(page: TestClient) -> None:
+def test_an_unknown_answer_gets_status_404(page: TestClient) -> None:
     """The page says so and suggests a next step."""
     for address in ("/a/nobody", "/a/%00", "/a/nobody.json"):
         response = page.get(address, headers=HTML)
@@ -191,7 +191,7 @@ def test_unknown_answer_is_not_found(page: TestClient) -> None:
 
 
 @pytest.mark.parametrize(("verdict", "score"), [("good", 1.0), ("bad", 0.0)])
-def test_label_is_shown_and_replaces_an_earlier_one(page: TestClient, week: Week, verdict: str, score: float) -> None:
+def test_a_label_is_shown_and_replaces_an_earlier_one(page: TestClient, week: Week, verdict: str, score: float) -> None:
     """The label appears immediately; a second one from the same visitor replaces it."""
     exchange, _ = newest_exchange(week, lambda _, found: is_low(_, found) and not _labels(week.store, _))
     address = f"/a/{exchange.id}?route=docs-search"
@@ -225,7 +225,7 @@ def _labels(store: TrackingStore, exchange: Exchange) -> Any:
     return sheet.feedback
 
 
-def test_invalid_label_is_rejected(page: TestClient, week: Week) -> None:
+def test_an_invalid_label_is_rejected(page: TestClient, week: Week) -> None:
     """Nothing is written, and the redirect never leaves the dashboard."""
     exchange, _ = newest_exchange(week, lambda _, found: is_low(_, found) and not _labels(week.store, _))
 
@@ -239,7 +239,7 @@ def test_invalid_label_is_rejected(page: TestClient, week: Week) -> None:
     assert elsewhere.headers["location"] == f"/a/{exchange.id}?result=bad#people"
 
 
-def test_rescoring_keeps_the_score_until_it_is_replaced(page: TestClient, week: Week) -> None:
+def test_rescoring_keeps_the_old_score_until_the_new_one_is_stored(page: TestClient, week: Week) -> None:
     """The page says that the answer is being rescored."""
     exchange, score = newest_exchange(week, is_low)
 
@@ -262,7 +262,7 @@ def test_rescoring_keeps_the_score_until_it_is_replaced(page: TestClient, week: 
     assert "being scored again" not in text
 
 
-def test_rescored_failure_has_no_score_yet(page: TestClient, week: Week) -> None:
+def test_a_failed_answer_that_is_being_rescored_has_no_score_yet(page: TestClient, week: Week) -> None:
     """A score from another scorer does not take its place."""
     (failed,) = week.store.answers.search(AnswerFilter(state="failed", scorer="answer_relevancy"), limit=1).answers
 
@@ -274,7 +274,7 @@ def test_rescored_failure_has_no_score_yet(page: TestClient, week: Week) -> None
     assert "not scored" in text
 
 
-def test_unsampled_answer_can_be_scored(page: TestClient, week: Week) -> None:
+def test_an_answer_that_was_not_sampled_can_be_scored_on_request(page: TestClient, week: Week) -> None:
     """A request overrides the sampling decision, and the weight records it."""
     found = week.store.answers.search(AnswerFilter(state="skipped", reason=UnscoredReason.NOT_SAMPLED), limit=1)
     exchange = found.answers[0].exchange
@@ -288,7 +288,7 @@ def test_unsampled_answer_can_be_scored(page: TestClient, week: Week) -> None:
     assert (sheet.sampling_reason, sheet.sampling_probability) == ("always", 1.0)
 
 
-def test_read_only_page_has_no_forms(week: Week) -> None:
+def test_the_read_only_page_of_an_answer_has_no_forms(week: Week) -> None:
     """The page offers no action that would be rejected."""
     exchange, _ = newest_exchange(week, is_low)
     app = create_app(load_settings(database="sqlite://"), store=week.store, now=now, read_only=True)
@@ -299,7 +299,7 @@ def test_read_only_page_has_no_forms(week: Week) -> None:
     assert "People disagree with this judge" in raw
 
 
-def test_erased_text_is_marked_as_erased(page: TestClient, week: Week) -> None:
+def test_erased_text_of_an_answer_is_marked_as_erased(page: TestClient, week: Week) -> None:
     """Scores remain, and the answer cannot be rescored."""
     exchange, score = newest_exchange(week, is_low)
     week.store.retention.prune(texts_before=NOW)
@@ -324,7 +324,7 @@ def test_hostile_answers_are_shown_in_full_and_escaped(page: TestClient, week: W
     assert len(TEXTS) == 14
 
 
-def test_trace_link_contains_only_ids(week: Week) -> None:
+def test_the_link_to_a_trace_contains_only_ids(week: Week) -> None:
     """The link sends no referrer."""
     exchange, _ = newest_exchange(week, is_low)
     settings_ = load_settings(
@@ -340,7 +340,7 @@ def test_trace_link_contains_only_ids(week: Week) -> None:
 
 
 @pytest.mark.parametrize("trace_id", ["", "../x", "a b", "\u0660", "{span_id}"])
-def test_invalid_trace_id_gets_no_link(trace_id: str) -> None:
+def test_an_invalid_trace_id_gets_no_link(trace_id: str) -> None:
     """An exchange that was imported from a file may have any trace id."""
     exchange = Exchange.from_texts("q", "a")
     odd = type(exchange)(**{name: getattr(exchange, name) for name in exchange.__slots__} | {"trace_id": trace_id})
@@ -352,7 +352,7 @@ def test_invalid_trace_id_gets_no_link(trace_id: str) -> None:
     )
 
 
-def test_sampling_decision_is_explained(week: Week) -> None:
+def test_the_sampling_decision_for_an_answer_is_explained(week: Week) -> None:
     """Undecided exchanges, and reasons stored by other versions, are explained too."""
     undecided = week.store.answers.load_detail(week.seeded.exchanges[-1].id)
     drawn = week.store.answers.load_detail(newest_exchange(week, is_low)[0].id)
@@ -360,4 +360,7 @@ def test_sampling_decision_is_explained(week: Week) -> None:
     assert drawn is not None
 
     assert describe_answer_sampling(undecided) == "Not decided yet."
-    assert describe_answer_sampling(drawn) == "Sampled, with probability 0.80: it represents 1.25 answers."
+    assert (
+        describe_answer_sampling(drawn)
+        == "Sampled, with probability 0.80: stands for 1.25 captured answers (1 / 0.80)."
+    )

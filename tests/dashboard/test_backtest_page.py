@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import html
 import re
 from datetime import timedelta
 
 import pytest
-from tests.dashboard.conftest import now
+from tests.dashboard.conftest import Week, now
 from tests.dashboard.page_client import open_dashboard
-from tests.dashboard.seeding import NOW
+from tests.dashboard.seeding import NOW, SEARCH, SERVICE
 
 from germane.alert import Silence
+from germane.alerting import resolve_alert
 from germane.insights.context import InsightContext
 from germane.insights.rule_diagnosis import BacktestTooLarge, DiagnosisScope, run_rule_backtest
 from germane.settings import Drop, MeanThreshold, load_settings
 from germane.storage import TrackingStore
 
 
-def test_each_rule_lists_why_it_does_not_fire(seeded: TrackingStore) -> None:
+def test_the_page_states_for_each_rule_why_it_does_not_fire(seeded: TrackingStore) -> None:
     """A rule may be disabled, have too few scores, be within limits, be silenced, or still be learning."""
     until = NOW + timedelta(hours=3)
     seeded.alerts.add_silence(Silence(id="s", matchers={"rule": "many"}, starts_at=NOW, ends_at=until))
@@ -30,7 +32,7 @@ def test_each_rule_lists_why_it_does_not_fire(seeded: TrackingStore) -> None:
         text = client.get("/alerts/backtest?route=support/eu").text
         other = client.get("/alerts/backtest?route=ask").text
 
-    assert re.search(r"the mean is 0\.\d\d \(95 % interval 0\.\d\d\u20130\.\d\d, n=\d+\), not below 0\.1", text)
+    assert re.search(r"the mean is 0\.\d\d \(95% interval 0\.\d\d\u20130\.\d\d, n=\d+\), not below 0\.1", text)
     assert "silenced until" in text
     assert "disabled in the settings" in text
     assert "do not match this route" in text
@@ -38,7 +40,7 @@ def test_each_rule_lists_why_it_does_not_fire(seeded: TrackingStore) -> None:
     assert re.search(r"n=\d+ in 24 h, but the rule needs 5000", other)
 
 
-def test_rule_is_backtested_over_the_window_in_the_url(seeded: TrackingStore) -> None:
+def test_a_rule_is_backtested_over_the_window_in_the_url(seeded: TrackingStore) -> None:
     """A crossed threshold shows when the rule would have fired; nothing is stored."""
     floor = MeanThreshold(threshold=0.7, routes=("docs-search",), window=6 * 3600.0, min_samples=10)
     before = seeded.answers.counts()
@@ -51,7 +53,7 @@ def test_rule_is_backtested_over_the_window_in_the_url(seeded: TrackingStore) ->
     assert len(seeded.alerts.list_open()) == 1
 
 
-def test_large_backtest_suggests_the_command_line(seeded: TrackingStore) -> None:
+def test_a_large_backtest_suggests_the_command_line(seeded: TrackingStore) -> None:
     """A page reads only a limited number of scores."""
     context = InsightContext(store=seeded, settings=load_settings(database="sqlite://"), now=now)
     scope = DiagnosisScope(since=NOW - timedelta(days=7), until=NOW)
@@ -59,7 +61,7 @@ def test_large_backtest_suggests_the_command_line(seeded: TrackingStore) -> None
         run_rule_backtest(context, Drop(), scope, max_scores=1_000)
 
 
-def test_rule_that_would_fire_is_labeled(seeded: TrackingStore) -> None:
+def test_a_rule_that_would_fire_is_labeled(seeded: TrackingStore) -> None:
     """Nothing prevents the rule from firing, and its mean is below the threshold; times are in the visitor's zone."""
     with open_dashboard(seeded, rules=[{"type": "mean_threshold", "threshold": 0.7}]) as client:
         client.cookies.set("germane_zone", "Asia/Tokyo")
@@ -68,3 +70,41 @@ def test_rule_that_would_fire_is_labeled(seeded: TrackingStore) -> None:
     assert re.search(r'<span class="tag bad">would fire</span>', text)
     assert re.search(r"Route docs-search, service handbook: the mean is 0\.\d\d \(.*\), below 0\.7\.", text)
     assert re.search(r"faithfulness for handbook: until [^;]+ JST, the baseline is provisional", text)
+
+
+WHY = re.compile(r'<a href="(/alerts/backtest[^"]*)">Why is there no alert\?</a>')
+
+
+def test_a_drop_without_an_alert_links_to_the_diagnosis_of_the_rules(week: Week) -> None:
+    """The overview and the route page lead to the diagnosis of the route and the scorer that the verdict is about."""
+    resolve_alert(week.store, load_settings(database="sqlite://"), week.seeded.open_alert, "me")
+    with open_dashboard(week.store) as client:
+        for path in ("/", "/?window=24h&scorer=answer_relevancy", f"/r/{SEARCH}", f"/r/{SEARCH}?service={SERVICE}"):
+            text = client.get(path).text
+            assert 'class="verdict bad"' in text
+            (link,) = WHY.findall(text)
+            shown = client.get(html.unescape(link))
+            assert shown.status_code == 200
+            assert "To keep false alerts to 1 per year" in shown.text
+            assert "answer_relevancy for handbook: no drop detected." in shown.text
+            assert "faithfulness for handbook" not in shown.text
+            assert f'<option value="{SEARCH}" selected>' in shown.text
+
+
+def test_a_drop_with_an_alert_has_no_link_to_the_diagnosis(week: Week) -> None:
+    """The verdict links to the alert instead, and the diagnosis shows its state."""
+    with open_dashboard(week.store) as client:
+        assert WHY.search(client.get("/").text) is None
+        text = client.get(f"/alerts/backtest?route={SEARCH}&scorer=answer_relevancy").text
+
+    assert '<span class="tag warn">firing</span>' in text
+    assert "no drop detected" not in text
+
+
+def test_the_diagnosis_for_one_scorer_excludes_rules_for_other_scorers(seeded: TrackingStore) -> None:
+    """Such rules cannot fire for this scorer, whatever its scores."""
+    rules = [{"type": "mean_threshold", "threshold": 0.9, "name": "faithful", "scorer": "faithfulness"}]
+    with open_dashboard(seeded, rules=rules) as client:
+        text = html.unescape(client.get("/alerts/backtest?scorer=answer_relevancy").text)
+
+    assert "The rule covers only scores from faithfulness." in text

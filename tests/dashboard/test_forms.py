@@ -34,7 +34,7 @@ def store(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Iterator[Trac
         yield opened
 
 
-def test_form_without_csrf_token_is_rejected(store: TrackingStore) -> None:
+def test_a_form_without_a_csrf_token_is_rejected(store: TrackingStore) -> None:
     """Another site can post a form, but cannot read the token in the dashboard's forms."""
     app = create_dashboard(store)
     page = client_for(app)
@@ -46,7 +46,7 @@ def test_form_without_csrf_token_is_rejected(store: TrackingStore) -> None:
     assert len(app.state.written) == 1
 
 
-def test_csrf_token_belongs_to_one_session(store: TrackingStore) -> None:
+def test_a_csrf_token_is_valid_for_one_session(store: TrackingStore) -> None:
     """The token is invalid in another visitor's session and in another process."""
     app = create_dashboard(store)
     mine, other = client_for(app), client_for(app)
@@ -59,7 +59,7 @@ def test_csrf_token_belongs_to_one_session(store: TrackingStore) -> None:
     assert again.post("/written", data={"csrf": csrf_token_of(mine, "/written")}).status_code == 403
 
 
-def test_planted_session_cookie_is_rejected(store: TrackingStore) -> None:
+def test_a_session_cookie_set_by_another_application_is_rejected(store: TrackingStore) -> None:
     """Another application on this host can set the cookie but cannot compute its CSRF token."""
     page = client_for(create_dashboard(store))
     page.cookies.set("germane_visit", "a" * 32)
@@ -80,7 +80,7 @@ def test_planted_session_cookie_is_rejected(store: TrackingStore) -> None:
         ({}, 200),
     ],
 )
-def test_foreign_origin_is_rejected(store: TrackingStore, headers: dict[str, str], status: int) -> None:
+def test_a_form_from_a_foreign_origin_is_rejected(store: TrackingStore, headers: dict[str, str], status: int) -> None:
     """This applies even with a valid CSRF token. The dashboard's pages send no referrer, so their origin is null."""
     page = client_for(create_dashboard(store))
     seal = csrf_token_of(page, "/written")
@@ -88,7 +88,7 @@ def test_foreign_origin_is_rejected(store: TrackingStore, headers: dict[str, str
     assert page.post("/written", data={"csrf": seal}, headers=headers).status_code == status
 
 
-def test_bearer_token_needs_no_csrf_token(store: TrackingStore) -> None:
+def test_a_form_with_a_bearer_token_needs_no_csrf_token(store: TrackingStore) -> None:
     """Other sites cannot make a browser send the header, so requests from programs are accepted."""
     app = create_dashboard(store, token=TOKEN)
     headers = {"Authorization": f"Bearer {TOKEN}"}
@@ -98,7 +98,7 @@ def test_bearer_token_needs_no_csrf_token(store: TrackingStore) -> None:
 
 
 @pytest.mark.parametrize("length", [True, False], ids=["declared", "undeclared"])
-def test_oversized_body_is_rejected(store: TrackingStore, length: bool) -> None:
+def test_an_oversized_request_body_is_rejected(store: TrackingStore, length: bool) -> None:
     """The limit is 64 kB, with or without a declared length."""
     app = create_dashboard(store)
     page = client_for(app)
@@ -113,7 +113,7 @@ def test_oversized_body_is_rejected(store: TrackingStore, length: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x", "text/plain"])
-def test_unsupported_content_types_are_rejected(store: TrackingStore, kind: str) -> None:
+def test_forms_with_an_unsupported_content_type_are_rejected(store: TrackingStore, kind: str) -> None:
     """These are content types that scripts on other sites can send without a preflight request."""
     app = create_dashboard(store)
     sent = client_for(app).post("/written", content=b'{"csrf": "x"}', headers={"Content-Type": kind})
@@ -121,7 +121,7 @@ def test_unsupported_content_types_are_rejected(store: TrackingStore, kind: str)
     assert (sent.status_code, app.state.written) == (415, [])
 
 
-def test_form_with_too_many_fields_is_rejected(store: TrackingStore) -> None:
+def test_a_form_with_too_many_fields_is_rejected(store: TrackingStore) -> None:
     """The limit of 200 fields is more than any page needs."""
     page = client_for(create_dashboard(store))
     fields = {f"f{number}": "1" for number in range(300)}
@@ -129,7 +129,7 @@ def test_form_with_too_many_fields_is_rejected(store: TrackingStore) -> None:
     assert page.post("/written", data=fields).status_code == 400
 
 
-def test_input_cannot_inject_headers(store: TrackingStore) -> None:
+def test_form_input_cannot_inject_headers(store: TrackingStore) -> None:
     """Line breaks in URLs and session cookies cannot end or start a header."""
     page = client_for(create_dashboard(store, token=TOKEN))
     answers = [
@@ -157,7 +157,7 @@ def test_only_pages_with_forms_set_a_cookie(store: TrackingStore) -> None:
     assert "set-cookie" not in page.get("/written").headers
 
 
-def test_internal_error_page_contains_no_details(store: TrackingStore) -> None:
+def test_an_internal_error_page_contains_no_details(store: TrackingStore) -> None:
     """The page contains neither the traceback nor the text of the exception."""
 
     def fails(request: Request, context: InsightContext) -> Response:
@@ -173,7 +173,9 @@ def test_internal_error_page_contains_no_details(store: TrackingStore) -> None:
     assert 'href="/"' in answer.text
 
 
-def test_internal_error_is_logged_without_its_message(store: TrackingStore, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_internal_error_is_logged_without_its_message(
+    store: TrackingStore, caplog: pytest.LogCaptureFixture
+) -> None:
     """The log contains the exception type and the line; the message may contain a user's question."""
 
     def fails(request: Request, context: InsightContext) -> Response:
@@ -189,7 +191,7 @@ def test_internal_error_is_logged_without_its_message(store: TrackingStore, capl
     assert "Traceback" not in caplog.text
 
 
-def test_submitted_form_arrives_unchanged(store: TrackingStore) -> None:
+def test_form_values_arrive_unchanged(store: TrackingStore) -> None:
     """The helper function submits forms as a browser does."""
     app = create_dashboard(store)
 
@@ -197,7 +199,7 @@ def test_submitted_form_arrives_unchanged(store: TrackingStore) -> None:
     assert app.state.written == [{"a": "1", "b": ""}]
 
 
-def test_concurrent_requests_are_limited(store: TrackingStore) -> None:
+def test_the_number_of_concurrent_requests_is_limited(store: TrackingStore) -> None:
     """Excess requests wait briefly and are then rejected; later requests succeed."""
 
     async def crowd() -> list[Any]:
@@ -218,7 +220,7 @@ async def _discard(_: Message) -> None:
     """Send nothing."""
 
 
-def test_slow_clients_do_not_block_others() -> None:
+def test_slow_clients_do_not_block_other_clients() -> None:
     """A slot is released while a response is sent, and reacquired before more is rendered."""
 
     async def crowd() -> list[str]:
@@ -252,13 +254,13 @@ def test_slow_clients_do_not_block_others() -> None:
     assert anyio.run(crowd) == ["another", "http.response.start", body, "more is made", body, "room"]
 
 
-def test_session_repr_contains_no_secrets() -> None:
+def test_the_repr_of_a_session_contains_no_secrets() -> None:
     """A session contains its cookie and the submitted form fields."""
     assert "secret" not in repr(LoginSession("secret", "secret", {"token": "secret"}))
 
 
 @pytest.mark.slow
-def test_overload_returns_503(store: TrackingStore) -> None:
+def test_requests_during_an_overload_get_status_503(store: TrackingStore) -> None:
     """While all slots are taken, other pages return 503, and static files are still served."""
     going, inside = threading.Event(), threading.Semaphore(0)
 

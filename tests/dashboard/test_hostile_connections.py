@@ -1,17 +1,22 @@
-"""Clients that never finish a request, and compressed responses."""
+"""Clients that never finish a request, connections that stay open, and compressed responses."""
 
 from __future__ import annotations
 
 import gzip
 import socket
+import statistics
+import time
 from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 
 import httpx2
 import pytest
 from starlette.testclient import TestClient
 from tests.dashboard.conftest import Week, now
 
-from germane.dashboard import create_app, server
+from germane import web_server
+from germane.dashboard import create_app
 from germane.dashboard.server import DashboardServer
 from germane.settings import load_settings
 
@@ -27,7 +32,7 @@ UNFINISHED = {
 @pytest.fixture
 def address(week: Week, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
     """The address of a server that waits half a second for a complete request."""
-    monkeypatch.setattr(server, "REQUEST_TIMEOUT", 0.5)
+    monkeypatch.setattr(web_server, "REQUEST_TIMEOUT", 0.5)
     app = create_app(load_settings(database="sqlite://"), store=week.store, now=now)
     running = DashboardServer(app, host="127.0.0.1", port=0)
     with running.running():
@@ -36,7 +41,7 @@ def address(week: Week, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, 
 
 
 @pytest.mark.parametrize("sent", UNFINISHED)
-def test_unfinished_requests_are_closed(address: tuple[str, int], sent: str) -> None:
+def test_connections_with_unfinished_requests_are_closed(address: tuple[str, int], sent: str) -> None:
     """Connections are closed within the time limit, while other requests are answered."""
     with socket.create_connection(address, timeout=20) as client:
         client.sendall(UNFINISHED[sent])
@@ -45,7 +50,27 @@ def test_unfinished_requests_are_closed(address: tuple[str, int], sent: str) -> 
             pass  # a response to the finished request, then the end
 
 
-def test_pages_are_compressed(page: TestClient) -> None:
+def test_later_responses_on_a_connection_are_not_delayed(address: tuple[str, int]) -> None:
+    """The kernel does not hold back the end of a response until the client has acknowledged its beginning."""
+
+    def seconds(connection: HTTPConnection) -> float:
+        started = time.perf_counter()
+        connection.request("GET", "/healthz")
+        assert connection.getresponse().read()
+        return time.perf_counter() - started
+
+    kept, first, later = HTTPConnection(*address), [], []
+    seconds(kept)
+    for _ in range(15):
+        with closing(HTTPConnection(*address)) as new:
+            first.append(seconds(new))
+        later.append(seconds(kept))
+    kept.close()
+
+    assert statistics.median(later) < 2 * statistics.median(first)
+
+
+def test_pages_are_compressed_for_clients_that_accept_it(page: TestClient) -> None:
     """Pages and downloads are compressed for clients that accept it; small responses are not compressed."""
     for path in ("/", "/answers", "/answers.csv", "/answers.json", "/static/germane.js"):
         plain = page.get(path, headers={"accept-encoding": "identity"})

@@ -51,7 +51,7 @@ def test_without_the_token_programs_are_rejected_and_people_are_redirected(store
     assert answer.headers["location"] == "/answers?route=a%26b"
 
 
-def test_bearer_token_must_be_sent_with_each_request(store: TrackingStore) -> None:
+def test_a_bearer_token_must_be_sent_with_each_request(store: TrackingStore) -> None:
     """Prometheus sends the token in this way. The response sets no cookie."""
     page = client_for(create_dashboard(store, token=TOKEN))
     answer = page.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
@@ -62,7 +62,7 @@ def test_bearer_token_must_be_sent_with_each_request(store: TrackingStore) -> No
     assert page.get(f"/metrics?token={TOKEN}").status_code == 401
 
 
-def test_cookie_is_protected_and_does_not_contain_the_token(store: TrackingStore) -> None:
+def test_the_login_cookie_is_protected_and_does_not_contain_the_token(store: TrackingStore) -> None:
     """Scripts and other sites cannot use the cookie, and it is marked as secure over HTTPS."""
     plain, safe = (client_for(create_dashboard(store, token=TOKEN), scheme=scheme) for scheme in ("http", "https"))
     given = [submit_form(page, "/login", "/login", token=TOKEN).headers["set-cookie"] for page in (plain, safe)]
@@ -73,7 +73,7 @@ def test_cookie_is_protected_and_does_not_contain_the_token(store: TrackingStore
     assert plain.get("/written").status_code == 200
 
 
-def test_cookie_survives_a_restart_with_the_same_token(store: TrackingStore) -> None:
+def test_the_login_cookie_is_valid_after_a_restart_with_the_same_token(store: TrackingStore) -> None:
     """A new token signs everyone out."""
     page = sign_in(client_for(create_dashboard(store, token=TOKEN)))
     again, other = (client_for(create_dashboard(store, token=token)) for token in (TOKEN, TOKEN + "2"))
@@ -87,14 +87,14 @@ def test_cookie_survives_a_restart_with_the_same_token(store: TrackingStore) -> 
     "cookie",
     ["", ".", "..", "9999999999.a.b", TOKEN, "9999999999..", "a" * 5_000, "9999999999.a." + "0" * 64, "\u00e9"],
 )
-def test_forged_cookie_is_rejected(store: TrackingStore, cookie: str) -> None:
+def test_a_forged_login_cookie_is_rejected(store: TrackingStore, cookie: str) -> None:
     """No content of the cookie causes an error."""
     headers = {"Cookie": f"{SESSION}={cookie}".encode()}
 
     assert client_for(create_dashboard(store, token=TOKEN)).get("/written", headers=headers).status_code == 401  # type: ignore[arg-type]  # bytes, as they come
 
 
-def test_cookie_expires_after_a_week(store: TrackingStore) -> None:
+def test_the_login_cookie_expires_after_a_week(store: TrackingStore) -> None:
     """The expiry time cannot be changed."""
     clock = Clock(NOW)
     page = sign_in(client_for(create_dashboard(store, token=TOKEN, now=clock)))
@@ -109,7 +109,7 @@ def test_cookie_expires_after_a_week(store: TrackingStore) -> None:
     assert not seals.is_valid_session(made.replace(made[:4], "9999", 1), NOW)
 
 
-def test_sign_out_deletes_the_cookie(store: TrackingStore) -> None:
+def test_signing_out_deletes_the_login_cookie(store: TrackingStore) -> None:
     """Signing out requires a form, so other sites cannot sign visitors out."""
     page = sign_in(client_for(create_dashboard(store, token=TOKEN)))
 
@@ -118,7 +118,7 @@ def test_sign_out_deletes_the_cookie(store: TrackingStore) -> None:
     assert page.get("/written").status_code == 401
 
 
-def test_read_only_dashboard_allows_sign_in(store: TrackingStore) -> None:
+def test_a_read_only_dashboard_allows_signing_in(store: TrackingStore) -> None:
     """Signing in changes no data."""
     page = sign_in(client_for(create_dashboard(store, token=TOKEN, read_only=True)))
 
@@ -138,7 +138,7 @@ def test_read_only_dashboard_allows_sign_in(store: TrackingStore) -> None:
         "/\t/evil",
     ],
 )
-def test_sign_in_redirects_only_within_the_dashboard(store: TrackingStore, onward: str) -> None:
+def test_signing_in_redirects_only_within_the_dashboard(store: TrackingStore, onward: str) -> None:
     """If a link to the form names another site, the visitor continues to the overview."""
     app = create_dashboard(store, token=TOKEN)
     answer = submit_form(client_for(app), "/login", "/login", token=TOKEN, next=onward)
@@ -218,7 +218,7 @@ def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) 
     assert [shown for shown, _ in compared] == [b"?x", b"b", b"no"]
 
 
-def test_token_is_never_revealed(
+def test_the_dashboard_token_is_never_revealed(
     store: TrackingStore, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """No log, page, error or object representation contains a token, whether correct or wrong."""

@@ -32,6 +32,7 @@ def test_every_page_is_small_with_ten_thousand_routes(week: Week) -> None:
         for path in (
             "/", "/answers", "/answers?route=nope", f"/answers?route={SEARCH}", f"/r/{SEARCH}", "/r/nope", "/alerts",
             "/alerts/backtest", "/worker", f"/alerts/{week.seeded.open_alert}", f"/a/{made[0].id}",
+            "/usage", "/compare?window=24h", "/compare?by=model", f"/compare?by=prompt_version&route={SEARCH}",
         ):  # fmt: skip
             sizes[path] = len(client.get(path, headers={"accept": "text/html"}).content)
 

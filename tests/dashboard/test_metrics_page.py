@@ -66,7 +66,7 @@ def write_scored(
     )
 
 
-def test_gauges_equal_the_stored_values(week: Week, page: TestClient) -> None:
+def test_exported_gauges_equal_the_stored_values(week: Week, page: TestClient) -> None:
     """Mean, interval, n, shares and counts equal the store's summary and coverage of the exported window."""
     found = parse_metrics(page.get("/metrics").text)
 
@@ -95,7 +95,7 @@ def test_gauges_equal_the_stored_values(week: Week, page: TestClient) -> None:
     assert any(found.all("germane_score_mean", route=SEARCH, window="24h"))
 
 
-def test_service_mean_covers_all_routes(week: Week, page: TestClient) -> None:
+def test_the_service_mean_on_the_metrics_page_covers_all_routes(week: Week, page: TestClient) -> None:
     """The mean is weighted by traffic and equals the mean on the overview."""
     found = parse_metrics(page.get("/metrics").text)
 
@@ -110,7 +110,7 @@ def test_service_mean_covers_all_routes(week: Week, page: TestClient) -> None:
     assert found.all("germane_service_score_mean_ci_lower", window="7d", newest="true")
 
 
-def test_every_exchange_is_counted_once(week: Week, page: TestClient) -> None:
+def test_every_exchange_is_counted_once_in_the_metrics(week: Week, page: TestClient) -> None:
     """Scored, skipped, failed and pending exchanges add up to those seen, and equal the store's counts."""
     found = parse_metrics(page.get("/metrics").text)
 
@@ -144,7 +144,7 @@ def test_baseline_alerts_backlog_and_workers_are_exported(week: Week, page: Test
     assert found.one("germane_workers") == backlog.workers
 
 
-def test_mean_needs_twenty_scores(store: TrackingStore, scrape: Any) -> None:
+def test_a_mean_gauge_needs_twenty_scores(store: TrackingStore, scrape: Any) -> None:
     """With fewer than 20 scores, only n is exported; a window without scores has no series."""
     write_scored(store, [0.5] * 19, ago=timedelta(minutes=90))
     assert scrape().one("germane_scores", window="24h") == 19
@@ -157,7 +157,7 @@ def test_mean_needs_twenty_scores(store: TrackingStore, scrape: Any) -> None:
     assert not found.all("germane_exchanges_seen", window="1h")
 
 
-def test_fingerprints_are_never_averaged(store: TrackingStore, scrape: Any) -> None:
+def test_metrics_never_average_scores_of_different_fingerprints(store: TrackingStore, scrape: Any) -> None:
     """Each judge has its own mean; the mean from the judge of the latest answer is marked as newest."""
     write_scored(store, [0.2] * 20, fingerprint="old", ago=timedelta(hours=3))
     write_scored(store, [0.8] * 20, fingerprint="new", ago=timedelta(hours=2))
@@ -171,7 +171,7 @@ def test_fingerprints_are_never_averaged(store: TrackingStore, scrape: Any) -> N
     )
 
 
-def test_two_newest_fingerprints_are_exported(store: TrackingStore, scrape: Any) -> None:
+def test_only_the_two_newest_fingerprints_are_exported(store: TrackingStore, scrape: Any) -> None:
     """A judge that changes every hour does not create unbounded series."""
     for number in range(4):
         write_scored(store, [0.5], fingerprint=f"f{number}", ago=timedelta(hours=12 - number))
@@ -191,7 +191,7 @@ def test_hostile_label_values_are_escaped(store: TrackingStore, scrape: Any) -> 
     assert found.one("germane_scores", route=HOSTILE, service='s"\\', window="1h") == 1
 
 
-def test_routes_are_limited_and_dropped_series_counted(store: TrackingStore, scrape: Any) -> None:
+def test_the_number_of_routes_is_limited_and_dropped_series_are_counted(store: TrackingStore, scrape: Any) -> None:
     """The 200 busiest routes have series; a gauge counts the others, including overlong names."""
     busy = {("shop", f"route-{number}"): 2 for number in range(MAX_ROUTES)}
     more = {("shop", f"quiet-{number}"): 1 for number in range(9)} | {("shop", "r" * 100_000): 7}
@@ -205,7 +205,7 @@ def test_routes_are_limited_and_dropped_series_counted(store: TrackingStore, scr
     assert found.one("germane_exchanges", route="route-7", window="1h", outcome="skipped", reason="queue_full") == 2
 
 
-def test_series_are_limited(store: TrackingStore, scrape: Any) -> None:
+def test_the_number_of_exported_series_is_limited(store: TrackingStore, scrape: Any) -> None:
     """At most 600 (route, scorer) pairs are exported; scorers with the most exchanges come first."""
     routes = {("shop", f"route-{number}"): 1 + number for number in range(50)}
     store.exchanges.count_dropped(
@@ -219,7 +219,7 @@ def test_series_are_limited(store: TrackingStore, scrape: Any) -> None:
     assert left == {"routes": 0, "scorers": 5, "routes_of_scorers": 50 * 25 - MAX_ROUTE_SCORERS}
 
 
-def test_budget_usage_is_exported_per_limit(store: TrackingStore, scrape: Any) -> None:
+def test_budget_usage_is_exported_for_each_limit(store: TrackingStore, scrape: Any) -> None:
     """Requests, tokens and dollars are exported too; without a budget, there are no samples."""
     assert not scrape().samples.get("germane_budget_used_ratio")
     assert not scrape().samples.get("germane_judge_cost_today_usd")
@@ -265,7 +265,7 @@ def test_concurrent_scrapes_share_one_query(store: TrackingStore) -> None:
     assert timer.readings == 2
 
 
-def test_unreachable_database_leaves_no_stale_gauges(tmp_path: Path, migrated_file: Path) -> None:
+def test_an_unreachable_database_removes_its_gauges_from_the_metrics(tmp_path: Path, migrated_file: Path) -> None:
     """Until the database is reachable again, the process responds with germane_up 0 and without database metrics."""
     timer, path = Timer(), tmp_path / "there.db"
     store = TrackingStore(f"sqlite:///{path}")
@@ -295,7 +295,7 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return migrated_file(tmp_path_factory.getbasetemp())
 
 
-def test_format_follows_the_accept_header(page: TestClient) -> None:
+def test_the_metrics_format_follows_the_accept_header(page: TestClient) -> None:
     """The default is text; OpenMetrics and gzip are available on request, and HEAD responses have no body."""
     plain = page.get("/metrics", headers={"Accept-Encoding": "identity"})
     openmetrics = page.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})
@@ -309,7 +309,7 @@ def test_format_follows_the_accept_header(page: TestClient) -> None:
     assert (head.status_code, head.content) == (200, b"")
 
 
-def test_metrics_require_the_token(seeded: TrackingStore) -> None:
+def test_the_metrics_page_requires_the_token(seeded: TrackingStore) -> None:
     """Scrapers send the token in a header; without it, the response contains no values or names."""
     app = create_app(settings(), store=seeded, now=lambda: NOW, token="correct-horse-battery")
     with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as client:
@@ -321,7 +321,7 @@ def test_metrics_require_the_token(seeded: TrackingStore) -> None:
     assert SERVICE not in refused.text
 
 
-def test_promtool_accepts_the_page(page: TestClient) -> None:
+def test_promtool_accepts_the_metrics_page(page: TestClient) -> None:
     """Names, help texts and types follow Prometheus conventions."""
     promtool = shutil.which("promtool") or pytest.skip("promtool is not installed: the page is not linted")
     text = page.get("/metrics").text

@@ -74,7 +74,7 @@ def query(address: str, expression: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_prometheus_returns_the_stored_values(week: Week, scraping: str) -> None:
+def test_prometheus_returns_the_stored_values_after_a_scrape(week: Week, scraping: str) -> None:
     """A mean is unchanged by scrape and query; a Grafana query and an alerting rule find it."""
     where = f'service="{SERVICE}", route="{SEARCH}", scorer="{RELEVANCY}", window="24h"'
     (found,) = wait_for(lambda: query(scraping, f"germane_score_mean{{{where}}}"))

@@ -40,7 +40,7 @@ MALFORMED: Mapping[str, Sequence[tuple[str, str]]] = {
     "below": [("abc", "a number from -1 to 1"), ("nan", "a number"), ("1e9", "a number"), ("0,5", "a number")],
     "at_least": [("half", "a number from -1 to 1")],
     "low": [("maybe", "one of 1, yes")],
-    "refusals": [("hidden", "one of hide, only, show")],
+    "refusals": [("hidden", "one of show, hide, only")],
     "labeled": [("perhaps", "one of yes, no")],
     "reason": [("judge_timeou", "did you mean \u201cjudge_timeout\u201d?"), ("'", "judge_timeout")],
     "sort": [("lowst", "did you mean \u201clowest\u201d?"), ("DROP TABLE", "lowest, highest, newest")],
@@ -48,6 +48,10 @@ MALFORMED: Mapping[str, Sequence[tuple[str, str]]] = {
     "state": [("nonsense", "one of ")],
     "text": [("x" * 300, "at most 200 characters"), ("\0", "at most 200 characters")],
     "after": [("1~2~3", "a position"), ("never", "a position")],
+    "question": [("x" * 501, "must be text")],
+    "group": [("questions", "did you mean \u201cquestion\u201d?")],
+    "selection": [("all", "one of 1")],
+    "good": [("many", "a count")],
     "replay": [("dropp", "did you mean \u201cdrop\u201d?")],
     "to": [("drak", "did you mean \u201cdark\u201d?")],
     "done": [("acc", "did you mean \u201cack\u201d?")],
@@ -55,6 +59,12 @@ MALFORMED: Mapping[str, Sequence[tuple[str, str]]] = {
     "result": [("readyy", "did you mean \u201cready\u201d?")],
     "ready": [("-1", "a count"), ("\u0663", "a count"), ("12345678", "a count")],
     "resent": [("many", "a count")],
+    "by": [
+        ("prompt_versio", "did you mean \u201cprompt_version\u201d?"),
+        ("day", "one of period, prompt_version, model"),
+    ],
+    "old_since": [("soon", "such as 2026-11-18"), ("2026-11-01", "Give both old_since and old_until.")],
+    "old_until": [("never", "such as 2026-11-18")],
 }
 """Malformed values by parameter, each with the part of the message that states what is valid."""
 HOSTILE = ("<script>alert(1)</script>", "a\0b", "\u202eetuor", "x" * 700, "__proto__", "[]", "a\r\nSet-Cookie: b=c")
@@ -63,7 +73,13 @@ HOSTILE = ("<script>alert(1)</script>", "a\0b", "\u202eetuor", "x" * 700, "__pro
 def address_of(week: Week, path: str) -> str:
     """Return the URL of a page in the sample week."""
     exchange, alert = week.seeded.exchanges[0].id, week.seeded.open_alert
-    return path.replace("{exchange_id}", exchange).replace("{alert_id}", alert).replace("{route:path}", SEARCH)
+    return (
+        path.replace("{exchange_id}", exchange)
+        .replace("{alert_id}", alert)
+        .replace("{route:path}", SEARCH)
+        .replace("{session:path}", "session-490")
+        .replace("{trace_id}", week.seeded.unreadable_trace)
+    )
 
 
 def parameters_of(page: TestClient, address: str) -> list[str]:
@@ -124,7 +140,7 @@ def test_hostile_names_and_values_are_shown_escaped(page: TestClient, given: str
         assert "b" not in response.cookies
 
 
-def test_repeated_parameter_is_rejected(page: TestClient) -> None:
+def test_a_repeated_query_parameter_is_rejected(page: TestClient) -> None:
     """Otherwise, one of the values would be ignored."""
     response = page.get("/answers?route=ask&route=docs-search")
 
@@ -132,7 +148,7 @@ def test_repeated_parameter_is_rejected(page: TestClient) -> None:
     assert "more than once" in response.text
 
 
-def test_parameters_without_a_value_are_ignored(page: TestClient, week: Week) -> None:
+def test_query_parameters_without_a_value_are_ignored(page: TestClient, week: Week) -> None:
     """Forms also submit empty fields, some of which other pages do not accept."""
     for path in PAGES:
         address = address_of(week, path)
@@ -141,7 +157,7 @@ def test_parameters_without_a_value_are_ignored(page: TestClient, week: Week) ->
         assert page.get(address, params=blank, headers=HTML).status_code in {200, 303}, path
 
 
-def test_no_page_links_to_an_error(page: TestClient, week: Week) -> None:
+def test_no_page_links_to_an_error_page(page: TestClient, week: Week) -> None:
     """Every link is accepted, on every page and on the pages that it links to."""
     pending, seen = ["/", *(address_of(week, path) for path in PAGES)], set[str]()
     depth = 2

@@ -18,6 +18,7 @@ from germane.insights.route import RouteInsight, load_route
 from germane.settings import load_settings
 from germane.storage import TrackingStore
 
+SCORERS = ("answer_relevancy", "context_relevance")
 DAYS = timedelta(days=7)
 VIEW = ViewParams(window="7d", since=NOW - DAYS, until=NOW)
 
@@ -31,17 +32,17 @@ def load_shown(store: TrackingStore, route: str = SEARCH, view: ViewParams = VIE
     return found
 
 
-def test_each_scorer_has_its_own_chart(page: TestClient) -> None:
+def test_each_scorer_of_a_route_has_its_own_chart(page: TestClient) -> None:
     """The selected scorer is first, and every mean has n and an interval."""
     text = page.get("/r/docs-search").text
     titles = re.findall(r'<h2 id="scorer-\d-title">([^<]+)</h2>\s*<p><span class="mean"><b>[\d.]+</b> '
-                        r'<span class="ci">95 % interval [\d.]+\u2013[\d.]+, n=\d+</span>', text)  # fmt: skip
+                        r'<span class="ci">95% interval [\d.]+\u2013[\d.]+, n=\d+</span>', text)  # fmt: skip
     assert titles == ["Answer relevancy", "Context relevance", "Faithfulness"]
     assert text.count("data-points=") == 6
     assert len(set(re.findall(r' id="([^"]+)"', text))) == len(re.findall(r' id="([^"]+)"', text))
 
 
-def test_means_equal_the_store_summary(week: Week) -> None:
+def test_means_on_the_route_page_equal_the_store_summary(week: Week) -> None:
     """The page and :meth:`Store.summary` have the same mean, interval and count for the same window."""
     shown = load_shown(week.store)
     known = {
@@ -57,7 +58,7 @@ def test_means_equal_the_store_summary(week: Week) -> None:
         assert (line.summary.n, line.summary.coverage) == (same.n, same.coverage)
 
 
-def test_change_is_measured_from_the_routes_baseline(week: Week) -> None:
+def test_the_change_of_a_route_is_measured_from_its_baseline(week: Week) -> None:
     """The page uses the drop rule's baseline, and shows the days from which it was learned."""
     first = load_shown(week.store).first
     assert first is not None
@@ -90,17 +91,17 @@ def test_the_route_page_shows_the_overview_verdict(page: TestClient, selection: 
 
     assert verdict_of(route) == verdict_of(overview)
     assert 'class="verdict bad"' in route
-    mean = re.search(r"Last 24 h: ([\d.]+) \((95 % interval [\d.\u2013]+, n=\d+)", verdict_of(route))
+    mean = re.search(r"Last 24 h: ([\d.]+) \((95% interval [\d.\u2013]+, n=\d+)", verdict_of(route))
     assert mean is not None
     assert f"<b>{mean[1]}</b><small>{mean[2]}</small>" in route
     change = re.search(r'<div class="tile bad"><dt>Change</dt><dd>.*?</dd>', route, re.DOTALL)
     assert change is not None
-    assert re.search(r"▼ \u2212[\d.]+.*95 % interval \u2212[\d.]+ to \u2212[\d.]+", change[0], re.DOTALL)
+    assert re.search(r"▼ \u2212[\d.]+.*95% interval \u2212[\d.]+ to \u2212[\d.]+", change[0], re.DOTALL)
     for part in re.findall(r"[?&](?:since|until|window)=[^&]*", selection):
         assert part.lstrip("?&").replace(":", "%3A") in link[1]
 
 
-def test_unchanged_route_is_reported_as_unchanged(page: TestClient) -> None:
+def test_an_unchanged_route_is_reported_as_unchanged(page: TestClient) -> None:
     """The verdict says so even if another route of the service fell."""
     text = page.get("/r/ask").text
     assert verdict_of(text).startswith("No clear change on this route in the last 24 h: ")
@@ -108,7 +109,7 @@ def test_unchanged_route_is_reported_as_unchanged(page: TestClient) -> None:
     assert 'class="tile bad"' not in text
 
 
-def test_route_page_reports_a_day_without_answers(week: Week) -> None:
+def test_the_route_page_reports_a_day_without_answers(week: Week) -> None:
     """Such a day is not a problem if other routes have answers, and the charts still show the window."""
     later = NOW + timedelta(hours=30)
     week.store.exchanges.add([replace(week.seeded.exchanges[0], id="f" * 32, route=SEARCH, started_at=later)])
@@ -120,7 +121,7 @@ def test_route_page_reports_a_day_without_answers(week: Week) -> None:
     assert found.lines
 
 
-def test_breakdowns_show_model_and_prompt(week: Week) -> None:
+def test_breakdowns_of_a_route_show_model_and_prompt_version(week: Week) -> None:
     """The ``breakdowns`` setting selects them, and each line has its own n."""
     shown = load_shown(week.store)
     assert [one.name for one in shown.breakdowns] == ["model", "prompt_version"]
@@ -129,16 +130,16 @@ def test_breakdowns_show_model_and_prompt(week: Week) -> None:
         assert sum(one.n for one in part.means) == shown.first.summary.n
 
 
-def test_unscored_answers_are_counted_by_reason(week: Week, page: TestClient) -> None:
+def test_unscored_answers_of_a_route_are_counted_by_reason(week: Week, page: TestClient) -> None:
     """Scored, waiting, failed and skipped answers add up to those seen, and the sampling rule is shown."""
     for one in load_shown(week.store).coverage:
         assert one.seen == one.scored + one.pending + sum(one.failed.values()) + sum(one.skipped.values())
     text = page.get("/r/docs-search").text
     assert re.search(r"\d+ skipped: not sampled", text)
-    assert re.search(r"<b>\d+</b> of \d+<small>\d\d % sampled</small>", text)
+    assert re.search(r"<b>\d+</b> of \d+<small>\d\d% sampled</small>", text)
 
 
-def test_worst_answers_link_to_their_pages(week: Week, page: TestClient) -> None:
+def test_worst_answers_of_a_route_link_to_their_pages(week: Week, page: TestClient) -> None:
     """Refusals come first, without a generated question, and then the lowest scores."""
     shown = load_shown(week.store)
     values = [one.score.value for one in shown.worst]
@@ -149,7 +150,26 @@ def test_worst_answers_link_to_their_pages(week: Week, page: TestClient) -> None
     assert 'class="tag bad"' in text
 
 
-def test_alerts_and_markers_are_charted_and_listed(week: Week, page: TestClient) -> None:
+def test_alerts_and_markers_of_a_route_are_listed_in_order_of_time(page: TestClient) -> None:
+    """They are sorted by time, newest first, and the page belongs to the overview."""
+    text = page.get("/r/docs-search").text
+    times = re.findall(r'data-label="Time"[^>]*><time datetime="([^"]+)"', text)
+
+    assert len(times) >= 3
+    assert times == sorted(times, reverse=True)
+    for address in ("/r/docs-search", "/compare", "/usage"):
+        assert re.search(r'<a href="/[^a-z"]*" aria-current="true">Overview', page.get(address).text), address
+
+
+def test_date_fields_name_the_time_zone(page: TestClient, week: Week) -> None:
+    """The fields of a form contain no time zone, so their labels do."""
+    page.cookies.set("germane_zone", "Asia/Kolkata")
+    assert "From (IST) <input" in page.get("/").text
+    assert "Later, from (IST)<input" in page.get("/compare").text
+    assert "or until (IST) <input" in page.get(f"/alerts/{week.seeded.open_alert}").text
+
+
+def test_alerts_and_markers_of_a_route_are_shown_in_the_chart_and_in_a_list(week: Week, page: TestClient) -> None:
     """Alerts and markers concern the route or its service, and alerts link to their pages."""
     shown = load_shown(week.store)
     assert week.seeded.open_alert in {one.id for one in shown.alerts}
@@ -160,14 +180,14 @@ def test_alerts_and_markers_are_charted_and_listed(week: Week, page: TestClient)
     assert re.search(r'<text class="deploy"[^>]*>index v42</text>', text)
 
 
-def test_url_selects_the_scorer(page: TestClient) -> None:
+def test_the_url_selects_the_scorer_of_the_route_page(page: TestClient) -> None:
     """The selected scorer comes first."""
     text = page.get("/r/docs-search?scorer=faithfulness&window=24h").text
     assert re.findall(r'<h2 id="scorer-\d-title">([^<]+)', text)[0] == "Faithfulness"
     assert '<option value="faithfulness" selected>' in text
 
 
-def test_unknown_route_is_not_found(page: TestClient) -> None:
+def test_an_unknown_route_gets_status_404(page: TestClient) -> None:
     """The page lists the known routes, and the name is escaped."""
     found = page.get("/r/%3Cscript%3Ealert(1)%3C/script%3E", headers={"accept": "text/html"})
     assert found.status_code == 404
@@ -175,7 +195,7 @@ def test_unknown_route_is_not_found(page: TestClient) -> None:
     assert 'href="/r/docs-search"' in found.text
 
 
-def test_window_without_scores_is_reported(page: TestClient) -> None:
+def test_a_window_without_scores_is_reported_on_the_route_page(page: TestClient) -> None:
     """A known route has a page for any window."""
     found = page.get("/r/docs-search?since=2026-01-01&until=2026-01-02")
     assert found.status_code == 200
@@ -194,14 +214,24 @@ def test_routes_can_have_any_name(week: Week, page: TestClient) -> None:
             assert not link.startswith("//"), link
 
 
-def test_few_scores_are_not_enough_data(week: Week, page: TestClient) -> None:
+def test_a_route_with_few_scores_is_shown_as_not_enough_data(week: Week, page: TestClient) -> None:
     """With fewer than 20 scores, no mean is shown."""
     write_hostile_exchanges(week.store, NOW)
     text = page.get(route_path(ROUTES[0])).text
     assert re.search(r"not enough data \(n=\d+, need 20\)", text)
 
 
-def test_services_with_the_same_route_are_separate(week: Week, page: TestClient) -> None:
+def test_refusals_are_not_shown_as_zero_if_no_scorer_detects_them(page: TestClient) -> None:
+    """The page states that they are not measured."""
+    measured = re.compile(r"refusals (not measured|\d+\u00a0?\s?%)")
+
+    shown = {scorer: measured.findall(page.get(f"/r/docs-search?scorer={scorer}").text) for scorer in SCORERS}
+
+    assert shown["context_relevance"] == ["not measured"]
+    assert shown["answer_relevancy"] != ["not measured"]
+
+
+def test_routes_with_the_same_name_in_two_services_are_shown_separately(week: Week, page: TestClient) -> None:
     """A page shows only the service that the URL selects."""
     add_second_service(week.store)
     assert page.get(f"/r/ask?service={SERVICE}").text.count("data-points=") == 6

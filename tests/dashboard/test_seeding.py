@@ -15,7 +15,7 @@ from germane.storage import TrackingStore
 DAY = timedelta(days=1)
 
 
-def test_week_contains_every_outcome(week: Week) -> None:
+def test_the_seeded_week_contains_every_outcome(week: Week) -> None:
     """The week has scores from three scorers, failures, and unsampled, pending and dropped exchanges."""
     store = week.store
     counts = store.answers.counts()
@@ -32,7 +32,7 @@ def test_week_contains_every_outcome(week: Week) -> None:
     assert min(one.n for one in summary.values()) >= 20
 
 
-def test_week_contains_labels_alerts_and_a_worker(week: Week) -> None:
+def test_the_seeded_week_contains_labels_alerts_and_a_worker(week: Week) -> None:
     """The week also has markers, an active baseline, an open and a resolved alert, and notifications."""
     store = week.store
     alerts = {one.id: one for one in store.alerts.search()}
@@ -49,7 +49,7 @@ def test_week_contains_labels_alerts_and_a_worker(week: Week) -> None:
     assert store.queue.list_retries()
 
 
-def test_returned_values_equal_stored_values(week: Week) -> None:
+def test_the_values_that_seeding_returns_equal_the_stored_values(week: Week) -> None:
     """Tests can calculate with the returned values."""
     summaries = {(one.route, one.scorer): one.n for one in week.store.trends.summary()}
 
@@ -59,7 +59,7 @@ def test_returned_values_equal_stored_values(week: Week) -> None:
     assert worst.score.value == pytest.approx(min(week.seeded.values()))
 
 
-def test_hostile_texts_and_a_second_service_are_stored(store: TrackingStore) -> None:
+def test_seeding_stores_hostile_texts_and_a_second_service(store: TrackingStore) -> None:
     """The store rejects none of the texts."""
     exchanges, others = write_hostile_exchanges(store), add_second_service(store)
     summaries = {one.service: 0 for one in store.trends.summary()}

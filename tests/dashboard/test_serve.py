@@ -104,7 +104,7 @@ def test_serve_prints_its_url_and_stops_on_sigterm(database: str) -> None:
     assert ended == (0, f"serving the dashboard on {served.address}\n")
 
 
-def test_interrupt_exits_with_130_despite_open_connections(database: str) -> None:
+def test_an_interrupt_exits_with_130_despite_open_connections(database: str) -> None:
     """An idle connection delays the exit by a few seconds at most."""
     with serving() as served:
         address = ("127.0.0.1", int(served.address.rpartition(":")[2]))
@@ -114,7 +114,7 @@ def test_interrupt_exits_with_130_despite_open_connections(database: str) -> Non
             assert served.end(signal.SIGINT)[0] == 130
 
 
-def test_remote_address_needs_a_token(database: str) -> None:
+def test_serving_on_a_remote_address_needs_a_token(database: str) -> None:
     """Without a token, the command exits with 2 and explains how to get one; with a token, it serves."""
     code, output = failed_start("--host", "0.0.0.0")
     assert code == 2
@@ -128,7 +128,7 @@ def test_remote_address_needs_a_token(database: str) -> None:
         assert TOKEN not in served.end()[1]
 
 
-def test_token_is_read_from_a_file_or_generated(database: str, bare: Path) -> None:
+def test_the_dashboard_token_is_read_from_a_file_or_generated(database: str, bare: Path) -> None:
     """A generated token is printed once; a token that is too short is rejected and not printed."""
     (bare / "token").write_text(f"{TOKEN}\n")
     with serving("--token-file", "token") as served:
@@ -159,7 +159,7 @@ def test_requests_for_allowed_host_names_are_accepted(database: str) -> None:
     assert failed_start("--allowed-host", "https://one.example")[0] == 2
 
 
-def test_address_in_use_is_reported(database: str) -> None:
+def test_an_address_that_is_in_use_is_reported(database: str) -> None:
     """The exit code is 1, as for an address of another machine."""
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
@@ -170,7 +170,7 @@ def test_address_in_use_is_reported(database: str) -> None:
     assert output.strip() == f"cannot listen on 127.0.0.1 port {port}: {free}"
 
 
-def test_unreachable_database_does_not_prevent_serving(bare: Path) -> None:
+def test_an_unreachable_database_does_not_prevent_serving(bare: Path) -> None:
     """Pages report the problem, and work once the database is available."""
     with serving("--database", f"sqlite:///{bare}/nowhere/germane.db") as served:
         before = httpx2.get(f"{served.address}/", headers=PAGE)
@@ -183,7 +183,7 @@ def test_unreachable_database_does_not_prevent_serving(bare: Path) -> None:
     assert (before.status_code, after.status_code) == (503, 200)
 
 
-def test_log_contains_no_user_input(database: str) -> None:
+def test_the_log_of_the_server_contains_no_user_input(database: str) -> None:
     """Query strings, form fields and unknown paths are not logged."""
     with serving() as served:
         httpx2.get(f"{served.address}/answers?text=hunter2")
@@ -194,7 +194,7 @@ def test_log_contains_no_user_input(database: str) -> None:
     assert "hunter2" not in output
 
 
-def test_read_only_rejects_every_form(database: str) -> None:
+def test_serving_with_the_read_only_option_rejects_every_form(database: str) -> None:
     """Forms from every client are rejected."""
     with serving("--read-only") as served:
         answer = httpx2.post(f"{served.address}/a/x/feedback", data={"score": "0"})
@@ -203,7 +203,7 @@ def test_read_only_rejects_every_form(database: str) -> None:
     assert "read-only" in answer.text
 
 
-def test_with_worker_option_scores_answers(database: str) -> None:
+def test_serving_with_the_worker_option_scores_answers(database: str) -> None:
     """With ``--with-worker``, captured exchanges are scored, and the worker stops with the server."""
     with FakeJudge() as judge, closing(TrackingStore(database)) as store:
         settings = {f"GERMANE_{name.upper()}": str(value) for name, value in judge.settings().items()}
@@ -217,7 +217,7 @@ def test_with_worker_option_scores_answers(database: str) -> None:
             assert served.end()[0] == 0
 
 
-def test_with_worker_option_needs_a_judge(database: str) -> None:
+def test_serving_with_the_worker_option_needs_a_judge(database: str) -> None:
     """``--with-worker`` without a judge is rejected, like ``germane worker``."""
     code, output = failed_start("--with-worker", "--port", "0", GERMANE_SCORERS="answer_relevancy")
 

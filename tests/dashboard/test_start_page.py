@@ -45,7 +45,7 @@ def visible_text(page: TestClient, path: str = "/") -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", answer.text.partition("<main")[2]).split())
 
 
-def test_empty_database_shows_the_first_steps(store: TrackingStore) -> None:
+def test_the_start_page_of_an_empty_database_shows_the_first_steps(store: TrackingStore) -> None:
     """The code, the two commands and a live counter are shown instead of the overview."""
     page = client_for(create_dashboard(store))
     words, text = visible_text(page), page.get("/", headers=PAGE).text
@@ -57,7 +57,7 @@ def test_empty_database_shows_the_first_steps(store: TrackingStore) -> None:
     assert re.search(r'<p id="received" data-live[^>]*><b>0 exchanges received</b>', text)
 
 
-def test_missing_database_file_is_not_an_error(bare: Path) -> None:
+def test_the_start_page_works_without_a_database_file(bare: Path) -> None:
     """The page does not create the file: it says that the application will, and works once the file exists."""
     with closing(TrackingStore(f"sqlite:///{bare}/later.db")) as store:
         page = client_for(create_dashboard(store))
@@ -69,7 +69,7 @@ def test_missing_database_file_is_not_an_error(bare: Path) -> None:
         assert "1 exchange received" in visible_text(page, "/start")
 
 
-def test_uncalled_handlers_are_listed(store: TrackingStore) -> None:
+def test_handlers_that_were_never_called_are_listed(store: TrackingStore) -> None:
     """The page shows the likely cause if they were in fact called; handlers with calls are not listed."""
     page = client_for(create_dashboard(store))
     store.exchanges.declare_routes("shop", ["ask", "search"])
@@ -81,7 +81,7 @@ def test_uncalled_handlers_are_listed(store: TrackingStore) -> None:
     assert "not called yet: search in shop" in words
 
 
-def test_unscored_exchanges_show_the_cause(store: TrackingStore) -> None:
+def test_the_start_page_shows_why_exchanges_are_unscored(store: TrackingStore) -> None:
     """Each known cause is shown with its remedy."""
     page = client_for(create_dashboard(store))
     store.exchanges.add([make_exchange(f"e{number}") for number in range(12)])
@@ -99,7 +99,7 @@ def test_unscored_exchanges_show_the_cause(store: TrackingStore) -> None:
     assert "Not scored: the worker is not using the judge: the key is rejected" in visible_text(page, "/start")
 
 
-def test_overview_appears_with_the_first_exchange(store: TrackingStore) -> None:
+def test_the_overview_replaces_the_start_page_with_the_first_exchange(store: TrackingStore) -> None:
     """The first steps are still available at their own URL, and confirm that scoring works."""
     page = client_for(create_dashboard(store))
     assert "First steps" in visible_text(page)
@@ -110,7 +110,7 @@ def test_overview_appears_with_the_first_exchange(store: TrackingStore) -> None:
     assert "Setup complete: answers are captured and scored." in visible_text(page, "/start")
 
 
-def test_hostile_route_names_are_escaped(store: TrackingStore) -> None:
+def test_hostile_route_names_on_the_start_page_are_escaped(store: TrackingStore) -> None:
     """Applications choose route names."""
     store.exchanges.declare_routes("<script>alert(1)</script>", ["<img src=x onerror=alert(1)>"])
     text = client_for(create_dashboard(store)).get("/", headers=PAGE).text
@@ -120,7 +120,7 @@ def test_hostile_route_names_are_escaped(store: TrackingStore) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/start", "/answers"])
-def test_unreachable_database_is_reported(bare: Path, path: str) -> None:
+def test_an_unreachable_database_is_reported_on_the_page(bare: Path, path: str) -> None:
     """No page hangs, stops the process or reveals a password; the page says what to check and offers a retry."""
     with closing(TrackingStore(NOWHERE)) as store:
         answer = client_for(create_dashboard(store)).get(path, headers=PAGE)
@@ -132,7 +132,7 @@ def test_unreachable_database_is_reported(bare: Path, path: str) -> None:
     assert "Try again" in answer.text
 
 
-def test_missing_tables_are_reported(database_url: str, bare: Path) -> None:
+def test_missing_tables_are_reported_on_the_page(database_url: str, bare: Path) -> None:
     """The page names the command that creates them."""
     with closing(TrackingStore(database_url)) as store:
         if store.is_absent:
@@ -145,7 +145,7 @@ def test_missing_tables_are_reported(database_url: str, bare: Path) -> None:
     assert "germane db upgrade" in answer.text
 
 
-def test_unknown_path_is_not_found(store: TrackingStore) -> None:
+def test_an_unknown_path_gets_status_404(store: TrackingStore) -> None:
     """Browsers get a page, and programs get two lines of text; neither response repeats the path."""
     page = client_for(create_dashboard(store))
     for_people, for_programs = page.get("/<b>nowhere", headers=PAGE), page.get("/<b>nowhere")

@@ -48,12 +48,12 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 @pytest.mark.parametrize(("over", "under", "least"), PAIRS)
-def test_colors_have_enough_contrast(over: str, under: str, least: float, theme: int) -> None:
+def test_colors_of_text_have_enough_contrast(over: str, under: str, least: float, theme: int) -> None:
     """The ratio is at least 4.5 for text and 3 for lines and dots, on every background, in both themes."""
     assert contrast(COLOURS[over][theme], COLOURS[under][theme]) >= least
 
 
-def test_every_color_is_a_variable_with_two_values() -> None:
+def test_every_color_is_a_variable_with_a_light_and_a_dark_value() -> None:
     """Rules contain no literal colors, so every color is defined in both themes."""
     rules = STYLE.split("}", 1)[1]
     assert not re.findall(r"#[0-9a-fA-F]{3,8}\b", rules)
@@ -61,11 +61,11 @@ def test_every_color_is_a_variable_with_two_values() -> None:
     assert used - {"gap", "round", "mono"} <= set(COLOURS)
 
 
-def test_style_and_script_are_small() -> None:
-    """The style sheet is under 20 kB, the script under 22 kB, and their total compressed size under 13 kB."""
-    assert len(STYLE.encode()) < 20_000
-    assert len(SCRIPT.encode()) < 22_000
-    assert sum(len(gzip.compress(text.encode(), 5)) for text in (STYLE, SCRIPT)) < 13_000
+def test_the_stylesheet_and_the_script_are_small() -> None:
+    """The style sheet is under 21 kB, the script under 26 kB, and their total compressed size under 14 kB."""
+    assert len(STYLE.encode()) < 21_000
+    assert len(SCRIPT.encode()) < 26_000
+    assert sum(len(gzip.compress(text.encode(), 5)) for text in (STYLE, SCRIPT)) < 14_000
 
 
 def test_pages_load_no_external_resources() -> None:
@@ -93,13 +93,13 @@ def test_templates_never_disable_escaping() -> None:
         assert "autoescape" not in text, one.name
 
 
-def test_script_writes_no_html() -> None:
+def test_the_script_never_writes_html() -> None:
     """The script only sets text, and evaluates no code."""
     for one in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
         assert one not in SCRIPT
 
 
-def test_reduced_motion_focus_and_print_are_supported() -> None:
+def test_reduced_motion_focus_outlines_and_printing_are_supported() -> None:
     """Animations follow the system's setting, focus is visible, and there is a print style."""
     assert "prefers-reduced-motion: reduce" in STYLE
     assert ":focus-visible" in STYLE

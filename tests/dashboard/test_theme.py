@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from tests.dashboard.http_server import client_for
 
 
-def test_theme_is_chosen_without_the_script(page: TestClient) -> None:
+def test_the_theme_can_be_chosen_without_javascript(page: TestClient) -> None:
     """A form stores the choice in a cookie and returns to the page."""
     answer = page.get("/theme?to=dark&back=/r/docs-search%3Fwindow%3D30d")
     assert answer.status_code == 303
@@ -20,7 +20,7 @@ def test_theme_is_chosen_without_the_script(page: TestClient) -> None:
     assert "data-theme=" not in page.get("/r/docs-search").text.split("<head>")[0]
 
 
-def test_theme_cookie_is_limited_to_the_dashboard(page: TestClient) -> None:
+def test_the_theme_cookie_is_limited_to_the_dashboard(page: TestClient) -> None:
     """The cookie's path is the mount prefix, and it is marked as secure over HTTPS."""
     mounted = client_for(Starlette(routes=[Mount("/germane", page.app)]), scheme="https")
     answer = mounted.get("/germane/theme?to=dark&back=/alerts")
@@ -33,14 +33,14 @@ def test_theme_cookie_is_limited_to_the_dashboard(page: TestClient) -> None:
     "back",
     ["//evil.example", "https://evil.example", "/\\evil.example", "\\\\evil.example", "///evil.example", "/\r\nx"],
 )
-def test_theme_redirects_only_within_the_dashboard(page: TestClient, back: str) -> None:
+def test_choosing_a_theme_redirects_only_within_the_dashboard(page: TestClient, back: str) -> None:
     """The return path is a path of the dashboard."""
     location = page.get("/theme", params={"to": "dark", "back": back}).headers["location"]
     assert location.startswith("/")
     assert not location.startswith(("//", "/\\"))
 
 
-def test_invalid_theme_falls_back_to_the_system_theme(page: TestClient) -> None:
+def test_an_invalid_theme_falls_back_to_the_system_theme(page: TestClient) -> None:
     """Any invalid value in the cookie is ignored; an invalid value in the URL is an error."""
     cookie = {"cookie": 'germane_theme="><script>'}
     assert "data-theme=" not in page.get("/", headers=cookie).text.split("<head>")[0]

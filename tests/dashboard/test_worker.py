@@ -60,7 +60,7 @@ def send_heartbeat(store: TrackingStore, **given: Any) -> None:
     store.workers.heartbeat(WorkerHeartbeat(**own | given), [], lease=LEASE)
 
 
-def test_page_without_a_worker_shows_the_command_to_start_one(store: TrackingStore) -> None:
+def test_the_worker_page_without_a_worker_shows_the_command_to_start_one(store: TrackingStore) -> None:
     """An empty database is not an error: each panel says that it is empty, and the first one suggests a next step."""
     with open_dashboard(store) as client:
         text = words(client.get("/worker").text)
@@ -94,7 +94,7 @@ def test_running_degraded_and_unresponsive_workers_are_distinguished(week: Week)
     assert "the key is wrong" in text
 
 
-def test_last_runs_of_each_job_are_shown(week: Week, page: TestClient) -> None:
+def test_the_last_runs_of_each_job_are_shown(week: Week, page: TestClient) -> None:
     """Bars and a table show start, run time, next run and problem."""
     send_heartbeat(
         week.store,
@@ -109,7 +109,7 @@ def test_last_runs_of_each_job_are_shown(week: Week, page: TestClient) -> None:
     assert len(re.findall(r"<tr><td>watch</td>", text)) == 50
 
 
-def test_page_with_many_processes_stays_small(week: Week, page: TestClient) -> None:
+def test_the_worker_page_stays_small_with_many_processes(week: Week, page: TestClient) -> None:
     """Only one process's runs are shown, so the page is under 200 kB for any number of processes."""
     jobs = [JobRuns(name=f"job {number}", every=2.0, runs=runs(50)) for number in range(8)]
     for number in range(30):
@@ -129,7 +129,7 @@ def test_jobs_of_other_processes_are_linked(week: Week, page: TestClient) -> Non
     assert "of process 4711 on lighthouse" in page.get("/worker?process=nobody").text
 
 
-def test_bar_height_is_proportional_to_the_square_root_of_the_run_time() -> None:
+def test_the_bar_of_a_job_run_is_proportional_to_the_square_root_of_its_duration() -> None:
     """The longest run and failed runs have full height."""
     job = JobRuns(name="watch", runs=(*runs(4), JobRun(started_at=NOW, seconds=0.0, problem="x")))
     bars = JobHistory(job=job).bars
@@ -140,7 +140,7 @@ def test_bar_height_is_proportional_to_the_square_root_of_the_run_time() -> None
     assert [bar.height for bar in JobHistory(job=JobRuns(name="x", runs=runs(0))).bars] == []
 
 
-def test_seen_is_the_sum_of_all_outcomes(page: TestClient) -> None:
+def test_the_number_of_seen_exchanges_is_the_sum_of_all_outcomes(page: TestClient) -> None:
     """Every row of the table adds up, for every window."""
     for window in ("24h", "7d"):
         text = page.get(f"/worker?window={window}").text.split('id="coverage"')[1].split("</table>")[0]
@@ -153,7 +153,7 @@ def test_seen_is_the_sum_of_all_outcomes(page: TestClient) -> None:
             assert seen == sum(parts)
 
 
-def test_backlog_without_a_matching_worker_is_marked(seeded: TrackingStore) -> None:
+def test_a_backlog_that_no_worker_can_score_is_marked(seeded: TrackingStore) -> None:
     """After a judge change, tasks for the old fingerprint wait until they expire."""
     send_heartbeat(seeded, scorers={**FINGERPRINTS, "faithfulness": "another"})
     with open_dashboard(seeded) as client:
@@ -164,7 +164,7 @@ def test_backlog_without_a_matching_worker_is_marked(seeded: TrackingStore) -> N
     ]
 
 
-def test_ages_use_the_database_clock(store: TrackingStore) -> None:
+def test_ages_on_the_worker_page_use_the_clock_of_the_database(store: TrackingStore) -> None:
     """A wrong clock on the dashboard's machine does not change them."""
     send_heartbeat(store)
     settings = load_settings(database="sqlite://")
@@ -175,7 +175,7 @@ def test_ages_use_the_database_clock(store: TrackingStore) -> None:
     assert "running last seen now" in tiles
 
 
-def test_backlog_is_shown_by_scorer_and_state(page: TestClient) -> None:
+def test_the_backlog_is_shown_by_scorer_and_state(page: TestClient) -> None:
     """The table also shows the number of retries and the age of the oldest task."""
     text = words(page.get("/worker").text.split('id="queue"')[1].split("</section>")[0])
 
@@ -183,7 +183,7 @@ def test_backlog_is_shown_by_scorer_and_state(page: TestClient) -> None:
     assert re.search(r"Answer relevancy 5d0c1f27a9be 9 2 0 0", text)
 
 
-def test_failures_show_reason_error_and_answer(page: TestClient) -> None:
+def test_failures_are_shown_with_reason_error_and_answer(page: TestClient) -> None:
     """Final failures and retries are listed separately."""
     text = page.get("/worker").text.split('id="failures"')[1].split("</section>")[0]
 
@@ -194,7 +194,7 @@ def test_failures_show_reason_error_and_answer(page: TestClient) -> None:
     assert re.search(r'href="/a/[0-9a-f]+" data-drawer', text)
 
 
-def test_failures_can_be_rescored(page: TestClient, week: Week) -> None:
+def test_failed_answers_can_be_rescored_from_the_worker_page(page: TestClient, week: Week) -> None:
     """A button queues all failures with one scorer and reason in the window, and the page shows their number."""
     before = week.store.answers.counts().failed_reasons["unparsable"]
     answer = post_form(page, "/worker/retry", "/worker", scorer="faithfulness", reason="unparsable", window="7d")
@@ -206,7 +206,7 @@ def test_failures_can_be_rescored(page: TestClient, week: Week) -> None:
     assert f"{ready:,} answers are queued for scoring" in page.get(answer.headers["location"]).text
 
 
-def test_retrying_tasks_can_be_retried_now(page: TestClient, week: Week) -> None:
+def test_tasks_that_wait_for_a_retry_can_be_retried_immediately(page: TestClient, week: Week) -> None:
     """Once the judge is reachable again, they do not have to wait."""
     assert {one.postponed for one in week.store.queue.load_outstanding().tasks} == {2}
     post_form(page, "/worker/retry", "/worker", scorer="faithfulness")
@@ -214,7 +214,7 @@ def test_retrying_tasks_can_be_retried_now(page: TestClient, week: Week) -> None
     assert {one.scorer: one.postponed for one in week.store.queue.load_outstanding().tasks}["faithfulness"] == 0
 
 
-def test_retry_needs_a_known_scorer_and_reason(page: TestClient) -> None:
+def test_retrying_tasks_needs_a_known_scorer_and_reason(page: TestClient) -> None:
     """Unknown values are rejected with a suggestion."""
     assert post_form(page, "/worker/retry", "/worker", scorer="other").status_code == 409
     assert post_form(page, "/worker/retry", "/worker", scorer="faithfulness", reason="budget").status_code == 400
@@ -246,19 +246,19 @@ def test_judge_usage_is_shown_by_day(seeded: TrackingStore) -> None:
     with open_dashboard(seeded, budget=budget.model_dump(), requests_per_minute=60) as client:
         text = words(client.get("/worker").text)
 
-    assert "Fri 20 Nov (today) 50 % 200 1,234 $0.2500" in text
-    assert "Thu 19 Nov 75 % 100 5,000 $1.50" in text
+    assert "Fri 20 Nov (today) 50% 200 1,234 $0.2500" in text
+    assert "Thu 19 Nov 75% 100 5,000 $1.50" in text
     assert "This process's budget: 400 requests per day, $2.00 per day." in text.replace("&#39;", "'")
     assert "Requests: the last request waited" in text
     assert "This process's limits: 60 requests per minute" in text
 
 
-def test_sampling_panel_names_its_source(seeded: TrackingStore) -> None:
+def test_the_sampling_panel_names_the_source_of_its_counts(seeded: TrackingStore) -> None:
     """The panel shows this process's settings, and the sampling decisions for the newest answers."""
     with open_dashboard(seeded, sample_rate=0.25) as client:
         text = words(client.get("/worker").text)
 
-    assert "25 % sampled (sample_rate = 0.25). From the settings of this process" in text
+    assert "25% sampled (sample_rate = 0.25). From the settings of this process" in text
     assert re.search(r"\d+ sampled \(with probability 0\.8", text)
 
 
@@ -284,7 +284,7 @@ def test_sampling_rules_are_described() -> None:
     ]
 
 
-def test_storage_panel_shows_retention_and_redaction(seeded: TrackingStore) -> None:
+def test_the_storage_panel_shows_retention_and_redaction(seeded: TrackingStore) -> None:
     """The panel also shows size, revision, capture, erasure, and redactions in the newest answers."""
     retention = {"text_days": 7, "score_days": 90, "max_size": "5GB"}
     with open_dashboard(seeded, retention=retention, capture="store", erase_after_scoring=True) as client:
@@ -300,7 +300,7 @@ def test_storage_panel_shows_retention_and_redaction(seeded: TrackingStore) -> N
 
 
 @pytest.mark.parametrize("path", ["retry", "resend"])
-def test_actions_need_a_csrf_token(page: TestClient, week: Week, path: str) -> None:
+def test_actions_on_the_worker_page_need_a_csrf_token(page: TestClient, week: Week, path: str) -> None:
     """Forms from other sites are rejected."""
     before = week.store.answers.counts(), len(week.store.notifications.search(status="undelivered"))
     answer = page.post(f"/worker/{path}", data={"scorer": "faithfulness", "reason": "unparsable", "channel": "oncall"})
@@ -309,7 +309,7 @@ def test_actions_need_a_csrf_token(page: TestClient, week: Week, path: str) -> N
     assert (week.store.answers.counts(), len(week.store.notifications.search(status="undelivered"))) == before
 
 
-def test_read_only_pages_have_no_buttons_and_reject_posts(seeded: TrackingStore) -> None:
+def test_the_read_only_worker_page_has_no_buttons_and_rejects_posts(seeded: TrackingStore) -> None:
     """Visitors see failures but cannot change anything."""
     with open_dashboard(seeded, read_only=True) as client:
         text = client.get("/worker").text
@@ -319,7 +319,7 @@ def test_read_only_pages_have_no_buttons_and_reject_posts(seeded: TrackingStore)
     assert answer.status_code in {403, 405}
 
 
-def test_hostile_names_are_escaped(week: Week, page: TestClient) -> None:
+def test_hostile_names_on_the_worker_page_are_escaped(week: Week, page: TestClient) -> None:
     """Routes, hosts, problems and errors can contain anything; a forged result message is not shown."""
     write_hostile_exchanges(week.store)
     text = TEXTS["script"]
@@ -342,6 +342,8 @@ def test_hostile_names_are_escaped(week: Week, page: TestClient) -> None:
         (format_run_time, 0.9996, "1.0 s"), (format_run_time, 3.44, "3.4 s"), (format_run_time, 3_725.0, "1:02:05"),
     ],
 )  # fmt: skip
-def test_sizes_and_durations_use_readable_units(form: Callable[[float], str], value: float, expected: str) -> None:
+def test_sizes_and_durations_are_shown_in_readable_units(
+    form: Callable[[float], str], value: float, expected: str
+) -> None:
     """Values use the largest suitable unit."""
     assert form(value) == expected

@@ -33,13 +33,15 @@ def _hits(application: Documentation, corpus: DemoCorpus, route: str) -> float:
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_healthy_index_finds_the_correct_passage(application: Documentation, corpus: DemoCorpus, route: str) -> None:
-    """For at least 95 % of the questions, the passage that answers the question comes first."""
+def test_the_healthy_index_finds_the_correct_passage(
+    application: Documentation, corpus: DemoCorpus, route: str
+) -> None:
+    """For at least 95% of the questions, the passage that answers the question comes first."""
     assert _hits(application, corpus, route) >= 0.95
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_answer_is_a_sentence_from_the_correct_passage(
+def test_the_demo_answers_with_a_sentence_from_the_correct_passage(
     application: Documentation, corpus: DemoCorpus, route: str
 ) -> None:
     """Answers are quoted from the documentation, nearly always from the correct passage."""
@@ -51,7 +53,7 @@ def test_answer_is_a_sentence_from_the_correct_passage(
     assert sum(right) / len(right) >= 0.95
 
 
-def test_fault_affects_only_its_route(application: Documentation, corpus: DemoCorpus) -> None:
+def test_the_simulated_fault_affects_only_its_route(application: Documentation, corpus: DemoCorpus) -> None:
     """Every answer from the broken route changes, and none comes from the correct passage."""
     before = {route: _answers(application, corpus, route) for route in ROUTES}
 
@@ -63,7 +65,7 @@ def test_fault_affects_only_its_route(application: Documentation, corpus: DemoCo
     assert _hits(application, corpus, BROKEN_ROUTE) <= 0.05
 
 
-def test_broken_route_still_answers_in_sentences(application: Documentation, corpus: DemoCorpus) -> None:
+def test_the_broken_route_still_answers_in_sentences(application: Documentation, corpus: DemoCorpus) -> None:
     """Nothing fails, and the answers are well formed."""
     application.indexes[BROKEN_ROUTE].corrupt()
     sentences = {
@@ -73,7 +75,7 @@ def test_broken_route_still_answers_in_sentences(application: Documentation, cor
     assert set(_answers(application, corpus, BROKEN_ROUTE).values()) <= sentences
 
 
-def test_search_returns_contexts_nearest_first(application: Documentation) -> None:
+def test_search_returns_the_nearest_contexts_first(application: Documentation) -> None:
     """A search returns three passages with id, text and score, as the retrieval decorator expects."""
     contexts = asyncio.run(application.search("How do I clean the rain gauge?", "setup"))
 
@@ -82,7 +84,7 @@ def test_search_returns_contexts_nearest_first(application: Documentation) -> No
     assert contexts == sorted(contexts, key=lambda context: -context["score"])
 
 
-def test_each_route_is_an_observed_handler() -> None:
+def test_each_route_of_the_demo_is_an_observed_handler() -> None:
     """Handlers are decorated with the route names, and remain coroutine functions."""
     assert set(ROUTES) <= set(observed_routes())
     assert all(inspect.iscoroutinefunction(getattr(Documentation, route)) for route in ROUTES)

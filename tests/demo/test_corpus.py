@@ -10,19 +10,19 @@ from germane.demo import ROUTES, DemoCorpus
 from germane.demo.corpus import split_sentences
 
 
-def test_each_route_has_twenty_passages_and_fifty_questions(corpus: DemoCorpus) -> None:
+def test_each_demo_route_has_twenty_passages_and_fifty_questions(corpus: DemoCorpus) -> None:
     """All routes have the same size."""
     assert Counter(passage.route for passage in corpus.passages) == dict.fromkeys(ROUTES, 20)
     assert Counter(question.route for question in corpus.questions) == dict.fromkeys(ROUTES, 50)
 
 
-def test_routes_partition_the_corpus(corpus: DemoCorpus) -> None:
+def test_each_passage_of_the_corpus_belongs_to_one_route(corpus: DemoCorpus) -> None:
     """Together, the passages and questions of all routes are the whole corpus, in order."""
     assert [passage for route in ROUTES for passage in corpus.passages_for(route)] == list(corpus.passages)
     assert [question for route in ROUTES for question in corpus.questions_for(route)] == list(corpus.questions)
 
 
-def test_corpus_has_no_duplicates(corpus: DemoCorpus) -> None:
+def test_the_corpus_contains_no_duplicates(corpus: DemoCorpus) -> None:
     """Every id, text, question and sentence is unique."""
     sentences = [sentence for passage in corpus.passages for sentence in split_sentences(passage.text)]
 
@@ -44,7 +44,7 @@ def test_each_passage_has_questions_on_its_route(corpus: DemoCorpus) -> None:
     assert all(question.route == routes[question.passage_id] for question in corpus.questions)
 
 
-def test_passages_are_short_and_substantive(corpus: DemoCorpus) -> None:
+def test_passages_are_short_and_contain_several_sentences(corpus: DemoCorpus) -> None:
     """Passages are a few complete sentences, each an answer by itself. Questions end with a question mark."""
     for passage in corpus.passages:
         sentences = split_sentences(passage.text)

@@ -27,7 +27,7 @@ def test_nearest_passages_come_first() -> None:
     assert [hit.similarity for hit in hits] == pytest.approx([0.8, 0.0])
 
 
-def test_build_embeds_the_passages() -> None:
+def test_building_the_index_embeds_the_passages() -> None:
     """Each passage has one vector, computed from its text."""
     embedded: list[str] = []
 
@@ -39,7 +39,7 @@ def test_build_embeds_the_passages() -> None:
     assert embedded == ["a text.", "b text.", "c text."]
 
 
-def test_corrupt_index_returns_the_next_passage_with_the_same_similarity() -> None:
+def test_a_corrupt_index_returns_the_next_passage_with_the_same_similarity() -> None:
     """The similarities that the retriever reports do not reveal the fault."""
     index = PassageIndex(PASSAGES, VECTORS)
     before = [hit.similarity for hit in index.search(NEAR_A, 3)]
@@ -50,7 +50,7 @@ def test_corrupt_index_returns_the_next_passage_with_the_same_similarity() -> No
     assert [hit.similarity for hit in index.search(NEAR_A, 3)] == before
 
 
-def test_corrupt_does_not_change_the_callers_passages() -> None:
+def test_corrupting_an_index_does_not_change_the_original_passages() -> None:
     """Indexes over the same passages are independent."""
     other = PassageIndex(PASSAGES, VECTORS)
 

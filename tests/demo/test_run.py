@@ -52,7 +52,7 @@ def start(judge: FakeJudge, folder: Path, *arguments: str, stdout: int = subproc
 
 
 @pytest.mark.timeout(180)
-def test_demo_counts_add_up(tmp_path: Path) -> None:
+def test_the_counts_that_the_demo_prints_add_up(tmp_path: Path) -> None:
     """The demo runs unattended with a judge from the environment, and prints one JSON object."""
     # The demo ignores the user's settings file.
     (tmp_path / "germane.toml").write_text(
@@ -69,7 +69,7 @@ def test_demo_counts_add_up(tmp_path: Path) -> None:
     assert result["captured"] > result["sampled"]
 
 
-def test_unreachable_judge_ends_the_demo_immediately(tmp_path: Path) -> None:
+def test_an_unreachable_judge_ends_the_demo_immediately(tmp_path: Path) -> None:
     """The demo does not first generate two minutes of traffic."""
     with FakeJudge() as judge:
         judge.outage = Fault("status", status=401, message="Incorrect API key provided")
@@ -89,7 +89,7 @@ def interrupted(demo: subprocess.Popen[str], judge: FakeJudge) -> Any:
     return demo.communicate(timeout=100)
 
 
-def test_interrupted_demo_exits_with_130(tmp_path: Path) -> None:
+def test_an_interrupted_demo_exits_with_130(tmp_path: Path) -> None:
     """The demo prints no errors about spans that could not be exported."""
     with FakeJudge() as judge, start(judge, tmp_path, "--headless", "--json") as demo:
         out, err = interrupted(demo, judge)
@@ -99,7 +99,7 @@ def test_interrupted_demo_exits_with_130(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(180)
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals do not exist on Windows")
-def test_demo_serves_the_dashboard_on_a_terminal(tmp_path: Path) -> None:
+def test_the_demo_serves_the_dashboard_on_a_terminal(tmp_path: Path) -> None:
     """The demo prints the URL and serves until Ctrl-C; the dashboard is reachable only from this machine."""
     ours, its = os.openpty()
     with FakeJudge() as judge, start(judge, tmp_path, "--seconds", "5", stdout=its) as demo:

@@ -7,12 +7,12 @@ from collections import Counter
 from germane.demo import BROKEN_ROUTE, DURATION, FAULT_TIME, ROUTES, DemoCorpus, plan_visits
 
 
-def test_plan_is_deterministic(corpus: DemoCorpus) -> None:
+def test_the_plan_of_demo_traffic_is_deterministic(corpus: DemoCorpus) -> None:
     """Every run has the same visits."""
     assert plan_visits(corpus) == plan_visits(corpus)
 
 
-def test_visits_are_ordered_and_within_the_run(corpus: DemoCorpus) -> None:
+def test_simulated_visits_are_ordered_and_within_the_run(corpus: DemoCorpus) -> None:
     """Visits occur from the first seconds of the run to the last."""
     times = [visit.at for visit in plan_visits(corpus)]
 
@@ -33,14 +33,14 @@ def test_every_route_is_visited_before_and_after_the_fault(corpus: DemoCorpus) -
     assert after[BROKEN_ROUTE] >= 28
 
 
-def test_routes_are_interleaved(corpus: DemoCorpus) -> None:
+def test_visits_to_different_routes_are_interleaved(corpus: DemoCorpus) -> None:
     """Any twelve consecutive visits include every route."""
     routes = [visit.question.route for visit in plan_visits(corpus)]
 
     assert all(set(routes[first : first + 12]) == set(ROUTES) for first in range(len(routes) - 11))
 
 
-def test_questions_repeat_only_after_all_were_asked(corpus: DemoCorpus) -> None:
+def test_questions_repeat_only_after_all_have_been_asked(corpus: DemoCorpus) -> None:
     """Each question of a route is asked once before any is repeated."""
     asked = Counter(visit.question for visit in plan_visits(corpus, duration=240, rate=1))
 

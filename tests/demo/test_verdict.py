@@ -36,7 +36,7 @@ def verdict_text(**changes: Any) -> str:
     return " ".join(" ".join(describe_result(dataclasses.replace(OUTCOME, **changes))).split())
 
 
-def test_detected_fault_is_reported_with_means_and_delay() -> None:
+def test_the_demo_reports_a_detected_fault_with_means_and_delay() -> None:
     """The output contains the broken route's means before and since the fault."""
     assert (
         "'setup' stopped answering the question: mean relevancy 0.71 (n = 14) before the fault, "
@@ -44,12 +44,12 @@ def test_detected_fault_is_reported_with_means_and_delay() -> None:
     )
 
 
-def test_sampled_answers_are_scored_failed_or_pending() -> None:
+def test_each_sampled_answer_counts_as_scored_failed_or_pending() -> None:
     """Failures are shown with their reasons."""
     assert "83 sampled, 80 scored, 2 failed (2 no_usable_question), 1 pending." in verdict_text()
 
 
-def test_missed_fault_is_reported() -> None:
+def test_the_demo_reports_that_a_fault_was_not_detected() -> None:
     """An alert before the fault or for another route is a false alert."""
     early, other = dataclasses.replace(ALERT, at=20.0), dataclasses.replace(ALERT, route="api")
 
@@ -58,7 +58,7 @@ def test_missed_fault_is_reported() -> None:
         assert f"no alert fired. False alert after {alert.at:.0f} s" in verdict_text(alerts=[alert])
 
 
-def test_without_scores_no_mean_is_shown() -> None:
+def test_the_demo_shows_no_mean_if_there_are_no_scores() -> None:
     """The list of lowest scores is also omitted."""
     words = verdict_text(before=(math.nan, 0), scored=0, rows=0)
 
@@ -66,7 +66,7 @@ def test_without_scores_no_mean_is_shown() -> None:
     assert "Lowest-scoring answers" not in words
 
 
-def test_toy_judge_is_labeled_as_such() -> None:
+def test_the_output_labels_the_toy_judge_as_such() -> None:
     """Other judges are not called toy judges."""
     assert "local:tiny is a toy" in verdict_text(judge="local:tiny")
     assert "toy" not in verdict_text()

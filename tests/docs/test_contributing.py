@@ -49,7 +49,7 @@ def test_glossary_terms_are_sorted() -> None:
 
 
 @pytest.mark.parametrize("rule_type", RULE_TYPES)
-def test_every_rule_type_is_complete(rule_type: str, bare: Path) -> None:
+def test_every_rule_type_has_settings_an_evaluation_and_a_message(rule_type: str, bare: Path) -> None:
     """The settings accept each rule type, and each has an evaluation and a message."""
     required = {name: 0.5 for name, field in RULE_TYPES[rule_type].model_fields.items() if field.is_required()}
 

@@ -25,7 +25,7 @@ def shown_after(program: Block) -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_first_program_prints_the_scores_that_the_readme_shows(bare: Path) -> None:
+def test_the_first_program_in_the_readme_prints_the_scores_shown_there(bare: Path) -> None:
     """New users see scores of their own answers before they read on."""
     pytest.importorskip("onnxruntime", reason="needs germane[local]")
     (bare / "app.py").write_text(PROGRAM.text, encoding="utf-8")

@@ -50,7 +50,7 @@ def settings_of(block: Block, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return load_settings()
 
 
-def test_the_judge_guide_shows_each_server(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_judge_guide_shows_settings_for_each_server(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each server's judge has a settings block."""
     judges = [settings_of(block, bare, monkeypatch).judge for block in blocks("judge.md", "toml")]
 
@@ -101,7 +101,7 @@ APPLICATIONS = [
 
 
 @pytest.mark.parametrize(("block", "ask"), APPLICATIONS)
-def test_requests_to_an_application_from_the_guide_are_captured(
+def test_requests_to_each_application_in_the_guide_are_captured(
     block: Block, ask: Callable[[Any], None], bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The exchange has the question and answer of a request that the framework's test client sends."""
@@ -137,7 +137,7 @@ def started(tmp_path_factory: pytest.TempPathFactory, surroundings: dict[str, st
     return folder
 
 
-def test_the_first_guide_leads_to_a_chart(started: Path, surroundings: dict[str, str]) -> None:
+def test_following_the_first_guide_leads_to_a_chart(started: Path, surroundings: dict[str, str]) -> None:
     """After three commands, a page shows a chart of forty scores."""
     command = [sys.executable, "-m", "germane", "serve", "--port", "0"]
     with subprocess.Popen(command, cwd=started, stderr=subprocess.PIPE, text=True, env=surroundings) as serving:

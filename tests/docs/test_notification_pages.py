@@ -77,7 +77,7 @@ def test_the_notification_pages_are_up_to_date(simulation: Simulation) -> None:
 @pytest.mark.parametrize(
     ("channel", "payload"), SENT, ids=[f"{number}-{name}" for number, (name, _) in enumerate(SENT)]
 )
-def test_payload_is_valid_for_its_receiver(channel: str, payload: str) -> None:
+def test_each_documented_payload_is_valid_for_its_receiver(channel: str, payload: str) -> None:
     """Each payload on the page matches the receiver's documented schema; webhooks use germane's own format."""
     body = json.loads(payload)
 
@@ -87,13 +87,13 @@ def test_payload_is_valid_for_its_receiver(channel: str, payload: str) -> None:
         assert (channel, body["version"]) == ("webhook", 1)
 
 
-def test_every_channel_is_shown_for_every_scenario() -> None:
+def test_the_page_shows_the_message_of_each_channel_in_each_scenario() -> None:
     """The page shows five alerts, each for every channel."""
     assert sorted(name for name, _ in SENT) == sorted([*SCHEMAS, "webhook"] * 5)
 
 
 @pytest.mark.parametrize("text", SHOWN, ids=[text.partition("\n")[0].partition("] ")[2] for text in SHOWN])
-def test_a_message_does_not_contradict_itself(text: str) -> None:
+def test_the_title_and_facts_of_a_message_agree(text: str) -> None:
     """The sentence and the facts state the same levels, and the title states the same means."""
     subject, title, sentence = text.split("\n")[0], text.split("\n")[2], text.split("\n")[3]
     facts = dict(line.split(": ", 1) for line in text.split("\n")[4:] if ": " in line)
@@ -130,7 +130,7 @@ class MailServer(Controller):
 
 
 @pytest.mark.slow
-def test_emails_match_the_documented_messages(simulation: Simulation) -> None:
+def test_delivered_emails_match_the_documented_messages(simulation: Simulation) -> None:
     """The subject and text of each of the five scenarios' notifications match after delivery over SMTP."""
     mailbox = Mailbox()
     server = MailServer(mailbox, hostname="127.0.0.1", port=0)

@@ -28,7 +28,7 @@ def read(picture: bytes) -> Any:
 
 
 @pytest.mark.parametrize("colors", [1, 2, 256])
-def test_up_to_256_colors_are_lossless(colors: int) -> None:
+def test_pictures_with_up_to_256_colors_are_compressed_without_loss(colors: int) -> None:
     """Pixels are unchanged."""
     chance = np.random.default_rng(7)
     some = chance.integers(0, 256, (colors, 3), np.uint8)
@@ -37,7 +37,7 @@ def test_up_to_256_colors_are_lossless(colors: int) -> None:
     assert (read(png(pixels)) == pixels).all()
 
 
-def test_frequent_colors_are_kept() -> None:
+def test_frequent_colors_of_a_picture_are_kept() -> None:
     """A rare color becomes the nearest frequent color."""
     chance = np.random.default_rng(7)
     rare = chance.integers(200, 246, (2, 300, 3), np.uint8)

@@ -63,7 +63,7 @@ def test_the_site_loads_nothing_from_other_hosts(site: Path) -> None:
         assert re.findall(r"""url\(\s*["']?(?:https?:)?//|@import""", text) == [], style.name
 
 
-def test_the_site_shows_the_version_and_the_argument_of_selectors(site: Path) -> None:
+def test_the_site_shows_the_version_and_the_argument_of_selector_functions(site: Path) -> None:
     """Readers see which release a page describes, and which object a selector function receives."""
     assert f"germane {version('germane')}" in (site / "index.html").read_text(encoding="utf-8")
     reference = (site / "python.html").read_text(encoding="utf-8")
@@ -71,7 +71,7 @@ def test_the_site_shows_the_version_and_the_argument_of_selectors(site: Path) ->
         assert f'id="germane.tracer.{name}"' in reference
 
 
-def test_search_finds_pages(site: Path) -> None:
+def test_the_site_search_finds_pages(site: Path) -> None:
     """The search index is part of the site."""
     index = (site / "searchindex.js").read_text(encoding="utf-8")
     found = json.loads(index[index.index("(") + 1 : index.rindex(")")])
@@ -93,7 +93,7 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     assert [name for name in names if f'id="{name}"' not in page] == []
 
 
-def test_every_picture_exists(site: Path) -> None:
+def test_every_picture_on_the_site_exists(site: Path) -> None:
     """This includes pictures that a page shows in only one theme."""
     for page in site.rglob("*.html"):
         parser = Loaded()
@@ -102,7 +102,7 @@ def test_every_picture_exists(site: Path) -> None:
         assert [address for address in pictures if not (page.parent / address).is_file()] == []
 
 
-def test_pictures_are_small() -> None:
+def test_pictures_on_the_site_are_small() -> None:
     """Each picture exists for both themes and is below 200 kB, and all pictures together are below 3 MB."""
     sizes = {path.stem: path.stat().st_size for path in (DOCS / "pictures").glob("*.png")}
     names = {name.rpartition("-")[0] for name in sizes}

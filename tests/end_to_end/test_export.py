@@ -94,7 +94,7 @@ def test_scores_are_exported_on_the_original_spans(ran: Callable[[str, str], Run
 @pytest.mark.parametrize(
     ("order", "protocol"), [("private", "http/protobuf"), ("before", "grpc"), ("after", "http/protobuf")]
 )
-def test_late_scores_arrive_on_a_linked_span(tmp_path: Path, order: str, protocol: str) -> None:
+def test_late_scores_are_exported_on_a_linked_span(tmp_path: Path, order: str, protocol: str) -> None:
     """A span waits no longer than max_span_delay. A later score arrives on a new root span that links to it."""
     with FakeJudge(latency=2.0, embedding_latency=0.0) as judge, OTLPReceiver() as receiver:
         run_application(
@@ -113,7 +113,7 @@ def test_late_scores_arrive_on_a_linked_span(tmp_path: Path, order: str, protoco
 
 
 @pytest.mark.parametrize("order", ["private", "before"])
-def test_late_scores_respect_head_sampling(tmp_path: Path, order: str) -> None:
+def test_carrier_spans_of_late_scores_follow_head_sampling(tmp_path: Path, order: str) -> None:
     """Scores only arrive for the spans that were sampled, but all exchanges are scored."""
     database = f"sqlite:///{tmp_path}/germane.db"
     sampler = {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.5"}

@@ -64,7 +64,8 @@ def wait_until(condition: Callable[[], bool]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--preload",)], ids=["fork first", "preload"])
 def test_scores_are_attached_to_the_original_spans(migrated_url: str, options: tuple[str, ...]) -> None:
-    """At least 90 % of the scores are, because a process scores its own exchanges while their spans wait.
+    """At least 90% of the scores are attached this way, because a process scores its own exchanges while their spans
+    wait.
 
     Each process answers while others are idle: a wave of questions begins when all earlier questions are scored.
     """

@@ -58,7 +58,7 @@ def _key(**attributes: str) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((names.get(name, name), value) for name, value in attributes.items()))
 
 
-def test_counters_equal_the_counts_in_the_database(ran: Any) -> None:
+def test_exported_counters_equal_the_counts_in_the_database(ran: Any) -> None:
     """The counters are those for captured exchanges, scoring tasks, tokens and cost."""
     metrics, database = ran
     store = germane.Store(database)
@@ -82,7 +82,7 @@ def test_counters_equal_the_counts_in_the_database(ran: Any) -> None:
     assert cost > 0
 
 
-def test_gauges_report_the_queue(ran: Any) -> None:
+def test_exported_gauges_report_the_queue(ran: Any) -> None:
     """Depth, lag and workers are read repeatedly, and have their documented names and units."""
     metrics, _ = ran
 
@@ -104,7 +104,7 @@ def test_gauges_report_the_queue(ran: Any) -> None:
     }
 
 
-def test_metrics_contain_no_exchange_data(ran: Any) -> None:
+def test_exported_metrics_contain_no_text_of_exchanges(ran: Any) -> None:
     """Attributes have few values, and contain no ids, text or error messages."""
     metrics, _ = ran
     allowed = {"gen_ai.evaluation.name", "gen_ai.workflow.name", "gen_ai.token.type",

@@ -31,7 +31,7 @@ from germane.insights.formatting import format_interval, format_number, format_p
 from germane.score import LOWEST_BAND, Score, UnscoredReason, band_of
 from germane.settings import load_settings
 from germane.storage import SamplingDecision, TrackingStore
-from germane.storage.db.tables import metadata
+from germane.storage.db.models import metadata
 
 UNTIL = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 """A day that is over: a trend by days has one point of it."""
@@ -169,7 +169,9 @@ def viewed(store: TrackingStore, url: str) -> Iterator[Views]:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(chance=st.randoms(use_true_random=False))
-def test_every_surface_shows_the_same_number(shop: TrackingStore, migrated_url: str, chance: random.Random) -> None:
+def test_page_command_line_view_and_metrics_show_the_same_number(
+    shop: TrackingStore, migrated_url: str, chance: random.Random
+) -> None:
     """For any routes, weights and scores, the mean, interval, n, shares and counts are the same everywhere."""
     _forget(shop)
     inside = [_drawn(chance) for _ in range(chance.randrange(60, 120))]
@@ -229,7 +231,7 @@ def _compare_route(
     if found["has_min_samples"]:
         _same(_gauged(gauges, "germane_", labels), found)
         interval = format_interval(tuple(found["interval"]))
-        shown = f"{format_number(found['mean'])} 95 % interval {interval}, n={counted(found['n'])}"
+        shown = f"{format_number(found['mean'])} 95% interval {interval}, n={counted(found['n'])}"
         assert tiles["Answer relevancy, 24 h"] == shown
         assert tiles["Low scores, 24 h"].startswith(format_percent(found["low_share"]))
         assert card.startswith(f"{route} {shown.split()[0]}")
@@ -283,7 +285,7 @@ def _compare_service(views: Views, answers: Sequence[Given], gauges: MetricSampl
         assert views.view() == (pytest.approx(point["mean"], abs=1e-9), scored)
     corrected = "" if point["correlation"] is None else f" , corrected (r={format_number(point['correlation'])})"
     tiles = views.tiles("/")
-    mean = f"{format_number(point['mean'])} 95 % interval {format_interval(tuple(point['interval']))}"
+    mean = f"{format_number(point['mean'])} 95% interval {format_interval(tuple(point['interval']))}"
     expected = f"{mean}, n={counted(scored)}{corrected}"
     assert tiles["Relevancy, 24 h"] == expected
     assert tiles["Low scores, 24 h"].startswith(format_percent(point["low_share"]))
@@ -317,7 +319,7 @@ def _compare_corrected(views: Views) -> None:
     for address, tile in (("/", "Relevancy, 24 h"), ("/r/ask?window=24h", "Answer relevancy, 24 h")):
         shown = views.tiles(address)[tile]
         assert shown.startswith(
-            f"{format_number(found['mean'])} 95 % interval {format_interval(tuple(found['interval']))}, n={n}"
+            f"{format_number(found['mean'])} 95% interval {format_interval(tuple(found['interval']))}, n={n}"
         )
         assert shown.endswith(correction)
     for format_ in ("text", "markdown", "html"):

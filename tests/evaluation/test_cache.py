@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -59,7 +58,7 @@ def run(judge: FakeJudge, rows: Any = ROWS, **options: Any) -> germane.Evaluatio
     return germane.evaluate(rows, cache="scores.db", **judge.settings(), **options)
 
 
-def test_second_run_sends_no_request(judge: FakeJudge) -> None:
+def test_a_second_run_with_a_cache_sends_no_requests(judge: FakeJudge) -> None:
     """The second run is free, and returns the same scores, including details and fingerprints."""
     judge.model = "fake-judge-2026"
     first, second = (germane.evaluate(ROWS, cache="scores.db", **judge.settings()) for _ in range(2))
@@ -72,7 +71,7 @@ def test_second_run_sends_no_request(judge: FakeJudge) -> None:
 
 
 @pytest.mark.slow
-def test_a_new_run_resumes_a_killed_one(judge: FakeJudge, until: Callable[..., None]) -> None:
+def test_a_new_run_resumes_a_killed_run(judge: FakeJudge, until: Callable[..., None]) -> None:
     """After SIGKILL, the next run repeats no answered request, and returns the result of an uninterrupted run."""
     hanging = 3
     judge.faults.extend([*[None] * 5, *[Fault("hang")] * hanging])
@@ -80,7 +79,7 @@ def test_a_new_run_resumes_a_killed_one(judge: FakeJudge, until: Callable[..., N
     arguments = [sys.executable, "-c", RUN, json.dumps(ROWS), json.dumps(settings)]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, env=dict(os.environ))
     until(lambda: len(judge.chat_requests) >= 5 + hanging and stored() >= 5)
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     assert process.communicate()[0] == b""
     before = asked(judge)
     kept = stored()
@@ -122,7 +121,7 @@ def until() -> Callable[..., None]:
     return wait
 
 
-def test_interrupted_run_keeps_finished_rows(numeric: Any) -> None:
+def test_an_interrupted_run_keeps_the_scores_of_finished_rows(numeric: Any) -> None:
     """KeyboardInterrupt propagates, and the cache contains the finished rows."""
 
     class Interrupted(type(numeric)):  # type: ignore[misc]  # the fixture's class
@@ -168,7 +167,7 @@ def test_identical_rows_are_scored_once(judge: FakeJudge, cache: str | None) -> 
     assert evaluation.tokens == once.tokens
 
 
-def test_user_defined_scorers_see_all_columns(numeric: Any) -> None:
+def test_user_defined_scorers_get_all_columns_of_a_row(numeric: Any) -> None:
     """Rows that differ only in a reference answer are scored separately."""
 
     class Matches(type(numeric)):  # type: ignore[misc]  # the fixture's class
@@ -199,7 +198,7 @@ def test_cache_key_includes_all_inputs(judge: FakeJudge, change: dict[str, Any])
     assert stored() == 2
 
 
-def test_scores_survive_a_round_trip() -> None:
+def test_scores_from_the_cache_are_unchanged() -> None:
     """Cached scores keep all fields, and the details that JSON can represent."""
     score = Score(
         scorer="numeric", fingerprint="served", value=0.5, label="partly_relevant", explanation="\u4ef7 \U0001f600",
@@ -213,7 +212,7 @@ def test_scores_survive_a_round_trip() -> None:
         assert cache.find_score(CacheKey("numeric", "numeric-2", "c")) is None
 
 
-def test_details_may_contain_any_object() -> None:
+def test_score_details_in_the_cache_can_contain_any_object() -> None:
     """The cache stores the parts of the details that JSON can represent."""
     details = {
         "nan": float("nan"),
@@ -230,7 +229,7 @@ def test_details_may_contain_any_object() -> None:
     assert {name: found.details[name] for name in ("nan", "set", "3")} == {"nan": None, "set": [1], "3": "b''"}
 
 
-def test_unreadable_entries_are_ignored() -> None:
+def test_unreadable_cache_entries_are_ignored() -> None:
     """A row whose entry is unreadable is scored again."""
     with ScoreCache("scores.db") as cache:
         for spoilt in ("{", "[]", "{}", '{"scorer": "numeric"}'):
@@ -238,7 +237,7 @@ def test_unreadable_entries_are_ignored() -> None:
             assert cache.find_score(WORK) is None
 
 
-def test_cache_from_a_different_version_is_rejected() -> None:
+def test_a_cache_from_a_different_version_is_rejected() -> None:
     """The error contains the fix, and the file does not change."""
     ScoreCache("scores.db").close()
     connection = sqlite3.connect("scores.db")
@@ -249,7 +248,7 @@ def test_cache_from_a_different_version_is_rejected() -> None:
         ScoreCache("scores.db")
 
 
-def test_another_programs_database_is_rejected_unchanged() -> None:
+def test_a_database_of_another_program_is_rejected_and_not_changed() -> None:
     """This includes germane's own tracking database, passed by mistake."""
     connection = sqlite3.connect("other.db")
     connection.execute("CREATE TABLE theirs (a)")
@@ -264,7 +263,7 @@ def test_another_programs_database_is_rejected_unchanged() -> None:
 @pytest.mark.parametrize(
     ("path", "message"), [("rows.csv", "is not a score cache"), ("absent/a.db", "cannot be opened")]
 )
-def test_path_that_is_not_a_score_cache_is_rejected(path: str, message: str) -> None:
+def test_a_path_that_is_not_a_score_cache_is_rejected(path: str, message: str) -> None:
     """The error is raised before any request is sent."""
     Path("rows.csv").write_text("question,answer\n" * 100)
 
@@ -272,7 +271,7 @@ def test_path_that_is_not_a_score_cache_is_rejected(path: str, message: str) -> 
         ScoreCache(path)
 
 
-def test_unwritable_cache_warns_once(numeric: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unwritable_cache_causes_one_warning(numeric: Any, caplog: pytest.LogCaptureFixture) -> None:
     """The run still returns its scores."""
     cache = ScoreCache("scores.db")
     cache._connection.execute("DROP TABLE score")
@@ -286,7 +285,7 @@ def test_unwritable_cache_warns_once(numeric: Any, caplog: pytest.LogCaptureFixt
     assert message.startswith("cannot write to the cache scores.db")
 
 
-def test_processes_can_create_a_cache_concurrently() -> None:
+def test_several_processes_can_create_a_cache_concurrently() -> None:
     """One process creates the table, and no score is lost."""
 
     def save_score(number: int) -> None:

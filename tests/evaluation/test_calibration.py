@@ -26,7 +26,7 @@ CALIBRATION = Calibration(
 )
 
 
-def test_labels_come_from_the_calibrated_value(bare: Path) -> None:
+def test_labels_in_an_evaluation_come_from_the_calibrated_value(bare: Path) -> None:
     """A cosine of 0.8 is just above this same-topic floor. Cached scores do not depend on calibrations."""
     runs = [
         germane.evaluate(ROWS, QuestionAnswerSimilarity(FakeEmbedder(VECTORS)), cache=bare / "cache", **given)
@@ -40,7 +40,7 @@ def test_labels_come_from_the_calibrated_value(bare: Path) -> None:
     assert len({score.fingerprint for score in scores}) == 1
 
 
-def test_calibrated_label_determines_low_scores(bare: Path) -> None:
+def test_the_calibrated_label_determines_which_scores_are_low(bare: Path) -> None:
     """A cosine of 0.62, just above a floor of 0.6, counts as low. This also applies to the summary."""
     scorer = QuestionAnswerSimilarity(FakeEmbedder({**VECTORS, "far": (0.62, (1 - 0.62**2) ** 0.5)}))
     shares = [

@@ -32,7 +32,7 @@ async def calm(exchange: Exchange) -> float:
 
 
 @pytest.mark.parametrize("function", [brevity, calm])
-def test_invalid_results_have_a_reason(function: Any) -> None:
+def test_invalid_results_of_custom_scorers_have_a_reason(function: Any) -> None:
     """Exceptions, values outside the range and non-numbers are neither scores nor part of the mean."""
     evaluation = germane.evaluate(ROWS, [function])
 
@@ -43,7 +43,7 @@ def test_invalid_results_have_a_reason(function: Any) -> None:
     assert (summary.scorer, summary.estimate and summary.estimate.mean) == (function.__name__, 0.5)
 
 
-def test_functions_names_and_scorers_can_be_mixed() -> None:
+def test_functions_scorer_names_and_scorer_objects_can_be_mixed() -> None:
     """An undeclared function is named after itself; a single function needs no list."""
 
     @germane.scorer(name="politeness", requires={"answer"})

@@ -91,7 +91,7 @@ def test_a_mapping_of_columns_is_accepted() -> None:
     assert {score.scorer for score in evaluation.scores} == {"noncommittal"}
 
 
-def test_scorer_classes_are_accepted(judge: FakeJudge) -> None:
+def test_scorer_classes_are_accepted_as_scorers(judge: FakeJudge) -> None:
     """Built-in classes are instantiated from the settings, other classes without arguments."""
     evaluation = germane.evaluate([ROW], metrics=[Faithfulness, Length], **judge.settings())
 
@@ -114,7 +114,7 @@ CONTAINERS: list[Callable[[list[Any]], Any]] = [
 
 @pytest.mark.parametrize("questions", CONTAINERS)
 @pytest.mark.parametrize("answers", CONTAINERS)
-def test_columns_may_be_in_any_container(
+def test_columns_can_be_in_any_ordered_container(
     questions: Callable[[list[Any]], Any], answers: Callable[[list[Any]], Any]
 ) -> None:
     """Lists, tuples, arrays, series and other ordered iterables can be mixed; cells become Python values."""
@@ -132,19 +132,19 @@ def test_columns_may_be_in_any_container(
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        ({"a", "b"}, "the column 'answer' of rows is a set: pass its cells as a list"),
-        ({"a": 1}, "the column 'answer' of rows is a dict: pass its cells as a list"),
-        (pd.DataFrame({"a": [1]}), "the column 'answer' of rows is a DataFrame: pass its cells as a list"),
-        ("So.", r"rows is a single mapping: .* \(its column 'answer' is a str\)"),
-        (np.array("So."), "rows is a single mapping: .*'answer' is a ndarray"),
-        (None, "rows is a single mapping: .*'answer' is a NoneType"),
+        ({"a", "b"}, "the column 'answer' of rows must be a list .*, not a set"),
+        ({"a": 1}, "the column 'answer' of rows must be a list .*, not a dict"),
+        (pd.DataFrame({"a": [1]}), "the column 'answer' of rows must be a list .*, not a DataFrame"),
+        ("So.", r"not a single mapping .*\(the column 'answer' is a str\)"),
+        (np.array("So."), "not a single mapping .*'answer' is a ndarray"),
+        (None, "not a single mapping .*'answer' is a NoneType"),
         (
             ["So.", "Yes."],
             "the columns of rows have different lengths: 'question' has 3, 'answer' has 2. Pass one cell per row",
         ),
     ],
 )
-def test_invalid_columns_are_named(column: Any, message: str) -> None:
+def test_errors_for_invalid_columns_name_the_column(column: Any, message: str) -> None:
     """The error says which column is wrong and how to fix it."""
     with pytest.raises(UsageError, match=message):
         germane.evaluate({"question": np.array(CELLS), "answer": column}, [Length()])
@@ -180,7 +180,7 @@ class Other(Named):
 @pytest.mark.parametrize(
     "container", [list, tuple, set, frozenset, iter, lambda classes: (one for one in classes), deque]
 )
-def test_scorers_may_be_in_any_iterable(judge: FakeJudge, container: Callable[[Any], Any], argument: str) -> None:
+def test_scorers_can_be_in_any_iterable(judge: FakeJudge, container: Callable[[Any], Any], argument: str) -> None:
     """An iterable may contain names, built-in classes, their subclasses and other classes. Sets are sorted by name."""
     given: Any = {argument: container(["direct_relevancy", Short, Named, Fixed, Length])}
 
@@ -197,13 +197,13 @@ def test_scorers_may_be_in_any_iterable(judge: FakeJudge, container: Callable[[A
 def test_invalid_collections_of_scorers_are_rejected(argument: str) -> None:
     """The error names the argument and the fix."""
     given: dict[str, Any] = {argument: {"faithfulness": 0.5}}
-    with pytest.raises(UsageError, match=rf"{argument} is a dict: pass a list, such as {argument}=\['faithfulness'\]"):
+    with pytest.raises(UsageError, match=rf"{argument} must be a list, such as \['faithfulness'\], not dict"):
         germane.evaluate([ROW], **given)
     with pytest.raises(UsageError, match=r"Other cannot be built like AnswerRelevancy \(.*\); pass an instance of it"):
         germane.evaluate([ROW], **{argument: Other}, base_url="http://127.0.0.1:9")
 
 
-def test_subclass_has_its_own_fingerprint(judge: FakeJudge, tmp_path: Path) -> None:
+def test_a_subclass_of_a_built_in_scorer_has_its_own_fingerprint(judge: FakeJudge, tmp_path: Path) -> None:
     """A subclass may compute other values, so it shares neither cached scores nor means with the built-in scorer."""
     row, cache = {**ROW, "contexts": ["By card."]}, tmp_path / "scores.jsonl"
     (builtin,) = germane.evaluate([row], Faithfulness, cache=cache, **judge.settings()).scores
@@ -238,18 +238,18 @@ def test_rows_from_csv_dictreader_are_accepted(judge: FakeJudge) -> None:
         ([1, "two", None], ["two"]),
     ],
 )
-def test_contexts_can_be_lists_json_or_text(cell: Any, texts: list[str]) -> None:
+def test_contexts_can_be_lists_json_or_plain_text(cell: Any, texts: list[str]) -> None:
     """An empty cell in a data frame means that there are no contexts."""
     assert [context.text for context in read(ROW | {"answer": "By card.", "contexts": cell}).contexts] == texts
 
 
 @pytest.mark.parametrize(("cell", "text"), [(42, "42"), (0.5, "0.5"), (float("nan"), None), (True, None), ([], None)])
-def test_numbers_are_converted_to_text(cell: Any, text: str | None) -> None:
+def test_numbers_in_text_columns_are_converted_to_text(cell: Any, text: str | None) -> None:
     """Data frames store columns of digits as numbers."""
     assert read(ROW | {"question": cell}).question == text
 
 
-def test_single_scorer_needs_no_list(judge: FakeJudge) -> None:
+def test_a_single_scorer_needs_no_list(judge: FakeJudge) -> None:
     """A scorer name is not treated as a sequence of letters."""
     (summary,) = germane.evaluate([ROW], "question_answer_similarity", **judge.settings()).summary()
 
@@ -263,7 +263,7 @@ def test_ragas_column_names_are_accepted() -> None:
     assert (exchange.question, exchange.answer, exchange.contexts[0].text) == ("How?", "By card.", "one")
 
 
-def test_columns_can_be_mapped() -> None:
+def test_column_names_can_be_mapped() -> None:
     """`columns` maps names; other columns keep their names."""
     exchange = read({"q": "How?", "response": "By card."}, columns={"question": "q"})
 
@@ -289,7 +289,7 @@ def test_data_frames_are_accepted() -> None:
     assert [exchange.question for exchange in scorer.seen] == ["How?", None]
 
 
-def test_order_is_kept_and_concurrency_is_limited() -> None:
+def test_rows_keep_their_order_and_concurrency_is_limited() -> None:
     """Scores are returned in row order, however long each one takes."""
     scorer = Length()
     rows = [{"question": "How?", "answer": "x" * length} for length in range(1, 60)]
@@ -301,7 +301,7 @@ def test_order_is_kept_and_concurrency_is_limited() -> None:
     assert scorer.most_at_work == 5
 
 
-def test_failures_are_counted_and_not_averaged() -> None:
+def test_failed_scores_are_counted_and_not_averaged() -> None:
     """Rows without a score have a reason and are excluded from the mean."""
     answers = ["x" * 50, "fail", "raise", "x" * 200, None, "x" * 70]
 
@@ -314,7 +314,7 @@ def test_failures_are_counted_and_not_averaged() -> None:
     assert summary.estimate.mean == pytest.approx(0.6)
 
 
-def test_unreachable_judge_yields_no_mean(judge: FakeJudge) -> None:
+def test_an_unreachable_judge_yields_no_mean(judge: FakeJudge) -> None:
     """The summary only contains the reasons for missing scores."""
     judge.outage = Fault("status", status=503)
 
@@ -323,14 +323,14 @@ def test_unreachable_judge_yields_no_mean(judge: FakeJudge) -> None:
     assert (summary.estimate, summary.reasons) == (None, {"judge_unreachable": 1})
 
 
-def test_empty_data_set_yields_an_empty_evaluation(judge: FakeJudge) -> None:
+def test_an_empty_data_set_yields_an_empty_evaluation(judge: FakeJudge) -> None:
     """An empty data set is not an error."""
     evaluation = germane.evaluate([], **judge.settings())
 
     assert (evaluation.rows, evaluation.summary()) == ((), [])
 
 
-def test_scores_have_their_scorers_name() -> None:
+def test_each_score_has_the_name_of_its_scorer() -> None:
     """It replaces any other name that a scorer sets in its scores."""
 
     class Misnamed(Length):
@@ -357,15 +357,15 @@ def test_user_defined_scorers_need_no_judge(caplog: pytest.LogCaptureFixture) ->
         ({"rows": [ROW, {"answer": "x"}]}, "row 1 has no column question or user_input or query"),
         ({"rows": [ROW], "columns": {"question": "q"}}, "row 0 has no column q; its columns are question, answer"),
         ({"rows": [ROW], "columns": {"quesion": "q"}}, "unknown columns quesion"),
-        ({"rows": ["How?"]}, "row 0 is a str, not a mapping"),
-        ({"rows": {"question": "How?"}}, "rows is a single mapping: pass a list of mappings"),
+        ({"rows": ["How?"]}, "row 0 must be a mapping of columns to values, not str"),
+        ({"rows": {"question": "How?"}}, "rows must be a list of mappings, .* not a single mapping"),
         ({"rows": {"question": ["How?"], "answer": []}}, "different lengths: 'question' has 1, 'answer' has 0"),
         ({"rows": [ROW], "scorers": "noncommittal", "metrics": "noncommittal"}, "pass only one of them"),
-        ({"rows": 7}, "rows is a int: pass mappings"),
+        ({"rows": 7}, "rows must be mappings, .* not int"),
         ({"rows": [ROW], "scorers": [Length(), Length()]}, "each scorer needs a unique name: length, length"),
     ],
 )
-def test_invalid_arguments_are_rejected(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_of_evaluate_are_rejected(arguments: dict[str, Any], message: str) -> None:
     """The error is raised before any request is sent."""
     with pytest.raises(UsageError, match=message):
         germane.evaluate(**{"scorers": [Length()], **arguments})
@@ -388,7 +388,7 @@ def test_invalid_settings_are_rejected(arguments: dict[str, Any], message: str) 
         germane.evaluate([ROW], **arguments)
 
 
-def test_running_event_loop_requires_aevaluate() -> None:
+def test_a_running_event_loop_requires_aevaluate() -> None:
     """In a notebook, the error from `evaluate` refers to `aevaluate`, which works there."""
 
     async def notebook() -> germane.Evaluation:
@@ -399,7 +399,7 @@ def test_running_event_loop_requires_aevaluate() -> None:
     assert len(asyncio.run(notebook()).rows) == 1
 
 
-def test_judge_requests_are_not_captured(judge: FakeJudge) -> None:
+def test_judge_requests_of_an_evaluation_are_not_captured(judge: FakeJudge) -> None:
     """Scorers may call functions that are observed in production."""
     from germane.testing import collect
 
@@ -418,7 +418,7 @@ def test_judge_requests_are_not_captured(judge: FakeJudge) -> None:
 
 
 @pytest.mark.parametrize("values", [[1.0, 1.0, 0.98], [1.0] * 3 + [0.0], [-1.0, -0.99, -1.0], [0.99, 0.2]])
-def test_intervals_stay_within_the_range_of_scores(values: list[float]) -> None:
+def test_intervals_of_means_stay_within_the_range_of_scores(values: list[float]) -> None:
     """No interval exceeds 1."""
     zeros, total, squares = values.count(0.0), sum(values), sum(value * value for value in values)
     n = len(values)

@@ -30,7 +30,7 @@ def read(path: Path, numeric: Any, **options: Any) -> list[Exchange]:
     return [row.exchange for row in germane.evaluate(path, [numeric], **options).rows]
 
 
-def test_json_lines_are_read(file: File, numeric: Any) -> None:
+def test_json_lines_files_are_read(file: File, numeric: Any) -> None:
     """Files may contain a byte order mark, Windows line endings and empty lines."""
     path = file("rows.jsonl", b"\xef\xbb\xbf" + f"{LINE}\r\n\r\n{LINE}".encode())
 
@@ -41,14 +41,14 @@ def test_json_lines_are_read(file: File, numeric: Any) -> None:
     assert [context.text for context in evaluation.rows[0].exchange.contexts] == ["one", "two"]
 
 
-def test_json_lists_are_read(file: File, numeric: Any) -> None:
+def test_files_with_a_json_list_are_read(file: File, numeric: Any) -> None:
     """A JSON file contains a single list."""
     (exchange,) = read(file("rows.json", f"[{LINE}]"), numeric)
 
     assert (exchange.question, exchange.answer) == ("How?", "0.5")
 
 
-def test_lines_may_be_long(file: File, numeric: Any) -> None:
+def test_json_lines_can_be_long(file: File, numeric: Any) -> None:
     """A line may contain megabytes of text, and line separators other than the newline."""
     text = "x\u2028y\x85" * 500_000
 
@@ -58,7 +58,7 @@ def test_lines_may_be_long(file: File, numeric: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "separator"), [("a.csv", ","), ("b.csv", ";"), ("c.tsv", "\t")])
-def test_csv_is_read(file: File, numeric: Any, name: str, separator: str) -> None:
+def test_csv_files_are_read(file: File, numeric: Any, name: str, separator: str) -> None:
     """CSV files may have commas or other delimiters, quoted line breaks, and contexts as JSON."""
     cells = ('"Two\r\nlines?"', "0.5", '"[""one"", ""two""]"')
     path = file(name, "\ufeff" + separator.join(("question", "answer", "contexts")) + "\r\n" + separator.join(cells))
@@ -79,8 +79,8 @@ def test_long_csv_fields_are_read(file: File, numeric: Any) -> None:
     assert csv.field_size_limit() == before
 
 
-def test_parquet_is_read(bare: Path, numeric: Any) -> None:
-    """Parquet files are read with pandas. Contexts are arrays."""
+def test_parquet_files_are_read(bare: Path, numeric: Any) -> None:
+    """Contexts are lists, and missing values are None."""
     pd.DataFrame({"question": ["How?", "Why?"], "answer": ["0.5", None], "contexts": [["one", "two"], []]}).to_parquet(
         "rows.parquet"
     )
@@ -94,7 +94,7 @@ def test_parquet_is_read(bare: Path, numeric: Any) -> None:
     ("name", "content", "message"),
     [
         ("a.jsonl", f"{LINE}\n{{'question'}}", "^a.jsonl, line 2 is not JSON: .* at column 2; expected one"),
-        ("a.jsonl", f"{LINE}\n[1, 2]", "^a.jsonl, line 2 is a list, not a mapping"),
+        ("a.jsonl", f"{LINE}\n[1, 2]", "^a.jsonl, line 2 must be a mapping of columns to values, not list"),
         ("a.jsonl", '{"question": "How?"}', "^a.jsonl, line 1 has no column answer or response; its columns are"),
         ("a.jsonl", "[" * 100_000, "^a.jsonl, line 1 cannot be read as JSON"),
         ("a.jsonl", '{"question": 1' + "0" * 5_000 + "}", "^a.jsonl, line 1 cannot be read as JSON"),
@@ -103,8 +103,8 @@ def test_parquet_is_read(bare: Path, numeric: Any) -> None:
         ("a.jsonl", b"\xef\xbb\xbf\xff", "line 1 is not UTF-8: byte 3 of the file"),
         ("a.json", f"{LINE}\n{LINE}", "^a.json is not JSON: Extra data at line 2, column 1; .* for JSON Lines"),
         ("a.json", LINE, "^a.json contains a dict, not a list"),
-        ("a.json", f'[{LINE}, "x"]', "^a.json, row 2 is a str, not a mapping"),
-        ("a.csv", "", "^a.csv is empty: its first line must name the columns"),
+        ("a.json", f'[{LINE}, "x"]', "^a.json, row 2 must be a mapping of columns to values, not str"),
+        ("a.csv", "", "^a.csv is empty: the first line must name the columns"),
         ("a.csv", "question,answer,answer\n", "duplicate columns 'answer'"),
         ("a.csv", "question,answer\nHow?,Well, so\n", "^a.csv, line 2 has 3 fields, but the header has 2: quote"),
         ("a.csv", 'question,answer\nHow?,"Well\n', "^a.csv, line 2 is not CSV: unexpected end of data; quote"),
@@ -114,7 +114,9 @@ def test_parquet_is_read(bare: Path, numeric: Any) -> None:
         ("a.txt", LINE, "^a.txt has an unsupported suffix: use one of .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
     ],
 )  # fmt: skip
-def test_errors_name_file_line_and_fix(file: File, numeric: Any, name: str, content: str | bytes, message: str) -> None:
+def test_errors_about_a_data_set_file_name_the_file_the_line_and_the_fix(
+    file: File, numeric: Any, name: str, content: str | bytes, message: str
+) -> None:
     """The error is raised before any row is scored."""
     with pytest.raises(UsageError, match=message):
         read(file(name, content), numeric)
@@ -122,17 +124,17 @@ def test_errors_name_file_line_and_fix(file: File, numeric: Any, name: str, cont
 
 
 @pytest.mark.parametrize("name", ["absent.jsonl", "absent.csv", "absent.parquet"])
-def test_missing_file_is_an_error(bare: Path, numeric: Any, name: str) -> None:
+def test_a_missing_data_set_file_is_an_error(bare: Path, numeric: Any, name: str) -> None:
     """The error names the file."""
     with pytest.raises(UsageError, match=f"^{name} cannot be read: No such file"):
         read(Path(name), numeric)
 
 
-def test_parquet_error_without_pandas_names_the_extra(
+def test_the_error_for_a_parquet_file_without_pyarrow_names_the_extra(
     bare: Path, numeric: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error contains the command that installs the extra."""
-    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
 
     with pytest.raises(UsageError, match=re.escape(install_command("pandas"))):
         read(Path("rows.parquet"), numeric)
@@ -140,7 +142,7 @@ def test_parquet_error_without_pandas_names_the_extra(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(question=st.text(), context=st.text(min_size=1))
-def test_csv_survives_a_round_trip(file: File, question: str, context: str) -> None:
+def test_texts_are_unchanged_after_writing_and_reading_csv(file: File, question: str, context: str) -> None:
     """This holds for any text without lone surrogates, which no file can contain."""
     question, context = (text.encode("utf-8", "ignore").decode() for text in (question, context))
     from germane.evaluation.files import read_file_records

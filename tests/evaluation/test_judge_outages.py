@@ -75,7 +75,7 @@ def judge() -> Iterator[FakeJudge]:
 @pytest.mark.parametrize(
     "failure", [AWAY, BUSY_NOW, ScoringError(UnscoredReason.JUDGE_TIMEOUT, "no reply within 60 s")]
 )
-def test_temporary_failures_lose_no_score(failure: ScoringError) -> None:
+def test_temporary_judge_failures_lose_no_scores(failure: ScoringError) -> None:
     """The number of failures does not matter if the judge recovers in time."""
     scorer = Scripted(*[failure] * 14)
     scores = ask(scorer, *"abcdefgh")
@@ -84,7 +84,7 @@ def test_temporary_failures_lose_no_score(failure: ScoringError) -> None:
     assert len(scorer.asked) == 14 + 8
 
 
-def test_one_row_probes_a_paused_judge() -> None:
+def test_only_one_row_probes_a_paused_judge() -> None:
     """The other rows wait for the result of the probe."""
     scorer = Scripted(*[AWAY] * 14)
     ask(scorer, *"abcdefghij")
@@ -92,7 +92,7 @@ def test_one_row_probes_a_paused_judge() -> None:
     assert scorer.most_at_work_in_trouble == 1
 
 
-def test_retry_after_applies_to_all_rows() -> None:
+def test_a_retry_after_header_applies_to_all_rows() -> None:
     """The first rejected row sets the delay for all rows."""
     scorer = Scripted(ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429", retry_after=0.3))
     began = time.monotonic()
@@ -102,7 +102,7 @@ def test_retry_after_applies_to_all_rows() -> None:
     assert [score.value for score in scores] == [1.0, 1.0]
 
 
-def test_run_gives_up_on_an_unreachable_judge(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_gives_up_on_an_unreachable_judge(caplog: pytest.LogCaptureFixture) -> None:
     """The remaining rows fail without a request, and one warning contains the reason."""
     answers = [str(number) for number in range(50)]
     scorer = Scripted(always=dict.fromkeys(answers, AWAY))
@@ -119,7 +119,7 @@ def test_run_gives_up_on_an_unreachable_judge(caplog: pytest.LogCaptureFixture) 
     ]
 
 
-def test_excessive_retry_after_ends_the_run(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_retry_after_header_beyond_the_retry_timeout_ends_the_run(caplog: pytest.LogCaptureFixture) -> None:
     """The warning contains the reason."""
     scorer = Scripted(
         always={"a": ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "HTTP 429: spent", retry_after=3600)}
@@ -138,7 +138,7 @@ def test_excessive_retry_after_ends_the_run(caplog: pytest.LogCaptureFixture) ->
         (ScoringError(UnscoredReason.EMBEDDER_ERROR, "HTTP 401", retry_after=0.0, rejected=True), "the embedder"),
     ],
 )
-def test_rejected_key_ends_the_run(failure: ScoringError, whose: str) -> None:
+def test_a_rejected_judge_key_ends_the_run(failure: ScoringError, whose: str) -> None:
     """This applies to the judge and the embedder. Most rows are never sent."""
     answers = [str(number) for number in range(2 * MAX_REJECTIONS)]
     scorer = Scripted(always=dict.fromkeys(answers, failure))
@@ -156,7 +156,7 @@ def test_rejected_key_ends_the_run(failure: ScoringError, whose: str) -> None:
 
 
 @pytest.mark.parametrize(("failure", "retry_timeout"), [(AWAY, 0.1), (BUSY_NOW, 0.1 / RATE_LIMIT_TIMEOUT_FACTOR)])
-def test_row_that_always_fails_does_not_block_the_run(failure: ScoringError, retry_timeout: float) -> None:
+def test_a_row_that_always_fails_does_not_block_the_run(failure: ScoringError, retry_timeout: float) -> None:
     """The row's retries end, and the other rows are scored."""
     scorer = Scripted(always={"bad": failure})
 
@@ -174,7 +174,7 @@ def test_row_that_always_fails_does_not_block_the_run(failure: ScoringError, ret
     assert (score.reason, score.explanation) == (failure.reason, str(failure))
 
 
-def test_retry_timeout_of_zero_disables_retries() -> None:
+def test_a_retry_timeout_of_zero_disables_retries() -> None:
     """A few failures do not end the run."""
     scorer = Scripted(AWAY, AWAY)
     scores = ask(scorer, "a", "b", "c", retry_timeout=0)
@@ -186,7 +186,7 @@ def test_retry_timeout_of_zero_disables_retries() -> None:
 @pytest.mark.parametrize(
     ("fault", "times"), [(Fault("status", status=503), 5), (Fault("status", status=429, retry_after=1.2), 2)]
 )
-def test_run_survives_a_short_outage(judge: FakeJudge, fault: Fault, times: int) -> None:
+def test_a_short_judge_outage_does_not_end_the_run(judge: FakeJudge, fault: Fault, times: int) -> None:
     """Each row is scored over HTTP, and only rejected requests are repeated."""
     judge.faults.extend([fault] * times)
     rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(20)]
@@ -197,7 +197,7 @@ def test_run_survives_a_short_outage(judge: FakeJudge, fault: Fault, times: int)
 
 
 @pytest.mark.slow
-def test_retry_timeout_is_configurable(judge: FakeJudge) -> None:
+def test_the_retry_timeout_of_a_run_is_configurable(judge: FakeJudge) -> None:
     """The timeout passed as an argument can exceed the default."""
     judge.outage = Fault("status", status=503)
     rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(50)]
@@ -209,7 +209,7 @@ def test_retry_timeout_is_configurable(judge: FakeJudge) -> None:
     )
 
 
-def test_run_gives_up_on_a_judge_that_rejects_everything(judge: FakeJudge) -> None:
+def test_a_run_gives_up_on_a_judge_that_rejects_every_request(judge: FakeJudge) -> None:
     """The remaining rows fail for the same reason without a request."""
     judge.outage = Fault("status", status=401)
     rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(200)]
@@ -221,7 +221,7 @@ def test_run_gives_up_on_a_judge_that_rejects_everything(judge: FakeJudge) -> No
     assert (evaluation.scores[-1].explanation or "").startswith("not sent: ")
 
 
-def test_few_rejections_do_not_end_the_run(judge: FakeJudge) -> None:
+def test_a_few_rejected_rows_do_not_end_the_run(judge: FakeJudge) -> None:
     """A rejection may affect only a single row."""
     judge.faults.extend([Fault("status", status=404), None] * 30)
     rows = [{"question": "How?", "answer": f"Item {number} by card."} for number in range(60)]

@@ -51,7 +51,7 @@ def test_progress_is_hidden_without_a_terminal() -> None:
     assert shown(io.StringIO(), True, rows=0) == ""
 
 
-def test_lines_show_rate_cost_and_remaining_time() -> None:
+def test_progress_lines_show_rate_cost_and_remaining_time() -> None:
     """One line is written for each tenth of the rows."""
     lines = shown(io.StringIO(), True).splitlines()
 
@@ -61,12 +61,12 @@ def test_lines_show_rate_cost_and_remaining_time() -> None:
     assert "left" not in lines[-1]
 
 
-def test_few_rows_get_one_line_each() -> None:
+def test_a_run_with_few_rows_prints_one_progress_line_per_row() -> None:
     """There are never more lines than rows."""
     assert len(shown(io.StringIO(), True, rows=3).splitlines()) == 3
 
 
-def test_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_a_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bar shows count, rate and cost, and disappears at the end."""
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "120")

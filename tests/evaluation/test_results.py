@@ -76,7 +76,7 @@ class ByFingerprint:
         return Score(scorer=self.name, fingerprint=fingerprint, value=float(value))
 
 
-def test_ragas_example_works() -> None:
+def test_the_ragas_example_from_its_documentation_works() -> None:
     """The example is from the Ragas documentation."""
     with FakeJudge(questions=lambda answer: ["When was the first super bowl?"], first_token={"5": 1.0}) as judge:
         frame = germane.evaluate(SUPER_BOWL, ["answer_relevancy"], **judge.settings()).to_pandas()
@@ -89,7 +89,7 @@ def test_ragas_example_works() -> None:
     assert list(frame.columns[:4]) == ["id", "question", "answer", "contexts"]
 
 
-def test_data_frame_gets_score_columns() -> None:
+def test_a_data_frame_gets_score_columns() -> None:
     """The result is the same data frame with additional columns."""
     with FakeJudge() as judge:
         frame = germane.evaluate(pd.DataFrame(SUPER_BOWL), "question_answer_similarity", **judge.settings()).to_pandas()
@@ -97,7 +97,7 @@ def test_data_frame_gets_score_columns() -> None:
     assert frame["question_answer_similarity"].between(0, 1).all()
 
 
-def test_missing_scores_are_nan_with_a_reason(evaluated: Evaluated) -> None:
+def test_missing_scores_in_a_data_frame_are_nan_and_have_a_reason(evaluated: Evaluated) -> None:
     """The column has the same mean as the summary."""
     evaluation = evaluated(["0.25", "none", "0.75", None])
     frame = evaluation.to_pandas()
@@ -108,7 +108,7 @@ def test_missing_scores_are_nan_with_a_reason(evaluated: Evaluated) -> None:
     assert frame["numeric_reason"].dropna().tolist() == ["unparsable", "missing_input"]
 
 
-def test_data_frame_keeps_other_columns(numeric: Any) -> None:
+def test_a_data_frame_keeps_its_other_columns(numeric: Any) -> None:
     """A scorer's column replaces a data set column with the same name."""
     rows = [{"question": "How?", "answer": "0.5", "label": 1, "numeric": 0.1}]
 
@@ -118,7 +118,7 @@ def test_data_frame_keeps_other_columns(numeric: Any) -> None:
 
 
 @pytest.mark.parametrize("answers", [[], ["none"]])
-def test_data_frame_without_scores_keeps_the_input_columns(evaluated: Evaluated, answers: list[object]) -> None:
+def test_a_data_frame_without_scores_keeps_the_input_columns(evaluated: Evaluated, answers: list[object]) -> None:
     """This covers a data set without rows, and one whose rows all failed."""
     frame = evaluated(answers).to_pandas()
 
@@ -126,7 +126,9 @@ def test_data_frame_without_scores_keeps_the_input_columns(evaluated: Evaluated,
     assert {"question", "answer"} <= set(frame.columns)
 
 
-def test_data_frame_error_without_pandas_names_the_extra(evaluated: Evaluated, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_data_frame_without_pandas_names_the_extra(
+    evaluated: Evaluated, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The error contains the command that installs the extra."""
     evaluation = evaluated(["0.5"])
     monkeypatch.setitem(sys.modules, "pandas", None)
@@ -143,12 +145,12 @@ def test_problems_list_low_scores_before_failures(evaluated: Evaluated) -> None:
     assert [problem.row.location for problem in problems] == ["row 3", "row 0", "row 1", "row 5"]
 
 
-def test_problem_threshold_is_configurable(evaluated: Evaluated) -> None:
+def test_the_score_threshold_of_problems_is_configurable(evaluated: Evaluated) -> None:
     """All scores below the threshold are problems."""
     evaluation = evaluated(["0.4", "0.6", "0.9"])
 
     assert [problem.lowest for problem in evaluation.problems(0.7)] == [0.4, 0.6]
-    with pytest.raises(UsageError, match="threshold is nan: it must be a finite number"):
+    with pytest.raises(UsageError, match="threshold must be a finite number, not nan"):
         evaluation.problems(math.nan)
 
 
@@ -165,7 +167,7 @@ def test_problems_are_grouped_by_answer(numeric: Any) -> None:
     assert {score.scorer for score in third.issues} == {"tenth"}
 
 
-def test_a_threshold_applies_to_calibrated_values() -> None:
+def test_the_threshold_of_problems_applies_to_calibrated_values() -> None:
     """Problems agree with labels: a cosine of 0.5 can be good with one embedder and bad with another."""
     details = {"good": {"calibrated": 0.8}, "bad": {"calibrated": 0.55}, "unknown": {}}
     labels = {"good": "mostly_relevant", "bad": "partly_relevant", "unknown": "uncalibrated"}
@@ -178,7 +180,7 @@ def test_a_threshold_applies_to_calibrated_values() -> None:
     assert [problem.row.exchange.answer for problem in Evaluation(tuple(rows)).problems()] == ["bad"]
 
 
-def test_summary_contains_extremes_and_the_sum(evaluated: Evaluated) -> None:
+def test_a_summary_contains_the_minimum_the_maximum_and_the_sum(evaluated: Evaluated) -> None:
     """These are the lowest score, the highest score, and the sum of all scores."""
     (summary,) = evaluated(["0.25", "0.75", "x", "0.5"]).summary()
     (empty,) = evaluated(["x"]).summary()
@@ -187,7 +189,7 @@ def test_summary_contains_extremes_and_the_sum(evaluated: Evaluated) -> None:
     assert (empty.minimum, empty.maximum, empty.total) == (None, None, 0.0)
 
 
-def test_identical_answers_are_merged_into_one_line_in_reports(numeric: Any) -> None:
+def test_reports_list_identical_answers_on_one_line(numeric: Any) -> None:
     """The line states how many more rows have the same answer."""
     rows = [{"question": "How?", "answer": "0.1"}] * 3 + [{"question": "Why?", "answer": "0.1"}]
 
@@ -216,15 +218,15 @@ def test_scores_with_different_fingerprints_are_never_averaged() -> None:
 @pytest.mark.parametrize(
     ("answers", "least", "passed", "broken", "expected"),
     [
-        (["0.8"] * 20, 0.75, True, False, "mean 0.800 (n=20, 95 % interval 0.667 to 0.832) is at least 0.75, which"),
+        (["0.8"] * 20, 0.75, True, False, "mean 0.800 (n=20, 95% interval 0.667 to 0.832) is at least 0.75, which"),
         (["0.7"] * 20, 0.7, True, False, "is at least 0.7"),  # although rounding makes the mean slightly lower
-        (["0.7"] * 20, 0.75, False, True, "mean 0.700 (n=20, 95 % interval 0.577 to 0.748) is below 0.75;"),
+        (["0.7"] * 20, 0.75, False, True, "mean 0.700 (n=20, 95% interval 0.577 to 0.748) is below 0.75;"),
         (["0.5", "0.9"] * 10, 0.71, False, True, "is below 0.71, which is inside the interval"),
         (["0.1"] * 19, 0.75, False, False, "not enough data (n=19, need 20)"),
         (["x"] * 30, 0.75, False, False, "not enough data (n=0, need 20)"),
     ],
 )
-def test_means_are_checked_only_with_at_least_20_scores(
+def test_a_mean_is_checked_only_with_at_least_20_scores(
     evaluated: Evaluated, answers: list[object], least: float, passed: bool, broken: bool, expected: str
 ) -> None:
     """A mean below the threshold fails, regardless of its interval."""
@@ -234,7 +236,7 @@ def test_means_are_checked_only_with_at_least_20_scores(
     assert expected in str(check)
 
 
-def test_coverage_is_checked_independently(evaluated: Evaluated) -> None:
+def test_coverage_is_checked_independently_of_the_mean(evaluated: Evaluated) -> None:
     """Failed and skipped rows both lack a score."""
     evaluation = evaluated(["0.8"] * 27 + ["x", "y", None])
 
@@ -244,7 +246,7 @@ def test_coverage_is_checked_independently(evaluated: Evaluated) -> None:
     assert "27 of 30 rows scored, below 95.0% (2 unparsable, 1 missing_input)" in str(check)
 
 
-def test_check_without_rows_does_not_pass(evaluated: Evaluated) -> None:
+def test_a_check_without_rows_does_not_pass(evaluated: Evaluated) -> None:
     """No data is not success."""
     check = evaluated([]).check(min_mean=0.5)
 
@@ -261,11 +263,11 @@ def test_coverage_threshold_must_be_between_0_and_1(evaluated: Evaluated, share:
 @pytest.mark.parametrize("mean", [float("nan"), float("inf")])
 def test_mean_threshold_must_be_finite(evaluated: Evaluated, mean: float) -> None:
     """A check against NaN would never fail."""
-    with pytest.raises(UsageError, match=r"min_mean is .*: it must be a finite number"):
+    with pytest.raises(UsageError, match=r"min_mean must be a finite number, not"):
         evaluated([]).check(min_mean=mean)
 
 
-def test_markdown_report_escapes_texts(numeric: Any) -> None:
+def test_a_markdown_report_escapes_texts(numeric: Any) -> None:
     """Table rows have equal numbers of cells, and contain no links, images or tags."""
     report = germane.evaluate([{"question": HOSTILE, "answer": HOSTILE}], [numeric]).report("markdown")
 
@@ -274,7 +276,7 @@ def test_markdown_report_escapes_texts(numeric: Any) -> None:
     assert not re.search(r"<|(?<!\\)[\[\]`*]|[\x00-\x1f\x7f\u202e]|http:|www\.", "".join(shown))
 
 
-def test_report_explains_missing_scores(evaluated: Evaluated) -> None:
+def test_a_report_gives_the_reasons_for_missing_scores(evaluated: Evaluated) -> None:
     """Each reason is listed with its most frequent explanation."""
     report = evaluated(["0.5", "one", "two", "two", None]).report("markdown")
 
@@ -282,7 +284,7 @@ def test_report_explains_missing_scores(evaluated: Evaluated) -> None:
     assert "| numeric | 1 | missing\\_input | there is no answer |" in report
 
 
-def test_notebooks_show_the_report(evaluated: Evaluated) -> None:
+def test_notebooks_show_the_report_of_an_evaluation(evaluated: Evaluated) -> None:
     """The report is shown as Markdown, and the repr is a single line."""
     evaluation = evaluated(["0.5"] * 30)
 
@@ -310,7 +312,7 @@ class Tags(HTMLParser):
         self.text += data
 
 
-def test_html_report_escapes_texts(numeric: Any) -> None:
+def test_an_html_report_escapes_texts(numeric: Any) -> None:
     """For any answer, the page is self-contained and has no script."""
     page = Tags()
     page.feed(germane.evaluate([{"question": HOSTILE, "answer": HOSTILE}], [numeric]).report("html"))
@@ -322,7 +324,7 @@ def test_html_report_escapes_texts(numeric: Any) -> None:
     assert "default-src 'none'" in germane.evaluate([], [numeric]).report("html")
 
 
-def test_json_report_is_a_single_object(numeric: Any) -> None:
+def test_a_json_report_is_a_single_object(numeric: Any) -> None:
     """The object contains every row with all fields of its scores. NaN becomes null."""
 
     class Odd(type(numeric)):  # type: ignore[misc]  # the fixture's class
@@ -339,7 +341,7 @@ def test_json_report_is_a_single_object(numeric: Any) -> None:
     assert report["summary"][0]["n"] == 1
 
 
-def test_report_shows_means_of_small_data_sets_with_a_note(evaluated: Evaluated) -> None:
+def test_a_report_shows_the_means_of_small_data_sets_with_a_note(evaluated: Evaluated) -> None:
     """The interval is also shown, with a note that it is wide."""
     enough, few = (evaluated(["0.25", "0.75"] * half).report() for half in (10, 9))
 
@@ -349,14 +351,14 @@ def test_report_shows_means_of_small_data_sets_with_a_note(evaluated: Evaluated)
     assert "fewer than 20 scores has a wide interval" not in enough
 
 
-def test_unknown_report_format_is_an_error(evaluated: Evaluated) -> None:
+def test_an_unknown_report_format_is_an_error(evaluated: Evaluated) -> None:
     """The error lists the known formats."""
     with pytest.raises(UsageError, match="unknown report format 'pdf'; known formats: markdown, json, html"):
         evaluated([]).report("pdf")
 
 
 @given(st.text())
-def test_markdown_is_escaped(text: str) -> None:
+def test_markdown_in_any_text_is_escaped(text: str) -> None:
     """The text is one line without control characters or active Markdown."""
     shown = sanitize.markdown(text)
 

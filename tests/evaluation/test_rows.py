@@ -28,7 +28,7 @@ def read(row: Any, numeric: Any, **options: Any) -> Exchange:
     return germane.evaluate([row], [numeric], **options).rows[0].exchange
 
 
-def test_additional_columns_become_attributes(numeric: Any) -> None:
+def test_additional_columns_of_a_row_become_attributes(numeric: Any) -> None:
     """Only scalar values, such as labels, become attributes."""
     given = {"label": 1.0, "kind": "gold", "group": 7, "ok": True, "none": None, "nan": float("nan"), "meta": {"a": 1}}
 
@@ -38,7 +38,7 @@ def test_additional_columns_become_attributes(numeric: Any) -> None:
     assert [type(exchange.attributes[name]) for name in ("count", "share")] == [int, float]
 
 
-def test_id_route_and_model_are_used(numeric: Any) -> None:
+def test_id_route_and_model_of_a_row_are_used(numeric: Any) -> None:
     """Rows without them get a new id and the route `evaluate`."""
     named = read({**ROW, "id": 7, "route": "support", "model": "m"}, numeric)
     other = read(ROW, numeric)
@@ -57,20 +57,20 @@ def test_id_route_and_model_are_used(numeric: Any) -> None:
         ["Do you sell shoes?", "Yes.", None],
     ],
 )
-def test_history_can_be_objects_strings_or_json(numeric: Any, history: Any) -> None:
+def test_the_history_of_a_row_can_consist_of_objects_strings_or_json(numeric: Any, history: Any) -> None:
     """A string may start with its role."""
     assert read({**ROW, "history": history}, numeric).history == HISTORY
 
 
 @pytest.mark.parametrize("talk", [TALK, json.dumps(TALK)])
-def test_last_user_message_in_a_conversation_is_the_question(numeric: Any, talk: Any) -> None:
+def test_the_last_user_message_of_a_conversation_is_the_question(numeric: Any, talk: Any) -> None:
     """Ragas stores the conversation in the question column. The earlier messages become the history."""
     exchange = read({"user_input": talk, "response": "0.5"}, numeric)
 
     assert (exchange.question, exchange.answer, exchange.history) == ("How much?", "0.5", HISTORY)
 
 
-def test_reply_to_the_last_question_is_the_answer(numeric: Any) -> None:
+def test_the_reply_to_the_last_question_of_a_conversation_is_the_answer(numeric: Any) -> None:
     """This applies if no column contains an answer. The reply is never part of the history."""
     reply = {"role": "assistant", "content": "1.0"}
 
@@ -79,7 +79,7 @@ def test_reply_to_the_last_question_is_the_answer(numeric: Any) -> None:
     assert read({"user_input": [*TALK, reply]}, numeric).history == HISTORY
 
 
-def test_ragas_samples_are_rows(numeric: Any) -> None:
+def test_ragas_samples_are_accepted_as_rows(numeric: Any) -> None:
     """Ragas samples are pydantic models. Unset fields are omitted."""
 
     class Sample:
@@ -109,7 +109,7 @@ def test_dotted_columns_refer_to_nested_objects(numeric: Any) -> None:
         ("\ud800", (Context("\ufffd"),)),
     ],
 )
-def test_contexts_can_be_texts_or_objects(numeric: Any, cell: Any, contexts: tuple[Context, ...]) -> None:
+def test_contexts_of_a_row_can_be_texts_or_objects(numeric: Any, cell: Any, contexts: tuple[Context, ...]) -> None:
     """Lists in Python syntax, as written by data frames to CSV, are also accepted."""
     assert read({**ROW, "contexts": cell}, numeric).contexts == contexts
 
@@ -123,7 +123,7 @@ def test_contexts_can_be_texts_or_objects(numeric: Any, cell: Any, contexts: tup
         ({"user_input": TALK}, "row 0 has no column answer or response"),
     ],
 )
-def test_errors_name_the_row_and_the_cause(numeric: Any, row: Any, message: str) -> None:
+def test_errors_about_a_row_name_the_row_and_the_cause(numeric: Any, row: Any, message: str) -> None:
     """An invalid row is an error and is never interpreted differently."""
     with pytest.raises(UsageError, match=message):
         read(row, numeric)
@@ -153,12 +153,12 @@ def test_hugging_face_data_sets_are_read(numeric: Any) -> None:
     assert len(germane.evaluate(Dataset(), [numeric]).rows) == 2
 
 
-def test_data_set_with_splits_is_rejected_with_their_names(numeric: Any) -> None:
+def test_the_error_for_a_data_set_with_splits_names_the_splits(numeric: Any) -> None:
     """A data set loaded without selecting a split is a mapping of data sets."""
-    with pytest.raises(UsageError, match=r"splits train, test: pass one split, such as rows\['train'\]"):
+    with pytest.raises(UsageError, match=r"rows must be one split, such as rows\['train'\], not .* train, test"):
         germane.evaluate({"train": Dataset(), "test": Dataset()}, [numeric])
 
 
-def test_limit_reads_only_the_first_rows(numeric: Any) -> None:
+def test_the_limit_option_reads_only_the_first_rows(numeric: Any) -> None:
     """Rows beyond the limit may be invalid."""
     assert len(germane.evaluate([ROW, ROW, "wrong"], [numeric], limit=2).rows) == 2

@@ -23,7 +23,7 @@ def judge() -> Iterator[FakeJudge]:
         yield running
 
 
-def test_run_counts_requests_and_tokens(judge: FakeJudge) -> None:
+def test_a_run_counts_its_requests_and_tokens(judge: FakeJudge) -> None:
     """The counts cover the judge and the embedder, as reported by the server."""
     evaluation = germane.evaluate(ROWS, **judge.settings())
 
@@ -33,7 +33,7 @@ def test_run_counts_requests_and_tokens(judge: FakeJudge) -> None:
     assert evaluation.seconds > 0
 
 
-def test_failed_scores_cost_tokens(judge: FakeJudge) -> None:
+def test_tokens_of_failed_scores_are_counted(judge: FakeJudge) -> None:
     """An unparsable reply still uses tokens."""
     judge.outage = Fault("empty")
 
@@ -63,7 +63,7 @@ def test_usage_of_user_defined_scorers_is_counted(judge: FakeJudge) -> None:
     assert (both.cost, both.usage.input_tokens) == (0.25, judged + 10)
 
 
-def test_judge_concurrency_is_limited(judge: FakeJudge) -> None:
+def test_the_number_of_concurrent_judge_requests_is_limited(judge: FakeJudge) -> None:
     """The limit does not depend on the number of rows."""
     judge.latency = 0.01
     germane.evaluate(ROWS, scorers=["answer_relevancy"], concurrency=3, **judge.settings())

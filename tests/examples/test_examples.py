@@ -81,7 +81,7 @@ def serving(command: list[str], environment: dict[str, str], end: signal.Signals
         process.communicate()
 
 
-def test_function_example_prints_scored_answers(environment: dict[str, str]) -> None:
+def test_the_function_example_prints_scored_answers(environment: dict[str, str]) -> None:
     """Three questions are asked, and their answers are scored and printed, lowest score first."""
     printed = run("plain.py", environment).splitlines()
 
@@ -92,26 +92,26 @@ def test_function_example_prints_scored_answers(environment: dict[str, str]) -> 
     assert [bool(re.match(r"0\.\d\d \w+: ", line)) for line in printed] == [False] * 3 + [True] * 3
 
 
-def test_data_set_example_prints_scores_and_a_mean(environment: dict[str, str]) -> None:
+def test_the_data_set_example_prints_scores_and_a_mean(environment: dict[str, str]) -> None:
     """Each row with an answer has a score, and the mean has an interval."""
     printed = run("evaluate_csv.py", environment)
 
     mean, absent, *rows, checked = printed.splitlines()
-    assert re.fullmatch(r"answer_relevancy: mean 0\.\d\d, 95 % interval -?0\.\d\d to 0\.\d\d, 4 of 5 rows scored", mean)
+    assert re.fullmatch(r"answer_relevancy: mean 0\.\d\d, 95% interval -?0\.\d\d to 0\.\d\d, 4 of 5 rows scored", mean)
     assert absent == "  1 without a score: missing_input"
     assert [row[6:].partition("  ->  ")[1] for row in rows] == ["  ->  "] * 4
     assert checked == "answer_relevancy: not enough data (n=4, need 20); 4 of 5 rows scored (1 missing_input)."
     assert run("evaluate_csv.py", environment) == printed  # the second run uses the cache
 
 
-def test_custom_scorers_example_runs_without_a_judge(environment: dict[str, str]) -> None:
+def test_the_custom_scorers_example_runs_without_a_judge(environment: dict[str, str]) -> None:
     """Two functions each score two answers without a judge, and one of them explains its scores."""
     printed = run("custom_scorer.py", environment).splitlines()
 
     assert printed == ["brevity 0.62", "brevity 1.00", *["no_small_talk 0.00 It says 'hope this helps'."] * 2]
 
 
-def test_flask_example_stores_the_question_and_attributes(environment: dict[str, str]) -> None:
+def test_the_flask_example_stores_the_question_and_attributes(environment: dict[str, str]) -> None:
     """The selector reads the question from the request, and the handler's attributes are stored."""
     with serving(["-c", SERVE_FLASK], environment, signal.SIGINT) as address:
         reply = httpx2.post(f"{address}/ask", json={"q": "Can I return these shoes?"}).json()
@@ -123,7 +123,7 @@ def test_flask_example_stores_the_question_and_attributes(environment: dict[str,
     assert (exchange.service, exchange.route, exchange.prompt_version) == ("flask-example", "ask", "7")
 
 
-def test_fastapi_example_stores_the_streamed_answer(environment: dict[str, str]) -> None:
+def test_the_fastapi_example_stores_the_streamed_answer(environment: dict[str, str]) -> None:
     """The stream reaches the client, its events are joined to the answer, and SIGTERM stops the server cleanly."""
     command = ["-m", "uvicorn", "fastapi_streaming:app", "--port", "0"]
     asked = {"question": "Can I return these shoes?", "session": "s1"}
@@ -146,7 +146,7 @@ def test_fastapi_example_stores_the_streamed_answer(environment: dict[str, str])
     assert [span.span_id for span in spans] == [exchange.span_id], json.dumps([span.name for span in receiver.spans])
 
 
-def test_mounted_dashboard_example_links_below_its_path(environment: dict[str, str]) -> None:
+def test_the_mounted_dashboard_example_links_only_to_its_own_pages(environment: dict[str, str]) -> None:
     """Links stay below the path of the mounted dashboard, and other host names are rejected."""
     command = ["-m", "uvicorn", "dashboard_mounted:app", "--port", "0"]
     people = {"Accept": "text/html"}

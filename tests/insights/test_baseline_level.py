@@ -14,7 +14,7 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 
 def route_estimate(mean: float, n: int = 100) -> RouteBaseline:
-    """Return the estimate for one route, with 5 % of its scores at zero."""
+    """Return the estimate for one route, with 5% of its scores at zero."""
     committed = n - n // 20
     return RouteBaseline(
         n=n, mean=mean, deviation=0.2, committed=committed, committed_mean=mean, committed_deviation=0.1,
@@ -44,7 +44,7 @@ def baseline_levels(*given: RouteSummary) -> list[tuple[float, int]]:
     return [(one.mean, one.n) for one in found.routes]
 
 
-def test_route_uses_its_stored_baseline_mean() -> None:
+def test_the_reference_of_a_route_is_its_stored_baseline_mean() -> None:
     """The interval and the weight within the service also come from the stored mean."""
     (found,) = at_baseline_levels(
         WindowSummary(since=NOW, until=NOW, routes=[load_before("ask", 0.78)], services=(), coverage=()), KEPT
@@ -64,12 +64,12 @@ def test_route_uses_its_stored_baseline_mean() -> None:
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
-def test_estimates_outside_the_baseline_are_unchanged(given: RouteSummary, why: str) -> None:
+def test_references_of_routes_outside_the_baseline_are_unchanged(given: RouteSummary, why: str) -> None:
     """A different level would turn an unchanged score into a drop."""
     assert baseline_levels(given) == [(given.mean, 50)], why
 
 
-def test_pooled_route_has_no_level_of_its_own() -> None:
+def test_a_pooled_route_has_no_baseline_level_of_its_own() -> None:
     """A route that was added later has none either. The service's level is the mean of all scores."""
     assert [baseline_level(KEPT, name) for name in ("ask", "rare", "new", None)] == [
         (0.8, 100),

@@ -95,7 +95,7 @@ def assert_inside(picture: ET.Element) -> None:
 @given(
     points=weeks(), markers=MARKS, baseline=st.none() | st.floats(-1, 1), zone=ZONES, width=st.sampled_from([420, 1100])
 )
-def test_chart_stays_inside_its_view_box(
+def test_a_chart_stays_inside_its_view_box(
     points: list[Point], markers: list[ChartMarker], baseline: float | None, zone: ZoneInfo | None, width: int
 ) -> None:
     """For all scores, markers, baselines and zones, coordinates are finite and the XML is well-formed."""
@@ -106,7 +106,7 @@ def test_chart_stays_inside_its_view_box(
 
 
 @given(points=weeks(), baseline=st.none() | st.floats(-1, 1))
-def test_small_chart_stays_inside_its_view_box(points: list[Point], baseline: float | None) -> None:
+def test_a_small_chart_stays_inside_its_view_box(points: list[Point], baseline: float | None) -> None:
     """The same rule applies to small charts."""
     chart = sparkline_svg(points, since=SINCE, until=UNTIL, bucket=SIX, baseline=baseline, title="ask")
     assert_inside(ET.fromstring(chart))
@@ -116,13 +116,13 @@ def test_small_chart_stays_inside_its_view_box(points: list[Point], baseline: fl
     now=st.lists(st.floats(0, 1e9), min_size=100, max_size=100),
     before=st.just([]) | st.lists(st.floats(0, 1e9), min_size=100, max_size=100),
 )
-def test_histogram_stays_inside_its_view_box(now: list[float], before: list[float]) -> None:
+def test_a_histogram_stays_inside_its_view_box(now: list[float], before: list[float]) -> None:
     """The same rule applies to histograms, even empty ones; shares add up to 1."""
     assert_inside(ET.fromstring(histogram_svg(now, before, title="Spread")))
     assert sum(bar_shares(now)) == pytest.approx(1 if any(now) else 0, abs=1e-9)
 
 
-def test_bucket_without_scores_breaks_the_line() -> None:
+def test_a_bucket_without_scores_interrupts_the_line() -> None:
     """Neither the line nor the band spans a gap."""
     picture = draw_week([point(one) for one in (0, 1, 2, 5, 6)])
     assert [len(one.split("L")) for one in strokes(picture)] == [3, 2]
@@ -149,7 +149,7 @@ def test_two_fingerprints_in_one_bucket_are_drawn_as_two_lines() -> None:
     assert [[one.mean for one in series] for series in split_by_fingerprint(points)] == [[0.4, 0.4], [0.9, 0.9]]
 
 
-def test_points_without_fingerprints_are_split_at_judge_changes() -> None:
+def test_the_line_of_points_without_fingerprints_is_split_at_judge_changes() -> None:
     """Points without fingerprints, as in a report, are split only by ``begins``."""
     points = [replace(point(one), fingerprint="", judge_changed=one == 2) for one in range(4)]
     assert [len(one) for one in split_by_fingerprint(points)] == [2, 2]
@@ -162,13 +162,13 @@ def test_points_with_few_scores_are_drawn_differently() -> None:
     assert [one.get("class") for one in of_class(picture, "band")] == ["band", "band thin"]
 
 
-def test_isolated_point_shows_its_interval() -> None:
+def test_an_isolated_point_shows_its_interval() -> None:
     """Without adjacent points for a band, the interval is a vertical line; an unknown interval is not drawn."""
     alone = replace(point(9), low=None, high=None)
     assert len(of_class(draw_week([point(0), alone]), "whisker")) == 1
 
 
-def test_score_axis_is_fixed() -> None:
+def test_the_score_axis_of_a_chart_is_fixed() -> None:
     """The axis spans 0 to 1, and extends below 0 only for a negative mean, which the description mentions."""
     of_high, of_negative = draw_week([point(0, 0.99)]), draw_week([point(0, -0.2)])
     assert _levels(of_high) == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
@@ -181,7 +181,7 @@ def _levels(picture: ET.Element) -> list[str]:
     return [one for one in found if re.fullmatch("[\u2212\\d.]+", one)]
 
 
-def test_mean_is_drawn_at_its_value() -> None:
+def test_a_mean_is_drawn_at_its_value() -> None:
     """A mean of 0.5 is halfway between the lines at 0.4 and 0.6, and the crosshair data agrees."""
     picture = draw_week([point(0, 0.5)])
     lines = {one.get("y1") for one in of_class(picture, "grid")}
@@ -191,7 +191,41 @@ def test_mean_is_drawn_at_its_value() -> None:
     assert json.loads(picture.get("data-points", ""))[0][3:5] == [pytest.approx(dot), 0.5]
 
 
-def test_charts_have_unique_ids() -> None:
+def test_marker_labels_in_a_chart_are_links() -> None:
+    """An image must not contain links, so a chart with links is a group. Targets keep their prefix."""
+    linked = ChartMarker(SINCE + 8 * SIX, "v42", href="/compare?since=1")
+    picture = draw_week([point(3)], markers=[linked, ChartMarker(SINCE + 20 * SIX, "v43")], root="/germane")
+    plain = draw_week([point(3)], markers=[replace(linked, href="")])
+
+    assert [link.get("href") for link in picture.iter(f"{SVG}a")] == ["/germane/compare?since=1"]
+    assert [picture.get("role"), plain.get("role")] == ["group", "img"]
+    assert not list(plain.iter(f"{SVG}a"))
+
+
+def test_values_of_the_dropped_route_are_in_the_chart_data_and_the_legend() -> None:
+    """Each row of the data has the route's mean and n in the same bucket; few scores are explained in the legend."""
+    failing = [point(3, 0.3, n=7), point(9, 0.2)]
+    chart = draw_week([point(3), point(4)], failing=failing, failing_name=NASTY)
+    figure = trend_figure(
+        TrendChart(
+            points=[point(3)],
+            failing=failing,
+            failing_name=NASTY,
+            since=SINCE,
+            until=UNTIL,
+            bucket=SIX,
+            title="t",
+            name="n",
+        )
+    )
+
+    assert [row[9:] for row in json.loads(chart.get("data-points", ""))] == [[0.3, 7], []]
+    assert "<script>" in chart.get("data-failing", "")
+    assert "<script>" not in figure
+    assert "n below 20" in figure
+
+
+def test_charts_on_one_page_have_unique_ids() -> None:
     """Two charts on a page do not share the ids of their titles and descriptions."""
     both = trend_figure(
         TrendChart(points=[point(0)], since=SINCE, until=UNTIL, bucket=SIX, title="Relevancy", name="a b<c")
@@ -225,7 +259,7 @@ def test_hostile_names_are_escaped_in_charts() -> None:
 
 
 @given(wanted=st.lists(st.tuples(st.floats(36, 1014), st.text(min_size=1, max_size=40)), max_size=12))
-def test_marker_labels_do_not_overlap(wanted: list[tuple[float, str]]) -> None:
+def test_marker_labels_in_a_chart_do_not_overlap(wanted: list[tuple[float, str]]) -> None:
     """Every label that is shown fits, and no other marker's line crosses it."""
     found = [
         (x, one) for (x, _), one in zip(wanted, place_labels(wanted, 36, 1098, rows=3, size=15), strict=True) if one
@@ -248,7 +282,7 @@ def test_marker_labels_do_not_overlap(wanted: list[tuple[float, str]]) -> None:
     length=st.timedeltas(timedelta(minutes=1), timedelta(days=30_000)),
     zone=ZONES,
 )
-def test_time_axis_has_a_few_ordered_ticks(since: datetime, length: timedelta, zone: ZoneInfo | None) -> None:
+def test_the_time_axis_has_a_few_ordered_ticks(since: datetime, length: timedelta, zone: ZoneInfo | None) -> None:
     """In every window, the ticks are inside it and in order, and their labels fit."""
     found = [one.at for one in axis_ticks(since, since + length, zone, 12)]
     assert found == sorted(found)
@@ -256,7 +290,7 @@ def test_time_axis_has_a_few_ordered_ticks(since: datetime, length: timedelta, z
     assert len(found) <= 14
 
 
-def test_days_follow_the_visitors_time_zone() -> None:
+def test_days_on_the_time_axis_follow_the_time_zone_of_the_visitor() -> None:
     """A day starts at local midnight, even on days when clocks change."""
     berlin = ZoneInfo("Europe/Berlin")
     found = axis_ticks(datetime(2026, 10, 23, 12, tzinfo=UTC), datetime(2026, 10, 27, 12, tzinfo=UTC), berlin, 6)
@@ -268,19 +302,19 @@ def test_days_follow_the_visitors_time_zone() -> None:
     ]
 
 
-def test_table_shows_the_chart_values() -> None:
+def test_the_table_of_a_chart_shows_the_values_of_the_chart() -> None:
     """The table has one row per bucket, newest first, with time, mean, interval, n, and scored / seen."""
     first = replace(point(0, 0.5), seen=40, scored=30)
     trend = TrendChart(
         points=[first, point(1, n=7)], since=SINCE, until=UNTIL, bucket=SIX, title="R", name="r", zone=ZoneInfo("UTC")
     )
     rows = [["".join(cell.itertext()) for cell in row] for row in ET.fromstring(trend_figure(trend)).iter("tr")]
-    assert rows[0] == ["From", "Mean", "95 % interval", "n", "Scored / seen"]
+    assert rows[0] == ["From", "Mean", "95% interval", "n", "Scored / seen"]
     assert rows[1] == ["Fri 13 Nov 06:00 UTC", "0.80", "0.70\u20130.90", "7 (few)", "\u2013"]
     assert rows[2] == ["Fri 13 Nov 00:00 UTC", "0.50", "0.40\u20130.60", "30", "30 of 40"]
 
 
-def test_histogram_has_twenty_bars_and_a_table() -> None:
+def test_a_histogram_has_twenty_bars_and_a_table() -> None:
     """A hundred bins become twenty bars; the table shows the shares in the window and in the baseline."""
     now, before = [0.0] * 100, [0.0] * 100
     now[0], now[87], before[87] = 1.0, 3.0, 2.0
@@ -289,18 +323,18 @@ def test_histogram_has_twenty_bars_and_a_table() -> None:
         for row in ET.fromstring(histogram_figure(now, before, title="Spread", name="s")).iter("tr")
     ]
     assert rows[0] == ["Score", "now", "baseline"]
-    assert rows[1] == ["0.00\u20130.05", "25 %", "0 %"]
-    assert rows[18] == ["0.85\u20130.90", "75 %", "100 %"]
+    assert rows[1] == ["0.00\u20130.05", "25%", "0%"]
+    assert rows[18] == ["0.85\u20130.90", "75%", "100%"]
 
 
-def test_histogram_without_a_baseline_has_no_outline() -> None:
+def test_a_histogram_without_a_baseline_has_no_outline() -> None:
     """Only bars for the window are drawn."""
     picture = ET.fromstring(histogram_svg([1.0] * 100, title="Spread"))
     assert not of_class(picture, "before")
     assert len(of_class(picture, "now")) == 20
 
 
-def test_points_equal_the_trend_query_results() -> None:
+def test_chart_points_equal_the_results_of_the_trend_query() -> None:
     """A bucket's mean, interval and n are drawn unchanged."""
     bucket = Bucket(
         n=25,
@@ -317,7 +351,7 @@ def test_points_equal_the_trend_query_results() -> None:
 
 
 @given(numbers=st.sets(st.integers(0, 60), min_size=1))
-def test_segments_contain_every_point_once(numbers: set[int]) -> None:
+def test_line_segments_contain_every_point_exactly_once(numbers: set[int]) -> None:
     """Gaps split a series without losing points."""
     points = [point(one) for one in sorted(numbers)]
     runs = split_at_gaps(points, SIX)

@@ -38,21 +38,21 @@ MANY = [
         ([], None, None),
     ],
 )
-def test_default_scorer_prefers_relevancy_then_similarity(
+def test_the_default_scorer_is_relevancy_or_otherwise_similarity(
     found: list[ServiceScores], asked: str | None, expected: str | None
 ) -> None:
     """A selected scorer takes precedence. Without relevancy or similarity, the scorer with the most scores is used."""
     assert choose_scorer(found, asked) == expected
 
 
-def test_second_scorer_is_faithfulness_or_another() -> None:
+def test_the_default_second_scorer_is_faithfulness_or_any_other_scorer() -> None:
     """The second scorer is never the first scorer again."""
     assert choose_second_scorer(MANY, "answer_relevancy") == "faithfulness"
     assert choose_second_scorer(MANY, "faithfulness") == "question_answer_similarity"
     assert choose_second_scorer(MANY[:1], "faithfulness") is None
 
 
-def test_default_service_has_the_most_scores() -> None:
+def test_the_default_service_is_the_one_with_the_most_scores() -> None:
     """The scores of all its scorers count. A selected service takes precedence."""
     found = [ServiceScores("a", 5, "shop"), ServiceScores("b", 5, "shop"), ServiceScores("a", 9, "blog")]
 
@@ -61,7 +61,7 @@ def test_default_service_has_the_most_scores() -> None:
     assert choose_service([]) is None
 
 
-def test_mean_titles_name_the_scorer() -> None:
+def test_titles_of_means_name_the_scorer() -> None:
     """Relevancy and similarity are never confused."""
     assert [scorer_title(one) for one in ("answer_relevancy", "question_answer_similarity", "my_own", None)] == [
         "Relevancy",

@@ -42,7 +42,7 @@ def route_shift(route: str, before: float, since: float) -> ScoreShift:
     )
 
 
-def test_alert_is_marked_at_its_start() -> None:
+def test_an_alert_is_marked_at_its_start_in_the_chart() -> None:
     """The marker names the route on the service's chart but not on the route's, and links to the alert."""
     deploy = Marker(id="m", name="index v42", service="handbook", at=NOW - timedelta(hours=2))
     ((first, second), (_, own)) = (chart_markers([make_alert("ask")], [deploy], route=route) for route in (None, "ask"))
@@ -52,7 +52,7 @@ def test_alert_is_marked_at_its_start() -> None:
     assert own.label == "alert: drop"
 
 
-def test_service_alert_applies_to_the_dropped_routes() -> None:
+def test_a_service_alert_is_shown_only_on_the_routes_that_dropped() -> None:
     """An alert that names no route applies to all routes, but never to those of another service."""
     fell = make_alert(shifts=(route_shift("ask", 0.8, 0.5), route_shift("search", 0.7, 0.8)))
     assert affected_routes(fell) == ["ask"]
@@ -66,32 +66,34 @@ def test_service_alert_applies_to_the_dropped_routes() -> None:
     ("rate", "skipped", "words"),
     [
         (1.0, {}, "all sampled"),
-        (1.0, {"not_sampled": 20}, "80 % sampled"),
+        (1.0, {"not_sampled": 20}, "80% sampled"),
         (0.5, {"budget": 3}, "selected by expected information, within a budget"),
         (1.0, {"filtered": 10}, "all sampled, after filters"),
     ],
 )
-def test_sampling_description_uses_counted_decisions(rate: float, skipped: dict[str, int], words: str) -> None:
+def test_the_sampling_description_is_based_on_counted_decisions(
+    rate: float, skipped: dict[str, int], words: str
+) -> None:
     """Workers may have different settings from the process that serves the page."""
     seen = Coverage(service="s", route="r", scorer="x", seen=100, scored=100 - sum(skipped.values()), skipped=skipped)
     assert describe_sampling(load_settings(database="sqlite://", sample_rate=rate), seen) == words
 
 
-def test_sampling_description_without_counts_uses_the_settings() -> None:
+def test_the_sampling_description_is_based_on_the_settings_without_counts() -> None:
     """Before the first answer, the settings of this process apply."""
-    assert describe_sampling(load_settings(database="sqlite://", sample_rate=0.25)) == "25 % sampled"
+    assert describe_sampling(load_settings(database="sqlite://", sample_rate=0.25)) == "25% sampled"
     budget = load_settings(database="sqlite://", budget=Budget(requests_per_day=100))
     assert describe_sampling(budget) == "selected by expected information, within the budget: 100 requests per day"
 
 
-def test_bad_answer_shows_its_least_similar_question() -> None:
+def test_a_bad_answer_is_shown_with_its_least_similar_generated_question() -> None:
     """Without generated questions, the explanation of the score is shown."""
     questions = [{"text": "near", "similarity": 0.9}, {"text": "far", "similarity": 0.1}, {"text": "none"}, "torn"]
     assert reads_like(Score(scorer="s", value=0.5, details={"questions": questions})) == "far"
     assert reads_like(Score(scorer="s", value=0.5, details={"questions": "torn"}, explanation="why")) == "why"
 
 
-def test_refusal_shows_no_generated_question() -> None:
+def test_a_refusal_is_shown_without_a_generated_question() -> None:
     """This holds even if an old row contains generated questions."""
     details = {"questions": [{"text": "far", "similarity": 0.1}]}
     assert reads_like(Score(scorer="s", value=0.0, label="noncommittal", details=details)) is None

@@ -32,7 +32,7 @@ SCORERS = (*sorted(BUILTIN_SCORER_NAMES), "mine")
     details=st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=8), JSON, max_size=6),
 )
 @settings(max_examples=150, deadline=None)
-def test_details_of_any_shape_are_displayable(scorer: str, label: str | None, details: dict[str, Any]) -> None:
+def test_score_details_of_any_shape_can_be_displayed(scorer: str, label: str | None, details: dict[str, Any]) -> None:
     """Custom scorers and older versions can store anything under any name."""
     found = explain_score(Score(scorer=scorer, value=0.5, label=label, details=details))
 
@@ -61,12 +61,12 @@ def test_details_of_any_shape_are_displayable(scorer: str, label: str | None, de
         ("mine", {"links": {"dead": 3}}, "defines its own details"),
     ],
 )
-def test_each_scorer_explains_its_computation(scorer: str, details: dict[str, Any], expected: str) -> None:
+def test_each_scorer_has_an_explanation_of_its_computation(scorer: str, details: dict[str, Any], expected: str) -> None:
     """A sentence above the values explains the computation."""
     assert expected in explain_score(Score(scorer=scorer, value=0.5, label="partly_relevant", details=details)).lead
 
 
-def test_combined_score_shows_missing_scorers() -> None:
+def test_a_combined_score_is_shown_with_its_missing_parts() -> None:
     """The weights of the remaining scorers are shown."""
     parts = {"answer_relevancy": {"value": 0.7, "weight": 0.5}, "intent_match": {"value": None, "reason": "unparsable"}}
 
@@ -81,7 +81,7 @@ def test_combined_score_shows_missing_scorers() -> None:
     assert ("Missing", "intent_match") in found.facts
 
 
-def test_refusal_votes_are_counted() -> None:
+def test_the_number_of_refusal_votes_is_shown() -> None:
     """The generated questions are not shown."""
     questions = [{"text": "Q?", "similarity": None, "noncommittal": vote} for vote in (True, True, False)]
 
@@ -93,7 +93,7 @@ def test_refusal_votes_are_counted() -> None:
     assert not found.rows
 
 
-def test_out_of_range_number_is_omitted() -> None:
+def test_a_detail_with_a_number_out_of_range_is_omitted() -> None:
     """Its question is omitted too, and the page still renders."""
     questions = [{"text": "far", "similarity": -(10**400)}, {"text": "near", "similarity": 0.5}, {"similarity": "0"}]
 

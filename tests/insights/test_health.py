@@ -57,7 +57,7 @@ def send_heartbeat(store: TrackingStore, **given: Any) -> None:
     store.workers.heartbeat(WorkerHeartbeat(**own | given), [], lease=LEASE)
 
 
-def test_empty_database_has_no_worker_and_no_answers(load: Callable[..., HealthSummary]) -> None:
+def test_an_empty_database_has_no_worker_and_no_answers(load: Callable[..., HealthSummary]) -> None:
     """An empty database is not reported as healthy."""
     found = load()
 
@@ -68,7 +68,7 @@ def test_empty_database_has_no_worker_and_no_answers(load: Callable[..., HealthS
     assert (found.seen_at, found.lag) == (None, timedelta())
 
 
-def test_recently_seen_worker_is_running(
+def test_a_worker_with_a_recent_heartbeat_is_running(
     store: TrackingStore, clock: Clock, load: Callable[..., HealthSummary]
 ) -> None:
     """Scoring without a backlog or failures is healthy, even if the heartbeat is a minute old."""
@@ -84,7 +84,7 @@ def test_recently_seen_worker_is_running(
     assert not found.is_stale
 
 
-def test_worker_without_heartbeat_is_unresponsive(
+def test_a_worker_without_a_recent_heartbeat_is_unresponsive(
     store: TrackingStore, clock: Clock, load: Callable[..., HealthSummary]
 ) -> None:
     """After two leases, the worker counts as neither stopped nor running."""
@@ -96,7 +96,7 @@ def test_worker_without_heartbeat_is_unresponsive(
     assert [one.id for one in found.unresponsive] == ["w1"]
 
 
-def test_stopped_worker_is_not_unresponsive(store: TrackingStore, load: Callable[..., HealthSummary]) -> None:
+def test_a_stopped_worker_is_not_unresponsive(store: TrackingStore, load: Callable[..., HealthSummary]) -> None:
     """A worker deletes its row when it stops."""
     send_heartbeat(store)
     store.workers.deregister_worker("w1")
@@ -104,7 +104,9 @@ def test_stopped_worker_is_not_unresponsive(store: TrackingStore, load: Callable
     assert load().state == "none"
 
 
-def test_unreachable_judge_degrades_scoring(store: TrackingStore, load: Callable[..., HealthSummary]) -> None:
+def test_scoring_is_degraded_if_the_judge_is_unreachable(
+    store: TrackingStore, load: Callable[..., HealthSummary]
+) -> None:
     """The problem is shown; scoring is healthy again when one of several workers succeeds."""
     send_heartbeat(store, problem="the key is rejected")
     assert (load().state, load().advice) == ("degraded", "the key is rejected")
@@ -113,7 +115,7 @@ def test_unreachable_judge_degrades_scoring(store: TrackingStore, load: Callable
     assert (load().state, load().headline) == ("running", "2 running")
 
 
-def test_backlog_shows_its_size_and_the_age_of_its_oldest_exchange(
+def test_the_backlog_has_its_size_and_the_age_of_its_oldest_exchange(
     store: TrackingStore, load: Callable[..., HealthSummary]
 ) -> None:
     """Undecided exchanges and unclaimed tasks form one backlog."""
@@ -121,12 +123,12 @@ def test_backlog_shows_its_size_and_the_age_of_its_oldest_exchange(
     store.sampling.assign_tasks([SamplingDecision("a", 1.0, "uniform"), SamplingDecision("b", 1.0, "uniform")], SCORERS)
     found = load()
 
-    assert (found.waiting, found.backlog) == (3, "3 waiting")
+    assert (found.waiting, found.backlog) == (3, "2 tasks and 1 undecided answer waiting")
     assert found.lag == timedelta(minutes=20)
     assert found.is_late
 
 
-def test_budget_candidates_are_not_part_of_the_backlog(
+def test_candidates_under_a_budget_are_not_part_of_the_backlog(
     store: TrackingStore, load: Callable[..., HealthSummary]
 ) -> None:
     """Candidates are selected at the end of their interval, so they are not late."""
@@ -138,7 +140,7 @@ def test_budget_candidates_are_not_part_of_the_backlog(
     assert (found.waiting, found.scoring.candidates, found.lag) == (0, 1, timedelta())
 
 
-def test_failures_in_the_last_hour_show_the_top_reason(
+def test_the_most_common_reason_for_failures_in_the_last_hour_is_shown(
     store: TrackingStore, clock: Clock, load: Callable[..., HealthSummary]
 ) -> None:
     """Failures do not count as scores."""
@@ -160,7 +162,9 @@ def test_failures_in_the_last_hour_show_the_top_reason(
 REASONS = (UnscoredReason.JUDGE_TIMEOUT, UnscoredReason.UNPARSABLE, UnscoredReason.JUDGE_TIMEOUT)
 
 
-def test_todays_cost_is_compared_with_the_budget(store: TrackingStore, load: Callable[..., HealthSummary]) -> None:
+def test_the_cost_of_today_is_compared_with_the_budget(
+    store: TrackingStore, load: Callable[..., HealthSummary]
+) -> None:
     """An hourly limit allows for the hours of the day so far, including the current one."""
     budget = Budget(requests_per_hour=10)
     store.quota.reserve_budget(budget, [RequestUsage(3, 900.0, 0.25)])
@@ -173,7 +177,7 @@ def test_todays_cost_is_compared_with_the_budget(store: TrackingStore, load: Cal
     assert load().limits is None
 
 
-def test_data_older_than_an_hour_is_stale(
+def test_data_is_stale_if_it_is_older_than_an_hour(
     store: TrackingStore, clock: Clock, load: Callable[..., HealthSummary]
 ) -> None:
     """Old answers do not look current."""

@@ -30,31 +30,31 @@ NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("value", "text"), [(0.694, "0.69"), (None, "\u2013"), (-0.004, "0.00"), (-0.31, "\u22120.31"), (1.0, "1.00")]
 )
-def test_numbers_have_two_decimals(value: float | None, text: str) -> None:
+def test_scores_are_formatted_with_two_decimals(value: float | None, text: str) -> None:
     """Numbers have a true minus sign, no negative zero, and a dash for unknown values."""
     assert format_number(value) == text
 
 
-def test_changes_have_a_sign() -> None:
+def test_changes_are_formatted_with_a_sign() -> None:
     """A change of zero has no sign."""
     assert [format_signed(one) for one in (0.031, -0.1, 0.001, None)] == ["+0.03", "\u22120.10", "0.00", "\u2013"]
 
 
-def test_intervals_with_negative_ends_are_readable() -> None:
+def test_intervals_with_negative_bounds_are_formatted_with_a_word() -> None:
     """A word replaces a dash that could be read as a minus."""
     assert format_interval((0.64, 0.75)) == "0.64\u20130.75"
     assert format_interval((-0.1, 0.2)) == "\u22120.10 to 0.20"
     assert format_interval(None) == "unknown"
 
 
-def test_small_shares_are_not_rounded_to_zero() -> None:
+def test_small_shares_are_formatted_without_rounding_to_zero() -> None:
     """Shares near 0 and 1 have an extra digit."""
     assert [format_percent(one) for one in (0.0, 0.004, 0.12, 0.996, 1.0)] == [
-        "0 %",
-        "0.4 %",
-        "12 %",
-        "99.6 %",
-        "100 %",
+        "0%",
+        "0.4%",
+        "12%",
+        "99.6%",
+        "100%",
     ]
 
 
@@ -65,20 +65,20 @@ def test_ages_are_formatted_as_short_relative_times() -> None:
     assert format_age(NOW, NOW) == "now"
 
 
-def test_exact_times_include_the_time_zone() -> None:
+def test_exact_times_are_formatted_with_the_time_zone() -> None:
     """An exact time has seconds and a time zone."""
     assert format_timestamp(NOW).startswith("2026-11-20 ")
     assert len(format_timestamp(NOW).split()) == 3
 
 
-def test_names_are_humanized() -> None:
+def test_underscores_in_names_are_replaced_by_spaces() -> None:
     """Underscores become spaces."""
     assert humanize("answer_relevancy") == "Answer relevancy"
     assert humanize("_") == "_"
 
 
 @given(text=st.text(max_size=2_000), limit=st.integers(2, 300))
-def test_shortened_text_is_one_line(text: str, limit: int) -> None:
+def test_shortened_text_fits_on_one_line(text: str, limit: int) -> None:
     """The text never exceeds the limit, and ends with an ellipsis if it was truncated."""
     line = shorten(text, limit)
     assert len(line) <= limit
@@ -92,7 +92,7 @@ def test_invisible_text_has_a_visible_placeholder() -> None:
     assert visible("a", "nothing") == "a"
 
 
-def test_redactions_are_highlighted() -> None:
+def test_redacted_parts_of_a_text_are_highlighted() -> None:
     """All other text is escaped."""
     found = highlight_redactions("<b>call</b> [REDACTED] or ****, [see the docs]")
     assert isinstance(found, Markup)
@@ -102,7 +102,7 @@ def test_redactions_are_highlighted() -> None:
 
 
 @given(text=st.text(max_size=300))
-def test_captured_text_is_never_markup(text: str) -> None:
+def test_captured_text_is_never_rendered_as_markup(text: str) -> None:
     """Without the highlights, the output contains no tags."""
     bare = (
         highlight_redactions(text)
@@ -114,7 +114,7 @@ def test_captured_text_is_never_markup(text: str) -> None:
 
 
 @given(name=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60))
-def test_every_route_name_has_a_path(name: str) -> None:
+def test_every_route_name_has_a_url_path(name: str) -> None:
     """The path is one segment and decodes to the name."""
     path = route_path(name)
     if path.startswith("/r/?name="):

@@ -107,21 +107,24 @@ def hrefs(found: Verdict) -> list[str]:
     return [piece.href for piece in found.pieces if piece.href]
 
 
-def test_verdict_on_a_drop_names_route_size_and_onset() -> None:
+def test_the_verdict_on_a_drop_names_route_size_and_onset() -> None:
     """The sentence contains n, the interval, and the reference."""
     onset = datetime(2026, 11, 18, 19, tzinfo=UTC)
 
     found = build_verdict(make_situation(FELL, onsets={"docs-search": onset}))
 
     assert found.text == (
-        "Relevancy fell on docs-search. Last 24 h: 0.48 (95 % interval 0.42\u20130.54, n=57), compared with 0.78 "
+        "Relevancy fell on docs-search. Last 24 h: 0.48 (95% interval 0.42\u20130.54, n=57), compared with 0.78 "
         "before (15 Nov to 18 Nov, n=803), since about 18 Nov 19:00. See the worst answers"
     )
     assert (found.state, found.tone, found.routes) == ("worse", "bad", ("docs-search",))
-    assert hrefs(found) == ["/r/docs-search", "/answers?window=24h&sort=lowest&route=docs-search"]
+    assert hrefs(found) == [
+        "/r/docs-search",
+        "/answers?since=2026-11-18T19%3A00%3A00%2B00%3A00&sort=lowest&route=docs-search",
+    ]
 
 
-def test_baseline_reference_is_named() -> None:
+def test_a_verdict_names_the_baseline_that_it_compares_with() -> None:
     """The verdict contains the baseline's version and period."""
     assert (
         "0.78 in baseline 2 (15 Nov to 18 Nov, n=803)"
@@ -129,7 +132,7 @@ def test_baseline_reference_is_named() -> None:
     )
 
 
-def test_largest_drop_comes_first_and_others_are_counted() -> None:
+def test_a_verdict_names_the_largest_drop_and_counts_other_drops() -> None:
     """Only significant drops count."""
     more = {**FELL, "ask": ((0.8, 400), (0.3, 80)), "new": (None, (0.1, 400)), "few": ((0.9, 400), (0.1, 19))}
 
@@ -140,7 +143,7 @@ def test_largest_drop_comes_first_and_others_are_counted() -> None:
     assert "; also on 1 more route." in found.text
 
 
-def test_times_use_the_visitors_zone() -> None:
+def test_times_in_a_verdict_use_the_time_zone_of_the_visitor() -> None:
     """The time zone applies to both the time and the date."""
     onset = datetime(2026, 11, 18, 23, 30, tzinfo=UTC)
     given = make_situation(FELL, onsets={"docs-search": onset}, zone=ZoneInfo("Europe/Berlin"))
@@ -149,7 +152,7 @@ def test_times_use_the_visitors_zone() -> None:
     assert "since about 19 Nov. See" in build_verdict(replace(given, onset_step=DAY)).text
 
 
-def test_service_can_drop_without_a_significant_drop_on_any_route() -> None:
+def test_a_service_can_drop_without_a_significant_drop_on_any_route() -> None:
     """All routes together can be significant when no single one is."""
     routes: Routes = {f"r{number}": ((0.80, 900), (0.72, 60)) for number in range(12)}
 
@@ -159,20 +162,20 @@ def test_service_can_drop_without_a_significant_drop_on_any_route() -> None:
     assert (found.state, found.routes) == ("worse", ())
 
 
-def test_verdict_without_a_change_names_mean_and_baseline() -> None:
+def test_a_verdict_without_a_change_names_mean_and_baseline() -> None:
     """The verdict also states the number of routes without enough data."""
     found = build_verdict(make_situation(STEADY, (0.81, 186)))
     unsure = build_verdict(make_situation({**STEADY, "few": ((0.8, 300), (0.79, 7))}))
 
     assert found.text == (
-        "No clear change on any route in the last 24 h: 0.81 (95 % interval 0.75\u20130.87, n=186), "
+        "No clear change on any route in the last 24 h: 0.81 (95% interval 0.75\u20130.87, n=186), "
         "compared with 0.80 before (15 Nov to 18 Nov, n=900)."
     )
     assert (found.state, found.tone) == ("unchanged", "good")
     assert "; 1 of 3 routes had too few answers to compare." in unsure.text
 
 
-def test_small_drop_is_not_reported() -> None:
+def test_a_small_drop_is_not_reported() -> None:
     """With 100,000 answers, every difference is significant, so the rule sets a minimum size."""
     routes: Routes = {"ask": ((0.80, 100_000), (0.77, 100_000))}
     sharp = comparisons(routes)
@@ -183,17 +186,17 @@ def test_small_drop_is_not_reported() -> None:
     assert build_verdict(replace(given, min_drop=0.02)).state == "worse"
 
 
-def test_improvement_is_reported() -> None:
+def test_an_improvement_is_reported() -> None:
     """The improvement is reported only if no route dropped."""
     found = build_verdict(make_situation({"ask": ((0.6, 400), (0.9, 80)), "docs": ((0.7, 99), (0.71, 99))}))
     both = build_verdict(make_situation({**FELL, "ask": ((0.6, 400), (0.9, 80))}))
 
-    assert found.text.startswith("Relevancy rose on ask. Last 24 h: 0.90 (95 % interval")
+    assert found.text.startswith("Relevancy rose on ask. Last 24 h: 0.90 (95% interval")
     assert (found.state, found.tone, found.routes) == ("better", "good", ("ask",))
     assert both.state == "worse"
 
 
-def test_no_verdict_with_fewer_than_twenty_scores() -> None:
+def test_there_is_no_verdict_with_fewer_than_twenty_scores() -> None:
     """The minimum applies to the sentence too."""
     found = build_verdict(make_situation({"ask": ((0.8, 400), (0.1, 7))}, (0.1, 7)))
 
@@ -201,19 +204,19 @@ def test_no_verdict_with_fewer_than_twenty_scores() -> None:
     assert (found.state, found.tone) == ("few", "")
 
 
-def test_first_day_has_no_comparison() -> None:
+def test_the_first_day_is_not_compared_with_earlier_scores() -> None:
     """The verdict states the mean without a change."""
     found = build_verdict(make_situation({"ask": (None, (0.8, 40))}, (0.8, 40), reference=None))
     little = build_verdict(
         make_situation({"ask": ((0.8, 5), (0.8, 40))}, (0.8, 40), reference=Estimate(**estimate(0.8, 5)))
     )
 
-    assert "Relevancy is 0.80 (95 % interval 0.74\u20130.86, n=40) in the last 24 h; there is nothing" in found.text
+    assert "Relevancy is 0.80 (95% interval 0.74\u20130.86, n=40) in the last 24 h; there is nothing" in found.text
     assert little.text.endswith("yet: not enough data (n=5, need 20) before.")
     assert found.state == "new"
 
 
-def test_scores_from_different_judges_are_not_compared() -> None:
+def test_scores_from_different_judges_are_not_compared_in_a_verdict() -> None:
     """This holds even if all means dropped."""
     routes: Routes = {"ask": ((0.8, 400), (0.3, 80))}
     given = make_situation(
@@ -224,14 +227,14 @@ def test_scores_from_different_judges_are_not_compared() -> None:
 
     assert found.text == (
         "The judge changed, so scores cannot be compared yet. Mean with the new judge in the last 24 h: "
-        "0.30 (95 % interval 0.24\u20130.36, n=80)."
+        "0.30 (95% interval 0.24\u20130.36, n=80)."
     )
     assert (
         "not enough data (n=9, need 20)" in build_verdict(replace(given, current=service_scores((0.3, 9), "f2"))).text
     )
 
 
-def test_stale_data_is_not_reported_as_healthy() -> None:
+def test_a_verdict_on_stale_data_does_not_claim_that_answers_are_fine() -> None:
     """Missing answers are not a sign of good health."""
     found = build_verdict(make_situation({}, None, comparisons=None, answered_at=NOW - 3 * DAY))
 
@@ -239,7 +242,7 @@ def test_stale_data_is_not_reported_as_healthy() -> None:
     assert (found.state, found.tone) == ("stale", "warn")
 
 
-def test_empty_database_shows_the_first_step() -> None:
+def test_the_verdict_on_an_empty_database_shows_the_first_step() -> None:
     """The verdict says nothing about scores."""
     found = build_verdict(Situation(scorer=None, now=NOW))
 
@@ -276,7 +279,7 @@ def unscored_coverage(seen: int, **more: Any) -> Sequence[Coverage]:
         ({"coverage": unscored_coverage(12, failed={"scorer_error": 12})}, "the scorer raises an error."),
     ],
 )
-def test_unscored_answers_show_cause_and_remedy(more: dict[str, Any], expected: str) -> None:
+def test_the_verdict_on_unscored_answers_names_cause_and_remedy(more: dict[str, Any], expected: str) -> None:
     """The verdict links to the details."""
     found = build_verdict(make_situation({}, None, comparisons=None, **more))
 
@@ -285,19 +288,19 @@ def test_unscored_answers_show_cause_and_remedy(more: dict[str, Any], expected: 
     assert hrefs(found) == ["/worker"]
 
 
-def test_open_alert_shows_onset_and_link() -> None:
+def test_a_verdict_on_an_open_alert_has_the_onset_and_a_link() -> None:
     """This holds even if the last day alone is not significant."""
     few = build_verdict(make_situation({"docs-search": ((0.8, 300), (0.4, 12))}, (0.4, 12), alerts=[drop_alert()]))
     sure = build_verdict(make_situation(FELL, alerts=[drop_alert()]))
 
     assert few.state == sure.state == "worse"
     assert ". Since about 19 Nov 05:30: 0.42 (n=27), compared with 0.80 before (n=300). See" in few.text
-    assert "Last 24 h: 0.48 (95 % interval" in sure.text
+    assert "Last 24 h: 0.48 (95% interval" in sure.text
     assert "/alerts/a1" in hrefs(few)
     assert "/alerts/a1" in hrefs(sure)
 
 
-def test_threshold_alert_states_the_period_of_its_mean() -> None:
+def test_a_verdict_on_a_threshold_alert_states_the_period_of_its_mean() -> None:
     """The mean covers the rule's window, in which some answers are older than the change."""
     level = ScoreLevel(mean=0.33, n=90)
     alert = drop_alert(type="mean_threshold", onset=None, window=3600.0, shifts=(), current=level, baseline=None)
@@ -308,7 +311,7 @@ def test_threshold_alert_states_the_period_of_its_mean() -> None:
 
 
 @pytest.mark.parametrize("state", ["firing", "recovering"])
-def test_open_alert_is_recovering_once_scores_recover(state: AlertState) -> None:
+def test_an_open_alert_is_called_recovering_once_scores_recover(state: AlertState) -> None:
     """The alert stays open until its rule resolves it."""
     found = build_verdict(make_situation(STEADY, alerts=[drop_alert(state=state)]))
 
@@ -316,14 +319,14 @@ def test_open_alert_is_recovering_once_scores_recover(state: AlertState) -> None
     assert (found.state, found.tone) == ("recovering", "warn")
 
 
-def test_route_and_share_alerts_are_reported() -> None:
+def test_alerts_about_a_route_or_a_share_of_answers_are_reported() -> None:
     """The verdict on a window rule names the route; a rule about refusals has its own wording."""
     labels = {"service": "shop", "scorer": "answer_relevancy", "route": "ask"}
-    given = make_situation(STEADY, alerts=[drop_alert(type="noncommittal_rate", labels=labels, message="12 % refuse.")])
+    given = make_situation(STEADY, alerts=[drop_alert(type="noncommittal_rate", labels=labels, message="12% refuse.")])
 
     found = build_verdict(given)
 
-    assert found.text.startswith("More answers are refusals on ask: 12 % refuse. See the worst answers")
+    assert found.text.startswith("More answers are refusals on ask: 12% refuse. See the worst answers")
     assert found.state == "worse"
 
 
@@ -347,7 +350,7 @@ SIDES = st.one_of(st.none(), st.tuples(st.floats(0.1, 0.9), st.integers(1, 900))
     route=st.sampled_from([None, "r0", "r9"]),
     age=st.integers(0, 100),
 )
-def test_verdict_never_contradicts_an_open_alert(
+def test_a_verdict_never_contradicts_an_open_alert(
     sides: list[tuple[Side | None, Side | None]], kind: str, route: str | None, age: int
 ) -> None:
     """Whatever the means, the state is worse or recovering, and the verdict links to the alert."""
@@ -369,7 +372,7 @@ def buckets(*means: float, n: int = 10, fingerprint: str = "f1") -> list[Bucket]
     ]
 
 
-def test_onset_is_the_best_two_level_split() -> None:
+def test_the_estimated_onset_is_the_best_split_into_two_levels() -> None:
     """Buckets are weighted by n; other fingerprints are ignored."""
     found = estimate_onset([*buckets(0.8, 0.82, 0.79, 0.4, 0.45), *buckets(0.1, 0.9, fingerprint="f0")], "f1")
 
@@ -379,7 +382,7 @@ def test_onset_is_the_best_two_level_split() -> None:
     assert estimate_onset([], "f1") is None
 
 
-def test_onset_before_the_chart_is_unknown() -> None:
+def test_an_onset_before_the_start_of_the_chart_is_unknown() -> None:
     """Scores before the split must be closer to the baseline than to the scores after it."""
     line = buckets(0.8, 0.82, 0.4, 0.45)
 
@@ -388,7 +391,7 @@ def test_onset_before_the_chart_is_unknown() -> None:
 
 
 @given(before=st.integers(1, 9), after=st.integers(1, 9), drop=st.floats(0.01, 0.5))
-def test_onset_estimate_is_exact_for_a_clean_drop(before: int, after: int, drop: float) -> None:
+def test_the_estimated_onset_of_a_drop_without_noise_is_exact(before: int, after: int, drop: float) -> None:
     """The lengths of the two levels do not matter."""
     line = buckets(*[0.8] * before, *[0.8 - drop] * after)
 

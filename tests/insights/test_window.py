@@ -32,7 +32,9 @@ END = datetime(2026, 11, 18, tzinfo=UTC)
         ("window=24h&until=2026-11-18", "", END - timedelta(days=1), END),
     ],
 )
-def test_url_selects_the_window(store: TrackingStore, query: str, span: str, since: datetime, until: datetime) -> None:
+def test_the_url_selects_the_window_of_a_page(
+    store: TrackingStore, query: str, span: str, since: datetime, until: datetime
+) -> None:
     """The start or the end is enough."""
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": query.encode(), "headers": []}
     context = InsightContext(store=store, settings=Settings(), now=lambda: NOW)
@@ -51,7 +53,7 @@ def test_an_empty_window_is_an_error(store: TrackingStore, query: str) -> None:
 
 
 @pytest.mark.parametrize(("cookie", "expected"), [("", "Asia/Tokyo"), ("Europe/Berlin", "Europe/Berlin")])
-def test_timezone_comes_from_the_browser_or_the_settings(store: TrackingStore, cookie: str, expected: str) -> None:
+def test_the_time_zone_comes_from_the_browser_or_the_settings(store: TrackingStore, cookie: str, expected: str) -> None:
     """The first page is requested before the browser has sent its timezone."""
     headers = [(b"cookie", f"germane_zone={cookie}".encode())] if cookie else []
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers}

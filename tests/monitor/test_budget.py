@@ -171,7 +171,7 @@ def settings_for(judge: FakeJudge, url: str, **budget: float) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_processes_use_exactly_the_request_budget(
+def test_several_processes_together_use_exactly_the_request_budget(
     store: TrackingStore, url: str, judge: FakeJudge, work: Any, assigned: Any, until: Callable[..., None]
 ) -> None:
     """Four processes with a judge that fails and disconnects use the whole budget and send no more."""
@@ -221,13 +221,13 @@ def test_exchanges_beyond_the_budget_are_skipped_without_retry(
     assert (scored + skipped["budget"], failed, pending) == (12, {}, 0)
     assert len(judge.chat_requests) == 5
     assert monitor.status().judge_problem is None
-    assert re.fullmatch(r"the budget is spent until ....-..-.. 00:00 UTC", str(monitor.status().budget_problem))
+    assert re.fullmatch(r"the budget is exhausted until ....-..-.. 00:00 UTC", str(monitor.status().budget_problem))
     assert all(score.value is not None or score.reason is UnscoredReason.BUDGET for score in attached.scores)
     with store._database.read() as connection:
         tries = connection.exec_driver_sql("SELECT DISTINCT claims, error FROM scoring_task WHERE reason = 'budget'")
         (row,) = tries.all()
     assert row.claims == 1
-    assert row.error.startswith("the budget is spent until ")
+    assert row.error.startswith("the budget is exhausted until ")
 
 
 def test_always_score_rules_are_subject_to_the_budget(
@@ -243,7 +243,7 @@ def test_always_score_rules_are_subject_to_the_budget(
     assert (scored + skipped["budget"], failed, pending, len(judge.chat_requests)) == (7, {}, 0, 4)
 
 
-def test_a_score_is_skipped_if_the_budget_covers_only_some_of_its_parts(
+def test_a_composite_score_is_skipped_if_the_budget_covers_only_some_of_its_parts(
     store: TrackingStore, judge: FakeJudge, start_judged: Any, assigned: Any, until: Any
 ) -> None:
     """A composite score is never computed from the parts that the budget covered."""
@@ -304,7 +304,7 @@ def clocked(url: str, clock: Clock) -> Iterator[TrackingStore]:
     store.close()
 
 
-def test_exhaustion_and_recovery_are_logged_once_each(
+def test_budget_exhaustion_and_recovery_are_each_logged_once(
     clocked: TrackingStore, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The number of rejected requests does not matter. A second exhaustion is logged again."""
@@ -329,9 +329,9 @@ def test_exhaustion_and_recovery_are_logged_once_each(
     hour, midnight = NOON + timedelta(hours=1), NOON + timedelta(hours=12)
     assert known == [None, hour, hour, None, midnight, None]
     assert [record.getMessage() for record in caplog.records] == [
-        "the budget is spent until 2026-03-01 13:00 UTC: scores that the budget does not cover are being skipped",
+        "the budget is exhausted until 2026-03-01 13:00 UTC; scores that the budget does not cover are being skipped",
         "budget is available again: judge requests have resumed",
-        "the budget is spent until 2026-03-02 00:00 UTC: scores that the budget does not cover are being skipped",
+        "the budget is exhausted until 2026-03-02 00:00 UTC; scores that the budget does not cover are being skipped",
         "budget is available again: judge requests have resumed",
     ]
 
@@ -373,7 +373,7 @@ def slow(url: str) -> Iterator[Slow]:
     store.close()
 
 
-def test_waiting_requests_are_reserved_in_one_transaction(slow: Slow) -> None:
+def test_waiting_requests_reserve_their_budget_in_one_transaction(slow: Slow) -> None:
     """One hundred first attempts and retries take one transaction."""
 
     async def ask_all() -> None:
@@ -389,7 +389,7 @@ def test_waiting_requests_are_reserved_in_one_transaction(slow: Slow) -> None:
 
 
 def test_reservations_made_during_shutdown_are_refunded(slow: Slow) -> None:
-    """No request is waiting for them anymore, and the budget is available at the next start."""
+    """No request is waiting for them anymore, so the budget is available at the next start."""
 
     async def ask_and_close() -> BaseException | None:
         limiter = SharedRateLimiter(slow, [], budget=Budget(requests_per_day=10))
@@ -406,7 +406,7 @@ def test_reservations_made_during_shutdown_are_refunded(slow: Slow) -> None:
     assert (spent.requests, spent.tokens, spent.usd) == (0, 0, 0)
 
 
-def test_shutdown_rejects_waiting_retries_immediately(slow: Slow) -> None:
+def test_a_shutdown_rejects_waiting_retries_immediately(slow: Slow) -> None:
     """The caller gets an error while the database is still busy, and no reservation remains."""
 
     async def ask_and_close() -> BaseException | None:
@@ -439,7 +439,7 @@ class BreakingQuota(QuotaStore):
         return grant
 
 
-def test_a_refund_is_applied_at_most_once(url: str) -> None:
+def test_a_budget_refund_is_applied_at_most_once(url: str) -> None:
     """If it is unknown whether a refund was committed, it is dropped. Spending too little is better than too much."""
 
     async def ask(store: TrackingStore) -> None:
@@ -459,7 +459,7 @@ def test_a_refund_is_applied_at_most_once(url: str) -> None:
     assert (spent.requests, spent.tokens) == (1 + 3, 15.0)  # the last request was reserved three times
 
 
-def test_nothing_is_sent_while_the_database_is_unreachable(slow: Slow) -> None:
+def test_no_request_is_sent_while_the_database_is_unreachable(slow: Slow) -> None:
     """First attempts and retries wait, and resume when the database is reachable."""
 
     async def ask() -> int:
@@ -493,7 +493,7 @@ def test_an_unused_reservation_is_refunded_to_the_budget(store: TrackingStore) -
 
 
 def test_a_reservation_granted_during_cancellation_is_refunded(store: TrackingStore) -> None:
-    """The request is canceled in the moment of the grant, and cannot use the reservation."""
+    """The request is canceled at the moment of the grant, and cannot use the reservation."""
 
     async def ask_and_leave() -> None:
         limiter = SharedRateLimiter(store, [RateLimit("requests", 6)], budget=Budget(requests_per_day=3))
@@ -534,7 +534,7 @@ def test_a_reservation_committed_while_the_limiter_closes_is_refunded(
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 @pytest.mark.parametrize("limits", [[], [RateLimit("requests", 12_000)]], ids=["budget alone", "with a limit"])
-def test_every_reservation_is_used_or_refunded(
+def test_every_budget_reservation_is_used_or_refunded(
     store: TrackingStore, other_store: TrackingStore, limits: list[RateLimit]
 ) -> None:
     """Whenever two processes cancel, resend or do not send requests, the budget counts the requests that were sent."""
@@ -569,7 +569,7 @@ def test_every_reservation_is_used_or_refunded(
     assert store.quota.load_usage().tokens == pytest.approx(sum(sent), abs=1e-6)
 
 
-def test_a_probe_rejected_by_the_budget_keeps_the_circuit_open(clock: Clock) -> None:
+def test_a_probe_rejected_by_the_budget_keeps_the_circuit_breaker_open(clock: Clock) -> None:
     """An exhausted budget says nothing about the judge, so the next request is the probe."""
 
     def without(reason: UnscoredReason) -> Score:
@@ -598,7 +598,7 @@ def test_a_dollar_budget_requires_a_price(settings: Callable[..., Any], store: T
     assert shared_rate_limiter(settings(judge="local", budget={"usd_per_hour": 1}), store)
 
 
-def test_usage_is_described_per_limit() -> None:
+def test_budget_usage_is_described_for_each_limit() -> None:
     """An hourly limit includes the unused budget of earlier hours. A limit is exhausted if it does not cover a typical
     request."""
     budget = Budget(requests_per_hour=10, tokens_per_day=9_000, usd_per_hour=0.5)

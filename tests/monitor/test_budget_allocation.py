@@ -51,7 +51,7 @@ def test_an_interval_gets_its_traffic_share_of_the_remaining_budget() -> None:
     assert traffic_share(5, 0.0, 1.0) == traffic_share(5, 0.0, 0.0) == 0
 
 
-def test_unused_budget_remains_for_later_intervals() -> None:
+def test_budget_that_an_interval_does_not_use_is_available_to_later_ones() -> None:
     """Hours that use less than their share leave more for the following hours; no day exceeds its budget."""
     spent, given = RequestUsage(), []
     for hour in range(1, 24):
@@ -72,7 +72,7 @@ def test_an_interval_without_allocation_is_merged_into_the_next() -> None:
     assert allocated(Budget(requests_per_day=5), 3, since=at(0)) == 1
 
 
-def test_an_exhausted_day_differs_from_an_exhausted_hour() -> None:
+def test_an_exhausted_daily_budget_skips_candidates_and_an_exhausted_hour_does_not() -> None:
     """A day with budget for less than one exchange is exhausted, but an hour is not."""
     spent = RequestUsage(requests=10)
     day = allocate_interval(Budget(requests_per_day=10), spent, 0, ONE, FLAT, since=at(4), end=at(5))
@@ -84,14 +84,14 @@ def test_an_exhausted_day_differs_from_an_exhausted_hour() -> None:
     assert (hour.count, hour.exhausted) == (0, False)
 
 
-def test_hourly_limits_carry_over() -> None:
+def test_unused_hourly_budget_carries_over() -> None:
     """At noon, the budget of thirteen hours minus the usage so far is available. The daily limit still applies."""
     assert allocated(Budget(requests_per_hour=10), 12, RequestUsage(100), since=at(0)) == 30
     assert allocated(Budget(requests_per_hour=10), 12, RequestUsage(125), since=at(0)) == 5
     assert allocated(Budget(requests_per_hour=10, requests_per_day=50), 23) == 50
 
 
-def test_the_tightest_limit_applies() -> None:
+def test_the_most_restrictive_limit_determines_the_number_of_exchanges() -> None:
     """Requests, tokens and dollars each limit the count by the cost of an exchange."""
     budget = Budget(requests_per_day=1000, tokens_per_day=100_000, usd_per_day=1.0)
 
@@ -101,15 +101,15 @@ def test_the_tightest_limit_applies() -> None:
     assert allocated(Budget(usd_per_day=1.0), 23, cost=ExchangeCost(2, 1000, 0.0)) == math.inf
 
 
-def test_exchanges_in_progress_take_precedence() -> None:
-    """Their cost is subtracted from the budget before an interval gets an allocation, also if a rule requires them."""
+def test_exchanges_in_progress_are_subtracted_before_the_allocation() -> None:
+    """Their cost is subtracted from the budget before an interval gets an allocation, even if a rule requires them."""
     assert allocated(Budget(requests_per_day=100), 23, RequestUsage(40), in_progress=25) == 35
     assert allocate_interval(
         Budget(requests_per_day=100), RequestUsage(40), 60, ONE, FLAT, since=at(22), end=at(23)
     ).exhausted
 
 
-def test_the_cost_is_estimated_from_recent_exchanges() -> None:
+def test_the_cost_of_an_exchange_is_estimated_from_recent_ones() -> None:
     """With many exchanges, the estimate is their mean cost; with none, it is the default. Exchanges in progress have
     not cost anything yet."""
     assumed = ExchangeCost(3, 4500, 0.01)
@@ -120,7 +120,7 @@ def test_the_cost_is_estimated_from_recent_exchanges() -> None:
     assert estimate_cost([day, day], 0, assumed).tokens == pytest.approx((2e6 + 20 * 4500) / 2020)
 
 
-def test_the_forecast_is_the_mean_of_the_known_days() -> None:
+def test_the_traffic_forecast_is_the_mean_of_the_known_days() -> None:
     """An empty hour counts a little; an hour before the first exchange counts as the mean of the other hours."""
     counts = [HourCount(at(22), 30), HourCount(at(23), 10), HourCount(at(24 + 22), 50)]
     forecast = forecast_traffic(counts)
@@ -141,7 +141,7 @@ def test_traffic_between_two_times_includes_partial_hours() -> None:
     assert forecast.volume_between(at(3), at(2)) == 0
 
 
-def test_an_interval_selects_about_twenty_exchanges() -> None:
+def test_an_interval_is_long_enough_to_select_about_twenty_exchanges() -> None:
     """An interval lasts between a minute and an hour, and its length divides an hour."""
     assert interval_length(Budget(requests_per_day=300), ONE, FLAT, DAY) == 3600
     assert interval_length(Budget(requests_per_day=2400), ONE, FLAT, DAY) == 720
@@ -160,7 +160,7 @@ limits = st.one_of(st.none(), st.integers(1, 3000))
     traffic=st.lists(st.floats(0.01, 100), min_size=24, max_size=24),
     seed=st.integers(0, 2**32),
 )
-def test_a_day_never_exceeds_its_budget(
+def test_allocations_of_a_day_never_exceed_its_budget(
     per_day: int | None, per_hour: int | None, traffic: list[float], seed: int
 ) -> None:
     """The limits hold at any time, for any traffic and any usage of the allocations."""

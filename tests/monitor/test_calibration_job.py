@@ -116,7 +116,7 @@ def test_an_embedder_is_calibrated_as_soon_as_there_are_enough_exchanges(
     assert measured in store.labels.list_calibrations()
 
 
-def test_exchanges_not_scored_by_germane_are_not_embedded(
+def test_exchanges_with_only_recorded_scores_are_not_embedded_for_calibration(
     start: Callable[..., Process], score: Callable[..., None]
 ) -> None:
     """Filters and sample rates also limit the texts that the embedder receives."""

@@ -133,8 +133,10 @@ class SlowEligibilityChecker(EligibilityChecker):
         return super().check(exchange)
 
 
-def test_slow_predicates_do_not_lose_the_lease(process: Any, clock: Clock, url: str, new_exchange: Any) -> None:
-    """The lease is renewed during a long sampling run: otherwise, two processes would keep starting over."""
+def test_the_sampler_keeps_its_lease_during_slow_predicates(
+    process: Any, clock: Clock, url: str, new_exchange: Any
+) -> None:
+    """The lease is renewed during a long sampling run. Otherwise, two processes would keep starting over."""
     other = TrackingStore(url, clock=clock)
     eligibility = SlowEligibilityChecker(
         clock, lambda: taken.append(other.workers.acquire_lease("sampler", "other", ttl=LEASE_TTL))
@@ -147,7 +149,7 @@ def test_slow_predicates_do_not_lose_the_lease(process: Any, clock: Clock, url: 
     other.close()
 
 
-def test_a_stopping_sampler_keeps_its_decisions(process: Any, clock: Clock, new_exchange: Any) -> None:
+def test_sampling_decisions_are_kept_when_the_sampler_stops(process: Any, clock: Clock, new_exchange: Any) -> None:
     """A stopping process waits for one predicate, not for all of them. The next process decides on the rest."""
     slow = process(None, eligibility=SlowEligibilityChecker(clock, lambda: setattr(slow.sampling, "stopping", True)))
     add(slow, new_exchange, 3)
@@ -199,7 +201,9 @@ def test_candidates_wait_for_the_end_of_their_interval(process: Any, new_exchang
     assert one.decisions()[late[0].trace_id] == ("candidate", None)
 
 
-def test_inverse_probabilities_add_up_to_the_number_of_exchanges(process: Any, new_exchange: Any) -> None:
+def test_inverse_probabilities_of_the_selection_add_up_to_the_number_of_candidates(
+    process: Any, new_exchange: Any
+) -> None:
     """Each probability includes the capture probability. The inverses are summed over the selected exchanges."""
     one = process(Budget(requests_per_hour=200))
     one.run()
@@ -242,7 +246,9 @@ def played(process: Callable[..., Process], url: str, exchanges: list[Any], inte
     return one.decisions()
 
 
-def test_interruptions_do_not_change_a_selection(process: Any, url: str, tmp_path: Any, new_exchange: Any) -> None:
+def test_restarts_during_a_selection_do_not_change_its_result(
+    process: Any, url: str, tmp_path: Any, new_exchange: Any
+) -> None:
     """After any number of process exits, reasons and probabilities are the same as in an uninterrupted run."""
     other = f"sqlite:///{tmp_path / 'other.db'}"
     store = TrackingStore(other)
@@ -278,7 +284,7 @@ def test_no_candidate_is_added_while_an_interval_is_being_closed(process: Any, n
     assert successor.reasons()["candidate"] == 3
 
 
-def test_a_former_leader_writes_nothing(process: Any, new_exchange: Any) -> None:
+def test_a_process_that_lost_the_leader_lease_writes_nothing(process: Any, new_exchange: Any) -> None:
     """Its transaction detects that another process holds the lease, and does not change the pool."""
     one, other = process(Budget(requests_per_hour=20)), process(Budget(requests_per_hour=20))
     one.run()
@@ -294,7 +300,7 @@ def test_a_former_leader_writes_nothing(process: Any, new_exchange: Any) -> None
     assert other.reasons()["candidate"] == 0
 
 
-def test_changed_scorers_leave_no_open_tasks(process: Any, new_exchange: Any) -> None:
+def test_no_open_tasks_remain_after_the_scorers_change(process: Any, new_exchange: Any) -> None:
     """A candidate is scored by the scorers that were configured when it was added. For other scorers, tasks are neither
     created nor lost."""
     one = process(Budget(requests_per_hour=20), [Plain(), Plain("gone")])
@@ -339,7 +345,7 @@ def test_an_exhausted_daily_budget_skips_later_exchanges_of_the_day(process: Any
     assert sum(one.reasons()[reason] for reason in PICKED) > 0
 
 
-def test_candidates_wait_until_an_exchange_is_allocated(process: Any, new_exchange: Any) -> None:
+def test_candidates_wait_until_the_budget_covers_at_least_one_exchange(process: Any, new_exchange: Any) -> None:
     """With two exchanges per day, the first is selected around noon, from all exchanges that have arrived."""
     one = process(Budget(requests_per_day=2))
     one.run()
@@ -356,7 +362,7 @@ def test_candidates_wait_until_an_exchange_is_allocated(process: Any, new_exchan
     assert sum(one.reasons()[reason] for reason in PICKED) == 1
 
 
-def test_a_clock_set_back_delays_the_pool_by_at_most_one_interval(process: Any, new_exchange: Any) -> None:
+def test_setting_the_clock_back_delays_the_pool_by_at_most_one_interval(process: Any, new_exchange: Any) -> None:
     """The pool does not wait until the clock shows the earlier time again."""
     one = process(Budget(requests_per_hour=100))
     later(one, hours=12)
@@ -373,7 +379,7 @@ def test_a_clock_set_back_delays_the_pool_by_at_most_one_interval(process: Any, 
     assert successor.reasons()["candidate"] == 0
 
 
-def test_candidates_from_a_removed_budget_are_sampled_at_the_sample_rate(process: Any, new_exchange: Any) -> None:
+def test_candidates_are_sampled_at_the_sample_rate_after_the_budget_is_removed(process: Any, new_exchange: Any) -> None:
     """They are still sampled after the budget is removed from the settings."""
     one = process(Budget(requests_per_day=20))
     one.run()
@@ -391,7 +397,7 @@ def test_candidates_from_a_removed_budget_are_sampled_at_the_sample_rate(process
     assert other.score() == drawn
 
 
-def test_suspicious_exchanges_are_selected_more_often(process: Any, new_exchange: Any) -> None:
+def test_exchanges_with_low_proxy_scores_are_selected_more_often(process: Any, new_exchange: Any) -> None:
     """Suspicion comes from the proxy scores stored with the exchange."""
 
     def proxies(exchanges: Sequence[Any]) -> dict[str, tuple[float | None, float]]:
@@ -411,7 +417,7 @@ def test_suspicious_exchanges_are_selected_more_often(process: Any, new_exchange
     assert one.reasons()["suspicion"] > 10
 
 
-def test_a_cursor_survives_serialization() -> None:
+def test_a_pool_cursor_is_unchanged_by_serialization() -> None:
     """The parsed cursor is bitwise equal, for any route names."""
     import numpy as np
 
@@ -439,7 +445,7 @@ def timed_store(url: str, clock: Clock) -> Iterator[TrackingStore]:
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_a_monitor_with_a_budget_selects_and_scores(
+def test_a_monitor_with_a_budget_selects_and_scores_candidates(
     timed_store: TrackingStore, clock: Clock, start: Any, settings: Any, attached: Any, new_exchange: Any, until: Any
 ) -> None:
     """Settings are enough: candidates wait, and are selected and scored after their interval."""

@@ -10,7 +10,7 @@ from germane.storage import TrackingStore
 from germane.testing import FakeJudge, Fault, JudgeRequest
 
 
-def test_a_transient_failure_in_a_part_is_retried(
+def test_a_transient_failure_of_one_part_is_retried(
     store: TrackingStore, judge: FakeJudge, start_judged: Callable[..., Monitor], new_exchange: Any, until: Any
 ) -> None:
     """The composite score waits until the part succeeds. An unparsable part is final and is marked."""
@@ -27,7 +27,7 @@ def test_a_transient_failure_in_a_part_is_retried(
     assert scored.score.details["missing"] == []
 
 
-def test_an_unparsable_part_is_omitted_and_marked(
+def test_an_unparsable_part_is_omitted_and_recorded_in_the_details(
     store: TrackingStore, judge: FakeJudge, start_judged: Callable[..., Monitor], new_exchange: Any, until: Any
 ) -> None:
     """The weights of the other parts are renormalized immediately."""

@@ -33,7 +33,7 @@ def declared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["plain", "asynchronous"])
-def test_a_scorer_yields_a_value_or_a_reason(
+def test_a_custom_scorer_yields_a_value_or_a_reason(
     store: TrackingStore,
     start: Callable[..., Monitor],
     settings: Any,
@@ -64,7 +64,7 @@ def free() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_a_hanging_scorer_does_not_block_stopping(
+def test_a_hanging_custom_scorer_does_not_delay_the_stop(
     store: TrackingStore, start: Callable[..., Monitor], settings: Any, new_exchange: Any, free: threading.Event
 ) -> None:
     """The scorer's exchange is scored at the next start."""

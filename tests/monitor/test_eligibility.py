@@ -107,7 +107,7 @@ def check(settings: Callable[..., Settings]) -> Callable[..., Eligibility]:
         ({"status": ["error"]}, False),
     ],
 )
-def test_a_filter_requires_all_its_conditions(
+def test_a_scorer_filter_requires_all_of_its_conditions(
     check: Callable[..., Eligibility], new_exchange: Any, match: dict[str, Any], fits: bool
 ) -> None:
     """Routes and attributes are case-sensitive patterns, and every condition must match."""
@@ -119,7 +119,7 @@ def test_a_filter_requires_all_its_conditions(
     assert check(exchange, always_score=[match]).always_score is fits
 
 
-def test_a_filter_applies_to_one_scorer(settings: Callable[..., Settings], new_exchange: Any) -> None:
+def test_a_scorer_filter_applies_only_to_its_scorer(settings: Callable[..., Settings], new_exchange: Any) -> None:
     """Other scorers are unaffected, and a missing input is reported before a filter."""
     given = settings(filters={"plain": {"routes": ["docs"]}})
     eligibility = EligibilityChecker([Plain(), Plain("other")], filters=given.filters)
@@ -152,7 +152,7 @@ def test_incomplete_answers_are_scored_only_if_a_rule_or_filter_names_their_stat
     }
 
 
-def test_a_predicate_is_called_only_if_all_conditions_match(
+def test_a_predicate_is_called_only_if_all_other_conditions_match(
     predicates: Any, check: Callable[..., Eligibility], new_exchange: Any
 ) -> None:
     """A user's function is called last, and decides."""
@@ -176,7 +176,7 @@ def test_a_predicate_is_called_only_if_all_conditions_match(
         ("gives_up", "CancelledError"),
     ],
 )
-def test_a_failing_predicate_is_ignored(
+def test_a_predicate_that_raises_an_error_is_ignored(
     predicates: Any,
     settings: Callable[..., Settings],
     new_exchange: Any,
@@ -216,7 +216,7 @@ def test_a_failing_predicate_is_ignored(
         (lambda name: {"always_score": [{"routes": ["ask"]}, {"predicate": name}]}, "always_score.1.predicate"),
     ],
 )
-def test_an_invalid_predicate_raises_at_start(
+def test_an_invalid_predicate_raises_an_error_at_the_start(
     predicates: Any,
     store: TrackingStore,
     start: Callable[..., Monitor],
@@ -234,7 +234,7 @@ def test_an_invalid_predicate_raises_at_start(
     assert cause in str(refusal.value)
 
 
-def test_a_filter_for_an_inactive_scorer_is_logged(
+def test_a_filter_for_a_scorer_that_does_not_run_is_logged(
     store: TrackingStore,
     start: Callable[..., Monitor],
     settings: Callable[..., Settings],
@@ -262,7 +262,9 @@ def test_an_always_score_rule_overrides_the_sampling_key(
 
 
 @pytest.mark.parametrize(("kept", "probability"), [(1.0, 0.2), (0.25, 0.2), (0.1, 0.1)])
-def test_probability_accounts_for_the_exchange_limit(new_exchange: Any, kept: float, probability: float) -> None:
+def test_inclusion_probability_accounts_for_the_exchange_limit(
+    new_exchange: Any, kept: float, probability: float
+) -> None:
     """Capture and sampling use the same key, so the probability is the smaller of the two."""
     for draw, reason in ((0.09, "sampled"), (0.3, "not_sampled")):
         exchange = new_exchange(sampling_key=draw, capture_probability=kept)

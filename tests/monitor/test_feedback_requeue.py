@@ -33,7 +33,7 @@ def label(exchange: Exchange, score: float) -> Feedback:
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_a_low_label_requeues_its_exchange(
+def test_a_low_label_requeues_the_labeled_exchange(
     store: TrackingStore,
     start: Callable[..., Monitor],
     settings: Callable[..., Settings],
@@ -61,7 +61,7 @@ def test_a_low_label_requeues_its_exchange(
     assert (coverage.seen, coverage.scored, coverage.skipped) == (3, 2, {"not_sampled": 1})
 
 
-def test_a_feedback_rule_may_have_other_conditions(
+def test_a_feedback_rule_can_have_additional_conditions(
     store: TrackingStore,
     start: Callable[..., Monitor],
     settings: Callable[..., Settings],

@@ -58,7 +58,7 @@ def make_heartbeat(work: Callable[[], None], leave: Callable[[], None] = lambda:
 
 
 @pytest.mark.parametrize("blocking", [False, True])
-def test_heartbeats_keep_a_task_beyond_its_lease(
+def test_heartbeats_extend_the_lease_of_a_long_task(
     url: str, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, blocking: bool
 ) -> None:
     """Even if the scorer blocks the event loop, no other process claims the task."""
@@ -83,10 +83,11 @@ def test_heartbeats_keep_a_task_beyond_its_lease(
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_a_task_in_progress_is_not_started_twice(
+def test_a_task_in_progress_is_not_started_by_another_process(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """After an outage longer than the lease, the same process claims the task again, but the judge gets one request."""
+    """After an outage longer than the lease, the same process claims the task again, but the judge gets only one
+    request."""
     scorer, tasks = Waiting(), tables.scoring_task
 
     def claims() -> int:
@@ -162,7 +163,7 @@ def test_a_process_without_scorers_is_not_registered(
     assert "heartbeat" not in monitor.status().jobs
 
 
-def test_heartbeats_continue_during_an_outage(until: Until, caplog: Any) -> None:
+def test_heartbeats_continue_after_a_database_outage(until: Until, caplog: Any) -> None:
     """Heartbeats are retried with short pauses, and the outage and its end are logged once each."""
     away, tries = threading.Event(), []
 
@@ -186,7 +187,7 @@ def test_heartbeats_continue_during_an_outage(until: Until, caplog: Any) -> None
     ]
 
 
-def test_a_hanging_heartbeat_does_not_block_stopping(until: Until) -> None:
+def test_a_hanging_heartbeat_does_not_delay_the_stop(until: Until) -> None:
     """Stopping does not wait for the heartbeat longer than the timeout."""
     hangs, released = threading.Event(), threading.Event()
 
@@ -203,7 +204,7 @@ def test_a_hanging_heartbeat_does_not_block_stopping(until: Until) -> None:
     assert heartbeat.stop(60)
 
 
-def test_no_heartbeat_follows_the_deregistration(until: Until) -> None:
+def test_no_heartbeat_is_sent_after_the_deregistration(until: Until) -> None:
     """A heartbeat that outlasts the stop timeout still precedes the deregistration, so that no row remains."""
     hangs, released, calls = threading.Event(), threading.Event(), list[str]()
 

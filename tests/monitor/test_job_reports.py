@@ -50,7 +50,7 @@ def test_heartbeats_report_job_runs(
 
 
 @pytest.mark.slow
-def test_a_failed_run_reports_its_error(
+def test_heartbeats_report_the_error_of_a_failed_run(
     store: TrackingStore, start: Callable[..., Monitor], settings: Callable[..., Settings], until: Callable[..., None]
 ) -> None:
     """The report contains the error's type and location, but no text that may come from users."""

@@ -41,7 +41,7 @@ def test_a_failed_score_is_excluded_from_the_mean(
     assert [score.value for score in attached.scores if score.state == "failed"] == [None]
 
 
-def test_a_rejected_key_pauses_the_scorer(
+def test_a_rejected_judge_key_pauses_the_scorer(
     store: TrackingStore,
     judge: FakeJudge,
     start_judged: Start,
@@ -168,7 +168,7 @@ def test_transient_failures_are_retried_until_the_retry_timeout(
     [(["No question."] * 2, UnscoredReason.NO_USABLE_QUESTION), ([[""], [""]], UnscoredReason.UNPARSABLE)],
     ids=["no question", "nothing said"],
 )
-def test_an_unusable_reply_is_final(
+def test_an_unusable_reply_is_not_retried(
     store: TrackingStore,
     judge: FakeJudge,
     start_judged: Start,
@@ -189,7 +189,7 @@ def test_an_unusable_reply_is_final(
     assert monitor.status().judge_problem is None
 
 
-def test_an_answer_too_long_for_the_judge_does_not_affect_others(
+def test_an_answer_that_is_too_long_for_the_judge_does_not_affect_other_answers(
     store: TrackingStore, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
     """A single rejected exchange does not pause the scorer."""
@@ -204,7 +204,7 @@ def test_an_answer_too_long_for_the_judge_does_not_affect_others(
 
 
 @pytest.mark.slow
-def test_retry_after_is_respected(
+def test_a_retry_after_header_from_the_judge_is_respected(
     store: TrackingStore, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
     """No request is sent for any exchange before that time. Then, all exchanges are scored."""
@@ -231,7 +231,7 @@ def judge_process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]
 
 
 @pytest.mark.slow
-def test_killing_the_judge_loses_no_task(
+def test_no_task_is_lost_when_the_judge_is_killed(
     store: TrackingStore, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
     """Ten requests in flight yield no score. All tasks are scored when a judge is reachable again."""
@@ -255,7 +255,7 @@ def test_killing_the_judge_loses_no_task(
 
 
 @pytest.mark.slow
-def test_a_broken_judge_lowers_coverage_but_fires_no_quality_alert(
+def test_a_failing_judge_lowers_coverage_but_fires_no_alert_about_scores(
     store: TrackingStore,
     judge: FakeJudge,
     start_judged: Start,

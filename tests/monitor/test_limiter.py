@@ -98,7 +98,7 @@ async def wait_for_reservations(limiter: SharedRateLimiter, count: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_processes_share_one_rate_limit(url: str, until: Callable[..., None]) -> None:
+def test_several_processes_share_one_rate_limit(url: str, until: Callable[..., None]) -> None:
     """Three busy processes together never exceed the limit, and each gets a fair share."""
     command = [sys.executable, "-c", WORKER, url, str(TWENTY_A_SECOND)]
     pipe = subprocess.PIPE
@@ -139,7 +139,7 @@ def test_there_is_no_rate_limit_by_default(settings: Callable[..., Any], store: 
     assert local_rate_limiter(settings()) is None
 
 
-def test_waiting_requests_are_reserved_in_one_transaction(counting: Counting) -> None:
+def test_waiting_requests_get_their_reservations_in_one_transaction(counting: Counting) -> None:
     """A hundred requests take one transaction."""
 
     async def ask_all() -> None:
@@ -151,7 +151,7 @@ def test_waiting_requests_are_reserved_in_one_transaction(counting: Counting) ->
     assert counting.quota.reservations == 1
 
 
-def test_requests_start_in_order(store: TrackingStore) -> None:
+def test_requests_start_in_the_order_of_their_arrival(store: TrackingStore) -> None:
     """The request that has waited longest starts first."""
 
     async def ask_all() -> list[int]:
@@ -168,7 +168,7 @@ def test_requests_start_in_order(store: TrackingStore) -> None:
     assert asyncio.run(ask_all()) == list(range(30))
 
 
-def test_nothing_starts_while_the_database_is_unreachable(
+def test_no_request_starts_while_the_database_is_unreachable(
     counting: Counting, until: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Reservations are retried until the database is reachable. No request is sent before, and no task is lost."""
@@ -191,7 +191,9 @@ def test_nothing_starts_while_the_database_is_unreachable(
 
 
 @pytest.mark.slow
-def test_a_canceled_reservation_goes_to_the_next_request(store: TrackingStore, other_store: TrackingStore) -> None:
+def test_the_reservation_of_a_canceled_request_goes_to_the_next_one(
+    store: TrackingStore, other_store: TrackingStore
+) -> None:
     """If no request is waiting, the reservation is refunded."""
 
     async def ask_and_leave() -> None:
@@ -212,7 +214,7 @@ def test_a_canceled_reservation_goes_to_the_next_request(store: TrackingStore, o
     assert wait < 3.15
 
 
-def test_settlements_are_written_soon(
+def test_actual_usage_is_written_to_the_database_soon(
     store: TrackingStore, other_store: TrackingStore, until: Callable[..., None]
 ) -> None:
     """They are written even without further requests, and at the latest when the limiter is closed."""
@@ -238,7 +240,7 @@ def test_settlements_are_written_soon(
     asyncio.run(ask_nothing_else())
 
 
-def test_closing_rejects_waiting_requests(store: TrackingStore, other_store: TrackingStore) -> None:
+def test_closing_the_limiter_rejects_waiting_requests(store: TrackingStore, other_store: TrackingStore) -> None:
     """Unused reservations are refunded."""
 
     async def wait_and_close() -> list[bool]:
@@ -272,7 +274,7 @@ def test_a_local_rate_limiter_enforces_the_rate_limit(settings: Callable[..., An
     assert asyncio.run(ask_all()) > 0.4
 
 
-def test_stopping_does_not_wait_for_the_rate_limit(
+def test_stopping_does_not_wait_for_requests_delayed_by_the_rate_limit(
     store: TrackingStore,
     judge: FakeJudge,
     start_judged: Callable[..., Any],
@@ -295,7 +297,7 @@ def test_stopping_does_not_wait_for_the_rate_limit(
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_scoring_under_a_rate_limit_is_slow_but_complete(
+def test_all_exchanges_are_scored_under_a_rate_limit(
     store: TrackingStore,
     judge: FakeJudge,
     start_judged: Callable[..., Any],

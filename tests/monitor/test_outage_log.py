@@ -106,7 +106,7 @@ def test_repeated_scorer_failures_are_logged(caplog: pytest.LogCaptureFixture) -
     assert caplog.messages == ["s is failing repeatedly: scorer_error", "s has recovered after 7 consecutive failures"]
 
 
-def test_failures_that_open_the_circuit_are_only_logged_by_the_circuit_breaker(
+def test_failures_that_open_the_circuit_breaker_are_logged_only_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Such failures are an unreachable judge and a rejected key. Skipped scores are not failures."""

@@ -33,7 +33,7 @@ def arrays(rows: list[tuple[int, float, float, str]]) -> tuple[Any, Any, Any, li
     return routes, np.array([row[1] for row in rows]), np.array([row[2] for row in rows]), [row[3] for row in rows]
 
 
-def test_weights_follow_the_mixture_formula() -> None:
+def test_sampling_weights_follow_the_mixture_formula() -> None:
     """.5 / M + .3 u^2 / sum u^2 + .2 / (K M_r); a missing proxy score is replaced by the median suspicion."""
     routes, proxies = np.array([0, 0, 0, 1]), np.array([0.5, 0.9, 1.0, np.nan])
 
@@ -47,7 +47,7 @@ def test_weights_follow_the_mixture_formula() -> None:
     assert weights.sum() == pytest.approx(1.0, abs=1e-12)
 
 
-def test_the_uniform_component_replaces_suspicion_without_proxy_scores() -> None:
+def test_the_uniform_component_gets_the_share_of_suspicion_without_proxy_scores() -> None:
     """The weight is .8 / M + .2 / (K M_r), and no candidate is selected by suspicion."""
     routes, proxies = np.array([0, 0, 0, 1]), np.full(4, np.nan)
     uniforms, ids = np.array([0.3, 0.9, 0.6, 0.2]), list("abcd")
@@ -58,7 +58,7 @@ def test_the_uniform_component_replaces_suspicion_without_proxy_scores() -> None
     assert "suspicion" not in draw_priority_sample(routes, proxies, uniforms, ids, 2).components
 
 
-def test_the_largest_priorities_are_selected() -> None:
+def test_candidates_with_the_largest_priorities_are_selected() -> None:
     """The priority is w / h. If tau is the next largest value, the probability is min(1, w / tau)."""
     routes, proxies = np.zeros(4, dtype=np.int64), np.full(4, np.nan)
     uniforms = np.array([0.5, 0.1, 0.8, 0.4])  # all weights are .25, so tau is .25 / .5
@@ -71,7 +71,7 @@ def test_the_largest_priorities_are_selected() -> None:
 
 
 @given(rows=candidates, count=st.integers(1, 70))
-def test_the_sample_size_is_exact(rows: list[Any], count: int) -> None:
+def test_a_priority_sample_has_exactly_the_requested_size(rows: list[Any], count: int) -> None:
     """Exactly the requested number of candidates is selected, or all of them. The mixture reproduces their
     probabilities, which are in (0, 1]."""
     routes, proxies, uniforms, ids = arrays(rows)
@@ -88,7 +88,7 @@ def test_the_sample_size_is_exact(rows: list[Any], count: int) -> None:
 
 
 @given(rows=candidates, count=st.integers(1, 70), seed=st.integers(0, 99))
-def test_the_order_of_candidates_does_not_matter(rows: list[Any], count: int, seed: int) -> None:
+def test_the_selection_does_not_depend_on_the_order_of_candidates(rows: list[Any], count: int, seed: int) -> None:
     """Any order yields the same selection with bitwise equal probabilities."""
 
     def picked(some: list[Any]) -> set[tuple[str, float, str]]:
@@ -101,7 +101,7 @@ def test_the_order_of_candidates_does_not_matter(rows: list[Any], count: int, se
     assert picked(rows) == picked(shuffled)
 
 
-def test_ties_are_broken_by_id() -> None:
+def test_equal_priorities_are_ordered_by_exchange_id() -> None:
     """Exchanges in one trace share a sampling key. The sample size is still exact, and smaller ids are selected."""
     routes, proxies, uniforms = np.zeros(5, dtype=np.int64), np.full(5, np.nan), np.full(5, 0.25)
 
@@ -115,7 +115,7 @@ def _drawn(random: np.random.Generator, routes: Any, proxies: Any, ids: list[str
     return draw_priority_sample(routes, proxies, 1 - random.random(len(ids)), ids, count)
 
 
-def test_inverse_probabilities_are_unbiased() -> None:
+def test_estimates_weighted_by_inverse_probabilities_are_unbiased() -> None:
     """Over many samples, the sum of 1 / pi matches the number of candidates, overall and per route."""
     random = np.random.default_rng(4)
     routes = random.choice(3, size=200, p=[0.8, 0.15, 0.05])
@@ -151,7 +151,7 @@ def test_selections_without_suspicion_are_a_fair_sample_of_their_route() -> None
         assert mean > 0
 
 
-def test_the_random_number_for_the_component_is_independent_of_the_sampling_key(new_exchange: Any) -> None:
+def test_the_random_number_that_selects_the_component_is_independent_of_the_sampling_key(new_exchange: Any) -> None:
     """The number is in (0, 1], and always the same for an id."""
     exchanges = [new_exchange() for _ in range(2000)]
     draws, marks = [one.sampling_key for one in exchanges], [component_uniform(one.id) for one in exchanges]
@@ -161,7 +161,7 @@ def test_the_random_number_for_the_component_is_independent_of_the_sampling_key(
     assert abs(np.corrcoef(draws, marks)[0, 1]) < 0.1
 
 
-def test_a_mixture_reproduces_the_probabilities_of_unselected_candidates() -> None:
+def test_a_stored_mixture_reproduces_the_probabilities_of_unselected_candidates() -> None:
     """They can be computed later and in batches, and are bitwise equal."""
     random = np.random.default_rng(6)
     routes, proxies = random.integers(0, 5, 500), random.random(500)
@@ -174,7 +174,7 @@ def test_a_mixture_reproduces_the_probabilities_of_unselected_candidates() -> No
     assert np.array_equal(np.concatenate(parts), whole)
 
 
-def test_a_busy_hour_is_sampled_quickly() -> None:
+def test_selecting_from_a_busy_hour_takes_little_time() -> None:
     """300,000 candidates take about a tenth of a second; ten times that is allowed for a busy machine."""
     random = np.random.default_rng(7)
     routes, proxies, uniforms = random.integers(0, 50, 300_000), random.random(300_000), 1 - random.random(300_000)

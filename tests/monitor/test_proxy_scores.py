@@ -95,7 +95,7 @@ def test_proxy_scores_under_high_traffic_stay_within_the_cpu_share(new_exchange:
     assert 0.6 * 0.05 * 300 < similarity.seconds < 1.1 * 0.05 * 300
 
 
-def test_consecutive_calls_share_the_cpu_budget(new_exchange: Make) -> None:
+def test_consecutive_calls_of_the_local_model_share_the_cpu_budget(new_exchange: Make) -> None:
     """A backlog takes many calls, none longer than half a poll interval. Together, they stay within the share."""
     proxy, similarity, time = bench(0.05)
     time.now += 600  # budget that accrued while idle
@@ -106,9 +106,9 @@ def test_consecutive_calls_share_the_cpu_budget(new_exchange: Make) -> None:
     assert similarity.seconds < 1.25 * 0.05 * (20 + 50 * 0.02)  # the number drawn per call is random
 
 
-def test_the_sample_is_uniform_with_correct_probabilities(new_exchange: Make) -> None:
-    """Under changing traffic, inverse probabilities add up to the number of exchanges, also in either half by sampling
-    key."""
+def test_the_proxy_sample_is_uniform_and_has_correct_probabilities(new_exchange: Make) -> None:
+    """Under changing traffic, inverse probabilities add up to the number of exchanges, overall and in each half by
+    sampling key."""
     proxy, _, time = bench(0.05)
     expected, found, low, low_found, variance = 0, 0.0, 0, 0.0, 0.0
     for tick in range(400):
@@ -124,7 +124,7 @@ def test_the_sample_is_uniform_with_correct_probabilities(new_exchange: Make) ->
     assert math.sqrt(variance) < 0.05 * expected
 
 
-def test_the_probability_only_depends_on_the_number_of_exchanges(new_exchange: Make) -> None:
+def test_the_proxy_probability_depends_only_on_the_number_of_exchanges(new_exchange: Make) -> None:
     """It is computed before the sample is drawn, and does not depend on the exchanges' content."""
     first, second = (bench(0.05)[0].score_sample([new_exchange() for _ in range(90)]) for _ in range(2))
 
@@ -136,7 +136,7 @@ def test_the_probability_only_depends_on_the_number_of_exchanges(new_exchange: M
     some.floats(1e-4, 1.0),
     some.lists(some.tuples(some.floats(0, 100), some.integers(0, 5_000), some.floats(0, 50)), min_size=1, max_size=30),
 )
-def test_the_probability_is_never_0(share: float, looks: list[tuple[float, int, float]]) -> None:
+def test_the_proxy_probability_is_never_0(share: float, looks: list[tuple[float, int, float]]) -> None:
     """This also applies after a model has taken a minute to load."""
     time = Time()
     cpu_budget = CpuBudget(share, poll_interval=2.0, clock=time)
@@ -164,7 +164,7 @@ def test_the_proxy_sample_is_independent_of_the_sampling_key(new_exchange: Make)
     "changes",
     [{"question": None}, {"answer": None}, {"answer": " \u200b"}, {"status": "abandoned"}, {"status": "error"}],
 )
-def test_incomplete_exchanges_have_no_proxy_score(new_exchange: Make, changes: dict[str, Any]) -> None:
+def test_incomplete_exchanges_get_no_proxy_score(new_exchange: Make, changes: dict[str, Any]) -> None:
     """Incomplete exchanges have neither a value nor a probability."""
     proxy, similarity, _ = bench(1.0)
     whole = new_exchange()
@@ -173,7 +173,7 @@ def test_incomplete_exchanges_have_no_proxy_score(new_exchange: Make, changes: d
     assert similarity.count == 1
 
 
-def test_a_failing_model_does_not_stop_sampling(new_exchange: Make, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_proxy_model_does_not_stop_sampling(new_exchange: Make, caplog: pytest.LogCaptureFixture) -> None:
     """The failure is logged once, without the error message, which may quote text."""
 
     class Broken(Counted):
@@ -188,7 +188,7 @@ def test_a_failing_model_does_not_stop_sampling(new_exchange: Make, caplog: pyte
 
 
 @needs_local
-def test_the_proxy_score_equals_the_local_scorers_score(new_exchange: Make) -> None:
+def test_the_proxy_score_equals_the_score_of_the_local_scorer(new_exchange: Make) -> None:
     """It is the cosine similarity of question and answer with the local model, for any text."""
     from germane.scorers.local.minilm import MiniLM
 
@@ -221,7 +221,7 @@ class Hasty:
         return np.ones((len(texts), 1))
 
 
-def test_no_call_starts_once_the_program_is_exiting(new_exchange: Make) -> None:
+def test_no_proxy_score_is_computed_once_the_program_is_exiting(new_exchange: Make) -> None:
     """A thread that calls the model in a loop is blocked, and the exit does not wait for a gap between two calls."""
     similarity, hasty, enough = LocalSimilarity(), Hasty(), threading.Event()
     similarity.__dict__["_model"] = hasty
@@ -265,7 +265,7 @@ started.wait()
 
 
 @needs_local
-def test_a_program_may_exit_during_a_proxy_score() -> None:
+def test_a_program_can_exit_while_a_proxy_score_is_computed() -> None:
     """Interrupting the engine would abort the process."""
     ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=100, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -332,7 +332,9 @@ class TestAvailability:
         chosen = settings(proxy_cpu=0.05, sample_rate=0.5, scorers=["noncommittal"])
         assert build_proxy_scorer(chosen, build_scorers(chosen).scorers) is None
 
-    def test_a_missing_extra_is_logged(self, settings: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_missing_extra_for_proxy_scores_is_logged(
+        self, settings: Callable[..., Any], caplog: pytest.LogCaptureFixture
+    ) -> None:
         """It is logged at INFO, with the command that installs it."""
         caplog.set_level(logging.INFO)
         with FakeJudge() as judge:

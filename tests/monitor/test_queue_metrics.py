@@ -47,7 +47,9 @@ def read(threads: DaemonThreadPool, settings: Callable[..., Settings]) -> Callab
     return read
 
 
-def test_the_sampling_process_reads_the_queue(store: TrackingStore, read: Any, new_exchange: Any) -> None:
+def test_only_the_process_that_samples_reports_queue_metrics(
+    store: TrackingStore, read: Any, new_exchange: Any
+) -> None:
     """It reports undecided exchanges, tasks by scorer and state, and the age of the oldest. Other processes report
     nothing."""
     old = [new_exchange(started_at=now() - timedelta(seconds=90)) for _ in range(3)]
@@ -64,7 +66,7 @@ def test_the_sampling_process_reads_the_queue(store: TrackingStore, read: Any, n
     assert read(store, "another") is None
 
 
-def test_the_used_budget_share_is_reported(store: TrackingStore, read: Any) -> None:
+def test_the_used_share_of_the_budget_is_reported(store: TrackingStore, read: Any) -> None:
     """The share is relative to the daily limit or to 24 hourly limits, whichever is lower. An unlimited unit has no
     share."""
     budget = Budget(requests_per_day=100, requests_per_hour=2, usd_per_hour=1.0)
@@ -73,7 +75,7 @@ def test_the_used_budget_share_is_reported(store: TrackingStore, read: Any) -> N
     assert read(store, budget=budget).budget == {"requests": pytest.approx(12 / 48), "usd": pytest.approx(6 / 24)}
 
 
-def test_the_queue_is_not_read_without_an_exporter(tmp_path: Path, read: Any) -> None:
+def test_queue_metrics_are_not_queried_without_an_exporter(tmp_path: Path, read: Any) -> None:
     """The database is not called, and other jobs report a database outage."""
     nowhere = TrackingStore(f"sqlite:///{tmp_path / 'not' / 'there.db'}")
 
@@ -82,7 +84,7 @@ def test_the_queue_is_not_read_without_an_exporter(tmp_path: Path, read: Any) ->
     nowhere.close()
 
 
-def test_reading_takes_at_most_one_percent_of_the_time(
+def test_queries_for_queue_metrics_take_at_most_one_percent_of_the_time(
     store: TrackingStore, threads: DaemonThreadPool, settings: Callable[..., Settings], new_exchange: Any
 ) -> None:
     """A recent snapshot is reused."""
@@ -103,7 +105,7 @@ def test_reading_takes_at_most_one_percent_of_the_time(
     assert measuring.snapshot is first
 
 
-def test_a_former_leader_drops_its_snapshot(
+def test_a_process_that_lost_the_leader_lease_stops_reporting_the_queue(
     store: TrackingStore, threads: DaemonThreadPool, settings: Callable[..., Settings]
 ) -> None:
     """Otherwise two processes would report the same backlog."""

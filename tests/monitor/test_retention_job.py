@@ -56,7 +56,7 @@ def has_text(store: TrackingStore) -> list[bool]:
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_retention_runs_without_a_scorer(
+def test_the_retention_job_runs_without_a_scorer(
     url: str, start: Callable[..., Monitor], settings: Callable[..., Any], new_exchange: Make, until: Until
 ) -> None:
     """The job runs repeatedly: data that has become old in the meantime is also deleted."""
@@ -76,7 +76,9 @@ def test_retention_runs_without_a_scorer(
     store.close()
 
 
-def test_data_is_not_deleted_early_if_a_hosts_clock_is_ahead(store: TrackingStore, old: Make, clock: Clock) -> None:
+def test_data_is_not_deleted_early_if_the_clock_of_a_host_is_ahead(
+    store: TrackingStore, old: Make, clock: Clock
+) -> None:
     """The database's clock also counts, so a host whose clock is a year ahead deletes nothing."""
     timed = TrackingStore(store._database.url.render_as_string(hide_password=False), clock=clock)
     ahead = Clock(NOON)
@@ -89,7 +91,7 @@ def test_data_is_not_deleted_early_if_a_hosts_clock_is_ahead(store: TrackingStor
     timed.close()
 
 
-def test_only_one_process_runs_the_job(
+def test_only_one_process_runs_the_retention_job(
     store: TrackingStore, other_store: TrackingStore, old: Make, clock: Clock
 ) -> None:
     """Another process takes over after the first has exited."""
@@ -105,7 +107,7 @@ def test_only_one_process_runs_the_job(
     assert has_text(store) == [False]
 
 
-def test_a_round_is_logged_in_one_line(
+def test_a_retention_round_is_logged_in_one_line(
     store: TrackingStore, old: Make, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A round that removes nothing is not logged."""
@@ -138,7 +140,9 @@ def test_tasks_for_scorers_that_no_process_runs_expire(store: TrackingStore, old
     timed.close()
 
 
-def test_stopping_ends_a_round_between_transactions(store: TrackingStore, old: Make, clock: Clock) -> None:
+def test_stopping_interrupts_a_retention_round_between_transactions(
+    store: TrackingStore, old: Make, clock: Clock
+) -> None:
     """The next round deletes the remaining data."""
     store.exchanges.add([old(31 + number / 1000) for number in range(BATCH_SIZE + 50)])
     job = make_job(store, "me", clock)
@@ -162,7 +166,7 @@ def has_text_of_all(store: TrackingStore) -> list[bool]:
     return [one.question is not None for one in store.answers.list_exchanges(limit=1000)]
 
 
-def test_a_stopping_job_starts_no_round(store: TrackingStore, old: Make, clock: Clock) -> None:
+def test_a_stopping_retention_job_does_not_start_another_run(store: TrackingStore, old: Make, clock: Clock) -> None:
     """It does not create a thread."""
     store.exchanges.add([old(31)])
     job = make_job(store, "me", clock)
@@ -189,7 +193,7 @@ def test_an_exceeded_maximum_size_is_logged_once(
 
     messages = [record.getMessage() for record in caplog.records]
     assert len(messages) == 2
-    assert messages[0].endswith("and the remaining data is too recent to delete")
+    assert messages[0].endswith("but the remaining data is too recent to delete")
     assert messages[1] == "the database is within retention.max_size again"
     assert has_text(store) == [True]
 
@@ -199,7 +203,7 @@ async def twice(job: RetentionJob) -> None:
     await job.run()
 
 
-def test_text_is_erased_after_the_last_score(
+def test_text_is_erased_after_the_last_score_of_an_exchange(
     url: str, start_judged: Callable[..., Monitor], judge: Any, new_exchange: Make, attached: Any, until: Until
 ) -> None:
     """End to end: the spans contain the text, and the database does not."""

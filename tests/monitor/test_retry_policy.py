@@ -29,7 +29,7 @@ SCORED = Score(scorer="relevancy", fingerprint="f1", value=0.5)
 
 
 @pytest.mark.parametrize(("tries", "longest"), [(1, 1), (2, 2), (3, 4), (9, 256), (10, 300), (10_000, 300)])
-def test_delays_double_up_to_a_maximum(tries: int, longest: float) -> None:
+def test_retry_delays_double_up_to_a_maximum(tries: int, longest: float) -> None:
     """The longest possible delay doubles with each attempt, up to the maximum. The shortest is half as long."""
     waits = [Backoff(initial=1, maximum=300).delay(tries).total_seconds() for _ in range(50)]
 
@@ -37,7 +37,7 @@ def test_delays_double_up_to_a_maximum(tries: int, longest: float) -> None:
     assert len(set(waits)) > 1
 
 
-def test_retry_after_extends_the_delay() -> None:
+def test_a_retry_after_header_extends_the_delay() -> None:
     """Retry-After has its own maximum."""
     backoff = Backoff(initial=1, maximum=300)
 
@@ -62,7 +62,7 @@ def test_a_task_is_retried_until_the_retry_timeout(clock: Clock) -> None:
     assert policy.next_retry_at(2) is not None
 
 
-def test_delays_keep_growing_after_a_restart(clock: Clock) -> None:
+def test_retry_delays_keep_growing_after_a_restart(clock: Clock) -> None:
     """The number of earlier attempts is stored with the task."""
     policy = RetryPolicy(timedelta(hours=1), backoff=Backoff(initial=1, maximum=300), clock=clock)
 
@@ -74,7 +74,7 @@ def test_delays_keep_growing_after_a_restart(clock: Clock) -> None:
     assert timedelta(seconds=64) <= again - clock.now <= timedelta(seconds=128)
 
 
-def test_a_success_resets_the_retry_timeout(clock: Clock) -> None:
+def test_a_successful_attempt_resets_the_retry_timeout(clock: Clock) -> None:
     """If the same task fails later, it is retried for the full timeout."""
     policy = RetryPolicy(timedelta(hours=1), backoff=Backoff(), clock=clock)
     policy.next_retry_at(1)
@@ -84,7 +84,7 @@ def test_a_success_resets_the_retry_timeout(clock: Clock) -> None:
     assert policy.next_retry_at(1) is not None
 
 
-def test_the_state_of_finished_tasks_is_dropped(clock: Clock) -> None:
+def test_retry_state_of_finished_tasks_is_dropped(clock: Clock) -> None:
     """The number of tasks that are currently failing limits the memory usage."""
     policy = RetryPolicy(timedelta(hours=1), backoff=Backoff(), clock=clock)
     for task in range(failures.MIN_CLEANUP_SIZE):
@@ -95,7 +95,7 @@ def test_the_state_of_finished_tasks_is_dropped(clock: Clock) -> None:
     assert list(policy._states) == ["one more"]
 
 
-def test_rejections_by_the_embedder_open_the_circuit(clock: Clock) -> None:
+def test_rejections_by_the_embedder_open_the_circuit_breaker(clock: Clock) -> None:
     """If the key, model or quota is rejected, it takes as many rejections as for the judge."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60, maximum=300), clock=clock)
     for _ in range(MAX_REJECTIONS):
@@ -105,7 +105,7 @@ def test_rejections_by_the_embedder_open_the_circuit(clock: Clock) -> None:
     assert breaker.is_rejecting
 
 
-def test_consecutive_rejections_open_the_circuit(clock: Clock) -> None:
+def test_consecutive_rejections_open_the_circuit_breaker(clock: Clock) -> None:
     """The pause doubles with each failed probe, one exchange at a time is the probe, and a reply closes the circuit."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60, maximum=300), clock=clock)
     breaker.record_score(failed(UnscoredReason.JUDGE_REJECTED), breaker.admit())
@@ -128,7 +128,7 @@ def test_consecutive_rejections_open_the_circuit(clock: Clock) -> None:
     )
 
 
-def test_concurrent_failures_count_as_one(clock: Clock) -> None:
+def test_concurrent_failures_count_as_one_failure(clock: Clock) -> None:
     """Sixteen requests that fail at the same time do not lengthen the pause."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60, maximum=3600), clock=clock)
     for _ in range(16):
@@ -137,7 +137,7 @@ def test_concurrent_failures_count_as_one(clock: Clock) -> None:
     assert breaker.retry_delay() <= MINUTE
 
 
-def test_another_probe_is_allowed_after_a_canceled_one(clock: Clock) -> None:
+def test_another_probe_is_allowed_after_a_canceled_probe(clock: Clock) -> None:
     """A probe without a score does not block the next one."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60), clock=clock)
     breaker.record_score(failed(UnscoredReason.JUDGE_RATE_LIMITED, retry_after=20), "allow")
@@ -147,7 +147,7 @@ def test_another_probe_is_allowed_after_a_canceled_one(clock: Clock) -> None:
     assert breaker.admit() == "probe"
 
 
-def test_a_clock_set_back_ends_the_pause(clock: Clock) -> None:
+def test_setting_the_clock_back_ends_a_pause_of_the_circuit_breaker(clock: Clock) -> None:
     """The pause does not grow by the repeated hour, and a pause of the maximum length is kept."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=300, maximum=300), clock=clock)
     breaker.record_score(failed(UnscoredReason.JUDGE_RATE_LIMITED, retry_after=300), "allow")
@@ -157,7 +157,7 @@ def test_a_clock_set_back_ends_the_pause(clock: Clock) -> None:
     assert breaker.admit() == "probe"
 
 
-def test_single_timeouts_do_not_open_the_circuit(clock: Clock) -> None:
+def test_single_timeouts_do_not_open_the_circuit_breaker(clock: Clock) -> None:
     """Replies between the timeouts reset the count."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(), clock=clock)
     for _ in range(10):
@@ -168,7 +168,7 @@ def test_single_timeouts_do_not_open_the_circuit(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("reason", [UnscoredReason.MISSING_INPUT, UnscoredReason.SCORER_ERROR])
-def test_failures_without_a_request_do_not_close_the_circuit(clock: Clock, reason: UnscoredReason) -> None:
+def test_failures_without_a_request_do_not_close_the_circuit_breaker(clock: Clock, reason: UnscoredReason) -> None:
     """A missing input or a bug in a scorer says nothing about the judge."""
     breaker = CircuitBreaker("relevancy", backoff=Backoff(initial=60), clock=clock)
     breaker.record_score(failed(UnscoredReason.JUDGE_RATE_LIMITED, retry_after=20), "allow")

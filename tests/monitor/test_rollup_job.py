@@ -76,7 +76,7 @@ def test_past_hours_are_rolled_up_every_few_seconds(
     assert left == [2, 1, 0]
 
 
-def test_only_one_process_runs_the_job(store: TrackingStore, rollups: Any, change: Any) -> None:
+def test_only_one_process_runs_the_rollup_job(store: TrackingStore, rollups: Any, change: Any) -> None:
     """A second process does nothing while the first holds the lease."""
     rollups("first")
     change(NOON)
@@ -85,7 +85,7 @@ def test_only_one_process_runs_the_job(store: TrackingStore, rollups: Any, chang
     assert store.rollups.count_dirty_hours() == 1
 
 
-def test_an_old_database_is_rolled_up_in_small_batches(
+def test_a_database_with_many_dirty_hours_is_rolled_up_in_small_batches(
     store: TrackingStore, rollups: Any, time: Time, change: Any
 ) -> None:
     """A round rolls up a few hours per batch for at most a second, and the next round starts a few seconds later."""
@@ -100,7 +100,7 @@ def test_an_old_database_is_rolled_up_in_small_batches(
     assert store.rollups.count_dirty_hours() == 0
 
 
-def test_a_stopping_job_starts_no_round(store: TrackingStore, rollups: Any, change: Any) -> None:
+def test_a_stopping_rollup_job_does_not_start_another_run(store: TrackingStore, rollups: Any, change: Any) -> None:
     """Dirty hours stay dirty."""
     change(NOON)
     rollups(stopping=True)
@@ -108,7 +108,9 @@ def test_a_stopping_job_starts_no_round(store: TrackingStore, rollups: Any, chan
     assert store.rollups.count_dirty_hours() == 1
 
 
-def test_a_clock_set_back_does_not_delay_rollups(store: TrackingStore, rollups: Any, time: Time, change: Any) -> None:
+def test_setting_the_clock_back_does_not_delay_rollups(
+    store: TrackingStore, rollups: Any, time: Time, change: Any
+) -> None:
     """The next round starts immediately, although it was scheduled days ahead."""
     rollups()
     time.now -= timedelta(days=3)

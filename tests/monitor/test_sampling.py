@@ -54,7 +54,7 @@ def test_the_sampling_key_decides_whether_an_exchange_is_scored(new_exchange: An
 
 @pytest.mark.parametrize(("rate", "kept", "probability"), [(0.3, 0.2, 0.2), (0.1, 0.2, 0.1)])
 @pytest.mark.parametrize("draw", [0.05, 0.15])
-def test_probability_accounts_for_the_exchange_limit(
+def test_inclusion_probability_accounts_for_the_exchange_limit(
     new_exchange: Any, rate: float, kept: float, probability: float, draw: float
 ) -> None:
     """Capture and sampling use the same key, so the probability is the smaller of the two, sampled or not."""
@@ -64,7 +64,7 @@ def test_probability_accounts_for_the_exchange_limit(
     assert decision.sampling_reason == ("sampled" if draw <= rate else "not_sampled")
 
 
-def test_nothing_is_sampled_at_a_rate_of_0(new_exchange: Any) -> None:
+def test_nothing_is_sampled_at_a_sample_rate_of_0(new_exchange: Any) -> None:
     """Skipped exchanges have no probability, because a probability is never 0."""
     decision = decide(new_exchange(sampling_key=2**-53), sample_rate=0.0, scorers=[PLAIN])
 
@@ -81,7 +81,7 @@ def test_an_always_score_rule_overrides_the_sampling_key(new_exchange: Any, rate
     assert (decision.sampling_reason, decision.probability, decision.skip) == ("always", 0.4, {})
 
 
-def test_an_exchange_becomes_a_candidate_under_a_budget(new_exchange: Any) -> None:
+def test_an_exchange_becomes_a_candidate_if_there_is_a_budget(new_exchange: Any) -> None:
     """Its probability is not known yet. An exchange that no scorer can score does not become a candidate."""
     grounded = Needs("answer", "contexts", name="grounded")
 
@@ -93,7 +93,7 @@ def test_an_exchange_becomes_a_candidate_under_a_budget(new_exchange: Any) -> No
     assert (empty.sampling_reason, empty.probability) == ("sampled", 1.0)
 
 
-def test_a_higher_rate_includes_all_exchanges_sampled_at_a_lower_one(new_exchange: Any) -> None:
+def test_a_higher_sample_rate_includes_all_exchanges_of_a_lower_one(new_exchange: Any) -> None:
     """Raising the rate adds exchanges and removes none."""
     exchanges = [new_exchange() for _ in range(300)]
     few, many = (
@@ -107,7 +107,9 @@ def test_a_higher_rate_includes_all_exchanges_sampled_at_a_lower_one(new_exchang
 @pytest.mark.parametrize("missing", ["question", "answer"])
 @pytest.mark.parametrize("text", [None, "", " \n", "\u200b"])
 @pytest.mark.parametrize("draw", [0.01, 0.99])
-def test_a_missing_input_is_always_counted(new_exchange: Any, missing: str, text: str | None, draw: float) -> None:
+def test_an_exchange_with_a_missing_input_counts_as_skipped_at_any_sample_rate(
+    new_exchange: Any, missing: str, text: str | None, draw: float
+) -> None:
     """Without question or answer, an exchange is skipped regardless of its key, with probability 1."""
     decision = decide(new_exchange(**{missing: text, "sampling_key": draw}), sample_rate=0.5, scorers=[PLAIN])
 
@@ -172,7 +174,7 @@ def test_every_exchange_is_scored_or_skipped(
     assert coverage.seen == 1200 == coverage.scored + sum(coverage.skipped.values())
 
 
-def test_a_held_span_without_scores_is_released(
+def test_a_held_span_is_released_if_its_exchange_is_not_scored(
     store: TrackingStore,
     start: Callable[..., Monitor],
     settings: Callable[..., Settings],
@@ -209,7 +211,7 @@ def test_nothing_is_sampled_without_scorers(
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_a_leader_lease_has_one_holder(store: TrackingStore, url: str) -> None:
+def test_only_one_process_holds_the_leader_lease(store: TrackingStore, url: str) -> None:
     """Another process can acquire the lease after it is released or expires."""
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
     term = timedelta(seconds=30)

@@ -42,7 +42,7 @@ class Counting:
         return True
 
 
-def test_jobs_continue_when_the_clock_is_set_back(until: Until) -> None:
+def test_jobs_continue_on_schedule_when_the_clock_is_set_back(until: Until) -> None:
     """The next run starts immediately, although it is an hour ahead on the clock."""
     times, work = Times(), Counting()
     scheduler = Scheduler(
@@ -58,7 +58,7 @@ def test_jobs_continue_when_the_clock_is_set_back(until: Until) -> None:
 
 
 @pytest.mark.parametrize("step", [0.0, 0.25, HOUR, -0.25])
-def test_only_backward_clock_steps_are_detected(step: float) -> None:
+def test_the_scheduler_detects_only_backward_clock_steps(step: float) -> None:
     """Passing time, small corrections and forward steps are ignored."""
     times = Times()
     clock = times.clock()

@@ -65,7 +65,7 @@ def test_every_exchange_is_scored_over_http_and_its_scores_are_attached(
     assert [score.value for score in attached.scores] == [pytest.approx(scored.score.value)]
 
 
-def test_concurrency_setting_limits_judge_requests(
+def test_the_concurrency_setting_limits_judge_requests(
     store: TrackingStore, judge: FakeJudge, start_judged: Start, new_exchange: Any, until: Until
 ) -> None:
     """With a concurrency of two, ten exchanges are scored with no more than two requests in flight at a time."""
@@ -93,7 +93,7 @@ def test_exchanges_captured_by_an_earlier_process_are_scored_at_the_next_start(
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_two_monitors_score_each_exchange_once(
+def test_two_monitors_score_each_exchange_exactly_once(
     store: TrackingStore,
     other_store: TrackingStore,
     judge: FakeJudge,
@@ -116,7 +116,7 @@ def test_two_monitors_score_each_exchange_once(
     assert store.answers.counts().scores == 60
 
 
-def test_a_slow_exchange_does_not_delay_others(
+def test_a_slow_exchange_does_not_delay_other_exchanges(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """The other slots continue scoring."""
@@ -135,7 +135,7 @@ def test_a_slow_exchange_does_not_delay_others(
     until(lambda: store.answers.counts().done == 21)
 
 
-def test_a_failing_exchange_does_not_affect_others(
+def test_a_failing_exchange_does_not_affect_other_exchanges(
     store: TrackingStore,
     start: Start,
     attached: Any,
@@ -261,7 +261,7 @@ def test_tasks_with_unknown_fingerprints_stay_pending(
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 @pytest.mark.parametrize("odd", [{"label": 7}, {"input_tokens": 10**30}, {"details": {"when": object()}}])
-def test_a_score_that_cannot_be_stored_does_not_block_others(
+def test_a_score_that_cannot_be_stored_does_not_block_other_scores(
     store: TrackingStore,
     start: Start,
     settings: Callable[..., Settings],
@@ -284,7 +284,7 @@ def test_a_score_that_cannot_be_stored_does_not_block_others(
     assert store.answers.counts().failed_reasons in ({}, {UnscoredReason.SCORER_ERROR: 1})
 
 
-def test_a_score_is_stored_under_its_scorers_name(
+def test_a_score_is_stored_under_the_name_of_its_scorer(
     store: TrackingStore,
     start: Start,
     attached: Any,
@@ -304,7 +304,7 @@ def test_a_score_is_stored_under_its_scorers_name(
 
 
 @pytest.mark.parametrize("requires", [{"answr"}, None])
-def test_a_scorer_with_invalid_inputs_does_not_affect_others(
+def test_a_scorer_with_invalid_inputs_does_not_affect_other_scorers(
     store: TrackingStore,
     start: Start,
     settings: Callable[..., Settings],
@@ -323,7 +323,7 @@ def test_a_scorer_with_invalid_inputs_does_not_affect_others(
     assert (store.answers.counts().done, store.answers.counts().failed_reasons) == (2, {UnscoredReason.SCORER_ERROR: 2})
 
 
-def test_an_unexpected_error_is_logged(
+def test_an_unexpected_scoring_error_is_logged(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, caplog: Any
 ) -> None:
     """The log omits the error's message, and the other exchanges are scored."""
@@ -350,7 +350,7 @@ def test_an_unexpected_error_is_logged(
     assert "text of a user" not in caplog.text
 
 
-def test_a_paused_scorer_does_not_slow_others(
+def test_a_paused_scorer_does_not_slow_down_other_scorers(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """While one scorer's key is rejected, another scorer continues at full speed."""
@@ -384,7 +384,7 @@ def quiet() -> Iterator[None]:
     _quiet.reset(token)
 
 
-def test_scoring_is_not_traced_but_attaching_is(
+def test_scoring_is_not_traced_but_attached_scores_are_exported(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """Judge requests create no exchanges or spans; attaching may create spans."""
@@ -405,7 +405,7 @@ def test_scoring_is_not_traced_but_attaching_is(
     assert seen == {"scoring": True, "attaching": False}
 
 
-def test_calls_made_by_a_scorer_are_not_captured(
+def test_observed_functions_called_by_a_scorer_create_no_exchanges(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """This also applies to a judge that is an observed handler in the same process."""
@@ -425,7 +425,7 @@ def test_calls_made_by_a_scorer_are_not_captured(
     assert [exchange.question for exchange in captured] == ["Is it captured out here?"]
 
 
-def test_a_hanging_scorer_times_out(
+def test_a_scorer_that_hangs_times_out(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """The task fails after four times the judge timeout, and the slot is free again."""

@@ -78,7 +78,7 @@ class Slow:
 
 
 @pytest.mark.slow
-def test_importing_starts_no_thread() -> None:
+def test_importing_germane_starts_no_thread() -> None:
     """Importing the package starts nothing."""
     code = "import germane.monitor, threading; print(threading.active_count())"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -86,7 +86,7 @@ def test_importing_starts_no_thread() -> None:
     assert result.stdout.strip() == "1"
 
 
-def test_the_monitor_is_one_daemon_thread(
+def test_the_monitor_runs_in_one_daemon_thread(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Until
 ) -> None:
     """The thread has a name, is started only once, and has ended after the stop."""
@@ -104,14 +104,14 @@ def test_the_monitor_is_one_daemon_thread(
     until(lambda: set(threading.enumerate()) <= before)  # stopping does not wait for the last heartbeat
 
 
-def test_stop_before_start_is_not_an_error(
+def test_stopping_the_monitor_before_its_start_is_not_an_error(
     store: TrackingStore, settings: Callable[..., Settings], attached: Any
 ) -> None:
     """It returns immediately."""
     assert Monitor(store, [], settings(), attach=attached).stop(0)
 
 
-def test_stop_right_after_start_takes_effect(
+def test_stopping_the_monitor_right_after_its_start_takes_effect(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Until
 ) -> None:
     """The thread ends even if it has not started its work yet. A second stop has no effect."""
@@ -122,7 +122,7 @@ def test_stop_right_after_start_takes_effect(
     until(lambda: not monitor.status().running)
 
 
-def test_stop_finishes_tasks_in_progress(
+def test_stopping_the_monitor_finishes_tasks_in_progress(
     store: TrackingStore,
     start: Start,
     settings: Callable[..., Settings],
@@ -144,7 +144,7 @@ def test_stop_finishes_tasks_in_progress(
 
 
 @pytest.mark.slow
-def test_stop_releases_slow_tasks(
+def test_stopping_the_monitor_releases_slow_tasks(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """After the timeout, another process can claim the tasks immediately, and stop returns False."""
@@ -160,7 +160,7 @@ def test_stop_releases_slow_tasks(
 
 
 @pytest.mark.slow
-def test_a_hanging_predicate_does_not_prevent_saving(
+def test_a_hanging_predicate_does_not_prevent_saving_scores(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, hanging: Any
 ) -> None:
     """Scores are saved and tasks released even if the sampler never returns."""
@@ -180,7 +180,7 @@ def test_a_hanging_predicate_does_not_prevent_saving(
     assert store.workers.list_workers() == []
 
 
-def test_stop_closes_clients_on_their_event_loop(
+def test_stopping_the_monitor_closes_clients_on_their_event_loop(
     store: TrackingStore, judge: FakeJudge, start: Start, settings: Callable[..., Settings], until: Until
 ) -> None:
     """Each client is closed once, in the background thread."""
@@ -194,7 +194,7 @@ def test_stop_closes_clients_on_their_event_loop(
     assert closed == ["germane-monitor"]
 
 
-def test_stop_delivers_pending_notifications(
+def test_stopping_the_monitor_delivers_pending_notifications(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """An alert that was raised before the stop is still sent."""
@@ -215,7 +215,7 @@ def test_stop_delivers_pending_notifications(
     assert sent == ["firing"]
 
 
-def test_no_detector_input_accumulates_without_rules(
+def test_no_detector_input_is_stored_without_drop_rules(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """No scores are queued for the detectors."""
@@ -226,7 +226,7 @@ def test_no_detector_input_accumulates_without_rules(
     until(lambda: not store.detectors.list_new_scores(1))
 
 
-def test_stop_does_not_wait_for_a_hanging_channel(
+def test_stopping_the_monitor_does_not_wait_for_a_hanging_channel(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until, caplog: Any
 ) -> None:
     """The problem is logged, and the notification waits for the next start."""
@@ -249,7 +249,7 @@ def test_stop_does_not_wait_for_a_hanging_channel(
     assert store.notifications.due_channels(["callback"]) == {"callback"}
 
 
-def test_an_alert_callback_may_stop_the_monitor(
+def test_an_alert_callback_can_stop_the_monitor(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """Stopping from the background thread itself does not deadlock."""
@@ -314,7 +314,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 @pytest.mark.slow
-def test_a_forked_child_may_start_its_own_monitor(url: str) -> None:
+def test_a_forked_child_can_start_its_own_monitor(url: str) -> None:
     """The child runs nothing before it starts its monitor, and exits silently. The parent continues."""
     command = [sys.executable, "-W", "error", "-c", FORK, url]
     result = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
@@ -354,7 +354,7 @@ time.sleep(60)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_a_killed_worker_loses_no_task(
+def test_no_task_is_lost_when_a_worker_is_killed(
     store: TrackingStore, url: str, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """After kill -9, another worker scores each task of the killed worker once, when the lease has expired."""
@@ -395,7 +395,7 @@ class BrokenQueue(TaskQueue):
         raise KeyError("text of a user")
 
 
-def test_a_failing_job_runs_again(
+def test_a_job_runs_again_after_it_fails(
     store: TrackingStore,
     url: str,
     start: Start,
@@ -424,7 +424,7 @@ def test_a_failing_job_runs_again(
     assert "text of a user" not in caplog.text
 
 
-def test_a_failing_attach_does_not_affect_others(
+def test_an_error_while_attaching_scores_does_not_affect_other_exchanges(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
     """All scores are saved, and each of the other scores is attached once."""
@@ -445,7 +445,7 @@ def test_a_failing_attach_does_not_affect_others(
 
 
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_a_database_outage_loses_no_score(
+def test_no_score_is_lost_in_a_database_outage(
     store: TrackingStore, url: str, postgresql: Any, start: Start, settings: Callable[..., Settings], attached: Any,
     new_exchange: Any, until: Until, caplog: Any,
 ) -> None:  # fmt: skip
@@ -472,7 +472,7 @@ def test_a_database_outage_loses_no_score(
     assert DatabaseUnreachable.__name__ in failures[0]
 
 
-def test_an_unmigrated_database_is_logged(
+def test_missing_migrations_are_logged(
     tmp_path: Any, start: Start, settings: Callable[..., Settings], until: Until, new_exchange: Any
 ) -> None:
     """The log names the command that fixes the problem. Jobs work as soon as the database is migrated."""
@@ -488,7 +488,7 @@ def test_an_unmigrated_database_is_logged(
     store.close()
 
 
-def test_the_scheduler_logs_nothing(
+def test_the_scheduler_writes_nothing_to_the_log_of_the_application(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Until, caplog: Any
 ) -> None:
     """Intervals that a long job misses are normal, so the application's log stays empty."""
@@ -503,7 +503,7 @@ def test_the_scheduler_logs_nothing(
     assert [record.name for record in caplog.records if "apscheduler" in record.name] == []
 
 
-def test_a_pool_call_behaves_like_a_direct_call() -> None:
+def test_a_call_in_the_thread_pool_behaves_like_a_direct_call() -> None:
     """The call returns, raises and sees context variables like a direct call, but does not block the loop."""
     variable: ContextVar[str] = ContextVar("variable", default="outside")
 
@@ -523,7 +523,7 @@ def test_a_pool_call_behaves_like_a_direct_call() -> None:
     assert asyncio.run(use()) == ("inside", "germane-test-0")
 
 
-def test_a_canceled_pool_call_is_not_made() -> None:
+def test_a_pool_call_that_is_canceled_while_queued_never_runs() -> None:
     """This applies to a call that is canceled while it is waiting for a thread."""
     made: list[int] = []
 
@@ -545,7 +545,7 @@ def test_a_canceled_pool_call_is_not_made() -> None:
     assert made == [2]
 
 
-def test_an_unawaited_coroutine_is_closed() -> None:
+def test_a_coroutine_whose_caller_was_canceled_is_closed() -> None:
     """A function that returns a coroutine after its caller was canceled causes no warning."""
     made: list[Coroutine[Any, Any, None]] = []
     release, called = threading.Event(), threading.Event()

@@ -26,7 +26,7 @@ def sdist(dist: Path) -> set[str]:
         return {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
 
 
-def test_wheel_contains_exactly_the_files_of_the_package(
+def test_the_wheel_contains_exactly_the_files_of_the_package(
     wheel: set[str], root: Path, git: Callable[..., list[str]]
 ) -> None:
     """Exactly the files that git tracks under src/germane are installed."""
@@ -35,7 +35,7 @@ def test_wheel_contains_exactly_the_files_of_the_package(
     assert {file.removeprefix("src/") for file in files if (root / file).exists()} == wheel
 
 
-def test_wheel_installs_only_the_germane_package(wheel: set[str]) -> None:
+def test_the_wheel_installs_only_the_germane_package(wheel: set[str]) -> None:
     """The names tracer and storage belong to other distributions."""
     assert {file.partition("/")[0] for file in wheel} == {"germane"}
 
@@ -51,7 +51,7 @@ def test_wheel_installs_only_the_germane_package(wheel: set[str]) -> None:
         "scorers/judge/prices.toml",
     ],
 )
-def test_wheel_contains_data_files(wheel: set[str], file: str) -> None:
+def test_the_wheel_contains_data_files(wheel: set[str], file: str) -> None:
     """Type checkers and scorers find their files, and the embedded model has its files and license."""
     assert f"germane/{file}" in wheel
 
@@ -67,11 +67,11 @@ def test_wheel_contains_data_files(wheel: set[str], file: str) -> None:
         "requirements.lock",
     ],
 )
-def test_sdist_contains_tests_and_tools(sdist: set[str], path: str) -> None:
+def test_the_sdist_contains_tests_and_tools(sdist: set[str], path: str) -> None:
     """Distributors can run the tests from the sdist."""
     assert path in sdist
 
 
-def test_sdist_has_no_links_at_the_root(sdist: set[str]) -> None:
+def test_the_sdist_contains_no_links_at_the_root(sdist: set[str]) -> None:
     """The links tracer, scorers and storage are only for readers of the repository."""
     assert not {file for file in sdist if file.partition("/")[0] in {"tracer", "scorers", "storage"}}

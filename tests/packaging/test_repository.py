@@ -23,7 +23,7 @@ LOCAL_NAMES = [
 
 
 @pytest.mark.parametrize("package", ["tracer", "scorers", "storage"])
-def test_link_at_the_root_points_to_its_package(root: Path, git: Callable[..., list[str]], package: str) -> None:
+def test_each_link_at_the_root_points_to_its_package(root: Path, git: Callable[..., list[str]], package: str) -> None:
     """Git has a relative link. A checkout without symbolic links has a text file instead, which is also accepted."""
     assert [line.split()[0] for line in git("ls-files", "--stage", package)] == ["120000"]
     assert git("cat-file", "-p", f":{package}") == [f"src/germane/{package}"]
@@ -45,7 +45,7 @@ def requirements(root: Path) -> Iterator[Requirement]:
         yield from map(Requirement, group)
 
 
-def test_lock_file_meets_all_requirements(root: Path) -> None:
+def test_the_lock_file_meets_all_requirements(root: Path) -> None:
     """If this test fails after a change to pyproject.toml, run ``make lock``."""
     lock = (root / "requirements.lock").read_text(encoding="utf-8")
     locked = {canonicalize_name(name): release for name, release in re.findall(r"(?m)^([\w.-]+)==([\w.]+)", lock)}
@@ -68,20 +68,20 @@ def test_every_locked_release_has_a_hash(root: Path) -> None:
     assert [release.splitlines()[0] for release in releases if "--hash=sha256:" not in release] == []
 
 
-def test_germane_command_is_installed() -> None:
+def test_the_germane_command_is_installed() -> None:
     """The entry point ``germane`` can be loaded."""
     (command,) = entry_points(group="console_scripts", name="germane")
 
     assert callable(command.load())
 
 
-def test_changelog_has_the_current_version(root: Path) -> None:
+def test_the_changelog_has_the_current_version(root: Path) -> None:
     """The installed version has a heading in the changelog."""
     assert f"## [{version('germane')}]" in (root / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_make_targets_in_documents_exist(root: Path, page: str) -> None:
+def test_every_make_target_that_documents_mention_exists(root: Path, page: str) -> None:
     """No command in a document fails with ``No rule to make target``."""
     targets = set(re.findall(r"(?m)^([a-z]+):", (root / "Makefile").read_text(encoding="utf-8")))
     named = set(re.findall(r"(?m)(?:`|^\s*|\$ )make ([a-z]+)", (root / page).read_text(encoding="utf-8")))
@@ -89,7 +89,7 @@ def test_make_targets_in_documents_exist(root: Path, page: str) -> None:
     assert named <= targets
 
 
-def test_metadata_names_authors_and_supported_pythons(root: Path) -> None:
+def test_the_metadata_names_authors_and_supported_python_versions(root: Path) -> None:
     """The package's page shows its authors and the supported Python versions, which match requires-python."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     listed = [int(found[1]) for line in project["classifiers"] if (found := re.search(r":: 3\.(\d+)$", line))]

@@ -33,7 +33,7 @@ def ask(question: str) -> str:
     return identity
 
 
-def test_stop_writes_annotations(database: str, query: Query) -> None:
+def test_stopping_germane_writes_queued_annotations(database: str, query: Query) -> None:
     """The annotations are a score recorded in a handler, and feedback from a later request."""
     germane.start(role="capture", database=database, redact=lambda text: text.replace("card", "****"))
     identity = ask("How do I pay?")
@@ -49,7 +49,7 @@ def test_stop_writes_annotations(database: str, query: Query) -> None:
 
 
 @pytest.mark.slow
-def test_feedback_may_come_from_another_process(run: Run, query: Query) -> None:
+def test_feedback_can_come_from_another_process(run: Run, query: Query) -> None:
     """The other process refers to the exchange by its id."""
     start = "germane.start(role='capture')\n"
     printed, _ = run(HANDLER + start + "ask('How?'); print(ids[0])")
@@ -109,7 +109,7 @@ def test_recorded_scores_named_like_a_built_in_scorer_have_their_own_fingerprint
     assert counts["recorded", "answer_relevancy"] == counts["import", "answer_relevancy"] == (1, 1)
 
 
-def test_an_invalid_recorded_exchange_is_dropped_entirely(
+def test_no_part_of_an_invalid_recorded_exchange_is_stored(
     judge: FakeJudge, database: str, query: Query, warnings: Callable[[], list[str]]
 ) -> None:
     """Nothing is stored, and the reason is logged. The caller gets None."""

@@ -17,7 +17,7 @@ Query = Callable[[str], list[Any]]
 
 
 @pytest.mark.parametrize(("changes", "at_once"), [({"budget": {"requests_per_day": 10}}, 1), ({}, 0)])
-def test_spans_are_not_held_under_a_budget(
+def test_spans_are_not_held_if_there_is_a_budget(
     judge: FakeJudge, database: str, changes: dict[str, object], at_once: int
 ) -> None:
     """With a budget, spans are exported when they end. With a sample rate, they wait for their scores."""
@@ -39,7 +39,7 @@ def test_spans_are_not_held_under_a_budget(
     assert len(exporter.get_finished_spans()) == 1
 
 
-def test_draining_does_not_wait_for_candidates(judge: FakeJudge, database: str, query: Query) -> None:
+def test_draining_does_not_wait_for_candidates_under_a_budget(judge: FakeJudge, database: str, query: Query) -> None:
     """Candidates stay in the database for the next start and for other processes."""
     germane.start(**judge.settings(), database=database, poll_interval=0.05, budget={"requests_per_day": 10})
 

@@ -16,7 +16,9 @@ def ask(question: str) -> str:
     return "By card, in the shop."
 
 
-def test_every_call_is_stored_or_counted(database: str, query: Query, warnings: Callable[[], list[str]]) -> None:
+def test_every_observed_call_is_stored_or_counted_as_dropped(
+    database: str, query: Query, warnings: Callable[[], list[str]]
+) -> None:
     """Rows have their probability, and counts have their reason. One warning is logged, and no handler is affected."""
     germane.start(role="capture", database=database, max_exchanges_per_minute=60)
     for number in range(500):

@@ -109,7 +109,9 @@ def test_concurrent_applications_score_each_exchange_once(
 
 
 @pytest.mark.parametrize("preloaded", ["1", "0"])
-def test_stopping_a_forking_server_loses_no_exchange(preloaded: str, run: Run, judge: FakeJudge, database: str) -> None:
+def test_no_exchange_is_lost_when_a_forking_server_stops(
+    preloaded: str, run: Run, judge: FakeJudge, database: str
+) -> None:
     """Whether germane starts before or after the forks, each worker writes the exchanges captured until the signal."""
     printed, logged = run(PREFORK, judge, PRELOADED=preloaded)
     captured = 40 + 5 * int(preloaded)

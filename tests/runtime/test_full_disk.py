@@ -21,7 +21,7 @@ def ask(question: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_full_disk_affects_no_handler(
+def test_a_full_disk_does_not_affect_handlers(
     database: str, query: Query, warnings: Callable[[], list[str]], until: Callable[[Callable[[], Any]], None]
 ) -> None:
     """Exchanges wait in memory until there is space. One warning is logged."""

@@ -17,7 +17,7 @@ OWN = {"settings", "redact", "on_alert", "tracer_provider"}
 
 
 @pytest.mark.parametrize(("function", "own"), [(germane.start, OWN), (germane.lifespan, OWN | {"app"})])
-def test_inspect_shows_every_setting(function: Callable[..., Any], own: set[str]) -> None:
+def test_inspect_shows_every_setting_of_start(function: Callable[..., Any], own: set[str]) -> None:
     """`inspect.signature` lists all fields of `Settings` as keywords, and no `**` argument."""
     parameters = inspect.signature(function).parameters
 
@@ -25,17 +25,17 @@ def test_inspect_shows_every_setting(function: Callable[..., Any], own: set[str]
     assert {parameters[name].kind for name in Settings.model_fields} == {inspect.Parameter.KEYWORD_ONLY}
 
 
-def test_type_checkers_see_every_setting() -> None:
+def test_type_checkers_see_every_setting_of_start() -> None:
     """The arguments that type checkers accept are the fields of `Settings`."""
     assert get_type_hints(SettingsArguments).keys() == Settings.model_fields.keys()
 
 
-def test_stop_has_explicit_parameters() -> None:
+def test_stop_has_explicit_parameters_in_its_signature() -> None:
     """`stop` accepts a timeout and a drain timeout, and nothing else."""
     assert list(inspect.signature(germane.stop).parameters) == ["timeout", "drain_timeout"]
 
 
-def test_start_takes_a_settings_object(database: str) -> None:
+def test_start_accepts_a_settings_object(database: str) -> None:
     """Complete settings are used unchanged."""
     settings = load_settings(database=database, role="capture", service="shop")
 
@@ -55,7 +55,7 @@ def test_a_settings_object_cannot_be_combined_with_individual_settings(database:
     assert current_runtime() is None
 
 
-def test_invalid_settings_raise_at_start(database: str) -> None:
+def test_invalid_settings_raise_an_error_at_the_start(database: str) -> None:
     """An invalid value and an unknown name both raise `SettingsError`, and nothing starts."""
     with pytest.raises(SettingsError, match="sample_rate"):
         germane.start(database=database, sample_rate=2.0)

@@ -40,7 +40,7 @@ def monitors() -> Callable[[], list[str]]:
     return lambda: [one.name for one in set(threading.enumerate()) - before if one.name == "germane-monitor"]
 
 
-def test_stop_writes_captured_exchanges(judge: FakeJudge, database: str, query: Query) -> None:
+def test_stopping_germane_writes_captured_exchanges(judge: FakeJudge, database: str, query: Query) -> None:
     """No data is left in memory, and no thread keeps running."""
     before = set(threading.enumerate())
     germane.start(**judge.settings(), database=database)
@@ -54,7 +54,7 @@ def test_stop_writes_captured_exchanges(judge: FakeJudge, database: str, query: 
     assert [thread.name for thread in ours if thread.name.startswith("germane")] == []
 
 
-def test_draining_waits_for_scores(judge: FakeJudge, database: str, query: Query) -> None:
+def test_stopping_with_a_drain_timeout_waits_for_scores(judge: FakeJudge, database: str, query: Query) -> None:
     """A script gets all scores before it exits."""
     germane.start(**judge.settings(), database=database, poll_interval=0.05)
     ask_all(20)
@@ -65,13 +65,13 @@ def test_draining_waits_for_scores(judge: FakeJudge, database: str, query: Query
     assert judge.chat_requests  # identical answers may share a request
 
 
-def test_stop_without_start_is_not_an_error() -> None:
+def test_stopping_germane_without_a_start_is_not_an_error() -> None:
     """`stop` may be called twice."""
     assert germane.stop()
     assert germane.stop()
 
 
-def test_a_second_start_replaces_the_first(judge: FakeJudge, tmp_path: Path, monitors: Monitors) -> None:
+def test_a_second_start_replaces_the_first_runtime(judge: FakeJudge, tmp_path: Path, monitors: Monitors) -> None:
     """Earlier exchanges are written to the earlier database. Later ones use the new settings."""
     for name in ("one", "two"):
         germane.start(**judge.settings(), database=f"sqlite:///{tmp_path / name}.db", service=name)
@@ -152,13 +152,13 @@ def test_invalid_settings_do_not_affect_the_running_runtime(
 
 
 @pytest.mark.parametrize("name", ["redact", "on_alert"])
-def test_a_value_that_is_not_callable_raises_at_start(name: str) -> None:
+def test_start_rejects_an_option_that_must_be_callable(name: str) -> None:
     """The error is not delayed until the first alert fires."""
-    with pytest.raises(UsageError, match=f"^{name}=3: must be a function$"):
+    with pytest.raises(UsageError, match=f"^{name} must be a function, not 3$"):
         germane.start(**{name: 3})
 
 
-def test_lifespan_runs_germane_with_the_application(
+def test_the_lifespan_starts_and_stops_germane_with_the_application(
     judge: FakeJudge, database: str, query: Query, monitors: Monitors
 ) -> None:
     """Handlers are captured during the lifespan. At its end, everything is written."""
@@ -174,7 +174,9 @@ def test_lifespan_runs_germane_with_the_application(
     assert query("SELECT count(*) FROM exchange") == [2]
 
 
-def test_a_running_handler_survives_stop(judge: FakeJudge, database: str, warnings: Callable[[], list[str]]) -> None:
+def test_a_running_handler_completes_after_a_stop(
+    judge: FakeJudge, database: str, warnings: Callable[[], list[str]]
+) -> None:
     """The handler's result is unchanged. Later calls are not captured, and no warning is logged."""
     begun, go_on, answers = threading.Event(), threading.Event(), []
 
@@ -198,7 +200,7 @@ def test_a_running_handler_survives_stop(judge: FakeJudge, database: str, warnin
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
-def test_alerts_reach_the_callback(judge: FakeJudge, database: str, kind: str) -> None:
+def test_alerts_reach_the_configured_callback(judge: FakeJudge, database: str, kind: str) -> None:
     """`on_alert` may be a function or a coroutine function."""
     judge.questions = lambda answer: ["Is the moon made of cheese?"]
     alerts: list[Alert] = []
@@ -226,7 +228,7 @@ def test_alerts_reach_the_callback(judge: FakeJudge, database: str, kind: str) -
     assert (alerts[0].state, alerts[0].route, alerts[0].current.n >= 5) == ("firing", "ask", True)
 
 
-def test_texts_are_redacted_before_they_are_used(judge: FakeJudge, database: str, query: Query) -> None:
+def test_texts_are_redacted_before_they_are_stored_or_scored(judge: FakeJudge, database: str, query: Query) -> None:
     """The database and the judge only receive the redacted text."""
     germane.start(
         **judge.settings(),
@@ -243,7 +245,7 @@ def test_texts_are_redacted_before_they_are_used(judge: FakeJudge, database: str
     assert "card" not in str(judge.requests)
 
 
-def test_a_failing_redaction_drops_the_text(judge: FakeJudge, database: str, query: Query) -> None:
+def test_an_error_in_redaction_drops_the_text(judge: FakeJudge, database: str, query: Query) -> None:
     """Dropping the text is safer than storing it unredacted."""
 
     def fail_to_redact(text: str) -> str:
@@ -256,7 +258,7 @@ def test_a_failing_redaction_drops_the_text(judge: FakeJudge, database: str, que
     assert query("SELECT question, answer FROM exchange") == [(None, None)]
 
 
-def test_capture_none_stores_no_text(judge: FakeJudge, database: str, query: Query) -> None:
+def test_no_text_is_stored_if_the_capture_setting_is_none(judge: FakeJudge, database: str, query: Query) -> None:
     """The exchange is counted, but its text is not stored anywhere."""
     germane.start(**judge.settings(), database=database, capture="none", poll_interval=0.05)
     ask("How do I pay by card?")

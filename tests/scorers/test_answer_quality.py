@@ -59,7 +59,7 @@ def asked(exchange: Make) -> Exchange:
     return exchange("Who created Python?", "Guido van Rossum.", "Python was created by Guido van Rossum.")
 
 
-def test_the_value_is_the_weighted_mean(asked: Exchange, score: Any) -> None:
+def test_answer_quality_is_the_weighted_mean_of_its_parts(asked: Exchange, score: Any) -> None:
     """The weights are 0.3, 0.4 and 0.3. The other means are kept in the details."""
     (result,) = score(quality(0.8, 0.5, 0.9), asked)
 
@@ -86,7 +86,7 @@ def test_the_type_of_mean_is_configurable(
     assert result.label == label
 
 
-def test_one_part_at_zero_makes_the_harmonic_mean_zero(asked: Exchange, score: Any) -> None:
+def test_the_harmonic_mean_is_zero_if_one_part_is_zero(asked: Exchange, score: Any) -> None:
     """In the weighted mean, the other parts compensate for a zero."""
     (result,) = score(quality(1.0, 0.0, 1.0, aggregate="harmonic"), asked)
 
@@ -108,7 +108,7 @@ def test_a_negative_cosine_counts_as_zero(asked: Exchange, score: Any) -> None:
      (0.7, "C"), (0.69, "D"), (0.6, "D"), (0.59, "F"), (0.0, "F")],
 )  # fmt: skip
 def test_a_letter_grade_includes_its_lower_limit(value: float, letter: str) -> None:
-    """The grade is A from 0.9, B from 0.8, C from 0.7, D from 0.6, otherwise F."""
+    """The grade is A from 0.9, B from 0.8, C from 0.7, D from 0.6, and F below that."""
     assert grade(value) == letter
 
 
@@ -124,7 +124,7 @@ def test_the_harmonic_mean_lies_between_the_minimum_and_the_plain_mean(values: l
 # Missing parts
 
 
-def test_a_missing_part_is_excluded_and_recorded(asked: Exchange, score: Any) -> None:
+def test_a_missing_part_is_excluded_from_the_mean_and_recorded(asked: Exchange, score: Any) -> None:
     """A missing part never counts as 0. The remaining weights are renormalized."""
     nothing = ScoringError(UnscoredReason.MISSING_INPUT, "the answer makes no claims")
 
@@ -173,7 +173,7 @@ def test_there_is_no_value_if_every_part_is_missing(asked: Exchange, score: Any)
     assert (result.value, result.reason) == (None, UnscoredReason.UNPARSABLE)
 
 
-def test_contexts_are_required(exchange: Make, score: Any) -> None:
+def test_answer_quality_requires_contexts(exchange: Make, score: Any) -> None:
     """Without contexts, only relevancy would remain, which is a different scorer."""
     (result,) = score(quality(0.8, 0.8, 0.8), exchange())
 
@@ -216,7 +216,7 @@ def test_a_relevant_but_unfaithful_answer_scores_lower_than_a_faithful_one(excha
     assert faithful.value > unsupported.value
 
 
-def test_parts_are_shared_with_configured_scorers(fake: FakeJudge, bare: Path) -> None:
+def test_parts_share_requests_with_configured_scorers(fake: FakeJudge, bare: Path) -> None:
     """Each scorer is created once with its own options and is used under both names."""
     names = ("faithfulness", "answer_quality")
     options = {"faithfulness": {"claims": "judge"}, "answer_quality": {"relevancy": "intent_match"}}
@@ -242,7 +242,7 @@ def test_errors_about_invalid_options_name_the_setting(fake: FakeJudge, bare: Pa
 # Options
 
 
-def test_the_relevancy_part_can_be_another_scorer(asked: Exchange, score: Any) -> None:
+def test_the_relevancy_part_can_be_computed_by_another_scorer(asked: Exchange, score: Any) -> None:
     """The other scorer gets the same weight."""
     parts = {name: Fixed(name, 1.0) for name in ("context_relevance", "faithfulness")}
     scorer = AnswerQuality({**parts, "direct_relevancy": Fixed("direct_relevancy", 0.5)}, relevancy="direct_relevancy")
@@ -269,7 +269,7 @@ def test_the_fingerprint_does_not_change_by_accident() -> None:
     assert "faithfulness" in repr(quality(1.0, 1.0, 1.0))
 
 
-def test_weights_are_configurable(asked: Exchange) -> None:
+def test_weights_of_the_parts_are_configurable(asked: Exchange) -> None:
     """Weights may have any sum. Parts without a weight do not run and do not count as missing."""
     weights = {"context_relevance": 1, "answer_relevancy": 3}
     scorer = quality(0.4, ScoringError(UnscoredReason.UNPARSABLE, "not asked"), 0.8, weights=weights)
@@ -300,7 +300,7 @@ def test_another_aggregate_can_determine_the_grade(asked: Exchange) -> None:
             {"weights": {"faithfullness": 1}},
             "unknown part faithfullness; the parts are context_relevance, faithfulness",
         ),
-        ({"weights": {"faithfulness": -1}}, "faithfulness = -1 must be 0 or more"),
+        ({"weights": {"faithfulness": -1}}, "faithfulness must be 0 or more, not -1"),
         ({"weights": {"faithfulness": 0}}, "at least one must be greater than 0"),
         ({"weights": [1]}, "weights must be a mapping"),
         ({"grade_from": "best"}, "grade_from must be one of weighted, harmonic, minimum, not 'best'"),

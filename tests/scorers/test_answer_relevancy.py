@@ -49,7 +49,7 @@ def prompt_of(request: Any) -> str:
     return "\n".join(message["content"] for message in request.body["messages"])
 
 
-def test_the_value_is_the_mean_cosine_to_the_original_question(bench: Any) -> None:
+def test_answer_relevancy_is_the_mean_cosine_to_the_original_question(bench: Any) -> None:
     """With fixed vectors, the mean is exact. Each generated question keeps its own similarity."""
     bench.fake.questions = lambda answer: QUESTIONS
     vectors = [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 2.0], [3.0, 0.0, 4.0]]
@@ -64,7 +64,7 @@ def test_the_value_is_the_mean_cosine_to_the_original_question(bench: Any) -> No
     assert (score.label, score.state, score.reason) == ("irrelevant", "scored", None)
 
 
-def test_negative_means_are_kept(bench: Any) -> None:
+def test_a_negative_mean_cosine_is_not_clipped(bench: Any) -> None:
     """The mean is stored unclipped, down to -1."""
     bench.fake.questions = lambda answer: QUESTIONS
     bench.fake.vectors = {ASKED: [1.0, 0.0], **{question: [-1.0, 0.0] for question in QUESTIONS}}
@@ -74,7 +74,7 @@ def test_negative_means_are_kept(bench: Any) -> None:
     assert score.value == pytest.approx(-1, abs=1e-9)
 
 
-def test_a_score_records_judge_embedder_and_tokens(bench: Any) -> None:
+def test_a_score_records_its_judge_embedder_and_token_counts(bench: Any) -> None:
     """Scores can be traced to the models that produced them."""
     (score,) = bench.score()
 
@@ -86,7 +86,7 @@ def test_a_score_records_judge_embedder_and_tokens(bench: Any) -> None:
 
 
 @pytest.mark.parametrize("count", range(1, 11))
-def test_any_number_of_questions_costs_one_request(bench: Any, count: int) -> None:
+def test_any_number_of_generated_questions_takes_one_request(bench: Any, count: int) -> None:
     """N questions are requested as N choices in one request."""
     bench.options["generated_questions"] = count
     bench.fake.questions = lambda answer: [f"Is this question {place} of the ferry?" for place in range(20)]
@@ -124,14 +124,14 @@ def test_the_judge_sees_the_answer_and_never_the_question(bench: Any, exchange: 
     assert "zebra" not in prompt_of(bench.fake.chat_requests[0])
 
 
-def test_all_questions_are_embedded_in_one_request(bench: Any) -> None:
+def test_all_generated_questions_are_embedded_in_one_request(bench: Any) -> None:
     """The request contains five texts: the original question, the generated ones and the answer."""
     bench.score()
 
     assert [len(request.body["input"]) for request in bench.fake.embedding_requests] == [5]
 
 
-def test_the_label_can_depend_on_the_questions_alone(bench: Any) -> None:
+def test_the_label_can_be_configured_to_depend_only_on_the_generated_questions(bench: Any) -> None:
     """If the label depends on the questions, the answer is not embedded."""
     bench.options["label_from"] = "questions"
 
@@ -141,7 +141,7 @@ def test_the_label_can_depend_on_the_questions_alone(bench: Any) -> None:
     assert "answer_similarity" not in score.details
 
 
-def test_an_on_topic_answer_without_the_requested_time_is_not_relevant(bench: Any, exchange: Make) -> None:
+def test_an_answer_without_the_requested_time_is_not_labeled_relevant(bench: Any, exchange: Make) -> None:
     """The question asks for a time, but none is recognized. Label and sentence agree, whatever the cosine is."""
     asked = "When was the tower completed?"
     bench.fake.questions = lambda answer: [asked] * 3
@@ -167,7 +167,7 @@ def test_an_on_topic_answer_without_the_requested_time_is_not_relevant(bench: An
         ("How many kings had the name Louis?", "The king who was beheaded was Louis XVI."),
     ],
 )
-def test_an_unusual_time_or_quantity_does_not_make_an_answer_irrelevant(
+def test_an_answer_with_an_unusual_time_or_quantity_keeps_its_label(
     bench: Any, exchange: Make, question: str, answer: str
 ) -> None:
     """No list of words is complete, so the check limits the label of a well-rated answer, but does not decide it."""
@@ -182,7 +182,7 @@ def test_an_unusual_time_or_quantity_does_not_make_an_answer_irrelevant(
     assert score.explanation.startswith(f"{MEANINGS['partly_relevant']}. The question asks for ")
 
 
-def test_a_rating_can_decide_the_label(bench: Any) -> None:
+def test_a_direct_rating_can_determine_the_label(bench: Any) -> None:
     """The judge rates the answer in a second request. The value is still the mean cosine."""
     (unrated,) = bench.score()
     bench.options["label_from"] = "guarded"
@@ -196,7 +196,7 @@ def test_a_rating_can_decide_the_label(bench: Any) -> None:
     assert score.fingerprint != unrated.fingerprint
 
 
-def test_an_unreadable_rating_leaves_the_label_to_the_similarities(bench: Any) -> None:
+def test_similarities_determine_the_label_if_the_rating_is_unparsable(bench: Any) -> None:
     """The score still has a value."""
     bench.options["label_from"] = "guarded"
     bench.fake.first_token = None
@@ -208,7 +208,7 @@ def test_an_unreadable_rating_leaves_the_label_to_the_similarities(bench: Any) -
     assert score.label is not None
 
 
-def test_a_repeated_question_is_not_embedded_again(bench: Any, exchange: Make) -> None:
+def test_the_vector_of_a_repeated_question_is_cached(bench: Any, exchange: Make) -> None:
     """The vector of the original question is cached."""
     bench.score(exchange(), exchange())
 
@@ -219,7 +219,7 @@ def test_a_repeated_question_is_not_embedded_again(bench: Any, exchange: Make) -
 # Servers that ignore n
 
 
-def test_a_server_that_ignores_n_is_asked_for_a_list_from_then_on(bench: Any, exchange: Make) -> None:
+def test_later_requests_ask_for_a_list_if_the_server_ignores_n(bench: Any, exchange: Make) -> None:
     """The first exchange takes a second request, for the list. Later exchanges take one request."""
     bench.fake.supports_n = False
     bench.fake.questions = lambda answer: QUESTIONS
@@ -234,7 +234,7 @@ def test_a_server_that_ignores_n_is_asked_for_a_list_from_then_on(bench: Any, ex
     assert [each["text"] for each in second.details["questions"]] == QUESTIONS
 
 
-def test_missing_questions_are_requested_only_once_more(bench: Any, exchange: Make) -> None:
+def test_missing_generated_questions_are_requested_only_once_more(bench: Any, exchange: Make) -> None:
     """A judge that returns too few questions twice is not asked again."""
     bench.fake.supports_n = False
     bench.fake.questions = lambda answer: QUESTIONS[:1]
@@ -245,7 +245,7 @@ def test_missing_questions_are_requested_only_once_more(bench: Any, exchange: Ma
     assert (second.details["requested"], second.details["usable"]) == (3, 2)
 
 
-def test_one_missing_choice_does_not_disable_requests_for_n_choices(exchange: Make, score: Any) -> None:
+def test_one_missing_choice_does_not_end_requests_for_n_choices(exchange: Make, score: Any) -> None:
     """A server that sent two of three choices supports ``n``.
 
     The third is requested, and the next request asks for all three.
@@ -268,7 +268,7 @@ def test_one_missing_choice_does_not_disable_requests_for_n_choices(exchange: Ma
 # Invalid replies
 
 
-def test_one_malformed_choice_loses_only_one_question(bench: Any) -> None:
+def test_a_malformed_choice_affects_only_one_generated_question(bench: Any) -> None:
     """The remaining questions form the score, which records their number."""
     bench.fake.faults.append(Fault("malformed"))
 
@@ -280,7 +280,7 @@ def test_one_malformed_choice_loses_only_one_question(bench: Any) -> None:
 
 
 @pytest.mark.parametrize("useless", [" ?", "???", "Pier four.", "12?", "\u200b?"])
-def test_there_is_no_value_without_a_usable_question(bench: Any, useless: str) -> None:
+def test_answer_relevancy_has_no_value_without_a_usable_generated_question(bench: Any, useless: str) -> None:
     """Replies that are empty, contain no letters or are not questions never become a number."""
     bench.fake.questions = lambda answer: [useless]
 
@@ -303,7 +303,7 @@ def test_servers_with_and_without_json_schema_yield_the_same_value(bench: Any, h
     assert [each["noncommittal"] for each in score.details["questions"]] == [None if habit == "ignored" else False] * 3
 
 
-def test_a_rejected_json_schema_is_not_sent_again(bench: Any, exchange: Make) -> None:
+def test_a_json_schema_is_not_sent_again_after_the_server_rejects_it(bench: Any, exchange: Make) -> None:
     """The first exchange takes two requests, the next takes one."""
     bench.options["judge_detects_refusals"] = True
     bench.fake.response_format = "rejected"
@@ -350,7 +350,7 @@ def test_each_answer_has_its_own_delimiter(bench: Any, exchange: Make) -> None:
     assert first[-1]["content"].splitlines()[0] != other[-1]["content"].splitlines()[0]
 
 
-def test_a_huge_answer_is_truncated_and_the_details_record_it(bench: Any, exchange: Make) -> None:
+def test_a_huge_answer_is_truncated_and_the_details_record_the_truncation(bench: Any, exchange: Make) -> None:
     """The details contain the length of the text that the judge saw."""
     (score,) = bench.score(exchange(answer="The ferry leaves from pier four. " * 32_000))
 
@@ -362,7 +362,7 @@ def test_a_huge_answer_is_truncated_and_the_details_record_it(bench: Any, exchan
 # Few-shot mode
 
 
-def test_few_shot_mode_sends_examples_and_requests_one_line(bench: Any) -> None:
+def test_a_few_shot_prompt_contains_examples_and_requests_one_line(bench: Any) -> None:
     """The request has four examples as messages, and no schema or refusal vote. The reply is one line."""
     bench.options["prompt_style"] = "few_shot"
     bench.fake.questions = lambda answer: QUESTIONS
@@ -395,7 +395,7 @@ def test_the_fingerprint_does_not_change_by_accident() -> None:
     assert scorer(prompt_style="few_shot").fingerprint == "125a4361fc8b"
 
 
-def test_every_option_that_affects_values_changes_the_fingerprint() -> None:
+def test_every_option_that_affects_scores_changes_the_fingerprint() -> None:
     """This covers the judge, the embedder, N, the request format and the handling of votes."""
     kinds = [
         scorer(),
@@ -411,7 +411,7 @@ def test_every_option_that_affects_values_changes_the_fingerprint() -> None:
     assert len({kind.fingerprint for kind in kinds}) == len(kinds)
 
 
-def test_values_stay_in_the_documented_range() -> None:
+def test_scores_stay_within_the_documented_range() -> None:
     """A mean of cosines stays within -1 to 1."""
     random = np.random.default_rng(7)
     rows = random.normal(size=(50, 8))

@@ -52,7 +52,7 @@ def test_separate_choices_and_lists_have_different_fingerprints(bench: Any) -> N
     assert choices.fingerprint != listed.fingerprint
 
 
-def test_refusal_votes_are_requested_only_if_they_count(bench: Any) -> None:
+def test_refusal_votes_are_requested_only_if_they_are_enabled(bench: Any) -> None:
     """Small judges vote incorrectly nine times out of ten, and a plain question takes fewer tokens."""
     bench.fake.noncommittal = True
 
@@ -95,7 +95,7 @@ def test_an_answer_that_only_repeats_the_question_is_irrelevant(bench: Any, exch
     assert [prompt_of(request) for request in bench.fake.requests] == ["Reply with: ok"]
 
 
-def test_copies_of_the_question_do_not_reach_the_judge(bench: Any, exchange: Make) -> None:
+def test_copies_of_the_question_in_the_answer_are_not_sent_to_the_judge(bench: Any, exchange: Make) -> None:
     """Repeating the question in the answer does not raise the score."""
     bench.score(exchange(answer=f"{ASKED} {ASKED.upper()} Bananas are rich in potassium."))
 
@@ -103,7 +103,7 @@ def test_copies_of_the_question_do_not_reach_the_judge(bench: Any, exchange: Mak
     assert "Bananas are rich in potassium." in prompt_of(bench.fake.chat_requests[0])
 
 
-def test_copies_of_the_question_can_be_kept(bench: Any, exchange: Make) -> None:
+def test_copies_of_the_question_are_kept_if_configured(bench: Any, exchange: Make) -> None:
     """An option determines whether they are removed."""
     bench.options["remove_question_echo"] = False
 

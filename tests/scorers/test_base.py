@@ -15,7 +15,7 @@ from germane.scorers.base.vectors import mean_pairwise_cosine, normalize_rows
 from germane.scorers.prompting.prompt import Prompt, load_prompt
 
 
-def test_fingerprints_are_stable() -> None:
+def test_fingerprints_are_the_same_in_every_process() -> None:
     """Fingerprints are equal in every process and release, because stored scores are grouped by them."""
     made = fingerprint(
         scorer="s", version="1", parameters={"b": [1, 2], "a": 0.5}, prompt="Frage: {q}ü", judge="j", embedder=None
@@ -37,7 +37,7 @@ def test_parameter_order_does_not_change_the_fingerprint() -> None:
 @pytest.mark.parametrize(
     "name", ["question_of_answer", "questions_of_answer", "question_and_vote", "questions_and_votes", "few_shot"]
 )
-def test_prompts_are_packaged(name: str) -> None:
+def test_prompt_files_are_part_of_the_package(name: str) -> None:
     """Each prompt has a version, starts with a system message, and has a placeholder for the answer."""
     prompt = load_prompt(name)
 
@@ -56,13 +56,13 @@ def test_placeholders_in_filled_values_are_not_replaced() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\x00\x07", "\u200b\u200f\ufeff", "\u00a0"])
-def test_invisible_text_is_blank(text: str) -> None:
+def test_text_of_invisible_characters_counts_as_blank(text: str) -> None:
     """Whitespace, control characters and zero-width characters are invisible."""
     assert is_blank(text)
 
 
 @pytest.mark.parametrize("text", ["a", "?", "7", "👍", " € "])
-def test_visible_text_is_not_blank(text: str) -> None:
+def test_text_with_a_visible_character_does_not_count_as_blank(text: str) -> None:
     """Letters, numbers, punctuation and symbols are visible."""
     assert not is_blank(text)
     assert not is_blank("\u200b" * 200 + text), "however late it comes"
@@ -76,7 +76,7 @@ def test_control_characters_are_removed() -> None:
 
 
 @pytest.mark.parametrize("text", ["abcdef", "äöü", "日本語", "👍👍", "a\ud800b"])
-def test_truncation_keeps_whole_characters(text: str) -> None:
+def test_truncation_never_splits_a_character(text: str) -> None:
     """The result is a prefix that does not exceed the byte limit."""
     for limit in range(8):
         kept = truncate_utf8(text, limit)
@@ -90,7 +90,7 @@ def test_shortened_text_ends_in_an_ellipsis() -> None:
     assert shorten("abcd", 3) == "ab…"
 
 
-def test_rows_are_normalized() -> None:
+def test_rows_of_vectors_are_normalized_to_unit_length() -> None:
     """Rows are normalized exactly, in double precision."""
     assert normalize_rows([[3, 4], [0, -2]], 2).tolist() == [[0.6, 0.8], [0.0, -1.0]]
 
@@ -100,7 +100,7 @@ def test_rows_are_normalized() -> None:
     [[[1.0]], [[1.0], [0.0]], [[1.0], [float("nan")]], [[1.0], [float("inf")]], [[1.0], [1.0, 2.0]], [["a"], ["b"]],
      [None, None], [1.0, 2.0], [[], []], 7, [[1.0], [10**400]], [[1.0], [1e200]]],
 )  # fmt: skip
-def test_invalid_vectors_are_rejected(rows: object) -> None:
+def test_invalid_embedding_vectors_are_rejected(rows: object) -> None:
     """Vectors must not be empty, zero, infinite or non-numeric, and their count and dimensions must match."""
     with pytest.raises(ScoringError, match="the embedder returned"):
         normalize_rows(rows, 2)  # type: ignore[arg-type]  # on purpose

@@ -71,25 +71,25 @@ def test_resampled_mean_equals_mean_of_repeated_exchanges(drawn: list[int]) -> N
     assert found[0] == pytest.approx(np.mean(pairs) if pairs else float("nan"), nan_ok=True)
 
 
-def test_floor_of_one_is_an_error() -> None:
+def test_a_measured_floor_of_one_is_an_error() -> None:
     """With a floor of one, no scale remains."""
     with pytest.raises(ValueError, match="less than 1"):
         cosines_of([[1.0] * 3] * 3).to_calibration(NOW)
 
 
-def test_questions_are_counted_once_and_need_an_answer(exchange: Make) -> None:
+def test_each_distinct_question_with_an_answer_is_counted_once(exchange: Make) -> None:
     """Whitespace and case are ignored."""
     given = [exchange("Where?", "Here."), exchange(" where? ", "There."), exchange("When?", " "), exchange(None, "So.")]
     assert distinct_exchanges(given) == given[:1]
 
 
-def test_each_cosine_scorer_gets_a_floor(exchange: Make) -> None:
+def test_a_floor_is_measured_for_each_cosine_scorer(exchange: Make) -> None:
     """Fifty exchanges with contexts are enough. With 49, there is no floor for contexts."""
     given = [exchange(f"q{n} is", f"a{n} was", f"c{n} of") for n in range(50)]
     found = asyncio.run(measure_cosine_pairs(given, FakeEmbedder(dimension=2048)))
 
     assert {one.scorer: one.pairs for one in found} == {
-        "answer_relevancy": "question and question",
+        "answer_relevancy": "two questions",
         "question_answer_similarity": "question and answer",
         "context_similarity": "question and context",
     }
@@ -100,7 +100,7 @@ def test_each_cosine_scorer_gets_a_floor(exchange: Make) -> None:
     assert len(asyncio.run(measure_cosine_pairs(given, FakeEmbedder()))) == 2
 
 
-def test_fewer_than_fifty_exchanges_are_not_embedded(exchange: Make) -> None:
+def test_nothing_is_embedded_if_there_are_fewer_than_fifty_exchanges(exchange: Make) -> None:
     """Embedding them would cost money without producing a result."""
     embedder = FakeEmbedder()
     assert asyncio.run(measure_cosine_pairs([exchange(f"q{n}", "a") for n in range(49)], embedder)) == []

@@ -43,7 +43,7 @@ print(json.dumps([score.value for score in germane.evaluate([row], "brevity", pr
 """
 
 
-def test_every_module_builds_the_scorer_with_its_name() -> None:
+def test_every_built_in_module_builds_the_scorer_that_it_is_named_after() -> None:
     """The name in settings, the module's name and the scorer's name are the same."""
     import asyncio
 
@@ -59,7 +59,7 @@ def test_every_module_builds_the_scorer_with_its_name() -> None:
     assert all(hasattr(import_module(f"germane.scorers.metrics.{name}"), "build") for name in BUILTIN_SCORER_NAMES)
 
 
-def test_scorers_that_detect_refusals_are_listed(fake: FakeJudge, exchange: Any) -> None:
+def test_refusal_shares_are_measured_only_for_scorers_that_detect_refusals(fake: FakeJudge, exchange: Any) -> None:
     """The share of refusals is not measured for other scorers."""
     import asyncio
 
@@ -100,7 +100,7 @@ def test_adding_a_scorer_takes_a_single_file(tmp_path: Path) -> None:
     assert json.loads(completed.stdout) == [0.0]
 
 
-def test_names_are_known_without_importing_the_scorers() -> None:
+def test_names_of_built_in_scorers_are_known_without_importing_them() -> None:
     """Capture-only processes also check the names in the settings."""
     code = "import sys, germane.registry as r; assert 'faithfulness' in r.BUILTIN_SCORER_NAMES; print(*sys.modules)"
 

@@ -42,7 +42,7 @@ FLOORS = {(HALF.embedder, HALF.scorer): HALF}
 RAW = Score(scorer=NAME, fingerprint="f1", value=0.75, label="mostly_relevant", embedder="mini", details={"kept": 1})
 
 
-def test_label_comes_from_the_calibrated_value() -> None:
+def test_label_is_determined_by_the_calibrated_value() -> None:
     """The value, the fingerprint and other details do not change. The sentence matches the label."""
     found = apply_calibration(replace(RAW, value=0.605), FLOORS)
 
@@ -59,7 +59,7 @@ def test_label_comes_from_the_calibrated_value() -> None:
 
 
 @given(st.floats(0, 1), st.floats(-1, 1), st.booleans())
-def test_the_sentence_claims_relevance_only_if_a_judge_rated_the_answer(
+def test_explanation_claims_relevance_only_if_a_judge_rated_the_answer(
     rating: float, similarity: float, is_rated: bool
 ) -> None:
     """Similarities only show closeness. The sentence for the current label replaces that for an earlier one."""
@@ -77,12 +77,12 @@ def test_the_sentence_claims_relevance_only_if_a_judge_rated_the_answer(
 @pytest.mark.parametrize(
     ("value", "label"), [(0.6, "irrelevant"), (0.605, "partly_relevant"), (0.7, "mostly_relevant")]
 )
-def test_same_topic_floor_is_in_the_lowest_band(value: float, label: str) -> None:
+def test_a_cosine_at_the_same_topic_floor_is_in_the_lowest_band(value: float, label: str) -> None:
     """All lower values are also in the lowest band."""
     assert apply_calibration(replace(RAW, value=value), FLOORS).label == label
 
 
-def test_score_from_an_uncalibrated_embedder_is_labeled_uncalibrated() -> None:
+def test_a_score_from_an_uncalibrated_embedder_is_labeled_uncalibrated() -> None:
     """Without a calibration, the score is never low, whatever its value."""
     found = apply_calibration(replace(RAW, value=0.1, embedder="large"), FLOORS)
 
@@ -90,7 +90,7 @@ def test_score_from_an_uncalibrated_embedder_is_labeled_uncalibrated() -> None:
     assert found.explanation == "No label, because the embedder is not calibrated; run germane calibrate --save."
 
 
-def test_local_embedder_is_calibrated_by_default() -> None:
+def test_the_local_embedder_is_calibrated_by_default() -> None:
     """A measured calibration takes precedence over the shipped one."""
     reverse = "answer_relevancy"
     score = replace(RAW, scorer=reverse, value=0.7, embedder="local:all-MiniLM-L6-v2-int8")
@@ -101,7 +101,7 @@ def test_local_embedder_is_calibrated_by_default() -> None:
 
 
 @pytest.mark.parametrize("value", [0.07, 0.3, 0.7, 0.95])
-def test_free_similarity_has_no_band_until_it_is_calibrated(value: float) -> None:
+def test_question_answer_similarity_has_no_band_until_it_is_calibrated(value: float) -> None:
     """A correct short answer is not similar to its question: "Gift card valid?", "Three years." is 0.07."""
     score = replace(RAW, value=value, embedder="local:all-MiniLM-L6-v2-int8")
     own = calibration("local:all-MiniLM-L6-v2-int8", topic_floor=0.6)
@@ -113,7 +113,9 @@ def test_free_similarity_has_no_band_until_it_is_calibrated(value: float) -> Non
 
 
 @given(st.floats(-1, 1), st.none() | st.floats(0, 1))
-def test_a_missing_kind_of_information_limits_the_label(similarity: float, rating: float | None) -> None:
+def test_the_label_is_limited_if_the_requested_kind_of_information_is_missing(
+    similarity: float, rating: float | None
+) -> None:
     """The label is never better than partly relevant, and the check alone never makes it irrelevant."""
     details = {} if rating is None else {"answer_similarity": similarity, "direct": rating}
     score = replace(RAW, value=similarity, details=details)
@@ -162,14 +164,14 @@ def test_a_rating_cannot_make_an_off_topic_answer_relevant() -> None:
     assert apply_calibration(score, FLOORS).label == "irrelevant"
 
 
-def test_a_rating_needs_no_calibration() -> None:
+def test_a_direct_rating_needs_no_calibration() -> None:
     """If the embedder is not calibrated, the rating alone determines the label."""
     score = replace(RAW, embedder="large", details={"answer_similarity": 0.1, "direct": 0.75})
 
     assert apply_calibration(score, {}).label == "mostly_relevant"
 
 
-def test_a_question_echo_is_irrelevant_without_a_calibration() -> None:
+def test_an_answer_that_repeats_the_question_is_labeled_irrelevant_without_a_calibration() -> None:
     """An answer that only repeats the question is irrelevant with any embedder."""
     echo = replace(RAW, value=0.0, embedder="large", explanation="The answer only repeats the question.")
 
@@ -178,7 +180,7 @@ def test_a_question_echo_is_irrelevant_without_a_calibration() -> None:
     assert (found.label, found.explanation) == ("irrelevant", echo.explanation)
 
 
-def test_calibration_by_an_earlier_version_is_ignored() -> None:
+def test_a_calibration_stored_by_an_earlier_version_is_ignored() -> None:
     """In earlier versions, the second value was not the same-topic floor."""
     own = replace(calibration("local:all-MiniLM-L6-v2-int8", topic_floor=0.9), fingerprint="of version 1")
     score = replace(RAW, value=0.7, embedder=own.embedder)
@@ -186,7 +188,7 @@ def test_calibration_by_an_earlier_version_is_ignored() -> None:
     assert apply_calibration(score, {(own.embedder, NAME): own}) == apply_calibration(score, {})
 
 
-def test_score_below_the_floor_is_irrelevant() -> None:
+def test_a_score_below_the_floor_is_labeled_irrelevant() -> None:
     """Calibrated values range from 0 to 1."""
     found = apply_calibration(replace(RAW, value=0.2), FLOORS)
     assert (found.value, found.label, found.details["calibrated"]) == (0.2, "irrelevant", 0.0)
@@ -211,18 +213,18 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("score", OTHERS, ids=["no embedder", "no cosine", "no value"])
-def test_scores_that_are_not_cosines_are_unchanged(score: Score) -> None:
+def test_calibration_does_not_change_scores_that_are_not_cosines(score: Score) -> None:
     """The scale of such scores does not depend on an embedder."""
     assert apply_calibration(score, {**FLOORS, ("mini", "faithfulness"): HALF}) == score
 
 
-def test_labels_other_than_bands_are_kept() -> None:
+def test_calibration_does_not_replace_labels_other_than_bands() -> None:
     """For example, `noncommittal` remains the label."""
     found = apply_calibration(replace(RAW, value=0.0, label="noncommittal"), FLOORS)
     assert (found.label, found.details["calibrated"]) == ("noncommittal", 0.0)
 
 
-def test_wrapper_only_changes_labels(exchange: Callable[..., Exchange]) -> None:
+def test_calibration_changes_labels_and_no_values(exchange: Callable[..., Exchange]) -> None:
     """Calibrations that are added later apply to later scores."""
     scorer = QuestionAnswerSimilarity(FakeEmbedder())
     floors: dict[tuple[str, str], Calibration] = {}
@@ -243,7 +245,7 @@ def test_wrapper_only_changes_labels(exchange: Callable[..., Exchange]) -> None:
     assert after.details["calibrated"] == pytest.approx(0.45 * (after.value + 0.5) / 1.4, abs=1e-9)
 
 
-def test_only_cosine_scorers_are_wrapped() -> None:
+def test_calibration_applies_only_to_cosine_scorers() -> None:
     """Scorers are wrapped only if there are calibrations."""
 
     class Rating:

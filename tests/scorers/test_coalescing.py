@@ -98,7 +98,7 @@ def test_identical_concurrent_requests_are_sent_once() -> None:
     assert meter == UsageMeter(requests=1, input_tokens=7, output_tokens=3, cost=0.5)
 
 
-def test_unknown_cost_stays_unknown() -> None:
+def test_unknown_cost_of_a_coalesced_request_stays_unknown() -> None:
     """This applies to all callers of a coalesced request."""
     replies, meter = together(Oracle(cost=None), *[lambda judge: judge.ask(ASKED)] * 2)
 
@@ -126,7 +126,7 @@ def test_different_requests_are_not_coalesced(options: dict[str, Any]) -> None:
     assert oracle.asked == 2
 
 
-def test_omitted_options_are_equivalent_to_their_defaults() -> None:
+def test_requests_with_omitted_and_default_options_are_coalesced() -> None:
     """A request that specifies a default is coalesced with one that omits the option."""
     oracle = Oracle()
 
@@ -135,14 +135,14 @@ def test_omitted_options_are_equivalent_to_their_defaults() -> None:
     assert oracle.asked == 1
 
 
-def test_default_options_match_the_protocol() -> None:
+def test_default_options_equal_those_of_the_judge_protocol() -> None:
     """The defaults are those in the signature of `Judge.ask`."""
     parameters = inspect.signature(Judge.ask).parameters.values()
 
     assert {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY} == DEFAULT_JUDGE_OPTIONS
 
 
-def test_finished_requests_are_not_reused() -> None:
+def test_a_reply_is_not_reused_after_its_request_has_finished() -> None:
     """At a positive temperature, the next reply may differ."""
     oracle = Oracle()
     oracle.gate.set()
@@ -157,7 +157,7 @@ def test_finished_requests_are_not_reused() -> None:
     assert oracle.asked == 2
 
 
-def test_failures_are_shared() -> None:
+def test_a_failed_request_fails_for_all_waiting_callers() -> None:
     """Waiting callers get the same error. Later callers send a new request."""
     oracle = Oracle(error=ScoringError(UnscoredReason.JUDGE_RATE_LIMITED, "busy", retry_after=3))
 
@@ -168,7 +168,7 @@ def test_failures_are_shared() -> None:
 
 
 @pytest.mark.parametrize("hasty", [0, 1])
-def test_cancelled_caller_does_not_affect_others(hasty: int) -> None:
+def test_a_canceled_caller_does_not_affect_callers_of_the_same_request(hasty: int) -> None:
     """This holds for the caller that started the request and for callers that joined it."""
     oracle = Oracle()
 
@@ -189,7 +189,7 @@ def test_cancelled_caller_does_not_affect_others(hasty: int) -> None:
     assert oracle.asked == 1
 
 
-def test_request_without_callers_is_cancelled() -> None:
+def test_a_request_is_canceled_when_its_last_caller_is_canceled() -> None:
     """The next caller sends a new request."""
     oracle = Oracle()
 
@@ -209,7 +209,7 @@ def test_request_without_callers_is_cancelled() -> None:
     assert oracle.asked == 2
 
 
-def test_coalescing_judge_works_on_successive_event_loops() -> None:
+def test_a_coalescing_judge_works_on_successive_event_loops() -> None:
     """Requests from a closed event loop are sent again."""
     oracle = Oracle()
     judge = CoalescingJudge(oracle)
@@ -228,7 +228,9 @@ def test_coalescing_judge_works_on_successive_event_loops() -> None:
 
 
 @pytest.mark.parametrize("outage", [None, Fault("status", status=503)])
-def test_identify_is_coalesced(fake: FakeJudge, server: ModelServer, outage: Fault | None) -> None:
+def test_concurrent_requests_for_the_model_name_are_coalesced(
+    fake: FakeJudge, server: ModelServer, outage: Fault | None
+) -> None:
     """An unreachable judge does not receive a request for each exchange."""
     fake.outage, fake.latency = outage, 0.05
 
@@ -245,7 +247,7 @@ def test_identify_is_coalesced(fake: FakeJudge, server: ModelServer, outage: Fau
     assert len(fake.requests) == 1
 
 
-def test_slots_are_free_in_the_next_event_loop() -> None:
+def test_concurrency_slots_are_free_in_the_next_event_loop() -> None:
     """It does not matter how the previous loop ended."""
     slots = RequestSlots(2)
     most, inside = 0, 0
@@ -302,7 +304,7 @@ def test_waiting_for_a_slot_does_not_count_towards_the_timeout(fake: FakeJudge, 
     assert fake.max_in_flight == 2
 
 
-def test_waiting_requests_respect_retry_after(fake: FakeJudge, server: ModelServer) -> None:
+def test_waiting_requests_respect_a_retry_after_header(fake: FakeJudge, server: ModelServer) -> None:
     """Waiting requests fail with the remaining delay and are not sent."""
     fake.outage = Fault("status", status=429, retry_after=30)
 
@@ -313,7 +315,7 @@ def test_waiting_requests_respect_retry_after(fake: FakeJudge, server: ModelServ
     assert all(25 < error.retry_after <= 30 for error in errors)
 
 
-def test_later_requests_are_sent_despite_retry_after(fake: FakeJudge, server: ModelServer) -> None:
+def test_requests_after_the_end_of_retry_after_are_sent(fake: FakeJudge, server: ModelServer) -> None:
     """Otherwise, no probe would reach the server."""
     fake.faults.append(Fault("status", status=429, retry_after=30))
 
@@ -329,7 +331,7 @@ def test_later_requests_are_sent_despite_retry_after(fake: FakeJudge, server: Mo
     assert asyncio.run(ask_twice()).texts
 
 
-def test_meter_counts_judge_and_embedder_usage(fake: FakeJudge, server: ModelServer) -> None:
+def test_usage_meter_counts_judge_and_embedder_usage(fake: FakeJudge, server: ModelServer) -> None:
     """The meter counts requests with and without a reply, and the tokens reported by the server."""
     fake.faults.extend([None, Fault("status", status=503)])
     meter = UsageMeter()
@@ -351,6 +353,6 @@ def test_meter_counts_judge_and_embedder_usage(fake: FakeJudge, server: ModelSer
     assert (meter.embedding_requests, meter.embedding_tokens) == (1, 3)
 
 
-def test_user_defined_scorers_do_not_limit_concurrency() -> None:
+def test_judge_concurrency_limits_do_not_apply_to_user_defined_scorers() -> None:
     """The caller must limit their concurrency."""
     assert not uses_coalescing_judge(object())

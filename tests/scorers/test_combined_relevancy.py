@@ -54,7 +54,7 @@ def failed(reason: UnscoredReason, **more: Any) -> ScoringError:
     return ScoringError(reason, "as asked", **more)
 
 
-def test_the_value_is_the_weighted_mean_of_four_parts(exchange: Make, score: Any) -> None:
+def test_combined_relevancy_is_the_weighted_mean_of_four_parts(exchange: Make, score: Any) -> None:
     """The weights are 0.30, 0.25, 0.25 and 0.20, in the order of the parts."""
     (result,) = score(CombinedRelevancy(parts()), exchange())
 
@@ -87,7 +87,9 @@ def test_a_negative_cosine_counts_as_zero(exchange: Make, score: Any) -> None:
 
 
 @pytest.mark.parametrize("missing", VALUES)
-def test_a_permanently_failed_part_is_excluded_and_recorded(exchange: Make, score: Any, missing: str) -> None:
+def test_a_permanently_failed_part_is_excluded_from_the_mean_and_recorded(
+    exchange: Make, score: Any, missing: str
+) -> None:
     """The label, explanation, details and fingerprint record it. Such scores are never averaged with complete ones."""
     whole, found = (
         score(CombinedRelevancy(parts(**results)), exchange())[0]
@@ -115,7 +117,7 @@ def test_a_missing_part_can_be_configured_to_fail_the_score(exchange: Make, scor
     assert result.explanation == "no value for direct_relevancy, intent_match: as asked"
 
 
-def test_there_is_no_value_if_every_part_is_missing(exchange: Make, score: Any) -> None:
+def test_combined_relevancy_has_no_value_if_every_part_is_missing(exchange: Make, score: Any) -> None:
     """Missing parts never result in a value of 0."""
     results = dict.fromkeys(VALUES, failed(UnscoredReason.UNPARSABLE)) | {
         REVERSE: failed(UnscoredReason.NO_USABLE_QUESTION)
@@ -143,7 +145,7 @@ def test_a_temporary_part_failure_postpones_the_score(exchange: Make, score: Any
     )
 
 
-def test_a_retry_scores_only_the_missing_parts(exchange: Make, score: Any) -> None:
+def test_a_retry_requests_only_the_missing_parts(exchange: Make, score: Any) -> None:
     """Results of other parts are reused, which reduces the load on a busy judge."""
     results = parts(**{COVERAGE: failed(UnscoredReason.JUDGE_TIMEOUT)})
     combined = CombinedRelevancy(results)
@@ -156,7 +158,7 @@ def test_a_retry_scores_only_the_missing_parts(exchange: Make, score: Any) -> No
     assert {name: part.asked for name, part in results.items()} == {REVERSE: 2, DIRECT: 2, COVERAGE: 3, INTENT: 2}
 
 
-def test_results_are_reused_only_for_the_same_exchange(exchange: Make, score: Any) -> None:
+def test_results_of_parts_are_reused_only_for_the_same_exchange(exchange: Make, score: Any) -> None:
     """Rows of a data set can share an id and still get their own results."""
     results = parts(**{COVERAGE: failed(UnscoredReason.JUDGE_TIMEOUT)})
     combined = CombinedRelevancy(results)
@@ -168,7 +170,7 @@ def test_results_are_reused_only_for_the_same_exchange(exchange: Make, score: An
     assert {name: part.asked for name, part in results.items()} == dict.fromkeys(results, 2)
 
 
-def test_weights_can_be_configured(exchange: Make, score: Any) -> None:
+def test_weights_of_the_four_parts_can_be_configured(exchange: Make, score: Any) -> None:
     """A part that is not listed or has a weight of 0 is neither called nor required."""
     results = parts()
     weights = {REVERSE: 3, INTENT: 1, DIRECT: 0}
@@ -183,14 +185,14 @@ def test_weights_can_be_configured(exchange: Make, score: Any) -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ({REVERSE: -0.1}, "answer_relevancy = -0.1 must be 0 or more"),
+        ({REVERSE: -0.1}, "answer_relevancy must be 0 or more, not -0.1"),
         ({REVERSE: float("nan")}, "must be 0 or more"),
         ({REVERSE: float("inf")}, "must be 0 or more"),
         ({REVERSE: 0, INTENT: 0.0}, "at least one must be greater than 0"),
         ({}, "at least one must be greater than 0"),
         ({"reverse": 1}, "unknown part reverse; the parts are answer_relevancy, direct_relevancy"),
-        ({REVERSE: "1"}, "is not a number"),
-        ({REVERSE: True}, "is not a number"),
+        ({REVERSE: "1"}, "must be a number, not '1'"),
+        ({REVERSE: True}, "must be a number, not True"),
         ([0.5, 0.5], "must be a mapping of part names"),
     ],
 )
@@ -200,7 +202,7 @@ def test_invalid_weights_are_rejected(weights: Any, message: str) -> None:
         CombinedRelevancy(parts(), weights=weights)
 
 
-def test_an_unknown_policy_or_missing_part_is_rejected() -> None:
+def test_an_invalid_policy_or_an_unknown_part_is_rejected() -> None:
     """This covers a nonexistent policy, and a weighted part that was not passed."""
     with pytest.raises(ValueError, match="missing must be renormalize or fail, not 'ignore'"):
         CombinedRelevancy(parts(), missing="ignore")  # type: ignore[arg-type]  # on purpose
@@ -242,7 +244,7 @@ def wired(fake: FakeJudge, exchange: Exchange, *names: str, **options: Any) -> l
 
 
 @pytest.mark.usefixtures("bare")
-def test_parts_are_shared_with_configured_scorers(exchange: Make, fake: FakeJudge) -> None:
+def test_parts_share_requests_with_configured_scorers(exchange: Make, fake: FakeJudge) -> None:
     """A part that is also configured as a scorer has the same value, and the judge is called once."""
     combined, coverage = wired(fake, exchange(), "combined_relevancy", "question_coverage")
 

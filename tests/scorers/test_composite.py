@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from germane.errors import ScoringError
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
-from germane.scorers.base.composite import CompositeParts, ScorePart, combined_usage, raise_if_incomplete, weighted_mean
+from germane.scorers.base.composite import (
+    CompositeScorer,
+    ScorePart,
+    combined_usage,
+    raise_if_incomplete,
+    weighted_mean,
+)
 
 VALUES = st.floats(-1, 1)
 WEIGHTS = st.floats(0.01, 100)
@@ -25,17 +31,17 @@ def part(value: float | None, weight: float = 1.0, **more: Any) -> ScorePart:
     return ScorePart("p", Score(scorer="p", fingerprint="f", value=value, **reason, **more), weight)
 
 
-def test_mean_is_weighted() -> None:
+def test_mean_of_the_parts_is_weighted() -> None:
     """The weighted mean is exact."""
     assert weighted_mean([part(0.9, 0.3), part(0.5, 0.4), part(0.1, 0.3)]) == pytest.approx(0.5, abs=1e-12)
 
 
-def test_missing_part_does_not_count_as_0() -> None:
+def test_a_missing_part_does_not_count_as_0() -> None:
     """The weights of the remaining parts are renormalized."""
     assert weighted_mean([part(0.9, 0.3), part(None, 0.4), part(0.3, 0.1)]) == pytest.approx(0.75, abs=1e-12)
 
 
-def test_truncation_in_a_part_is_kept() -> None:
+def test_truncation_in_a_part_is_recorded_in_the_composite_score() -> None:
     """The score shows that only a part of the answer was used."""
     cut = {"answer": {"shown": 16_000, "of": 1_000_000}}
 
@@ -43,13 +49,13 @@ def test_truncation_in_a_part_is_kept() -> None:
     assert "cut" not in part(0.5).details()
 
 
-def test_negative_part_counts_as_0() -> None:
+def test_a_negative_part_counts_as_0() -> None:
     """Parts are clipped to [0, 1]."""
     assert weighted_mean([part(-0.8), part(0.5)]) == pytest.approx(0.25, abs=1e-12)
 
 
 @given(st.lists(st.tuples(VALUES, WEIGHTS), min_size=1, max_size=6))
-def test_mean_lies_between_its_parts(pairs: list[tuple[float, float]]) -> None:
+def test_weighted_mean_lies_between_the_lowest_and_the_highest_part(pairs: list[tuple[float, float]]) -> None:
     """This holds for any weights."""
     clipped = [max(value, 0.0) for value, _ in pairs]
 
@@ -66,7 +72,7 @@ def test_scaling_all_weights_does_not_change_the_mean(pairs: list[tuple[float, f
     )
 
 
-def test_all_parts_missing_is_an_error() -> None:
+def test_a_composite_score_without_any_part_is_an_error() -> None:
     """The error has the reason of the first missing part."""
     missing = [part(None, reason=UnscoredReason.JUDGE_REFUSED, explanation="it would not"), part(None)]
 
@@ -86,7 +92,7 @@ def test_all_parts_missing_is_an_error() -> None:
         part(None, reason=UnscoredReason.EMBEDDER_ERROR, details={"retry_after": 7.0}),
     ],
 )
-def test_retryable_part_failure_postpones_the_score(awaited: ScorePart) -> None:
+def test_a_retryable_part_failure_postpones_the_score(awaited: ScorePart) -> None:
     """Examples are an unreachable server and a rejected key."""
     with pytest.raises(ScoringError) as caught:
         raise_if_incomplete([part(0.5), part(None), awaited])
@@ -95,7 +101,7 @@ def test_retryable_part_failure_postpones_the_score(awaited: ScorePart) -> None:
     assert caught.value.retry_after == awaited.score.details.get("retry_after")
 
 
-def test_longest_retry_delay_applies() -> None:
+def test_the_longest_retry_delay_of_the_parts_applies() -> None:
     """After a shorter delay, one of the servers would reject the request."""
     waits = [part(None, reason=UnscoredReason.JUDGE_RATE_LIMITED, details={"retry_after": wait}) for wait in (2, 9, 4)]
 
@@ -105,7 +111,7 @@ def test_longest_retry_delay_applies() -> None:
     assert caught.value.retry_after == 9
 
 
-def test_final_failures_do_not_postpone_the_score() -> None:
+def test_permanent_part_failures_do_not_postpone_the_score() -> None:
     """Another attempt would fail in the same way."""
     reasons = [
         UnscoredReason.UNPARSABLE,
@@ -117,7 +123,7 @@ def test_final_failures_do_not_postpone_the_score() -> None:
     raise_if_incomplete([part(0.5), *(part(None, reason=reason) for reason in reasons)])
 
 
-def test_usage_of_parts_is_summed() -> None:
+def test_the_usage_of_all_parts_is_summed() -> None:
     """The sum is None if no usage is known. Each judge is listed once."""
     reported = part(0.5, judge="j", input_tokens=10, output_tokens=2, cost=0.25)
     other = part(0.5, judge="j", embedder="e", input_tokens=5)
@@ -128,7 +134,7 @@ def test_usage_of_parts_is_summed() -> None:
     assert combined_usage([part(0.5)])["input_tokens"] is None
 
 
-def test_parts_run_concurrently_and_failures_are_isolated(exchange: Callable[..., Exchange]) -> None:
+def test_parts_run_concurrently_and_do_not_affect_each_other(exchange: Callable[..., Exchange]) -> None:
     """A part that raises becomes a failed part."""
     meeting = asyncio.Barrier(2)
 
@@ -143,10 +149,16 @@ def test_parts_run_concurrently_and_failures_are_isolated(exchange: Callable[...
         async def score(self, exchange: Exchange) -> float:
             raise KeyError("colour")
 
+    class Parts(CompositeScorer):
+        name = "parts"
+
+        async def score(self, exchange: Exchange) -> Score:
+            raise NotImplementedError
+
     async def run_all() -> dict[str, Score]:
         async with asyncio.timeout(20):
             scorers = {"one": Meets(), "two": Meets(), "three": Raises()}
-            parts = CompositeParts(scorers, dict.fromkeys(scorers, 1.0), "renormalize")
+            parts = Parts(scorers, dict.fromkeys(scorers, 1.0), "renormalize")
             return {part.name: part.score for part in await parts.score_parts(exchange())}
 
     scores = asyncio.run(run_all())

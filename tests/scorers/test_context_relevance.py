@@ -29,7 +29,9 @@ def ratings(*given: Any) -> dict[str, Any]:
     return {"ratings": list(given)}
 
 
-def test_the_value_is_the_mean_weighted_by_position(exchange: Make, judged: Any, fake: FakeJudge) -> None:
+def test_context_relevance_is_the_mean_rating_weighted_by_position(
+    exchange: Make, judged: Any, fake: FakeJudge
+) -> None:
     """Ratings 1 to 5 map to 0 to 1. The details contain both means, all chunks, and the number of relevant chunks."""
     (score,) = judged(NAME, [ratings(5, 4, 2, 3)], exchange(PYTHON, None, CREATED, RELEASED, SNAKES, COFFEE))
 
@@ -42,7 +44,7 @@ def test_the_value_is_the_mean_weighted_by_position(exchange: Make, judged: Any,
     assert len(fake.chat_requests) == 1
 
 
-def test_fractional_ratings_are_accepted(exchange: Make, judged: Any) -> None:
+def test_fractional_ratings_of_contexts_are_accepted(exchange: Make, judged: Any) -> None:
     """Chunk scores of 0.9, 0.8, 0.3 and 0.2 result in 0.584."""
     (score,) = judged(NAME, [ratings(4.6, 4.2, 2.2, 1.8)], exchange(PYTHON, None, "a", "b", "c", "d"))
 
@@ -50,7 +52,7 @@ def test_fractional_ratings_are_accepted(exchange: Make, judged: Any) -> None:
     assert round(score.value, 3) == 0.584
 
 
-def test_the_plain_mean_can_be_chosen(exchange: Make, judged: Any) -> None:
+def test_the_unweighted_mean_of_the_ratings_can_be_configured(exchange: Make, judged: Any) -> None:
     """The plain mean has its own fingerprint."""
     asked = exchange(PYTHON, None, CREATED, SNAKES)
 
@@ -62,7 +64,7 @@ def test_the_plain_mean_can_be_chosen(exchange: Make, judged: Any) -> None:
     assert plain.fingerprint != weighted.fingerprint
 
 
-def test_better_contexts_and_better_orders_score_higher(exchange: Make, judged: Any) -> None:
+def test_relevant_contexts_near_the_top_score_higher(exchange: Make, judged: Any) -> None:
     """The judge rates each chunk separately."""
 
     def reply_to(request: Any) -> dict[str, Any]:
@@ -98,7 +100,7 @@ def test_the_judge_sees_question_chunks_and_history_but_not_the_answer(
     assert (items["minItems"], items["maxItems"]) == (2, 2)
 
 
-def test_ratings_can_be_multiplied_by_cosines(exchange: Make, judged: Any, fake: FakeJudge) -> None:
+def test_ratings_of_contexts_can_be_multiplied_by_cosines(exchange: Make, judged: Any, fake: FakeJudge) -> None:
     """The rating is multiplied by max(cosine of chunk and question, 0). The details contain both factors."""
     fake.vectors = {PYTHON: [1.0, 0.0], CREATED: [0.6, 0.8], SNAKES: [0.0, 1.0], COFFEE: [-1.0, 0.0]}
     asked = exchange(PYTHON, None, CREATED, SNAKES, COFFEE)
@@ -117,7 +119,9 @@ def test_ratings_can_be_multiplied_by_cosines(exchange: Make, judged: Any, fake:
 # A single chunk
 
 
-def test_a_single_chunk_gets_the_expected_rating(exchange: Make, judged: Any, fake: FakeJudge) -> None:
+def test_a_single_chunk_is_rated_by_the_mean_weighted_by_probability(
+    exchange: Make, judged: Any, fake: FakeJudge
+) -> None:
     """The probability-weighted mean of the possible first digits is more precise than a single digit."""
     fake.first_token = {"4": 0.6, "5": 0.2, " 3": 0.1, "The": 0.1}
 
@@ -145,7 +149,9 @@ def test_without_log_probabilities_a_single_chunk_is_rated_in_a_list(
     assert first.fingerprint == second.fingerprint
 
 
-def test_digits_and_expected_ratings_have_different_fingerprints(exchange: Make, judged: Any, fake: FakeJudge) -> None:
+def test_scores_from_digits_and_from_expected_ratings_have_different_fingerprints(
+    exchange: Make, judged: Any, fake: FakeJudge
+) -> None:
     """Scores of the two types are never averaged together. Without log probabilities, all ratings come from lists."""
     fake.first_token = {"4": 1.0}
     one, two = exchange(PYTHON, None, CREATED), exchange(PYTHON, None, CREATED, SNAKES)
@@ -185,7 +191,7 @@ class TellingJudge:
         return Reply((text,), tokens=(Token('{"ratings":'), Token(" ["), *listed, Token("]}")))
 
 
-def test_each_rating_in_a_list_is_an_expected_rating(exchange: Make, score: Any) -> None:
+def test_each_rating_in_a_list_is_weighted_by_its_log_probabilities(exchange: Make, score: Any) -> None:
     """One request is enough, and equal digits can have different ratings."""
     judge = TellingJudge({"4": 0.6, "5": 0.4}, {"4": 0.8, "1": 0.2})
 
@@ -196,7 +202,7 @@ def test_each_rating_in_a_list_is_an_expected_rating(exchange: Make, score: Any)
     assert [asked["top_tokens"] for asked in judge.asked] == [20]
 
 
-def test_a_list_without_usable_log_probabilities_is_parsed_from_the_text(exchange: Make, score: Any) -> None:
+def test_ratings_are_parsed_from_the_text_if_log_probabilities_are_unusable(exchange: Make, score: Any) -> None:
     """The score then has a different fingerprint."""
     certain, vague = TellingJudge({"4": 1.0}, {"2": 1.0}), TellingJudge({"4": 0.2}, {"2": 0.1})
     asked = exchange(PYTHON, None, CREATED, SNAKES)

@@ -26,7 +26,7 @@ def direct(bench: Any) -> Any:
     return bench
 
 
-def test_the_value_is_the_expected_rating_of_one_token(direct: Any) -> None:
+def test_direct_relevancy_is_the_expected_rating_of_one_token(direct: Any) -> None:
     """One request, one token and no embedding yield (5 * 0.7 + 4 * 0.3 - 1) / 4."""
     (score,) = direct.score()
 
@@ -55,7 +55,7 @@ def test_without_log_probabilities_the_generated_digit_is_used(direct: Any, exch
     assert direct.fake.chat_requests[-1].body["max_tokens"] == 800
 
 
-def test_digits_and_expected_ratings_have_different_fingerprints(direct: Any) -> None:
+def test_scores_from_digits_and_from_expected_ratings_have_different_fingerprints(direct: Any) -> None:
     """Digits and expected ratings are not comparable."""
     (expected,) = direct.score()
     direct.fake.first_token = None
@@ -65,7 +65,7 @@ def test_digits_and_expected_ratings_have_different_fingerprints(direct: Any) ->
     assert expected.fingerprint != parsed.fingerprint
 
 
-def test_a_reasoning_judge_gets_a_longer_token_limit(direct: Any, exchange: Make) -> None:
+def test_a_request_is_repeated_with_a_higher_limit_if_its_token_has_no_text(direct: Any, exchange: Make) -> None:
     """If the single token contains no text, this request is repeated with a longer limit, and later ones use it."""
     direct.fake.first_token = None
     direct.fake.faults.append(Fault("thinking"))
@@ -77,7 +77,7 @@ def test_a_reasoning_judge_gets_a_longer_token_limit(direct: Any, exchange: Make
     assert [request.body["max_tokens"] for request in direct.fake.chat_requests] == [1, 800, 800]
 
 
-def test_a_server_can_stop_returning_log_probabilities(direct: Any, exchange: Make) -> None:
+def test_scoring_continues_if_the_server_stops_returning_log_probabilities(direct: Any, exchange: Make) -> None:
     """From then on, ratings are parsed, and rule-based zeros also have the fingerprint of parsed ratings."""
     direct.fake.first_token = lambda request: {"4": 1.0} if len(direct.fake.chat_requests) == 1 else None
     direct.fake.replies = lambda request: "4"
@@ -89,7 +89,7 @@ def test_a_server_can_stop_returning_log_probabilities(direct: Any, exchange: Ma
     assert len(direct.fake.chat_requests) == 2
 
 
-def test_a_judge_that_generates_reasoning_gets_a_longer_token_limit(direct: Any, exchange: Make) -> None:
+def test_the_token_limit_is_raised_if_the_first_token_begins_a_reasoning(direct: Any, exchange: Make) -> None:
     """The first token is unrelated to the rating. Later requests use the longer limit from the start."""
     direct.fake.first_token = {"<think>": 0.99, "4": 0.01}
     direct.fake.replies = lambda request: "<think>" if request.is_single_token else "<think>It names the pier.</think>4"
@@ -102,7 +102,7 @@ def test_a_judge_that_generates_reasoning_gets_a_longer_token_limit(direct: Any,
     assert [request.body["max_tokens"] for request in direct.fake.chat_requests] == [1, 800, 800]
 
 
-def test_a_server_that_rejects_a_one_token_limit_gets_a_longer_one(direct: Any, exchange: Make) -> None:
+def test_the_token_limit_is_raised_if_the_server_rejects_a_limit_of_one(direct: Any, exchange: Make) -> None:
     """After the first reply with a longer limit, single tokens are not requested again."""
     direct.fake.first_token = None
     direct.fake.faults.append(Fault("refusal"))
@@ -115,7 +115,7 @@ def test_a_server_that_rejects_a_one_token_limit_gets_a_longer_one(direct: Any, 
     assert [request.body["max_tokens"] for request in direct.fake.chat_requests] == [1, 800, 800]
 
 
-def test_a_refusal_to_rate_is_reported_as_the_reason(direct: Any, exchange: Make) -> None:
+def test_a_judge_that_refuses_to_rate_is_reported_as_the_reason(direct: Any, exchange: Make) -> None:
     """The score has a reason and takes one request. The next answer is rated as usual."""
     direct.fake.faults.extend([None, Fault("refusal")])
 
@@ -142,7 +142,7 @@ def test_an_unparsable_rating_is_requested_once_more(direct: Any) -> None:
 @pytest.mark.parametrize(
     ("reply", "reason"), [("It is rather good.", UnscoredReason.UNPARSABLE), ("Rating: 9", UnscoredReason.OUT_OF_RANGE)]
 )
-def test_two_replies_without_a_rating_yield_no_value(direct: Any, reply: str, reason: UnscoredReason) -> None:
+def test_two_replies_without_a_rating_yield_no_score(direct: Any, reply: str, reason: UnscoredReason) -> None:
     """The score has a reason and no value, and takes two requests."""
     direct.options["logprobs"] = False
     direct.fake.replies = lambda request: reply
@@ -152,7 +152,7 @@ def test_two_replies_without_a_rating_yield_no_value(direct: Any, reply: str, re
     assert (score.value, score.reason, len(direct.fake.chat_requests)) == (None, reason, 2)
 
 
-def test_digits_with_low_probability_yield_no_value(direct: Any) -> None:
+def test_digits_with_a_low_total_probability_yield_no_score(direct: Any) -> None:
     """If the digits have less than half of the probability, the score is unparsable after one request."""
     direct.fake.first_token = {"I": 0.6, "5": 0.4}
 
@@ -172,7 +172,7 @@ def test_digits_with_low_probability_yield_no_value(direct: Any) -> None:
         (" 4\n", {" 4": 0.5, "4": 0.1, "2": 0.4}, 0.55),
     ],
 )
-def test_probabilities_count_only_if_they_belong_to_the_written_rating(
+def test_log_probabilities_are_used_only_if_they_match_the_generated_digit(
     direct: Any, text: str, first_token: dict[str, float], value: float | None
 ) -> None:
     """Otherwise, the rating is parsed from the text, which must not contain anything else."""
@@ -183,7 +183,7 @@ def test_probabilities_count_only_if_they_belong_to_the_written_rating(
     assert score.value == (None if value is None else pytest.approx(value, abs=1e-6))
 
 
-def test_a_refusal_keeps_its_rating_and_gets_a_label(direct: Any, exchange: Make) -> None:
+def test_a_refusal_keeps_its_rating_and_is_labeled_noncommittal(direct: Any, exchange: Make) -> None:
     """An honest refusal can be the best answer. The label distinguishes it from a bad answer."""
     direct.fake.first_token = {"4": 1.0}
 
@@ -251,7 +251,7 @@ def test_an_exchange_without_an_answer_is_skipped(direct: Any, exchange: Make, a
     assert direct.fake.requests == []
 
 
-def test_a_huge_answer_is_truncated_and_the_details_record_it(direct: Any, exchange: Make) -> None:
+def test_a_huge_answer_is_truncated_and_the_details_record_the_truncation(direct: Any, exchange: Make) -> None:
     """The judge sees the first 16,000 bytes."""
     (score,) = direct.score(exchange(answer="The ferry leaves from pier four. " * 32_000))
 

@@ -22,7 +22,7 @@ from germane.settings import load_settings
         ("faithfulness", {"claims": "judge"}),
     ],
 )
-def test_every_scorer_accepts_the_simulated_reply(
+def test_every_scorer_accepts_the_simulated_replies_of_a_dry_run(
     name: str, options: dict[str, str], exchange: Callable[..., Exchange], score: Callable[..., list[Score]]
 ) -> None:
     """The minimal reply is valid: no request is repeated or sent to a server."""
@@ -39,7 +39,9 @@ def make_texts() -> tuple[str, str]:
     return "Where does the ferry leave?", "The ferry leaves from pier four. It is behind the fish market."
 
 
-def test_requests_and_tokens_are_counted(exchange: Callable[..., Exchange], score: Callable[..., list[Score]]) -> None:
+def test_a_dry_run_counts_requests_and_tokens(
+    exchange: Callable[..., Exchange], score: Callable[..., list[Score]]
+) -> None:
     """Input tokens are estimated from bytes, output tokens are assumed per choice, and all embedded texts are counted.
 
     The second request is the rating for the label, which has one output token.
@@ -75,6 +77,6 @@ def test_requests_and_tokens_are_counted(exchange: Callable[..., Exchange], scor
         ({"type": "object", "properties": {"verdict": {"type": "string", "enum": ["yes", "no"]}}}, {"verdict": "yes"}),
     ],
 )
-def test_the_minimal_value_matches_its_schema(schema: dict[str, Any], value: Any) -> None:
+def test_the_simulated_reply_contains_only_what_the_schema_requires(schema: dict[str, Any], value: Any) -> None:
     """The value contains what the schema requires and nothing else."""
     assert minimal_value(schema) == value

@@ -46,7 +46,7 @@ def gather(batcher: EmbeddingBatcher, *calls: Sequence[str]) -> list[Any]:
     return asyncio.run(embed_all())
 
 
-def test_concurrent_calls_share_one_request() -> None:
+def test_concurrent_embedding_calls_share_one_request() -> None:
     """Identical texts are sent once, and each caller gets its own rows in order."""
     embedder = FakeEmbedder()
 
@@ -70,7 +70,7 @@ def test_a_full_batch_is_sent_immediately_and_never_exceeds_its_size() -> None:
     assert (one.shape, rest.shape) == ((1, 256), (9, 256))
 
 
-def test_rejected_texts_raise_only_for_their_own_caller() -> None:
+def test_rejected_texts_raise_an_error_only_in_the_call_that_contains_them() -> None:
     """If a batch is rejected, each caller's texts are sent separately."""
     embedder = Picky()
 
@@ -82,7 +82,7 @@ def test_rejected_texts_raise_only_for_their_own_caller() -> None:
     assert len(embedder.calls) == 4
 
 
-def test_an_unreachable_embedder_raises_for_all_callers_after_one_request() -> None:
+def test_an_unreachable_embedder_fails_all_waiting_calls_after_one_request() -> None:
     """A separate retry for each caller would only add load."""
     embedder = Picky()
     embedder.away = True
@@ -93,7 +93,7 @@ def test_an_unreachable_embedder_raises_for_all_callers_after_one_request() -> N
     assert len(embedder.calls) == 1
 
 
-def test_any_exception_from_an_embedder_reaches_all_callers() -> None:
+def test_any_embedder_exception_reaches_all_waiting_callers() -> None:
     """A custom embedder can raise any exception."""
 
     class Broken(FakeEmbedder):
@@ -151,7 +151,7 @@ def test_a_cancelled_caller_does_not_cancel_the_shared_request() -> None:
     assert isinstance(hasty, asyncio.CancelledError)
 
 
-def test_closing_cancels_requests_in_progress() -> None:
+def test_closing_the_batcher_cancels_requests_in_progress() -> None:
     """Callers are cancelled instead of waiting forever."""
     embedder = Picky()
 
@@ -200,7 +200,7 @@ class Gated(FakeEmbedder):
         return await super().embed(texts)
 
 
-def test_texts_collect_while_a_request_is_in_progress() -> None:
+def test_texts_are_collected_while_a_request_is_in_progress() -> None:
     """Waiting texts are sent together afterwards, so any number of callers takes two requests."""
     embedder = Gated()
 
@@ -242,7 +242,7 @@ def test_a_full_batch_does_not_wait_for_a_request_in_progress() -> None:
     assert sorted(len(call) for call in embedder.calls) == [1, 8]
 
 
-def test_a_hanging_request_delays_the_others_only_for_a_limited_time() -> None:
+def test_a_hanging_request_delays_other_texts_only_for_a_limited_time() -> None:
     """After the maximum wait, the waiting texts are sent in a separate request."""
     embedder = Gated()
 

@@ -39,18 +39,18 @@ OTHER = [
 
 
 @pytest.mark.parametrize(("question", "answer", "kind"), MISSING)
-def test_a_missing_kind_of_information_is_detected(question: str, answer: str, kind: str) -> None:
+def test_an_answer_without_the_requested_kind_of_information_is_detected(question: str, answer: str, kind: str) -> None:
     """An answer that lacks it cannot answer the question."""
     assert find_missing_kind(question, answer) == kind
 
 
 @pytest.mark.parametrize(("question", "answer"), PRESENT)
-def test_any_word_of_the_expected_kind_is_enough(question: str, answer: str) -> None:
+def test_one_word_of_the_requested_kind_of_information_is_enough(question: str, answer: str) -> None:
     """Good answers must not be flagged."""
     assert find_missing_kind(question, answer) is None
 
 
 @pytest.mark.parametrize(("question", "answer"), OTHER)
-def test_other_questions_are_not_checked(question: str, answer: str) -> None:
+def test_questions_without_a_requested_kind_of_information_are_not_checked(question: str, answer: str) -> None:
     """Questions and answers in other languages are not checked either."""
     assert find_missing_kind(question, answer) is None

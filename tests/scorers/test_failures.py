@@ -183,7 +183,7 @@ def test_a_failing_judge_yields_no_rating(fake: FakeJudge, exchange: Any, kind: 
 
 
 @pytest.mark.parametrize("kind", IN_THE_JSON)
-def test_invalid_json_twice_yields_no_rating(fake: FakeJudge, exchange: Any, kind: str) -> None:
+def test_two_invalid_json_replies_yield_no_rating(fake: FakeJudge, exchange: Any, kind: str) -> None:
     """The reply is requested only once more."""
     fake.replies = lambda _: GOOD
     fake.outage, reason = IN_THE_JSON[kind]
@@ -195,7 +195,7 @@ def test_invalid_json_twice_yields_no_rating(fake: FakeJudge, exchange: Any, kin
 
 
 @pytest.mark.parametrize("kind", IN_THE_JSON)
-def test_a_valid_second_json_reply_is_used(fake: FakeJudge, exchange: Any, kind: str) -> None:
+def test_a_valid_second_reply_is_used_after_an_invalid_first_one(fake: FakeJudge, exchange: Any, kind: str) -> None:
     """The value comes from the valid reply; the usage covers both replies."""
     fake.replies = lambda _: GOOD
     fake.faults.append(IN_THE_JSON[kind][0])
@@ -214,7 +214,7 @@ def test_a_valid_second_json_reply_is_used(fake: FakeJudge, exchange: Any, kind:
         '<think>{"rating": 1, "parts": [0, 0]}</think>{"rating": 4, "parts": [0.5, 1]}',
     ],
 )
-def test_equivalent_json_forms_are_accepted(fake: FakeJudge, exchange: Any, reply: Any) -> None:
+def test_equivalent_forms_of_a_json_reply_are_accepted(fake: FakeJudge, exchange: Any, reply: Any) -> None:
     """Numbers can be words or strings. Prose can surround the JSON, and reasoning can precede it."""
     fake.replies = lambda _: reply
 
@@ -223,14 +223,14 @@ def test_equivalent_json_forms_are_accepted(fake: FakeJudge, exchange: Any, repl
     assert (score.value, len(fake.chat_requests)) == (0.8, 1)
 
 
-def test_a_number_with_hundreds_of_digits_is_out_of_range(fake: FakeJudge, exchange: Any) -> None:
+def test_a_rating_with_hundreds_of_digits_is_out_of_range(fake: FakeJudge, exchange: Any) -> None:
     """The number is rejected even though Python can represent it."""
     fake.replies = lambda _: {**GOOD, "rating": 10**400}
 
     assert_failed(rate(fake, exchange()), UnscoredReason.OUT_OF_RANGE)
 
 
-def test_prose_around_json_is_accepted(fake: FakeJudge, exchange: Any) -> None:
+def test_prose_around_the_json_in_a_reply_is_accepted(fake: FakeJudge, exchange: Any) -> None:
     """One request is enough."""
     fake.replies = lambda _: GOOD
     fake.outage = Fault("prose")
@@ -289,7 +289,7 @@ def test_vectors_from_a_new_model_are_not_mixed_with_old_ones(fake: FakeJudge, e
 
 
 @pytest.mark.parametrize("fault", [status(503), status(429), Fault("reset")], ids=["503", "429", "reset"])
-def test_the_client_retries_one_temporary_error(fake: FakeJudge, exchange: Any, fault: Fault) -> None:
+def test_the_judge_client_retries_one_temporary_error(fake: FakeJudge, exchange: Any, fault: Fault) -> None:
     """After the client's retry, the score has a value."""
     fake.replies = lambda _: GOOD
     fake.faults.append(fault)
@@ -298,7 +298,7 @@ def test_the_client_retries_one_temporary_error(fake: FakeJudge, exchange: Any, 
     assert len(fake.chat_requests) == 2
 
 
-def test_the_client_does_not_wait_for_a_long_retry_delay(fake: FakeJudge, exchange: Any) -> None:
+def test_the_judge_client_does_not_wait_for_a_long_retry_delay(fake: FakeJudge, exchange: Any) -> None:
     """The delay is passed on to the code that schedules retries."""
     fake.outage = status(429, retry_after=21)
 

@@ -37,7 +37,7 @@ ALSO_TRUE = (SPECIAL, "SUPPORTED")
 FALSE = ("", "NOT_SUPPORTED")
 
 
-def test_the_value_is_the_share_of_supported_claims(exchange: Make, judged: Any, fake: FakeJudge) -> None:
+def test_faithfulness_is_the_share_of_supported_claims(exchange: Make, judged: Any, fake: FakeJudge) -> None:
     """The answer about Einstein in 1905 either does or does not mention a prize that the contexts lack."""
     (with_prize,) = judged(NAME, [verdicts(TRUE, ALSO_TRUE, FALSE)], exchange(EINSTEIN, UNFAITHFUL, PAPERS))
     (without,) = judged(NAME, [verdicts(TRUE, ALSO_TRUE)], exchange(EINSTEIN, FAITHFUL, PAPERS))
@@ -67,7 +67,9 @@ def test_a_relevant_answer_can_be_unfaithful(exchange: Make, judged: Any) -> Non
 
 
 @pytest.mark.parametrize("total", [1, 2, 7, 20])
-def test_the_value_is_exact_for_any_number_of_claims(exchange: Make, judged: Any, total: int) -> None:
+def test_the_share_of_supported_claims_is_exact_for_any_number_of_claims(
+    exchange: Make, judged: Any, total: int
+) -> None:
     """The value is the number of supported claims divided by the number of all claims, from one request."""
     answer = " ".join(f"Fact number {place} holds." for place in range(total))
     for supported in {0, 1, total // 2, total}:
@@ -87,7 +89,9 @@ def test_the_value_is_exact_for_any_number_of_claims(exchange: Make, judged: Any
     [("SUPPORTED", True), ("Supported.", True), ("supported", True), ("NOT_SUPPORTED", False), ("Not supported", False),
      ("NOT-SUPPORTED", False), ("unsupported", False), ("CONTRADICTED", False), (True, True), (False, False)],
 )  # fmt: skip
-def test_a_verdict_must_match_completely(exchange: Make, judged: Any, verdict: Any, supported: bool) -> None:
+def test_a_verdict_must_be_exactly_one_of_the_defined_words(
+    exchange: Make, judged: Any, verdict: Any, supported: bool
+) -> None:
     """NOT_SUPPORTED contains the word SUPPORTED but does not count as support."""
     (score,) = judged(NAME, [verdicts((FOUR, verdict))], exchange(EINSTEIN, "He published four papers.", PAPERS))
 
@@ -100,7 +104,7 @@ def test_a_verdict_must_match_completely(exchange: Make, judged: Any, verdict: A
      "Albert Einstein published ... on special relativity", "published four papers [\u2026] on special relativity",
      "1905"],
 )  # fmt: skip
-def test_evidence_is_matched_leniently(exchange: Make, judged: Any, evidence: str) -> None:
+def test_quoted_evidence_is_matched_regardless_of_case_and_spacing(exchange: Make, judged: Any, evidence: str) -> None:
     """Case, whitespace and quotation marks are ignored, and an ellipsis can replace words in the middle."""
     (score,) = judged(NAME, [verdicts((evidence, "SUPPORTED"))], exchange(EINSTEIN, "Four papers it was.", PAPERS))
 
@@ -113,7 +117,9 @@ def test_evidence_is_matched_leniently(exchange: Make, judged: Any, evidence: st
     ["He won the Nobel Prize", "published five papers", "paper", "", "...", "\u201c\u201d", None, 7,
      "on special relativity ... published four papers", "Einstein ... special relativity"],
 )  # fmt: skip
-def test_evidence_that_is_not_in_the_contexts_does_not_count(exchange: Make, judged: Any, evidence: Any) -> None:
+def test_a_claim_is_unsupported_if_its_evidence_is_not_in_the_contexts(
+    exchange: Make, judged: Any, evidence: Any
+) -> None:
     """A verdict alone is not enough, nor are combined fragments. The details state why."""
     (score,) = judged(NAME, [verdicts((evidence, "SUPPORTED"))], exchange(EINSTEIN, "He won the Nobel Prize.", PAPERS))
 
@@ -141,7 +147,9 @@ def test_evidence_can_be_in_any_context_and_script(exchange: Make, judged: Any) 
 # Judge requests
 
 
-def test_the_judge_sees_sources_question_and_numbered_claims(exchange: Make, judged: Any, fake: FakeJudge) -> None:
+def test_the_judge_sees_the_sources_the_question_and_numbered_claims(
+    exchange: Make, judged: Any, fake: FakeJudge
+) -> None:
     """Each part is between delimiters. The claims are the sentences of the answer."""
     judged(NAME, [verdicts(TRUE, ALSO_TRUE)], exchange(EINSTEIN, FAITHFUL, "First source.", PAPERS))
 
@@ -156,7 +164,7 @@ def test_the_judge_sees_sources_question_and_numbered_claims(exchange: Make, jud
     assert request.schema["properties"]["claims"]["minItems"] == 2
 
 
-def test_the_judge_can_extract_the_claims(exchange: Make, judged: Any, fake: FakeJudge) -> None:
+def test_claims_can_be_extracted_by_the_judge(exchange: Make, judged: Any, fake: FakeJudge) -> None:
     """Extraction takes one more request and changes the fingerprint. Each distinct claim counts once."""
     claims = {"claims": ["There were four papers.", "One was on relativity.", "There were  four papers."]}
     asked = replace(exchange(EINSTEIN, FAITHFUL, PAPERS), history=(Message("user", "Tell me of Einstein."),))
@@ -244,7 +252,9 @@ def test_a_judge_failure_is_the_reason_for_the_missing_score(exchange: Make, jud
     assert (score.value, score.reason) == (None, UnscoredReason.JUDGE_REFUSED)
 
 
-def test_claims_and_texts_are_limited_and_the_details_record_it(exchange: Make, judged: Any, fake: FakeJudge) -> None:
+def test_claims_and_texts_are_limited_and_the_details_record_the_truncation(
+    exchange: Make, judged: Any, fake: FakeJudge
+) -> None:
     """The exchange has a megabyte of sentences and a megabyte of contexts."""
     asked = exchange(EINSTEIN, "He published a paper. " * 50_000, *[PAPERS * 1_000] * 30)
 
@@ -258,7 +268,9 @@ def test_claims_and_texts_are_limited_and_the_details_record_it(exchange: Make, 
     assert len(fake.chat_requests[0].text) < 60_000
 
 
-def test_a_huge_sentence_is_truncated_and_the_details_record_it(exchange: Make, judged: Any, fake: FakeJudge) -> None:
+def test_a_huge_sentence_is_truncated_and_the_details_record_the_truncation(
+    exchange: Make, judged: Any, fake: FakeJudge
+) -> None:
     """The judge sees the beginning of the sentence."""
     (score,) = judged(NAME, [verdicts(TRUE)], exchange(EINSTEIN, "word " * 2_000, PAPERS))
 
@@ -266,7 +278,7 @@ def test_a_huge_sentence_is_truncated_and_the_details_record_it(exchange: Make, 
 
 
 @pytest.mark.parametrize("piece", ["!", "?!)", "- ", "a.", "\u3002", "\n", "1. ", "I don't know. ", "**", "e.g. "])
-def test_splitting_any_answer_into_claims_is_fast(piece: str) -> None:
+def test_splitting_an_answer_into_claims_takes_linear_time(piece: str) -> None:
     """Repeated punctuation does not slow it down. If it did, the test would exceed pytest's time limit."""
     claim_sentences(piece * (16_000 // len(piece)) + "x")
 

@@ -82,7 +82,7 @@ def test_a_returned_number_becomes_a_score(exchange: Make, score: Any, custom: A
     assert (result.value, result.scorer, result.fingerprint) == (0.25, "own", scorer.fingerprint)
 
 
-def test_a_returned_score_keeps_its_fields(exchange: Make, score: Any, custom: Any, kind: Any) -> None:
+def test_a_returned_score_object_keeps_its_fields(exchange: Make, score: Any, custom: Any, kind: Any) -> None:
     """The score gets the scorer's name, and the scorer's fingerprint if it has none."""
     written = Score(scorer="mine", value=0.5, explanation="because", details={"words": 3})
 
@@ -92,7 +92,7 @@ def test_a_returned_score_keeps_its_fields(exchange: Make, score: Any, custom: A
     assert (found.value, found.explanation, found.details) == (0.5, "because", {"words": 3})
 
 
-def test_a_returned_score_keeps_its_own_fingerprint(exchange: Make, score: Any, custom: Any) -> None:
+def test_a_returned_score_object_keeps_its_own_fingerprint(exchange: Make, score: Any, custom: Any) -> None:
     """A function that calls a judge knows all inputs that determine its value."""
     (result,) = score(custom(lambda exchange: Score(fingerprint="judge-7", value=0.5)), exchange())
 
@@ -113,7 +113,9 @@ def test_an_exception_becomes_a_failed_score(exchange: Make, score: Any, custom:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.5, -0.1])
-def test_a_number_out_of_range_is_rejected(exchange: Make, score: Any, custom: Any, kind: Any, value: float) -> None:
+def test_a_returned_number_outside_the_range_is_rejected(
+    exchange: Make, score: Any, custom: Any, kind: Any, value: float
+) -> None:
     """The number is not clipped to the range."""
     (result,) = score(custom(kind(lambda exchange: value)), exchange())
 
@@ -165,7 +167,7 @@ def test_a_blocking_function_does_not_block_the_event_loop(exchange: Make, custo
     assert [found.value for found in asyncio.run(all_at_once())] == [0.5] * 8
 
 
-def test_the_number_of_threads_is_limited(exchange: Make, score: Any, custom: Any) -> None:
+def test_the_number_of_threads_for_blocking_functions_is_limited(exchange: Make, score: Any, custom: Any) -> None:
     """The number does not depend on the number of exchanges. Async functions do not use threads."""
     seen: set[int] = set()
     plain = custom(lambda exchange: seen.add(threading.get_ident()) or 0.5)
@@ -236,7 +238,7 @@ def test_any_callable_can_be_a_scorer(exchange: Make, score: Any, custom: Any, f
     assert score(custom(function), exchange())[0].value == 0.5
 
 
-def test_the_fingerprint_covers_the_declaration() -> None:
+def test_the_fingerprint_covers_all_declared_options() -> None:
     """It covers name, version, qualified name, range and inputs. Update it if one changes on purpose."""
 
     def made(**options: Any) -> str:
@@ -255,8 +257,8 @@ def declare_nothing(exchange: Exchange) -> float:
 @pytest.mark.parametrize(
     ("function", "options", "message"),
     [
-        (3, {}, "3 is not a function that takes an exchange"),
-        (Tone, {}, "is not a function that takes an exchange"),
+        (3, {}, "must be a function that takes an exchange, not 3"),
+        (Tone, {}, "must be a function that takes an exchange, not <class"),
         (lambda: 0.5, {}, "cannot be called with one argument"),
         (lambda one, two: 0.5, {}, "cannot be called with one argument"),
         (lambda exchange: 0.5, {"name": None}, "invalid scorer name '<lambda>'"),
@@ -267,7 +269,7 @@ def declare_nothing(exchange: Exchange) -> float:
         (declare_nothing, {"name": 3}, "invalid scorer name"),
         (declare_nothing, {"requires": {"anwser"}}, "not anwser"),
         (declare_nothing, {"range": (1, 0)}, "must be increasing"),
-        (declare_nothing, {"range": (0, 10)}, "within -1 to 1"),
+        (declare_nothing, {"range": (0, 10)}, "from -1 to 1"),
         (declare_nothing, {"range": (0, float("nan"))}, "two numbers"),
         (declare_nothing, {"range": (0, 1, 2)}, "two numbers"),
         (declare_nothing, {"range": "01"}, "two numbers"),
@@ -279,7 +281,7 @@ def test_invalid_functions_and_options_are_rejected_by_the_decorator(function: A
         germane.scorer(**{"name": "own"} | options)(function)
 
 
-def test_a_name_can_be_declared_only_once() -> None:
+def test_a_scorer_name_can_be_declared_only_once() -> None:
     """The error names the first function. Declaring the same function again, as notebooks do, replaces it."""
 
     def again() -> Any:

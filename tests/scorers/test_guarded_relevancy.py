@@ -29,7 +29,7 @@ def guarded(bench: Any) -> Any:
     return bench
 
 
-def test_the_value_is_rating_times_cosine(guarded: Any) -> None:
+def test_guarded_relevancy_is_the_rating_times_the_cosine(guarded: Any) -> None:
     """The value is (4.7 - 1) / 4 * 0.6. The details contain both factors, and each model receives one request."""
     (score,) = guarded.score()
 
@@ -50,7 +50,7 @@ def test_a_negative_cosine_counts_as_zero(guarded: Any) -> None:
     assert score.details["cosine"] == pytest.approx(-0.6, abs=1e-9)
 
 
-def test_copies_of_the_question_do_not_raise_either_factor(guarded: Any, exchange: Make) -> None:
+def test_repeating_the_question_in_the_answer_raises_neither_factor(guarded: Any, exchange: Make) -> None:
     """The judge and the embedder only see the rest of the answer."""
     guarded.score(exchange(answer=f"{ASKED} {ASKED} Bananas are rich in potassium."))
 
@@ -80,7 +80,7 @@ def test_the_judge_request_is_identical_to_that_of_direct_relevancy(guarded: Any
     assert first.body == second.body
 
 
-def test_a_refusal_keeps_its_value_and_gets_a_label(guarded: Any, exchange: Make) -> None:
+def test_a_refusal_keeps_its_value_and_is_labeled_noncommittal(guarded: Any, exchange: Make) -> None:
     """Refusals are treated in the same way as in direct relevancy."""
     guarded.fake.vectors["I don't know."] = [0.8, 0.6]
 
@@ -91,7 +91,7 @@ def test_a_refusal_keeps_its_value_and_gets_a_label(guarded: Any, exchange: Make
 
 
 @pytest.mark.parametrize("kind", ["nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count"])
-def test_a_failed_embedding_yields_no_value(guarded: Any, kind: Any) -> None:
+def test_a_failed_embedding_yields_no_score(guarded: Any, kind: Any) -> None:
     """One factor alone is not a score."""
     guarded.fake.embedding_faults.append(Fault(kind))
 
@@ -124,7 +124,7 @@ class RatingJudge(IdleJudge):
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(likely=st.floats(0, 1), angle=st.floats(0, math.pi))
-def test_the_value_never_exceeds_either_factor(exchange: Make, score: Any, likely: float, angle: float) -> None:
+def test_guarded_relevancy_never_exceeds_either_factor(exchange: Make, score: Any, likely: float, angle: float) -> None:
     """The value is between 0 and 1."""
     judge = RatingJudge({"5": likely, "1": 1 - likely})
     embedder = FakeEmbedder({ASKED: [1.0, 0.0], ANSWER: [math.cos(angle), math.sin(angle)]})

@@ -51,7 +51,7 @@ def match(fake: FakeJudge, bare: Path) -> Callable[..., Score]:
         (5, 1.0, "fully fulfills", "relevant"),
     ],
 )
-def test_a_rating_is_scaled_to_0_to_1(
+def test_intent_match_is_the_rating_scaled_to_0_to_1(
     exchange: Make, match: Any, fake: FakeJudge, rating: int, value: float, words: str, label: str
 ) -> None:
     """The value is (rating - 1) / 4, from one request. The details and the explanation contain intent and rating."""
@@ -77,7 +77,9 @@ def test_an_answer_that_serves_the_intent_ranks_higher(exchange: Make, match: An
 
 
 @pytest.mark.parametrize("rating", ["4", "four", "4/5", 4.0, "80%"])
-def test_a_rating_is_accepted_in_several_forms(exchange: Make, match: Any, fake: FakeJudge, rating: Any) -> None:
+def test_a_rating_is_accepted_as_a_digit_a_word_or_json(
+    exchange: Make, match: Any, fake: FakeJudge, rating: Any
+) -> None:
     """No second request is needed."""
     score = match(exchange(), {"intent": INTENT, "rating": rating})
 
@@ -100,7 +102,7 @@ def test_a_rating_is_accepted_in_several_forms(exchange: Make, match: Any, fake:
         ("4", UnscoredReason.UNPARSABLE),
     ],
 )
-def test_two_unparsable_ratings_yield_no_value(
+def test_two_unparsable_ratings_yield_no_score(
     exchange: Make, match: Any, fake: FakeJudge, reply: Any, reason: UnscoredReason
 ) -> None:
     """No default rating is used instead."""
@@ -110,7 +112,7 @@ def test_two_unparsable_ratings_yield_no_value(
     assert len(fake.chat_requests) == 2
 
 
-def test_an_unreachable_judge_yields_no_value(exchange: Make, match: Any, fake: FakeJudge) -> None:
+def test_an_unreachable_judge_yields_no_score(exchange: Make, match: Any, fake: FakeJudge) -> None:
     """The score can be retried."""
     fake.outage = Fault("status", status=503)
 
@@ -119,7 +121,9 @@ def test_an_unreachable_judge_yields_no_value(exchange: Make, match: Any, fake: 
     assert (score.value, score.reason) == (None, UnscoredReason.JUDGE_UNREACHABLE)
 
 
-def test_a_question_echo_does_not_fulfill_the_intent(exchange: Make, match: Any, fake: FakeJudge) -> None:
+def test_an_answer_that_repeats_the_question_does_not_fulfill_the_intent(
+    exchange: Make, match: Any, fake: FakeJudge
+) -> None:
     """The echo is not sent to the judge for a rating."""
     score = match(exchange(AKS, AKS), {"intent": INTENT, "rating": 5})
 
@@ -127,14 +131,14 @@ def test_a_question_echo_does_not_fulfill_the_intent(exchange: Make, match: Any,
     assert [request for request in fake.chat_requests if "rating" in request.text] == []
 
 
-def test_contexts_are_not_reported_as_truncated(exchange: Make, match: Any) -> None:
+def test_contexts_that_the_scorer_does_not_use_are_not_reported_as_truncated(exchange: Make, match: Any) -> None:
     """The judge does not see the contexts."""
     score = match(exchange(AKS, "Less to operate.", "x" * 1_000_000), {"intent": INTENT, "rating": 4})
 
     assert "cut" not in score.details
 
 
-def test_copies_of_the_question_can_be_kept(exchange: Make, match: Any, fake: FakeJudge) -> None:
+def test_copies_of_the_question_are_kept_if_configured(exchange: Make, match: Any, fake: FakeJudge) -> None:
     """By default, the judge does not see the copies."""
     for options in ({}, {"remove_question_echo": False}):
         match(exchange(AKS, f"{AKS} Buy shoes."), {"intent": INTENT, "rating": 1}, **options)
@@ -142,7 +146,7 @@ def test_copies_of_the_question_can_be_kept(exchange: Make, match: Any, fake: Fa
     assert [request.section("answer").strip() for request in fake.chat_requests] == ["Buy shoes.", f"{AKS} Buy shoes."]
 
 
-def test_the_judges_summary_of_the_answer_is_optional(exchange: Make, match: Any) -> None:
+def test_summarizing_the_answer_with_the_judge_is_optional(exchange: Make, match: Any) -> None:
     """The summary helps the judge to rate and explains the rating, but does not affect the value."""
     score = match(exchange(), {"intent": INTENT, "given": "Fewer servers.", "rating": 3})
 
@@ -150,7 +154,7 @@ def test_the_judges_summary_of_the_answer_is_optional(exchange: Make, match: Any
     assert score.explanation == f'The answer partly fulfills the intent: "{INTENT}"; the answer gives: "Fewer servers."'
 
 
-def test_a_long_intent_is_shortened(exchange: Make, match: Any) -> None:
+def test_a_long_intent_is_shortened_in_the_details(exchange: Make, match: Any) -> None:
     """The details contain only the beginning of the intent."""
     score = match(exchange(), {"intent": "x" * 5_000, "rating": 3})
 

@@ -434,6 +434,11 @@ SCORERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "faithfulness with extraction": ("faithfulness", {"claims": "judge"}),
 }
 """The judge-based scorers that send their own requests, with options."""
+COMBINED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "combined_relevancy": ("combined_relevancy", {}),
+    "answer_quality": ("answer_quality", {}),
+}
+"""The scorers that combine others. An invalid reply to any part would give them a value."""
 NUMBER = re.compile(r"\bcase-(\d+)\b")
 
 
@@ -451,7 +456,7 @@ def score_replies(fake: FakeJudge, bare: Path, exchange: Any) -> Callable[..., l
             return chosen(request) if callable(chosen) else chosen
 
         fake.replies = reply
-        name, options = SCORERS[case]
+        name, options = {**SCORERS, **COMBINED}[case]
         settings = load_settings(service="tests", **fake.settings(), scorers=(name,), scorer_options={name: options})
 
         async def score_all() -> list[Score]:
@@ -474,8 +479,8 @@ def score_replies(fake: FakeJudge, bare: Path, exchange: Any) -> Callable[..., l
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", SCORERS)
-def test_no_invalid_reply_becomes_a_number(case: str, score_replies: Callable[..., list[Score]]) -> None:
+@pytest.mark.parametrize("case", [*SCORERS, *COMBINED])
+def test_no_invalid_reply_becomes_a_score(case: str, score_replies: Callable[..., list[Score]]) -> None:
     """Examples are digits in sentences, refusals with question marks, errors, web pages and other JSON objects."""
     replies = invalid_replies()
     assert len(replies) >= 300
@@ -488,7 +493,7 @@ def test_no_invalid_reply_becomes_a_number(case: str, score_replies: Callable[..
 
 
 @pytest.mark.parametrize("case", [case for case in SCORERS if "answer_relevancy" not in case])
-def test_object_without_a_judgment_yields_no_score(case: str, score_replies: Callable[..., list[Score]]) -> None:
+def test_json_object_without_a_judgment_yields_no_score(case: str, score_replies: Callable[..., list[Score]]) -> None:
     """This covers examples of the format, objects with an error, and refusals in the format of a judgment."""
     scores = score_replies(case, list(without_judgment()))
 
@@ -497,7 +502,9 @@ def test_object_without_a_judgment_yields_no_score(case: str, score_replies: Cal
 
 
 @pytest.mark.parametrize("case", [case for case in SCORERS if "answer_relevancy" not in case])
-def test_reason_does_not_invalidate_a_judgment(case: str, score_replies: Callable[..., list[Score]]) -> None:
+def test_text_in_the_reason_does_not_invalidate_a_judgment(
+    case: str, score_replies: Callable[..., list[Score]]
+) -> None:
     """A reason may evaluate the texts or name their subject, in any language."""
 
     def with_reason(reason: str) -> Callable[[Any], str]:
@@ -517,7 +524,7 @@ def test_reason_does_not_invalidate_a_judgment(case: str, score_replies: Callabl
 
 
 @pytest.mark.parametrize("intent", ["The user asks why they can't log in.", "Fehler 404 beheben", "Sorry seems hard"])
-def test_judge_may_quote_an_apology_or_an_error_from_the_texts(judged: Any, exchange: Any, intent: str) -> None:
+def test_a_reply_that_quotes_an_apology_or_an_error_is_accepted(judged: Any, exchange: Any, intent: str) -> None:
     """Judges quote what users and assistants wrote."""
     given = "Sorry, we cannot accept returns after 30 days."
     reply = json.dumps({"intent": intent, "given": given, "rating": 5})
@@ -527,7 +534,7 @@ def test_judge_may_quote_an_apology_or_an_error_from_the_texts(judged: Any, exch
     assert score.value == 1.0
 
 
-def test_judge_may_repeat_that_the_user_cannot_do_something(judged: Any, exchange: Any) -> None:
+def test_a_reply_that_repeats_what_the_user_cannot_do_is_accepted(judged: Any, exchange: Any) -> None:
     """The judge may express this in different words than the user."""
     asked = ["Why am I unable to log in, and why can't I reset the password?", "What can I do if I cannot log in?"]
     items = [{"question": text, "quote": "Your account is locked", "addressed": "yes"} for text in asked]
@@ -552,7 +559,7 @@ def test_unusually_formatted_ratings_are_accepted(case: str, score_replies: Call
 
 
 @pytest.mark.parametrize("case", [case for case in SCORERS if "direct" not in case and "guarded" not in case])
-def test_unusually_formatted_objects_are_accepted(case: str, score_replies: Callable[..., list[Score]]) -> None:
+def test_unusually_formatted_json_objects_are_accepted(case: str, score_replies: Callable[..., list[Score]]) -> None:
     """Code fences, introductions, reasoning and whitespace may surround a JSON object."""
 
     def in_form(change: Callable[[str], str]) -> Callable[[Any], str]:
@@ -573,7 +580,9 @@ def test_unusually_formatted_objects_are_accepted(case: str, score_replies: Call
 
 
 @pytest.mark.parametrize("case", ["answer_relevancy", "answer_relevancy, few-shot"])
-def test_unusually_formatted_questions_are_accepted(case: str, score_replies: Callable[..., list[Score]]) -> None:
+def test_unusually_formatted_generated_questions_are_accepted(
+    case: str, score_replies: Callable[..., list[Score]]
+) -> None:
     """This includes questions that resemble a refusal, a request for input or an error message."""
     scores = score_replies(case, list(QUESTIONS), about=SUBJECTS)
 
@@ -648,7 +657,7 @@ ABOUT_THE_TASK = (
 
 @pytest.mark.parametrize("style", ["instructions", "few_shot"])
 @pytest.mark.parametrize("kind", EXCHANGES)
-def test_no_small_talk_becomes_a_number_for_any_answer(
+def test_small_talk_in_a_reply_never_becomes_a_score(
     judged: Any, fake: FakeJudge, exchange: Any, kind: str, style: str
 ) -> None:
     """This includes one-word answers, replies as text and as JSON, and refusals that name the subject."""
@@ -747,7 +756,7 @@ def test_generated_questions_about_contacts_hours_and_errors_are_accepted(judged
         '{"questions": ["When was the Eiffel Tower built?", "When was the Eif',
     ],
 )
-def test_question_truncated_by_the_token_limit_yields_no_score(
+def test_a_question_truncated_by_the_token_limit_yields_no_score(
     fake: FakeJudge, judged: Any, exchange: Any, reply: str, supports_n: bool, style: str
 ) -> None:
     """The beginning of a question may ask something else."""
@@ -761,7 +770,9 @@ def test_question_truncated_by_the_token_limit_yields_no_score(
 
 
 @pytest.mark.parametrize("name", ["direct_relevancy", "guarded_relevancy"])
-def test_first_word_of_a_sentence_is_not_a_rating(fake: FakeJudge, judged: Any, exchange: Any, name: str) -> None:
+def test_a_rating_word_that_begins_a_sentence_is_not_a_rating(
+    fake: FakeJudge, judged: Any, exchange: Any, name: str
+) -> None:
     """Without log probabilities, a token truncated by the limit is not the whole reply."""
     fake.logprobs = "ignored"
     fake.faults.append(Fault("length"))
@@ -776,7 +787,7 @@ def test_first_word_of_a_sentence_is_not_a_rating(fake: FakeJudge, judged: Any, 
 
 @pytest.mark.parametrize("kind", ["zero_logprobs", "probabilities_as_logprobs", "boolean_logprobs"])
 @pytest.mark.parametrize("name", ["direct_relevancy", "context_relevance"])
-def test_impossible_log_probabilities_are_ignored(
+def test_log_probabilities_above_zero_are_ignored(
     fake: FakeJudge, judged: Any, exchange: Any, kind: Any, name: str
 ) -> None:
     """The rating is parsed from the judge's text instead."""
@@ -802,7 +813,7 @@ JSON_VALUES = st.recursive(
 @given(
     st.dictionaries(TEXT.map(lambda name: f"a{name}"), JSON_VALUES, min_size=1, max_size=4), st.sampled_from(TOLERATED)
 )
-def test_object_is_parsed_identically_in_every_format(value: dict[str, Any], form: str) -> None:
+def test_a_judgment_is_parsed_identically_from_every_format(value: dict[str, Any], form: str) -> None:
     """Nothing is removed from texts in the object, whatever they contain."""
     text = json.dumps(value)
     assume(not find_error_member(value))
@@ -813,7 +824,7 @@ def test_object_is_parsed_identically_in_every_format(value: dict[str, Any], for
 @given(
     st.floats(1, 5), st.sampled_from(["<", ">", "<=", ">=", "=<", "≤", "≥", "~", "≈", "≠"]), st.sampled_from(["", " "])
 )
-def test_number_with_a_comparison_sign_is_not_a_rating(number: float, sign: str, gap: str) -> None:
+def test_a_number_after_a_comparison_sign_is_not_a_rating(number: float, sign: str, gap: str) -> None:
     """ "Less than 4" is not 4, with or without a label."""
     for text in (
         f"{sign}{gap}{number}",
@@ -830,7 +841,7 @@ def test_number_with_a_comparison_sign_is_not_a_rating(number: float, sign: str,
     st.sampled_from(["max", "scale", "max_score", "maxRating", "out_of", "outOf", "Maximum"]),
     st.sampled_from(["{}", "1-{}", "1 to {}", "out of {}"]),
 )
-def test_rating_on_a_different_scale_is_rejected(rating: int, maximum: int, name: str, form: str) -> None:
+def test_a_rating_on_a_different_scale_is_rejected(rating: int, maximum: int, name: str, form: str) -> None:
     """If the judge states a scale, it must end at 5."""
     reply = json.dumps({"rating": rating, name: form.format(maximum)})
 
@@ -849,7 +860,7 @@ def test_rating_on_a_different_scale_is_rejected(rating: int, maximum: int, name
         [[1.0, "2"], [2.0, 1.0]], [[1.0, None], [2.0, 1.0]], [[True, 2.0], [2.0, 1.0]], [[1.0, [2.0]], [2.0, 1.0]],
     ],
 )  # fmt: skip
-def test_implausible_vectors_are_rejected(embeddings: list[list[Any]]) -> None:
+def test_identical_or_parallel_vectors_for_different_texts_are_rejected(embeddings: list[list[Any]]) -> None:
     """This covers equal or parallel vectors for different texts, and numbers written as strings."""
     data = [SimpleNamespace(index=index, embedding=embedding) for index, embedding in enumerate(embeddings)]
 
@@ -860,7 +871,7 @@ def test_implausible_vectors_are_rejected(embeddings: list[list[Any]]) -> None:
 
 
 @pytest.mark.parametrize("rows", [[[1.0, 2.0], [2.0, 1.0]], [[1, 2], [1, 3]], [[1.0, 2.0], [-1.0, -2.0]]])
-def test_different_vectors_are_accepted(rows: list[list[float]]) -> None:
+def test_distinct_vectors_for_different_texts_are_accepted(rows: list[list[float]]) -> None:
     """This includes integers and opposite directions."""
     data = [SimpleNamespace(index=index, embedding=row) for index, row in enumerate(rows)]
 
@@ -871,7 +882,7 @@ def test_different_vectors_are_accepted(rows: list[list[float]]) -> None:
     "kind", ["one_based_index", "string_index", "duplicate_index", "no_index", "booleans", "constant", "wrong_count"]
 )
 @pytest.mark.parametrize("name", ["answer_relevancy", "guarded_relevancy", "question_answer_similarity"])
-def test_vectors_that_may_belong_to_other_texts_yield_no_score(
+def test_vectors_that_cannot_be_assigned_to_their_texts_yield_no_score(
     fake: FakeJudge, judged: Any, exchange: Any, kind: Any, name: str
 ) -> None:
     """Each vector must have the index of its text, and different texts must not all have the same vector."""

@@ -24,7 +24,7 @@ VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 # Means over ranked chunks
 
 
-def test_the_first_chunks_count_most() -> None:
+def test_the_first_chunks_have_the_largest_weights() -> None:
     """The weight of a chunk is 0.9 to the power of its position."""
     assert position_weighted_mean([0.9, 0.8, 0.3, 0.2]) == pytest.approx(2.0088 / 3.439, abs=1e-9)
     assert round(position_weighted_mean([0.9, 0.8, 0.3, 0.2]), 3) == 0.584
@@ -32,7 +32,7 @@ def test_the_first_chunks_count_most() -> None:
 
 
 @given(VALUES)
-def test_means_lie_between_the_minimum_and_the_maximum(values: list[float]) -> None:
+def test_means_of_context_scores_lie_between_the_minimum_and_the_maximum(values: list[float]) -> None:
     """This holds for the weighted and the plain mean."""
     for value in aggregate_both(values).values():
         assert min(values) - 1e-9 <= value <= max(values) + 1e-9
@@ -49,7 +49,7 @@ def test_the_weighted_mean_is_highest_if_the_best_chunks_come_first(values: list
 
 
 @given(VALUES)
-def test_without_decay_both_means_are_equal(values: list[float]) -> None:
+def test_without_decay_the_weighted_mean_equals_the_plain_mean(values: list[float]) -> None:
     """The plain mean is the weighted mean with a decay of 1."""
     assert position_weighted_mean(values, decay=1.0) == pytest.approx(mean(values), abs=1e-9)
 
@@ -69,7 +69,7 @@ def test_without_decay_both_means_are_equal(values: list[float]) -> None:
         ("\U0001f44d ...", []),
     ],
 )  # fmt: skip
-def test_words_are_found_in_every_script(text: str, found: list[str]) -> None:
+def test_words_are_recognized_in_every_script(text: str, found: list[str]) -> None:
     """Combining marks belong to their letters. In scripts without spaces, each pair of letters is a word."""
     assert split_words(text) == found
 
@@ -77,7 +77,7 @@ def test_words_are_found_in_every_script(text: str, found: list[str]) -> None:
 # Coverage
 
 
-def test_huge_texts_do_not_block_the_event_loop(exchange: Make) -> None:
+def test_scoring_huge_texts_does_not_block_the_event_loop(exchange: Make) -> None:
     """Other tasks on the event loop continue, and the value covers the whole text."""
     answer = " ".join(f"word{place}" for place in range(400_000))
     half = " ".join(f"word{place}" for place in range(200_000))
@@ -93,7 +93,7 @@ def test_huge_texts_do_not_block_the_event_loop(exchange: Make) -> None:
     assert (turns > 1, value) == (True, 0.5)  # one turn if it ran on the event loop itself
 
 
-def test_coverage_is_the_share_of_distinct_words_found(exchange: Make, score: Any) -> None:
+def test_word_coverage_is_the_share_of_distinct_answer_words_in_the_contexts(exchange: Make, score: Any) -> None:
     """The number of occurrences and spelling variants do not matter."""
     asked = exchange("Who?", "Guido GUIDO created Python quickly.", "Python is a language.", "guido, its father")
 
@@ -104,7 +104,7 @@ def test_coverage_is_the_share_of_distinct_words_found(exchange: Make, score: An
     assert (result.label, result.judge, result.embedder, result.cost) == ("partly_relevant", None, None, None)
 
 
-def test_good_contexts_cover_more_than_poor_ones(exchange: Make, score: Any) -> None:
+def test_relevant_contexts_cover_more_words_than_irrelevant_ones(exchange: Make, score: Any) -> None:
     """The answer is scored with the contexts that it was made from, and with unrelated ones."""
     answer = "Python was created by Guido van Rossum in 1991."
     good = exchange("q", answer, "Python was first released in 1991. It was created by Guido van Rossum.")
@@ -130,7 +130,7 @@ def test_an_exchange_without_contexts_is_skipped(exchange: Make, score: Any) -> 
     assert [result.reason for result in results] == [UnscoredReason.MISSING_INPUT] * 2
 
 
-def test_huge_texts_are_scored(exchange: Make, score: Any) -> None:
+def test_local_context_scorers_score_huge_texts(exchange: Make, score: Any) -> None:
     """The answer and the contexts have a megabyte each. The details stay small."""
     (result,) = score(ContextCoverage(), exchange("q", "word " * 200_000 + "x" * 1_000_000, "word other " * 100_000))
 
@@ -139,7 +139,7 @@ def test_huge_texts_are_scored(exchange: Make, score: Any) -> None:
 
 
 @given(st.text(max_size=50), st.text(max_size=50))
-def test_more_context_never_lowers_coverage(answer: str, context: str) -> None:
+def test_adding_a_context_never_lowers_coverage(answer: str, context: str) -> None:
     """Additional contexts cannot remove a word that was found."""
     first = set(split_words(answer)) & set(split_words(context))
 
@@ -149,7 +149,7 @@ def test_more_context_never_lowers_coverage(answer: str, context: str) -> None:
 # Similarity
 
 
-def test_similarity_is_the_weighted_mean_of_cosines(exchange: Make, score: Any) -> None:
+def test_context_similarity_is_the_weighted_mean_of_cosines(exchange: Make, score: Any) -> None:
     """With fixed vectors, the mean is exact. The details contain the cosine of each chunk."""
     cosines = {"one": 0.9, "two": 0.8, "three": 0.3, "four": 0.2}
     vectors = {name: [value, math.sqrt(1 - value * value)] for name, value in cosines.items()}
@@ -194,7 +194,9 @@ def test_fingerprints_of_local_scorers_do_not_change_by_accident() -> None:
     )
 
 
-def test_weight_decay_is_configurable(score: Callable[..., list[Score]], exchange: Callable[..., Exchange]) -> None:
+def test_the_weight_decay_of_contexts_is_configurable(
+    score: Callable[..., list[Score]], exchange: Callable[..., Exchange]
+) -> None:
     """With a decay of 0.5, the second context has half the weight of the first. The fingerprint records the decay."""
     embedder = FakeEmbedder({"q": (1.0, 0.0), "near": (0.8, 0.6), "far": (0.6, 0.8)})
     usual, steep = ContextSimilarity(embedder), ContextSimilarity(embedder, decay=0.5)
@@ -207,7 +209,7 @@ def test_weight_decay_is_configurable(score: Callable[..., list[Score]], exchang
 
 
 @pytest.mark.parametrize("decay", [0, 1.5, -0.5, float("nan"), True, "0.5"])
-def test_invalid_decays_are_rejected(decay: Any) -> None:
+def test_invalid_weight_decays_are_rejected(decay: Any) -> None:
     """Such decays would give later contexts no weight, or more weight than earlier ones."""
     with pytest.raises((TypeError, ValueError), match="decay must be"):
         ContextSimilarity(FakeEmbedder(), decay=decay)

@@ -52,7 +52,7 @@ def wait_for_end(pid: int) -> bool:
     return not is_alive(pid)
 
 
-def test_the_embedded_judge_scores_and_closing_it_ends_its_process(
+def test_the_embedded_judge_scores_and_its_process_ends_when_it_is_closed(
     exchange: Make, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The score has a value or a reason, with usage and fingerprint. Nothing is printed, and no process is left."""
@@ -115,7 +115,7 @@ def test_the_judge_process_ends_when_its_parent_is_killed() -> None:
     assert wait_for_end(pid)
 
 
-def test_a_process_that_ignores_termination_is_killed() -> None:
+def test_a_judge_process_that_ignores_termination_is_killed() -> None:
     """Closing does not wait forever."""
     command = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -142,7 +142,7 @@ class Loading(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-def test_startup_waits_while_the_server_loads_its_model() -> None:
+def test_startup_waits_until_the_server_has_loaded_its_model() -> None:
     """A 503 during startup is not a failure."""
     with HTTPServer(("127.0.0.1", 0), Loading) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -154,7 +154,7 @@ def test_startup_waits_while_the_server_loads_its_model() -> None:
     assert Loading.waits == -1
 
 
-def test_a_missing_engine_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_inference_engine_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says what to install."""
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
 
@@ -176,7 +176,7 @@ def test_a_missing_weights_file_is_reported(tmp_path: Path) -> None:
         LocalJudge(tmp_path / "other.gguf")
 
 
-def test_weights_with_a_wrong_checksum_are_rejected(tmp_path: Path) -> None:
+def test_model_weights_with_a_wrong_checksum_are_rejected(tmp_path: Path) -> None:
     """The checksum is verified for files with the known name."""
     (tmp_path / WEIGHTS).write_bytes(b"GGUF")
 
@@ -184,7 +184,7 @@ def test_weights_with_a_wrong_checksum_are_rejected(tmp_path: Path) -> None:
         LocalJudge(tmp_path / WEIGHTS)
 
 
-def test_weights_that_cannot_be_loaded_are_reported_with_a_reason(tmp_path: Path) -> None:
+def test_model_weights_that_cannot_be_loaded_are_reported_with_a_reason(tmp_path: Path) -> None:
     """The server process ends, and the scorer gets the reason immediately."""
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"this is no model")
@@ -217,7 +217,7 @@ def test_a_missing_system_library_is_reported_with_its_package(tmp_path: Path) -
     assert process.returncode == 0
 
 
-def test_a_process_that_dies_is_reported_with_its_exit_code() -> None:
+def test_a_judge_process_that_exits_is_reported_with_its_exit_code() -> None:
     """For example, the system may kill a process that uses too much memory."""
     command = [sys.executable, "-c", "import os, signal; input(); os.kill(os.getpid(), signal.SIGKILL)"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -226,7 +226,7 @@ def test_a_process_that_dies_is_reported_with_its_exit_code() -> None:
         _configure(process, {})
 
 
-def test_a_cancelled_start_does_not_block_the_next_one() -> None:
+def test_a_canceled_start_of_the_judge_does_not_block_the_next_one() -> None:
     """A cancelled exchange leaves a partly started server. The next request starts another."""
 
     async def cancel_and_ask() -> tuple[int | None, int | None]:

@@ -40,7 +40,7 @@ TOPICS = [
 ]  # fmt: skip
 
 
-def test_tokens_match_the_models_tokenizer(minilm: MiniLM) -> None:
+def test_tokens_match_the_tokenizer_of_the_model(minilm: MiniLM) -> None:
     """Texts become lowercase word pieces without accents, with special tokens at both ends."""
     assert minilm.token_ids("Hello, World!") == [101, 7592, 1010, 2088, 999, 102]
     assert minilm.token_ids("Café") == minilm.token_ids("cafe")
@@ -48,7 +48,7 @@ def test_tokens_match_the_models_tokenizer(minilm: MiniLM) -> None:
     assert len(minilm.token_ids("word " * 1_000)) == 256
 
 
-def test_vectors_are_unit_length_and_do_not_depend_on_the_batch(minilm: MiniLM) -> None:
+def test_vectors_have_unit_length_and_do_not_depend_on_the_batch(minilm: MiniLM) -> None:
     """The effect of padding is negligible."""
     texts = ["short", "a rather longer text " * 20, "日本語", "x"]
 
@@ -87,14 +87,14 @@ print(peak() - before)
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is counted in bytes")
-def test_many_long_texts_take_no_more_memory_than_one() -> None:
+def test_embedding_many_long_texts_takes_no_more_memory_than_one() -> None:
     """The engine never returns memory, so the process keeps the memory of its largest batch."""
     done = subprocess.run([sys.executable, "-c", MANY_LONG], capture_output=True, text=True, timeout=100, check=True)
 
     assert int(done.stdout) < 64  # MB; 600 if all are embedded in one batch
 
 
-def test_a_paraphrase_is_nearer_than_a_different_question(minilm: MiniLM) -> None:
+def test_a_paraphrase_is_more_similar_than_a_different_question(minilm: MiniLM) -> None:
     """An answer is nearer to its own question than to any other."""
     questions, paraphrases, answers = (minilm.embed_now([topic[place] for topic in TOPICS]) for place in range(3))
 
@@ -121,7 +121,7 @@ def test_embedding_does_not_block_the_event_loop(minilm: MiniLM) -> None:
     assert any(name.startswith("germane-minilm") for name in names)
 
 
-def test_a_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says what to install."""
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
 
@@ -149,7 +149,7 @@ def test_the_embedder_name_identifies_the_model() -> None:
     assert MINILM_MODEL == "local:all-MiniLM-L6-v2-int8"
 
 
-def test_closing_ends_the_thread() -> None:
+def test_closing_the_embedder_ends_its_thread() -> None:
     """No thread is left running."""
 
     async def use_and_close() -> None:

@@ -48,7 +48,7 @@ def install_plugin(folder: Path) -> None:
     (information / "entry_points.txt").write_text("[germane.scorers]\ncontext_coverage = shop_scorers:missing\n")
 
 
-def test_importing_a_conflicting_function_works_and_the_builtin_scorer_runs(tmp_path: Path) -> None:
+def test_a_scorer_with_a_built_in_name_can_be_imported_but_the_built_in_one_runs(tmp_path: Path) -> None:
     """One warning names both scorers and the fix. Building the scorers again logs no second warning."""
     (tmp_path / "shop_scorers.py").write_text(IN_MODULE)
 
@@ -61,7 +61,7 @@ def test_importing_a_conflicting_function_works_and_the_builtin_scorer_runs(tmp_
     assert json.loads(modules) == ["germane.scorers.metrics.context_coverage"] * 2
 
 
-def test_a_conflicting_entry_point_is_reported_without_loading_it(tmp_path: Path) -> None:
+def test_an_entry_point_with_a_built_in_name_is_reported_but_not_loaded(tmp_path: Path) -> None:
     """The warning names the package."""
     install_plugin(tmp_path)
 
@@ -72,7 +72,7 @@ def test_a_conflicting_entry_point_is_reported_without_loading_it(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_doctor_reports_conflicts(tmp_path: Path) -> None:
+def test_doctor_reports_scorers_with_built_in_names(tmp_path: Path) -> None:
     """The conflict is reported as a warning with the fix."""
     install_plugin(tmp_path)
 
@@ -83,7 +83,7 @@ def test_doctor_reports_conflicts(tmp_path: Path) -> None:
     assert conflicts[0]["fix"] == "rename the scorer shop-scorers (shop_scorers:missing)"
 
 
-def test_passing_a_conflicting_function_is_an_error(monkeypatch: pytest.MonkeyPatch, bare: Path) -> None:
+def test_passing_a_scorer_with_a_built_in_name_is_an_error(monkeypatch: pytest.MonkeyPatch, bare: Path) -> None:
     """A function passed as an object cannot refer to the built-in scorer."""
     from germane.errors import UsageError
     from germane.scorers import build_scorers

@@ -8,6 +8,7 @@ import gc
 import json
 import logging
 import socket
+import tempfile
 import tracemalloc
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -27,7 +28,6 @@ from germane.scorers import ModelServer, OpenAIJudge, Reply, Vectors
 from germane.scorers.judge import http_client
 from germane.scorers.judge.client import NoModelReply, _parse_reply
 from germane.scorers.judge.embedders import OpenAIEmbedder, decode_vector
-from germane.scorers.judge.http_client import parse_retry_after
 from germane.scorers.judge.openai_protocol import parse_reply
 from germane.settings import load_settings
 from germane.testing import FakeJudge, Fault
@@ -102,7 +102,9 @@ FAILURES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "reason", "requests"), FAILURES.values(), ids=FAILURES.keys())
-def test_each_failure_has_its_own_reason(fake: FakeJudge, fault: Fault, reason: UnscoredReason, requests: int) -> None:
+def test_each_kind_of_judge_failure_has_its_own_reason(
+    fake: FakeJudge, fault: Fault, reason: UnscoredReason, requests: int
+) -> None:
     """A request is not repeated if that cannot help."""
     fake.outage = fault
 
@@ -110,7 +112,7 @@ def test_each_failure_has_its_own_reason(fake: FakeJudge, fault: Fault, reason: 
     assert len(fake.chat_requests) == requests
 
 
-def test_reply_text_may_arrive_in_parts() -> None:
+def test_reply_text_is_joined_from_its_text_parts() -> None:
     """Some servers send a list. Only its parts with the type `text` belong to the reply."""
     parts = [SimpleNamespace(type="thinking", text="2"), *(SimpleNamespace(type="text", text=text) for text in "4.")]
 
@@ -129,7 +131,7 @@ def test_reply_text_may_arrive_in_parts() -> None:
         *((reason, "judge_unreachable") for reason in ("error", "ERROR", "abort", "cancelled", "OTHER", 7)),
     ],
 )
-def test_finish_reason_determines_whether_text_counts_as_a_reply(reason: Any, expected: str) -> None:
+def test_the_finish_reason_determines_whether_text_counts_as_a_reply(reason: Any, expected: str) -> None:
     """Servers spell finish reasons differently. A text that the server did not finish is not a judgment."""
     choice = SimpleNamespace(message=SimpleNamespace(content="4"), finish_reason=reason)
     completion = SimpleNamespace(choices=[choice])
@@ -177,7 +179,7 @@ def test_requests_end_at_a_deadline_if_the_response_is_missing_or_slow(fake: Fak
 
 
 @pytest.mark.parametrize("reason", [UnscoredReason.JUDGE_RATE_LIMITED, UnscoredReason.JUDGE_UNREACHABLE])
-def test_a_requested_retry_delay_is_passed_on(fake: FakeJudge, reason: UnscoredReason) -> None:
+def test_the_retry_delay_that_the_server_requests_is_part_of_the_error(fake: FakeJudge, reason: UnscoredReason) -> None:
     """The request fails immediately, and the caller waits."""
     fake.outage = Fault("status", status=429 if reason is UnscoredReason.JUDGE_RATE_LIMITED else 503, retry_after=600)
 
@@ -196,13 +198,13 @@ ENVIRONMENT = {
     "a port out of range": ("http_proxy", "127.0.0.1:99999", "http_proxy is not the URL of a proxy"),
     "a negative port": ("ALL_PROXY", "http://user:secret@127.0.0.1:-1", "ALL_PROXY is not the URL of a proxy"),
     "a missing file": ("SSL_CERT_FILE", "/missing", "the file in SSL_CERT_FILE cannot be used"),
-    "a directory as a file": ("SSL_CERT_FILE", "/tmp", "the file in SSL_CERT_FILE cannot be used"),
+    "a directory as a file": ("SSL_CERT_FILE", tempfile.gettempdir(), "the file in SSL_CERT_FILE cannot be used"),
     "a log that cannot be written": ("SSLKEYLOGFILE", "/missing/log", "the file in SSLKEYLOGFILE cannot be used"),
 }
 
 
 @pytest.mark.parametrize(("name", "value", "message"), ENVIRONMENT.values(), ids=ENVIRONMENT.keys())
-def test_an_unusable_environment_only_fails_requests(
+def test_an_invalid_environment_variable_fails_requests_but_not_startup(
     fake: FakeJudge, monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
 ) -> None:
     """The judge can be created. Its error names the variable without the value, and it works after a correction."""
@@ -229,9 +231,7 @@ def test_an_unusable_environment_only_fails_requests(
 
 
 @pytest.mark.parametrize("proxy", ["HTTP_PROXY", "all_proxy", None])
-def test_a_failed_connection_names_the_address_and_the_proxy(
-    monkeypatch: pytest.MonkeyPatch, proxy: str | None
-) -> None:
+def test_a_connection_error_names_the_address_and_the_proxy(monkeypatch: pytest.MonkeyPatch, proxy: str | None) -> None:
     """The error omits the user, password and path of the URL."""
     address, nowhere = "http://judge.invalid", "127.0.0.1:1"  # nothing listens on port 1
     if proxy is None:
@@ -255,7 +255,7 @@ def test_a_failed_connection_names_the_address_and_the_proxy(
 
 
 @pytest.mark.slow
-def test_an_endless_reply_takes_little_memory(fake: FakeJudge) -> None:
+def test_an_endless_reply_is_read_with_little_memory(fake: FakeJudge) -> None:
     """The client stops reading at the limit."""
     fake.outage = Fault("endless")
     failure(fake)
@@ -269,7 +269,7 @@ def test_an_endless_reply_takes_little_memory(fake: FakeJudge) -> None:
     assert peak < 10 * http_client.MAX_REPLY_BYTES
 
 
-def test_retry_after_can_be_a_date(fake: FakeJudge) -> None:
+def test_the_retry_after_header_can_be_a_date(fake: FakeJudge) -> None:
     """The date is compared with the server's own clock."""
     fake.outage = Fault("status", status=429, retry_after="Sun, 06 Nov 2094 08:49:37 GMT")
 
@@ -286,13 +286,6 @@ def test_an_invalid_retry_delay_is_ignored(fake: FakeJudge, header: str, pause: 
     assert failure(fake, retries=0).retry_after == pause
 
 
-def test_a_retry_delay_in_milliseconds_is_passed_on() -> None:
-    """Some servers send a header in milliseconds, and the client would sleep for that time."""
-    assert parse_retry_after(httpx2.Headers({"retry-after-ms": "2500", "retry-after": "9"})) == 2.5
-    assert parse_retry_after(httpx2.Headers({"retry-after-ms": "soon", "retry-after": "9"})) == 9
-    assert parse_retry_after(httpx2.Headers({})) is None
-
-
 def test_a_temporary_failure_is_retried_once(fake: FakeJudge) -> None:
     """The judge returns the reply to the second request."""
     fake.faults.append(Fault("reset"))
@@ -303,7 +296,7 @@ def test_a_temporary_failure_is_retried_once(fake: FakeJudge) -> None:
     assert len(fake.chat_requests) == 2
 
 
-def test_a_refused_connection_means_unreachable() -> None:
+def test_a_refused_connection_is_reported_as_unreachable() -> None:
     """Nothing listens on the port."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -321,13 +314,13 @@ def test_a_refused_connection_means_unreachable() -> None:
 
 
 @pytest.mark.parametrize("address", ["http://host:secret/v1", "http://[secret/v1"])
-def test_an_invalid_url_is_an_invalid_setting(address: str) -> None:
+def test_an_invalid_judge_url_is_a_settings_error(address: str) -> None:
     """The error is raised at startup. The message does not repeat the URL, which can contain a secret."""
     with pytest.raises(SettingsError, match=r"^setting base_url: invalid URL$"):
         OpenAIJudge("m", ModelServer(base_url=address))
 
 
-def test_the_key_is_sent_but_never_shown(fake: FakeJudge) -> None:
+def test_the_judge_key_is_sent_but_never_shown(fake: FakeJudge) -> None:
     """No message or repr contains the key, even if the server echoes it."""
     fake.outage = Fault("status", status=401, message=f"Incorrect API key provided: {KEY}. Or sk-ab***************xyz.")
 
@@ -340,7 +333,7 @@ def test_the_key_is_sent_but_never_shown(fake: FakeJudge) -> None:
     assert "secret" not in repr(server) + repr(OpenAIJudge("m", server)) + repr(OpenAIEmbedder("m", server))
 
 
-def test_a_url_that_contains_a_secret_is_never_shown(fake: FakeJudge) -> None:
+def test_a_judge_url_that_contains_a_secret_is_never_shown(fake: FakeJudge) -> None:
     """Proxies tend to echo unknown paths."""
     fake.outage = Fault("status", status=404, message="Cannot POST /token-12345/v1/chat/completions as joe:hunter22")
     address = fake.base_url.replace("http://", "http://joe:hunter22@").replace("/v1", "/token-12345/v1")
@@ -351,7 +344,7 @@ def test_a_url_that_contains_a_secret_is_never_shown(fake: FakeJudge) -> None:
     assert str(error) == "HTTP 404: Cannot POST /[hidden]/chat/completions as joe:[hidden]"
 
 
-def test_a_url_can_have_a_query(fake: FakeJudge) -> None:
+def test_a_judge_url_can_have_a_query_string(fake: FakeJudge) -> None:
     """Gateways expect a version or a key in the query, which is sent after the path of each request and never shown."""
     address = f"{fake.base_url}?version=2024-06-01&key=abc-{KEY}"
 
@@ -364,7 +357,7 @@ def test_a_url_can_have_a_query(fake: FakeJudge) -> None:
     assert str(error) == "HTTP 401: [hidden] is no key"
 
 
-def test_a_placeholder_is_sent_if_no_key_is_configured(fake: FakeJudge) -> None:
+def test_a_placeholder_key_is_sent_if_no_key_is_configured(fake: FakeJudge) -> None:
     """The client requires a key, but self-hosted servers do not."""
     reply = with_judge(fake, lambda judge: judge.ask(TURNS), api_key=None)
 
@@ -420,7 +413,7 @@ def test_judge_and_embedder_work_on_successive_event_loops(fake: FakeJudge) -> N
     gc.collect()
 
 
-def test_choices_tokens_and_model_are_returned(fake: FakeJudge) -> None:
+def test_a_reply_contains_its_choices_token_counts_and_model(fake: FakeJudge) -> None:
     """All of them come from a single request."""
     reply = with_judge(fake, lambda judge: judge.ask(TURNS, n=3))
 
@@ -453,7 +446,7 @@ def test_an_option_rejected_by_the_server_is_not_sent_again(fake: FakeJudge, opt
     assert all("max_completion_tokens" in chat.body for chat in fake.chat_requests[1:]) is (option == "max_tokens")
 
 
-def test_an_option_that_did_not_cause_the_rejection_is_sent_again(fake: FakeJudge) -> None:
+def test_an_option_that_did_not_cause_a_rejection_is_still_sent(fake: FakeJudge) -> None:
     """A request rejected for a different reason is repeated once without each option, with no lasting effect."""
     schema: dict[str, Any] = {"type": "object"}
     fake.faults.extend([Fault("status", status=400)] * 3)
@@ -488,7 +481,7 @@ def embed(fake: FakeJudge, *texts: str, **server: Any) -> Vectors:
     return asyncio.run(use_and_close())
 
 
-def test_vectors_are_returned_in_order_and_normalized(fake: FakeJudge) -> None:
+def test_vectors_are_normalized_and_returned_in_the_order_of_the_texts(fake: FakeJudge) -> None:
     """One request returns the vectors of all texts."""
     fake.vectors = {"a": [3.0, 4.0], "b": [0.0, 0.5]}
 
@@ -524,7 +517,7 @@ def test_base64_vectors_are_decoded(fake: FakeJudge) -> None:
     assert asked == ["base64", "base64"]
 
 
-def test_a_server_without_base64_support_is_asked_for_numbers(fake: FakeJudge) -> None:
+def test_vectors_are_requested_as_numbers_if_the_server_lacks_base64_support(fake: FakeJudge) -> None:
     """All later requests ask for numbers."""
     fake.encoding_format = "rejected"
     fake.vectors = {"a": [1.0, 0.0], "b": [3.0, -4.0]}
@@ -566,7 +559,7 @@ def test_vectors_of_32_bit_floats_are_decoded(numbers: list[float]) -> None:
 @pytest.mark.parametrize(
     "kind", ["nan", "zeros", "wrong_dimension", "uneven_dimension", "wrong_count", "constant", "no_index"]
 )
-def test_invalid_vectors_are_a_permanent_embedder_error(fake: FakeJudge, kind: Any) -> None:
+def test_invalid_vectors_are_reported_as_a_permanent_embedder_error(fake: FakeJudge, kind: Any) -> None:
     """A retry cannot help."""
     fake.outage = Fault(kind)
 
@@ -593,7 +586,7 @@ def test_invalid_vectors_are_a_permanent_embedder_error(fake: FakeJudge, kind: A
     ],
     ids=["down", "busy", "no reply", "broken off", "wrong key", "no model", "no quota", "bad text", "too long"],
 )
-def test_an_unreachable_embedder_can_be_retried(
+def test_an_unreachable_embedder_is_a_temporary_error(
     fake: FakeJudge, fault: Fault, pause: float | None, request: pytest.FixtureRequest
 ) -> None:
     """An error has a retry delay if a retry can help, either immediately or after the cause is fixed."""
@@ -610,7 +603,7 @@ def test_an_unreachable_embedder_can_be_retried(
 
 
 @pytest.mark.parametrize("value", ["", " ", None])
-def test_empty_base_url_counts_as_unset(bare: Path, monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
+def test_an_empty_base_url_counts_as_unset(bare: Path, monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
     """A deployment may set the variable to an empty value, which the client would use as the address."""
     if value is not None:
         monkeypatch.setenv("OPENAI_BASE_URL", value)

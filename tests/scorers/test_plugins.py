@@ -93,7 +93,7 @@ def score(folder: Path, *names: str) -> tuple[list[str], list[Any]]:
 
 
 @pytest.mark.slow
-def test_installed_packages_provide_scorers(installed: Path) -> None:
+def test_installed_packages_can_provide_scorers(installed: Path) -> None:
     """An entry point can be a function, a decorated function, or a class. Its module is imported once."""
     before, (scores,) = score(installed, "kindness,declared,length")
 
@@ -103,7 +103,7 @@ def test_installed_packages_provide_scorers(installed: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length", ["make", "instance"])
-def test_an_entry_point_can_be_a_factory_or_a_scorer(installed: Path, length: str) -> None:
+def test_an_entry_point_can_name_a_factory_or_a_scorer(installed: Path, length: str) -> None:
     """A function without arguments is called; an object is used directly."""
     (installed / "german_kindness-1.0.dist-info" / "entry_points.txt").write_text(ENTRY_POINTS.format(length=length))
 
@@ -111,7 +111,7 @@ def test_an_entry_point_can_be_a_factory_or_a_scorer(installed: Path, length: st
 
 
 @pytest.mark.slow
-def test_errors_name_the_broken_plugin(installed: Path) -> None:
+def test_errors_from_a_plugin_name_the_plugin(installed: Path) -> None:
     """The error names the package and the cause. Plugins that are not named in settings are not loaded."""
     start = "setting scorers: {0!r} from the package german-kindness ("
     messages = {
@@ -198,7 +198,7 @@ def make_scorer(**attributes: Any) -> Any:
         (dict, "dict is a class; pass an instance of it"),
         (
             make_scorer(range=(0, 10)),
-            "is not a scorer: range must be increasing and within -1 to 1, not 0 to",
+            "is not a scorer: range must be increasing and from -1 to 1, not 0 to",
         ),
         (make_scorer(range=None), "is not a scorer: range must be two numbers"),
         (
@@ -209,7 +209,7 @@ def make_scorer(**attributes: Any) -> Any:
     ],
 )
 @pytest.mark.usefixtures("bare")
-def test_invalid_scorers_are_rejected(scorer: Any, message: str) -> None:
+def test_invalid_scorers_from_plugins_are_rejected(scorer: Any, message: str) -> None:
     """The error is raised before any request is sent."""
     with pytest.raises(UsageError, match=message):
         build_scorers(load_settings(), [scorer])

@@ -53,19 +53,19 @@ def test_built_in_prices_apply_to_the_served_model() -> None:
     assert PriceList().find_price("a-deployment", "gpt-4o-mini-2024-07-18") == MINI
 
 
-def test_embedded_models_are_free() -> None:
+def test_embedded_models_cost_nothing() -> None:
     """Embedded models run on this machine."""
     assert PriceList().find_price("local:smollm2-135m") == FREE_PRICE
     assert PriceList().request_cost("local:smollm2-135m", None, 100, 100) == 0.0
 
 
-def test_the_cost_is_tokens_times_price() -> None:
+def test_the_cost_of_a_reply_is_tokens_times_price() -> None:
     """Prices are in US dollars per million input and output tokens. If a count is missing, the cost is unknown."""
     assert PriceList().request_cost("gpt-4o-mini", None, 2_000_000, 1_000_000) == pytest.approx(0.9, abs=1e-9)
     assert PriceList().request_cost("gpt-4o-mini", None, 12, None) is None
 
 
-def test_the_price_list_has_a_date() -> None:
+def test_the_built_in_price_list_has_a_date() -> None:
     """Prices change, so the list states when they were looked up."""
     assert price_list_date() >= date(2026, 11, 1)
 
@@ -81,7 +81,7 @@ def ask(fake: FakeJudge, prices: PriceList | None) -> Reply:
     return asyncio.run(ask_once())
 
 
-def test_a_reply_contains_its_cost(fake: FakeJudge) -> None:
+def test_a_judge_reply_contains_its_cost(fake: FakeJudge) -> None:
     """The cost is computed from the server's token counts. Without a price, it is unknown rather than 0."""
     reply = ask(fake, PriceList({"house-model": Price(input=100, output=1_000)}))
     assert reply.input_tokens

@@ -15,7 +15,7 @@ from germane.testing import FakeEmbedder
 Make = Callable[..., Exchange]
 
 
-def test_the_value_is_the_cosine(exchange: Make, score: Any) -> None:
+def test_question_answer_similarity_is_the_cosine(exchange: Make, score: Any) -> None:
     """With fixed vectors, the cosine is exact."""
     embedder = FakeEmbedder({"q": [1.0, 0.0], "a": [0.6, 0.8]})
 
@@ -27,7 +27,7 @@ def test_the_value_is_the_cosine(exchange: Make, score: Any) -> None:
     )  # fmt: skip
 
 
-def test_a_long_answer_is_truncated_and_the_details_record_it(exchange: Make, score: Any) -> None:
+def test_a_long_answer_is_truncated_and_the_details_record_the_truncation(exchange: Make, score: Any) -> None:
     """Embedders read only the beginning of a text."""
     embedder = FakeEmbedder()
 
@@ -56,7 +56,7 @@ def test_the_fingerprint_covers_the_embedder() -> None:
 ECHO = "Where does the ferry leave?"
 
 
-def test_copies_of_the_question_can_be_removed(exchange: Make, score: Any) -> None:
+def test_copies_of_the_question_are_removed_if_configured(exchange: Make, score: Any) -> None:
     """By default, copies raise the value. Removing them changes the fingerprint."""
     embedder = FakeEmbedder({ECHO: [1.0, 0.0], "Pier four.": [0.6, 0.8]})
     scorer = QuestionAnswerSimilarity(embedder, remove_question_echo=True)
@@ -68,7 +68,7 @@ def test_copies_of_the_question_can_be_removed(exchange: Make, score: Any) -> No
     assert result.fingerprint != QuestionAnswerSimilarity(embedder).fingerprint
 
 
-def test_an_echo_scores_zero_if_copies_are_removed(exchange: Make, score: Any) -> None:
+def test_an_answer_that_only_repeats_the_question_scores_zero_if_copies_are_removed(exchange: Make, score: Any) -> None:
     """There is nothing left to embed. Without the option, an echo scores 1."""
     embedder = FakeEmbedder()
 

@@ -37,7 +37,7 @@ def test_questions_of_fewer_than_three_words_are_not_removed(question: str) -> N
     assert remove_question_echo(answer, question) == answer
 
 
-def test_copies_are_matched_in_any_script() -> None:
+def test_copies_of_the_question_are_matched_in_any_script() -> None:
     """Case and the encoding of accents are ignored."""
     assert remove_question_echo("WO LIEGT DIE FÄHRE? Am Kai.", "Wo liegt die Fähre?").strip() == "Am Kai."
     assert remove_question_echo("नौका कहाँ से जाती है? घाट चार से।", "नौका कहाँ से जाती है?").strip() == "घाट चार से।"
@@ -45,7 +45,7 @@ def test_copies_are_matched_in_any_script() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("answer", ["a " * 300_000, "a b " * 150_000, " " * 600_000, "!" * 600_000])
-def test_long_texts_are_processed_in_linear_time(answer: str) -> None:
+def test_copies_in_long_texts_are_removed_in_linear_time(answer: str) -> None:
     """Quadratic time would take hours and exceed pytest's time limit."""
     remove_question_echo(answer, "a " * 100_000 + "z")
     remove_question_echo(answer, "a b a")

@@ -51,7 +51,7 @@ REPLIES = {
 
 
 @pytest.mark.parametrize(("reply", "expected"), REPLIES.values(), ids=REPLIES.keys())
-def test_questions_are_parsed_from_json_and_from_text(reply: str, expected: list[GeneratedQuestion]) -> None:
+def test_generated_questions_are_parsed_from_json_and_from_text(reply: str, expected: list[GeneratedQuestion]) -> None:
     """The parser tries valid JSON first, then damaged JSON, then lines that end with a question mark."""
     assert parse_questions(reply) == expected
 
@@ -73,7 +73,7 @@ def test_questions_are_parsed_from_json_and_from_text(reply: str, expected: list
         '"Where is it?"',
     ],
 )
-def test_questions_of_any_language_are_usable(text: str) -> None:
+def test_generated_questions_in_any_language_are_accepted(text: str) -> None:
     """Questions are recognized by their question mark or first word or, in some scripts, by question words."""
     assert GeneratedQuestion(text).is_usable
 

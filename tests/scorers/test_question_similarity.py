@@ -28,7 +28,7 @@ def says(values: Sequence[Any]) -> Callable[[JudgeRequest], dict[str, Any] | Non
     return lambda request: {"similarities": list(values)} if "similarities" in request.text else None
 
 
-def test_the_value_is_the_mean_similarity_rated_by_the_judge(compared: Any) -> None:
+def test_judge_rated_relevancy_is_the_mean_of_the_similarity_ratings(compared: Any) -> None:
     """One request rates all pairs, and no embedder is needed."""
     compared.fake.replies = says([1, 0.75, 0.25])
 
@@ -40,7 +40,7 @@ def test_the_value_is_the_mean_similarity_rated_by_the_judge(compared: Any) -> N
     assert score.details["requests"] == 2
 
 
-def test_the_judge_compares_questions_between_delimiters(compared: Any) -> None:
+def test_compared_questions_are_delimited_in_the_prompt(compared: Any) -> None:
     """The request contains the original question and the numbered generated questions."""
     compared.fake.replies = says([1, 0.5, 0])
 
@@ -75,7 +75,7 @@ def test_identical_questions_are_compared_once(compared: Any) -> None:
         ([1, 0.5, float("nan")], UnscoredReason.OUT_OF_RANGE),
     ],
 )
-def test_only_the_five_defined_similarities_are_accepted(
+def test_only_the_five_defined_similarity_ratings_are_accepted(
     compared: Any, values: list[Any], reason: UnscoredReason
 ) -> None:
     """After any other value, the ratings are requested once more. If they are still invalid, the score has no value."""
@@ -86,7 +86,7 @@ def test_only_the_five_defined_similarities_are_accepted(
     assert (score.value, score.reason, len(compared.fake.chat_requests)) == (None, reason, 3)
 
 
-def test_a_similarity_can_be_a_word_or_a_string(compared: Any) -> None:
+def test_a_similarity_rating_can_be_a_number_or_a_word(compared: Any) -> None:
     """Numbers are parsed leniently."""
     compared.fake.replies = says(["one", "0.75", "25%"])
 
@@ -130,7 +130,7 @@ def test_similarities_rated_by_the_judge_lie_between_zero_and_one(compared: Any)
         ([0, 0, 0], "The answer does not address the question"),
     ],
 )
-def test_the_explanation_depends_on_the_mean(compared: Any, values: list[float], meaning: str) -> None:
+def test_the_wording_of_the_explanation_depends_on_the_mean(compared: Any, values: list[float], meaning: str) -> None:
     """The explanation agrees with the label."""
     compared.fake.replies = says(values)
 
@@ -190,7 +190,9 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize(("question", "better", "worse"), EXAMPLES.values(), ids=EXAMPLES.keys())
-def test_the_better_answer_scores_higher(compared: Any, exchange: Make, question: str, better: Any, worse: Any) -> None:
+def test_a_relevant_answer_scores_higher_than_an_irrelevant_one(
+    compared: Any, exchange: Make, question: str, better: Any, worse: Any
+) -> None:
     """Complete answers rank above partial ones, and on-topic answers above off-topic ones."""
     ratings = dict([better, worse])
     asked: list[str] = []

@@ -67,7 +67,7 @@ def take(paced: RateLimitGuard, reply: Reply | None, *, choices: int = 1, max_to
     asyncio.run(one_turn())
 
 
-def test_input_is_estimated_from_bytes_and_output_from_recent_replies() -> None:
+def test_token_usage_is_estimated_from_the_prompt_and_recent_replies() -> None:
     """Output is estimated per choice, up to the token limit."""
     book = Book()
     paced = RateLimitGuard(book)
@@ -111,7 +111,7 @@ def test_a_retry_without_a_reservation_is_not_sent() -> None:
     assert book.settled == [(0, 0, 0)]
 
 
-def test_cost_is_reserved_from_estimates_and_settled_from_counts() -> None:
+def test_reserved_cost_is_estimated_and_later_replaced_by_the_actual_cost() -> None:
     """The cost in US dollars is the tokens times their price per million, or the cost in the reply."""
     book = Book()
     paced = RateLimitGuard(book, lambda read, written: (2 * read + 8 * written) / 1_000_000)
@@ -133,7 +133,7 @@ def test_impossible_token_counts_are_ignored(count: object) -> None:
     assert (reply.input_tokens, reply.output_tokens) == (None, 5)
 
 
-def test_a_request_that_was_never_sent_is_refunded() -> None:
+def test_the_reservation_of_an_unsent_request_is_refunded() -> None:
     """A request can be cancelled while it waits for the judge."""
     book = Book()
     take(RateLimitGuard(book), None, sent=0)
@@ -141,7 +141,7 @@ def test_a_request_that_was_never_sent_is_refunded() -> None:
     assert book.settled == [(-1, pytest.approx(-110, abs=1e-9), 0)]
 
 
-def test_without_a_rate_limiter_nothing_is_reserved() -> None:
+def test_nothing_is_reserved_without_a_rate_limiter() -> None:
     """There is no rate limiter by default."""
 
     async def one_turn() -> RateSlot:
@@ -190,7 +190,7 @@ def test_waiting_for_the_rate_limit_takes_no_slot_and_does_not_count_towards_the
     assert fake.max_in_flight == 1
 
 
-def test_retries_by_the_client_are_counted(fake: FakeJudge) -> None:
+def test_retries_by_the_http_client_are_counted_as_requests(fake: FakeJudge) -> None:
     """A request that failed once is sent twice and counts twice."""
     book = Book()
     fake.faults.extend([Fault("status", status=500), None, Fault("status", status=500), Fault("status", status=500)])
@@ -217,7 +217,7 @@ def test_retries_by_the_client_are_counted(fake: FakeJudge) -> None:
     ],
     ids=["server error", "broken connection", "rejected option"],
 )
-def test_no_request_is_repeated_without_a_reservation(fake: FakeJudge, fault: Fault) -> None:
+def test_no_request_is_retried_without_a_reservation(fake: FakeJudge, fault: Fault) -> None:
     """Whatever the cause of a retry, the judge gets one request, and the score fails with the reason `budget`."""
     book = Book(repeats=0)
     fake.faults.append(fault)
@@ -251,7 +251,7 @@ class _Elsewhere(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-def test_each_redirect_needs_a_reservation() -> None:
+def test_each_redirected_request_needs_a_reservation() -> None:
     """Each redirected request is reserved before it is sent."""
     book, server = Book(repeats=1), ThreadingHTTPServer(("127.0.0.1", 0), _Elsewhere)
     thread = threading.Thread(target=server.serve_forever)

@@ -15,7 +15,7 @@ from germane.scorers.base.reply_parser import UnreadableReply
 from germane.scorers.prompting.rating import Rating, expected_rating, parse_rating
 
 
-def test_the_expected_rating_is_weighted_by_probability() -> None:
+def test_the_expected_rating_is_the_mean_of_digits_weighted_by_probability() -> None:
     """Tokens other than the digits 1 to 5 are ignored."""
     rating = expected_rating({"5": 0.6, "4": 0.2, "The": 0.1, "0": 0.05, "6": 0.03, "45": 0.02})
 
@@ -24,7 +24,7 @@ def test_the_expected_rating_is_weighted_by_probability() -> None:
     assert rating.method == "expected"
 
 
-def test_tokens_that_differ_in_whitespace_count_as_one_digit() -> None:
+def test_digit_tokens_that_differ_in_whitespace_count_as_one_digit() -> None:
     """Many tokenizers also have tokens for digits with a leading space."""
     rating = expected_rating({" 4": 0.3, "4": 0.3, "\n2": 0.2})
 
@@ -44,7 +44,7 @@ def test_digits_with_too_little_probability_yield_no_rating() -> None:
 
 
 @given(st.dictionaries(st.sampled_from("12345"), st.floats(0.01, 1), min_size=1))
-def test_a_rating_lies_between_its_lowest_and_highest_digit(weights: dict[str, float]) -> None:
+def test_an_expected_rating_lies_between_its_lowest_and_highest_digit(weights: dict[str, float]) -> None:
     """The value is therefore between 0 and 1."""
     total = math.fsum(weights.values())
 
@@ -102,7 +102,7 @@ def test_a_rating_can_be_a_digit_a_word_or_json(text: str, points: float) -> Non
         {"reason": "I'm sorry, but I can't assist with that."}, {"explanation": "Error: upstream timed out"},
     ],
 )  # fmt: skip
-def test_rating_with_unknown_fields_is_rejected(members: dict[str, object]) -> None:
+def test_a_json_rating_with_unknown_fields_is_rejected(members: dict[str, object]) -> None:
     """Only rationales may accompany a rating, because a gateway's status object may also contain a rating."""
     with pytest.raises(UnreadableReply):
         parse_rating(json.dumps({"rating": 4, **members}))
@@ -130,7 +130,7 @@ def test_rating_with_unknown_fields_is_rejected(members: dict[str, object]) -> N
         ('{"rating": 50}', UnscoredReason.OUT_OF_RANGE),
     ],
 )
-def test_an_unparsable_rating_yields_a_reason(text: str, reason: UnscoredReason) -> None:
+def test_an_unparsable_rating_yields_a_reason_and_no_score(text: str, reason: UnscoredReason) -> None:
     """An unparsable rating never results in a value."""
     with pytest.raises(UnreadableReply) as caught:
         parse_rating(text)

@@ -15,7 +15,7 @@ from germane.testing import FakeJudge
 LIST = [Token('{"'), Token("ratings"), Token('":'), Token(" [")]
 
 
-def test_each_rating_is_the_expected_digit_at_its_position() -> None:
+def test_each_rating_in_a_list_is_the_expected_digit_at_its_position() -> None:
     """Digits are weighted by probability. Other tokens are ignored."""
     first = Token("5", {"5": 0.5, "4": 0.25, "x": 0.25})
     second = Token(" 2", {" 2": 0.6, "2": 0.2, "1": 0.2})
@@ -27,7 +27,7 @@ def test_each_rating_is_the_expected_digit_at_its_position() -> None:
     assert {rating.method for rating in ratings} == {"expected"}
 
 
-def test_digits_can_share_a_token_with_punctuation() -> None:
+def test_ratings_are_read_from_tokens_that_contain_punctuation() -> None:
     """Tokenizers can combine digits with brackets and commas."""
     tokens = [
         Token('{"ratings":'),

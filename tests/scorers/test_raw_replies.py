@@ -126,7 +126,7 @@ WITHOUT_REPLY: tuple[Any, ...] = (
 
 
 @pytest.mark.parametrize("reply", WITHOUT_REPLY, ids=json.dumps)
-def test_body_without_a_reply_is_retried(serve: Any, reply: Any) -> None:
+def test_a_successful_response_without_a_completion_is_retried(serve: Any, reply: Any) -> None:
     """HTTP 200 with an object other than a completion is treated like a 5xx: one retry, then the task waits."""
     broken, working = body(json.dumps(reply).encode()), body(COMPLETION)
 
@@ -147,7 +147,7 @@ def test_body_without_a_reply_is_retried(serve: Any, reply: Any) -> None:
         ({"type": "error", "code": "insufficient_quota"}, UnscoredReason.JUDGE_REJECTED, 1),
     ],
 )
-def test_status_in_the_body_determines_the_reason(
+def test_an_error_status_in_the_response_body_determines_the_reason(
     serve: Any, reply: Any, reason: UnscoredReason, requests: int
 ) -> None:
     """Gateways put the status of the server behind them into the body."""
@@ -158,7 +158,7 @@ def test_status_in_the_body_determines_the_reason(
 
 
 @pytest.mark.parametrize("status", [500, 503, 404])
-def test_error_status_determines_the_reason_without_reading_the_whole_body(serve: Any, status: int) -> None:
+def test_only_the_beginning_of_a_long_error_body_is_read(serve: Any, status: int) -> None:
     """Only the beginning of the body is read, however long it is."""
     server = serve(endless(status))
 
@@ -181,7 +181,7 @@ COMPRESSED: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 
 
 @pytest.mark.parametrize(("encoding", "compress"), COMPRESSED.values(), ids=COMPRESSED.keys())
-def test_compressed_replies_are_read(serve: Any, encoding: str, compress: Callable[[bytes], bytes]) -> None:
+def test_compressed_replies_are_decompressed(serve: Any, encoding: str, compress: Callable[[bytes], bytes]) -> None:
     """Some servers compress replies even though germane does not accept compression."""
     assert serve(body(compress(COMPLETION), Content_Encoding=encoding)).ask() == "4"
     assert (
@@ -190,14 +190,14 @@ def test_compressed_replies_are_read(serve: Any, encoding: str, compress: Callab
     )
 
 
-def test_error_names_an_unknown_compression(serve: Any) -> None:
+def test_the_error_names_an_unsupported_compression(serve: Any) -> None:
     """The explanation says which compression germane did not accept."""
     assert serve(body(b"\x0b\x02\x80", Content_Encoding="br")).ask() == (
         "unparsable: the reply is compressed (br), which germane did not accept"
     )
 
 
-def test_damaged_compression_is_retried(serve: Any) -> None:
+def test_a_reply_with_damaged_compression_is_retried(serve: Any) -> None:
     """Damaged compression is treated like an incomplete body."""
     server = serve(body(b"no gzip", Content_Encoding="gzip"))
 
@@ -205,7 +205,7 @@ def test_damaged_compression_is_retried(serve: Any) -> None:
     assert server.requests == 2
 
 
-def test_small_reply_that_expands_is_too_large(serve: Any) -> None:
+def test_a_compressed_reply_that_expands_beyond_the_limit_is_rejected(serve: Any) -> None:
     """The limit applies to the decompressed reply."""
     assert serve(body(gzip.compress(b" " * 5_000_000), Content_Encoding="gzip")).ask() == (
         "unparsable: the reply is too large"
@@ -218,7 +218,7 @@ def test_small_reply_that_expands_is_too_large(serve: Any) -> None:
     name=st.sampled_from(["gzip", "two members", "deflate", "raw deflate", "empty"]),
     size=st.integers(1, 5_000),
 )
-def test_body_is_decompressed_in_small_parts(content: bytes, name: str, size: int) -> None:
+def test_a_response_body_is_decompressed_in_small_parts(content: bytes, name: str, size: int) -> None:
     """This holds however the body is split in transit, and however much it expands."""
     encoding, compress = COMPRESSED[name]
     compressed, decompressor = compress(content), Decompressor(encoding)
@@ -233,7 +233,7 @@ def test_body_is_decompressed_in_small_parts(content: bytes, name: str, size: in
     assert max(map(len, parts), default=0) <= max(65_536, size)
 
 
-def test_unknown_encoding_is_refused() -> None:
+def test_an_unknown_content_encoding_is_rejected() -> None:
     """Combinations of encodings are also refused."""
     for encoding in ("br", "zstd", "gzip,gzip"):
         with pytest.raises(ReplyTooLarge, match="compressed"):

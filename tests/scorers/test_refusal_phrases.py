@@ -22,7 +22,7 @@ PHRASES = st.sampled_from([phrase for section in EXPRESSIONS for phrase in secti
 
 
 @given(st.one_of(SENTENCES, PHRASES, st.tuples(SENTENCES, PHRASES, SENTENCES).map("".join)))
-def test_grouping_by_first_letters_does_not_change_matches(text: str) -> None:
+def test_grouping_expressions_by_first_letter_does_not_change_matches(text: str) -> None:
     """This holds for texts that match an expression, and for texts made of words from the phrases."""
     for pattern, plain in PATTERNS:
         assert pattern.search(text) == bool(plain.search(text))
@@ -46,7 +46,7 @@ def test_expressions_with_and_without_word_boundary_are_combined(text: str, *, m
     assert pattern.search(text) == matches
 
 
-def test_alternatives_of_a_repeated_group_stay_together() -> None:
+def test_alternatives_in_a_repeated_group_are_not_separated() -> None:
     """The quantifier of a group applies to all of its alternatives. Brackets in sets are not groups."""
     pattern = PhrasePattern([r"\b(?:un|in)?clear[(|)]", r"\b(?:a\)|b)c?"])
 

@@ -321,7 +321,7 @@ COMMITTAL = [
 
 
 @pytest.mark.parametrize("answer", [*NOT_KNOWING, *OTHER_LANGUAGES])
-def test_ignorance_and_refusals_are_detected(answer: str) -> None:
+def test_refusals_and_statements_of_ignorance_are_detected(answer: str) -> None:
     """The rules cover English and a dozen other languages."""
     found = find_noncommittal(answer)
 
@@ -356,7 +356,7 @@ def test_actual_answers_are_not_mistaken_for_refusals(answer: str) -> None:
     ],
     ids=["phrases", "marks", "one word", "nearly a phrase", "quotes", "nothing"],
 )
-def test_hostile_answers_are_checked_quickly(answer: str) -> None:
+def test_hostile_answers_do_not_slow_down_refusal_rules(answer: str) -> None:
     """A slow check would exceed pytest's time limit."""
     find_noncommittal(answer)
     find_noncommittal(answer[:4_000])

@@ -39,7 +39,7 @@ def test_every_relevancy_scorer_can_be_configured_by_name(fake: FakeJudge) -> No
         assert made(fake, name).name == name
 
 
-def test_similarities_rated_by_the_judge_need_no_embedder(fake: FakeJudge) -> None:
+def test_rating_similarities_with_the_judge_needs_no_embedder(fake: FakeJudge) -> None:
     """No embedder is created."""
     bench = bench_of(fake, "answer_relevancy", similarity="judge")
     asyncio.run(bench.aclose())
@@ -48,13 +48,13 @@ def test_similarities_rated_by_the_judge_need_no_embedder(fake: FakeJudge) -> No
     assert bench.scorers[0].range == (0.0, 1.0)
 
 
-def test_rules_alone_need_no_judge(fake: FakeJudge) -> None:
+def test_refusal_rules_without_votes_need_no_judge(fake: FakeJudge) -> None:
     """No judge is created unless the option requires one."""
     assert made(fake, "noncommittal").judge is None
     assert made(fake, "noncommittal", judge=True).judge is not None
 
 
-def test_every_option_can_be_set(fake: FakeJudge) -> None:
+def test_every_relevancy_option_can_be_set(fake: FakeJudge) -> None:
     """Options have the names of the keyword arguments."""
     answer = made(
         fake, "answer_relevancy", generated_questions=5, judge_detects_refusals=True, remove_question_echo=False

@@ -77,7 +77,7 @@ def test_a_failed_score_has_the_reason_and_message_of_its_error(exchange: Make, 
 
 
 @pytest.mark.parametrize("error", [KeyError("colour"), ZeroDivisionError("by zero"), RecursionError("deep")])
-def test_any_other_exception_is_a_scorer_error(exchange: Make, score: Any, error: Exception) -> None:
+def test_any_other_exception_in_a_scorer_is_a_scorer_error(exchange: Make, score: Any, error: Exception) -> None:
     """The message contains its type and text."""
     (result,) = score(Own(error), exchange())
 
@@ -93,7 +93,7 @@ def test_a_long_error_message_is_truncated(exchange: Make, score: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), float("inf"), -float("inf")])
-def test_a_value_outside_the_range_is_rejected(exchange: Make, score: Any, value: float) -> None:
+def test_a_score_outside_the_range_of_its_scorer_is_rejected(exchange: Make, score: Any, value: float) -> None:
     """Infinity and NaN are also rejected."""
     (result,) = score(Own(value), exchange())
 
@@ -101,7 +101,7 @@ def test_a_value_outside_the_range_is_rejected(exchange: Make, score: Any, value
 
 
 @pytest.mark.parametrize(("value", "kept"), [(1 + 5e-7, 1.0), (-5e-7, 0.0), (0.25, 0.25), (1, 1.0)])
-def test_rounding_errors_are_clipped(exchange: Make, score: Any, value: float, kept: float) -> None:
+def test_rounding_errors_beyond_the_range_are_clipped(exchange: Make, score: Any, value: float, kept: float) -> None:
     """A value one millionth outside the range becomes the limit, in a score or as a plain number."""
     bare, full = score(Own(value), exchange())[0], score(Own(own_score(value)), exchange())[0]
 
@@ -110,14 +110,14 @@ def test_rounding_errors_are_clipped(exchange: Make, score: Any, value: float, k
 
 
 @pytest.mark.parametrize("number", [np.float64(0.5), np.float32(0.5), Fraction(1, 2)])
-def test_numpy_numbers_are_valid_values(exchange: Make, score: Any, number: Any) -> None:
+def test_numpy_numbers_are_valid_score_values(exchange: Make, score: Any, number: Any) -> None:
     """Means computed by NumPy have NumPy types."""
     (result,) = score(Own(number), exchange())
 
     assert (type(result.value), result.value) == (float, 0.5)
 
 
-def test_a_number_that_is_too_large_is_rejected(exchange: Make, score: Any) -> None:
+def test_an_integer_that_is_too_large_for_a_float_is_rejected(exchange: Make, score: Any) -> None:
     """The score fails, and no exception is raised."""
     (result,) = score(Own(10**400), exchange())
 
@@ -173,7 +173,7 @@ def test_an_unknown_reason_is_a_scorer_error(exchange: Make, score: Any) -> None
     )  # fmt: skip
 
 
-def test_numpy_numbers_are_valid_in_every_field(exchange: Make, score: Any) -> None:
+def test_numpy_numbers_are_valid_in_every_field_of_a_score(exchange: Make, score: Any) -> None:
     """Other fields accept the same numbers as the value."""
     value: Any = np.float32(0.5)
     (result,) = score(Own(own_score(value, input_tokens=np.int64(7), cost=value)), exchange())
@@ -183,7 +183,7 @@ def test_numpy_numbers_are_valid_in_every_field(exchange: Make, score: Any) -> N
     assert [type(number) for number in numbers] == [float, int, float]  # databases do not accept NumPy types
 
 
-def test_a_score_without_a_value_passes_unchanged(exchange: Make, score: Any) -> None:
+def test_a_score_without_a_value_is_returned_unchanged(exchange: Make, score: Any) -> None:
     """A scorer can state why there is no value."""
     absent = Score(scorer="own", fingerprint="abc", reason=UnscoredReason.FILTERED)
 
@@ -200,7 +200,7 @@ def test_a_score_without_name_and_fingerprint_gets_those_of_its_scorer(exchange:
         assert (result.scorer, result.fingerprint, result.value) == ("own", "abc", bare.value)
 
 
-def test_latency_and_time_are_filled_in(exchange: Make) -> None:
+def test_a_score_gets_its_latency_and_time(exchange: Make) -> None:
     """The time comes from the caller's clock."""
     then = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -211,7 +211,7 @@ def test_latency_and_time_are_filled_in(exchange: Make) -> None:
     assert result.latency >= 0
 
 
-def test_cancellation_propagates(exchange: Make) -> None:
+def test_cancellation_propagates_through_a_scorer(exchange: Make) -> None:
     """Cancellation does not result in a failed score."""
 
     class Slow(Own):
@@ -226,7 +226,7 @@ def test_cancellation_propagates(exchange: Make) -> None:
         asyncio.run(stop())
 
 
-def test_a_scorer_that_cancels_itself_fails(exchange: Make, score: Any) -> None:
+def test_a_scorer_that_raises_a_cancellation_itself_fails(exchange: Make, score: Any) -> None:
     """The caller did not cancel it. An exchange that always causes this must not be retried forever."""
     (result,) = score(Own(asyncio.CancelledError()), exchange())
 

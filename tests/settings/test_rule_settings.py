@@ -29,7 +29,7 @@ def test_a_configured_rule_replaces_the_default_of_its_type() -> None:
     assert settings.active_rules[-1] == Drop(min_drop=0.1)
 
 
-def test_a_rule_without_a_type_is_a_mean_threshold() -> None:
+def test_the_default_rule_type_is_a_mean_threshold() -> None:
     """The shortest rule is a threshold, which is added to the default rules."""
     settings = load_settings(rules=[{"threshold": 0.6}])
 
@@ -38,7 +38,7 @@ def test_a_rule_without_a_type_is_a_mean_threshold() -> None:
     assert [rule.type for rule in settings.active_rules][-1] == "mean_threshold"
 
 
-def test_rules_can_be_objects() -> None:
+def test_rules_can_be_given_as_objects() -> None:
     """In Python, rules are instances or dictionaries."""
     assert load_settings(rules=[MeanThreshold(threshold=0.6), NoData(at_least=60)]).rules == (
         MeanThreshold(threshold=0.6),
@@ -85,13 +85,13 @@ def test_an_invalid_rule_is_reported_with_the_fix(rules: Any, message: str) -> N
         [NoData(routes=("ask",)), NoData(routes=("search",))],
     ],
 )
-def test_rules_with_the_same_name_on_the_same_scores_are_rejected(rules: Any) -> None:
+def test_rules_with_the_same_name_that_watch_the_same_scores_are_rejected(rules: Any) -> None:
     """Two rules with the same name on the same route would fire and resolve the same alert in turn."""
     with pytest.raises(SettingsError, match="give them different names"):
         load_settings(rules=rules)
 
 
-def test_rules_with_the_same_name_may_watch_different_routes_or_scorers() -> None:
+def test_rules_with_the_same_name_can_watch_different_routes_or_scorers() -> None:
     """The default name is enough as long as the rules do not overlap."""
     rules = [
         MeanThreshold(threshold=0.5, routes=("a",)),

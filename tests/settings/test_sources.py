@@ -17,7 +17,7 @@ from germane.settings.types import resolve_secret
 pytestmark = pytest.mark.usefixtures("bare")
 
 
-def test_sources_have_a_fixed_precedence(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_sources_have_a_fixed_precedence(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The order is arguments, environment variables, germane.toml, pyproject.toml, and defaults."""
     (bare / "pyproject.toml").write_text(
         "[tool.germane]\ngenerated_questions = 4\nsample_rate = 0.4\npoll_interval = 4\nqueue_size = 4\n"
@@ -33,7 +33,7 @@ def test_sources_have_a_fixed_precedence(bare: Path, monkeypatch: pytest.MonkeyP
     assert settings.concurrency == 16
 
 
-def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_environment_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deployments use empty variables to mean that nothing is set."""
     for name in ("GERMANE_SAMPLE_RATE", "GERMANE_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"):
         monkeypatch.setenv(name, "")
@@ -54,7 +54,7 @@ def test_kubernetes_service_variables_are_ignored(monkeypatch: pytest.MonkeyPatc
     load_settings()
 
 
-def test_variables_can_contain_lists_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_can_contain_lists_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names in lists are separated by commas. Rules and channels are JSON."""
     monkeypatch.setenv("GERMANE_CHANNELS", '{"oncall": {"type": "slack", "url": "env:SLACK_URL"}}')
     monkeypatch.setenv("GERMANE_SCORERS", "answer_relevancy, question_answer_similarity")
@@ -86,7 +86,7 @@ def test_budget_fields_can_come_from_different_sources(bare: Path, monkeypatch: 
     assert load_settings().budget == Budget(requests_per_day=7, tokens_per_hour=900, usd_per_hour=2)
 
 
-def test_the_openai_client_variables_are_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_of_the_openai_client_are_used_as_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     """The OpenAI client's variables also configure the judge. germane's own variables take precedence."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1")
@@ -102,7 +102,7 @@ def test_the_openai_client_variables_are_defaults(monkeypatch: pytest.MonkeyPatc
     assert settings.judge == "mistral"
 
 
-def test_secrets_are_read_from_variables_and_files(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_read_from_environment_variables_and_files(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A settings file names the variable or file that contains a secret, so the settings file itself can be shared."""
     (bare / "key").write_text("sk-from-a-file\n")
     monkeypatch.setenv("DATABASE_URL", "postgresql://app:pw@db/app")
@@ -154,7 +154,7 @@ def test_a_missing_secret_is_reported_by_its_reference(bare: Path, secret: str, 
         load_settings(api_key=secret)
 
 
-def test_no_settings_representation_contains_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_representation_of_the_settings_contains_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings can be logged, dumped and printed."""
     monkeypatch.setenv("SLACK_URL", "https://hooks.slack.com/hunter2")
     settings = load_settings(
@@ -185,7 +185,7 @@ def test_a_sqlite_url_is_dumped_unchanged() -> None:
         ({"OTEL_RESOURCE_ATTRIBUTES": "nonsense,,="}, "project"),
     ],
 )
-def test_the_service_name_follows_opentelemetry(
+def test_the_service_name_comes_from_the_opentelemetry_variables(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str
 ) -> None:
     """Traces and scores use the same service name."""
@@ -240,7 +240,7 @@ def test_all_programs_in_an_application_have_the_same_service_name(
         (["-c"], "app"),
     ],
 )
-def test_application_module_names_the_service_in_the_root_directory(
+def test_the_service_is_named_after_the_application_module_in_the_root_directory(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], expected: str
 ) -> None:
     """A process manager may start programs in `/`, a directory without a name."""
@@ -249,7 +249,7 @@ def test_application_module_names_the_service_in_the_root_directory(
     assert project_name(Path("/")) == expected
 
 
-def test_route_in_breakdowns_is_redundant() -> None:
+def test_listing_the_route_in_breakdowns_has_no_effect() -> None:
     """Trends are always broken down by route, so listing it has no effect."""
     assert load_settings(breakdowns="route, model").breakdowns == ("model",)
 
@@ -260,7 +260,7 @@ def test_settings_are_immutable() -> None:
         load_settings().sample_rate = 0.5
 
 
-def test_each_invalid_setting_has_its_own_line(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_invalid_setting_is_reported_on_its_own_line(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All problems are shown at once, whether in a variable's name, a variable's value or a file."""
     monkeypatch.setenv("GERMANE_QUEU", "3")
     monkeypatch.setenv("GERMANE_JUDG", "x")

@@ -88,7 +88,7 @@ def test_alert_round_trips_through_the_database(leader_store: TrackingStore) -> 
     assert [event.type for event in leader_store.alerts.list_events("a1")] == ["fired"]
 
 
-def test_unstorable_characters_are_replaced(leader_store: TrackingStore) -> None:
+def test_characters_that_cannot_be_stored_are_replaced_in_alerts(leader_store: TrackingStore) -> None:
     """NUL and lone surrogates become U+FFFD; quotes and SQL in a route name are stored as plain text."""
     alert = make_alert(labels={**LABELS, "route": HOSTILE}, message=HOSTILE, details={HOSTILE: HOSTILE})
     assert leader_store.alerts.commit(

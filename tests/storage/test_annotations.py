@@ -200,7 +200,7 @@ def test_a_candidate_with_an_external_score_leaves_the_pool(store: TrackingStore
     assert store.sampling.list_candidates(9) == []
 
 
-def test_a_recorded_score_for_an_unknown_exchange_is_returned(store: TrackingStore, make: Make) -> None:
+def test_a_recorded_score_for_an_unknown_exchange_is_returned_to_the_caller(store: TrackingStore, make: Make) -> None:
     """The other scores are written."""
     exchange = make()
     store.exchanges.add([exchange])
@@ -210,7 +210,7 @@ def test_a_recorded_score_for_an_unknown_exchange_is_returned(store: TrackingSto
     assert store.answers.counts().scores == 1
 
 
-def test_the_writer_accepts_annotations(store: TrackingStore, writer: ExchangeWriter, make: Make) -> None:
+def test_the_exchange_writer_also_writes_annotations(store: TrackingStore, writer: ExchangeWriter, make: Make) -> None:
     """The items of a batch may be in any order."""
     exchange = make()
     for item in (a_record(exchange.id), a_label(exchange.id), exchange):
@@ -334,7 +334,7 @@ def test_a_full_queue_drops_annotations(tmp_path: Path, caplog: pytest.LogCaptur
     assert any(re.search(r"^lost [23] labels that could not be written to ", warning) for warning in warnings(caplog))
 
 
-def test_a_rejected_annotation_does_not_block_the_others(
+def test_a_rejected_annotation_does_not_block_other_annotations(
     store: TrackingStore, writer: ExchangeWriter, make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The other annotations of its batch are written."""
@@ -383,7 +383,7 @@ def test_retry_delays_double_until_the_timeout() -> None:
     assert (len(buffer), buffer.seconds_until_retry(10.0)) == (0, None)
 
 
-def test_a_lost_connection_to_postgresql_duplicates_nothing(
+def test_annotations_are_not_duplicated_after_a_lost_postgresql_connection(
     proxy: Any, postgresql: Any, migrated_database: str, make: Make, write_to: WriteTo
 ) -> None:
     """A batch that may have been committed is written again: labels by id, scores in place."""

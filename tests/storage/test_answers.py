@@ -85,7 +85,7 @@ VALUES = [0.4, 0.9, 0.0, 0.4, 0.7, 0.0, 0.2, 0.4]
         ("slowest", [0, 1, 2, 3, 4, 5, 6, 7]),
     ],
 )
-def test_every_sort_order_paginates_without_gaps(
+def test_pagination_has_no_gaps_in_any_sort_order(
     store: TrackingStore, make: Make, sort: AnswerSort, order: list[int]
 ) -> None:
     """Ties are sorted newest first; no answer is repeated or skipped."""
@@ -106,7 +106,7 @@ def test_every_sort_order_paginates_without_gaps(
     below=st.sampled_from([None, 0.5, 0.9]),
 )
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_pages_contain_every_matching_answer_once(
+def test_pages_contain_each_matching_answer_exactly_once(
     sqlite_store: TrackingStore,
     make: Make,
     values: list[float],
@@ -182,7 +182,7 @@ def test_each_filter_returns_only_matching_answers(
     assert store.answers.count_matches(answer_filter).count == len(places)
 
 
-def test_window_includes_since_and_excludes_until(store: TrackingStore, make: Make) -> None:
+def test_window_includes_its_start_and_excludes_its_end(store: TrackingStore, make: Make) -> None:
     """The window applies to the start times of the exchanges."""
     made = write(store, make, VALUES)
 
@@ -245,7 +245,9 @@ def test_large_search_is_limited_to_the_newest_exchanges(
     assert positions_of(pages(store, AnswerFilter())) == [5, 2, 6, 7, 3, 0, 4, 1]  # sorting by lowest is not limited
 
 
-def test_match_count_is_capped(store: TrackingStore, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_matches_is_counted_up_to_a_limit(
+    store: TrackingStore, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Counting stops at the limit and reports that the count is capped."""
     monkeypatch.setattr(search, "MAX_ANSWERS_COUNTED", 5)
     write(store, make, VALUES)
@@ -330,7 +332,9 @@ def test_disagreements_compare_feedback_with_the_judge(store: TrackingStore, mak
 @pytest.mark.parametrize(
     ("value", "shares"), [(0.005, (0.0, 0.75)), (0.255, (0.25, 0.5)), (1.0, (0.75, 0.0)), (-0.5, (0.0, 0.75))]
 )
-def test_histogram_shares_exclude_the_bin_that_contains_the_value(value: float, shares: tuple[float, float]) -> None:
+def test_shares_of_lower_and_higher_scores_exclude_the_bin_of_the_value(
+    value: float, shares: tuple[float, float]
+) -> None:
     """Scores in the same bin count neither as lower nor as higher."""
     weights = [0.0] * 100
     for place in (0, 25, 60, 99):
@@ -340,7 +344,7 @@ def test_histogram_shares_exclude_the_bin_that_contains_the_value(value: float, 
     assert Histogram([0.0] * 100).shares_around(value) is None
 
 
-def test_every_strategy_resumes_at_the_same_cursor(store: TrackingStore, make: Make) -> None:
+def test_every_query_strategy_resumes_at_the_same_cursor(store: TrackingStore, make: Make) -> None:
     """All strategies for the lowest scores return the same page after a cursor."""
     made = write(store, make, VALUES)
     whole = [
@@ -370,7 +374,7 @@ def _lowest(store: TrackingStore, way: Any, answer_filter: lowest_scores.ScoreFi
         return way(connection, answer_filter, 20)
 
 
-def test_cursor_survives_a_round_trip_through_text() -> None:
+def test_cursor_is_unchanged_by_serialization() -> None:
     """A cursor survives any exchange ID, including long ones with separators."""
     place = AnswerCursor(-0.1, datetime(2026, 3, 1, tzinfo=UTC), "a~b" + "c" * 490)
 

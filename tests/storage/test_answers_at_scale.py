@@ -26,7 +26,7 @@ def test_rare_filter_values_skip_the_fast_lookup(store: TrackingStore, make: Mak
     assert nowhere == [None, None]
 
 
-def test_labeled_search_has_no_page_beyond_the_scan_limit(
+def test_search_by_label_returns_no_page_beyond_the_scan_limit(
     store: TrackingStore, make: Make, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A search for labeled answers covers the newest labels and reports how far back it searched."""

@@ -39,7 +39,7 @@ def busy_store(store: TrackingStore, make: Make, clock: Any) -> TrackingStore:
     return store
 
 
-def test_health_matches_the_exact_task_counts(busy_store: TrackingStore) -> None:
+def test_scoring_health_matches_the_exact_task_counts(busy_store: TrackingStore) -> None:
     """Both queries count each running or overdue task once."""
     queue = busy_store.queue.load_health().queue
 

@@ -22,7 +22,7 @@ grids = st.builds(
 
 
 @given(grid=grids, moment=moments)
-def test_each_moment_is_in_exactly_one_bucket(grid: BucketGrid, moment: datetime) -> None:
+def test_each_point_in_time_is_in_exactly_one_bucket(grid: BucketGrid, moment: datetime) -> None:
     """The bucket starts at or before the moment, and the next bucket starts after it."""
     number = grid.number(moment)
 
@@ -39,7 +39,7 @@ def test_days_start_at_midnight_and_weeks_on_monday(grid: BucketGrid, moment: da
 
 
 @given(grid=grids, moment=moments, days=st.integers(0, 400))
-def test_windows_are_split_at_clock_changes(grid: BucketGrid, moment: datetime, days: int) -> None:
+def test_windows_are_split_at_daylight_saving_changes(grid: BucketGrid, moment: datetime, days: int) -> None:
     """The parts cover the window, and bucket numbers in each part are computed from UTC with a constant offset."""
     until = moment + timedelta(days=days, minutes=7)
     parts = list(grid.split(moment, until))

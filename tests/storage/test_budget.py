@@ -34,7 +34,7 @@ def test_unused_hourly_budget_is_available_in_later_hours(hour: int, calls: int)
     )
 
 
-def test_budget_hours_and_days_are_in_utc() -> None:
+def test_budget_hours_and_days_start_in_utc() -> None:
     """The time may be in any time zone."""
     berlin = datetime.fromisoformat("2026-03-02T00:30:00+01:00")
     assert budget_limits_at(CARRYING, berlin).requests == 50
@@ -98,7 +98,7 @@ def test_a_rejected_request_reserves_nothing(store: TrackingStore) -> None:
     assert store.quota.load_usage() == BudgetDay(day=DAY, requests=2, tokens=60, usd=0.3)
 
 
-def test_rounding_errors_do_not_exceed_the_budget(store: TrackingStore) -> None:
+def test_rounding_errors_do_not_cause_usage_above_the_budget(store: TrackingStore) -> None:
     """Ten times 0.1 is a whole dollar, although the floating-point sum is not."""
     grants = [store.quota.reserve_budget(Budget(usd_per_day=0.3), [RequestUsage(1, 0, 0.1)]).granted for _ in range(4)]
     assert grants == [[True], [True], [True], [False]]
@@ -113,7 +113,7 @@ def test_only_granted_requests_get_a_rate_limit_slot(store: TrackingStore) -> No
     assert store.quota.reserve_slots(limits, [[1.0]]) == [pytest.approx(2.0, abs=1e-6)]
 
 
-def test_concurrent_reservations_use_exactly_the_budget(store: TrackingStore) -> None:
+def test_concurrent_reservations_never_exceed_or_waste_the_budget(store: TrackingStore) -> None:
     """Eight threads reserve usage on a day without a row."""
     granted: list[int] = []
 

@@ -24,7 +24,7 @@ FIRST = Calibration(
 )
 
 
-def test_the_newest_calibration_per_embedder_and_scorer_is_used(store: TrackingStore) -> None:
+def test_the_newest_calibration_of_an_embedder_and_scorer_is_used(store: TrackingStore) -> None:
     """Older calibrations stay in the table."""
     assert store.labels.list_calibrations() == []
     later = replace(FIRST, floor=0.1, made_at=FIRST.made_at + timedelta(days=1))
@@ -50,7 +50,7 @@ def test_cosines_in_the_lowest_band_are_low(scorer: str) -> None:
     assert calibration.rescale(calibration.cosine_of(0.5)) == pytest.approx(0.5, abs=1e-9)
 
 
-def test_equal_floors_still_define_a_scale() -> None:
+def test_a_calibration_with_equal_floors_still_maps_cosines_to_a_scale() -> None:
     """A cosine at the floors maps to 0; higher cosines map to values above the same-topic level."""
     same = replace(FIRST, floor=0.4, topic_floor=0.4)
     assert (same.rescale(0.4), same.rescale(0.7)) == (0.0, pytest.approx(0.725))
@@ -64,13 +64,13 @@ def test_a_calibration_with_a_floor_of_1_is_rejected() -> None:
         replace(FIRST, floor=0.5, topic_floor=0.4)
 
 
-def test_a_calibration_describes_its_source() -> None:
+def test_a_calibration_records_its_source() -> None:
     """The description contains both floors, and either the number of exchanges and the date, or "by default"."""
     assert str(FIRST) == "calibrated (floor 0.07, same topic 0.21, n 400, 2026-11-20)"
     assert str(replace(FIRST, is_default=True)) == "calibrated (floor 0.07, same topic 0.21, by default)"
 
 
-def test_labels_are_updated_only_for_current_scores_with_text(
+def test_labels_are_recomputed_only_for_current_scores_with_stored_text(
     store: TrackingStore, sampled: Callable[..., list[Exchange]], make: Callable[..., Exchange]
 ) -> None:
     """Erased exchanges and replaced scores keep their labels. The hours of updated scores are rolled up again."""

@@ -209,7 +209,7 @@ def test_sampling_decision_stores_proxy_score_and_probability(store: TrackingSto
     ]
 
 
-def test_traffic_is_counted_per_hour(store: TrackingStore, make: Make) -> None:
+def test_candidate_traffic_is_counted_per_hour(store: TrackingStore, make: Make) -> None:
     """All exchanges count, scored or not; hours without traffic are omitted."""
     store.exchanges.add([make(0), make(59), make(150)])
     store.sampling.assign_tasks(
@@ -317,7 +317,7 @@ class CandidateModel:
 @pytest.mark.slow
 @given(operation_list=operations)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_tally_adds_up_after_every_operation(
+def test_tally_counts_add_up_after_every_candidate_operation(
     store: TrackingStore, make: Make, clock: Any, operation_list: list[tuple[str, Any]]
 ) -> None:
     """seen = scored + skipped + failed + pending for any order of decisions, selections, claims and results."""

@@ -35,7 +35,7 @@ def reporting_store(migrated_url: str, clock: Any, events: Counter[CommitEvent])
     opened.close()
 
 
-def test_reported_events_match_the_tally(
+def test_reported_commit_events_match_the_tally(
     reporting_store: TrackingStore, make: Make, events: Counter[CommitEvent]
 ) -> None:
     """Each stored or dropped exchange and each finished task is reported once."""
@@ -73,7 +73,7 @@ def note_and_fail(store: TrackingStore) -> None:
         raise ZeroDivisionError
 
 
-def test_a_rolled_back_transaction_reports_no_events(
+def test_a_rolled_back_transaction_reports_no_commit_events(
     reporting_store: TrackingStore, make: Make, events: Counter[CommitEvent]
 ) -> None:
     """Its events are not reported with the connection's next transaction either."""
@@ -99,7 +99,7 @@ def test_reopening_a_task_does_not_change_event_counts(
     assert events == before
 
 
-def test_lag_is_the_age_of_the_oldest_waiting_exchange(store: TrackingStore, make: Make, clock: Any) -> None:
+def test_scoring_lag_is_the_age_of_the_oldest_waiting_exchange(store: TrackingStore, make: Make, clock: Any) -> None:
     """Undecided exchanges and ready tasks count; candidates do not."""
     assert (
         store.queue.load_backlog(alive_within=LEASE).lag,

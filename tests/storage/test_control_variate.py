@@ -55,7 +55,7 @@ def test_corrected_mean_is_the_regression_estimate() -> None:
     assert found.variance == pytest.approx(residuals + b**2 * others.var() / 400, abs=1e-9)
 
 
-def test_scores_without_a_proxy_count_in_the_mean() -> None:
+def test_scores_without_a_proxy_score_count_in_the_corrected_mean() -> None:
     """Such scores are included without a correction."""
     y, x = np.linspace(0, 1, 60), np.concatenate([np.linspace(0, 1, 40), np.full(20, np.nan)])
     sums = score_sums(y, x, np.full(60, 0.5))
@@ -66,7 +66,7 @@ def test_scores_without_a_proxy_count_in_the_mean() -> None:
     assert found.mean == pytest.approx(y.mean(), abs=1e-9)
 
 
-def test_proxy_mean_is_weighted_by_inverse_probability() -> None:
+def test_mean_proxy_score_is_weighted_by_inverse_probability() -> None:
     """An exchange with half the probability of having a proxy counts twice."""
     x = np.linspace(0, 1, 40)
     sums = score_sums(x, x, np.ones(40))
@@ -77,7 +77,7 @@ def test_proxy_mean_is_weighted_by_inverse_probability() -> None:
     assert found.mean == pytest.approx((2 * 0.2 + 4 * 0.8) / 6, abs=1e-9)
 
 
-def test_correction_needs_30_scores_and_varying_proxies() -> None:
+def test_correction_needs_30_scores_and_varying_proxy_scores() -> None:
     """With fewer scores or equal proxies, there is no corrected mean."""
     x, y = np.linspace(0, 1, 29), np.linspace(0, 1, 29)
     proxies = proxy_sums(x, np.ones(29))
@@ -87,8 +87,8 @@ def test_correction_needs_30_scores_and_varying_proxies() -> None:
     assert correct_mean(score_sums(np.ones(40), np.linspace(0, 1, 40), np.ones(40)), proxy_sums(x[:0], x[:0])) is None
 
 
-def test_corrected_interval_covers_the_true_mean() -> None:
-    """In 600 simulated windows, the estimates are unbiased, and about 95 % of the intervals contain the true mean."""
+def test_the_interval_of_a_corrected_mean_covers_the_true_mean() -> None:
+    """In 600 simulated windows, the estimates are unbiased, and about 95% of the intervals contain the true mean."""
     random = np.random.default_rng(11)
     means, covered = [], []
     for _ in range(600):
@@ -122,7 +122,7 @@ def estimate_sums(y: Any, w: Any) -> WeightedSums:
     return WeightedSums(n=len(y), n_zero=int(zero.sum()), **{name: float(terms.sum()) for name, terms in sums.items()})
 
 
-def test_correction_narrows_the_interval() -> None:
+def test_correction_with_proxy_scores_narrows_the_interval() -> None:
     """The narrowed interval is around the corrected mean and keeps the shape of the uncorrected one."""
     random = np.random.default_rng(4)
     x = random.random(400)
@@ -150,7 +150,7 @@ def variance_of(y: Any) -> float:
     return float(y.var(ddof=1) / len(y))
 
 
-def test_uninformative_proxy_is_not_used() -> None:
+def test_uncorrelated_proxy_scores_are_not_used_for_correction() -> None:
     """A proxy whose correlation depends on a single answer is not used either."""
     x = np.linspace(0, 1, 60)
     alternating = np.where(np.arange(60) % 2, 0.4, 0.8)

@@ -56,7 +56,9 @@ def test_only_randomly_sampled_scores_reach_the_detector(
     assert [one.value for one in listed] == ([0.5, 0.75] if sampling_reason in RANDOM_SAMPLING_REASONS else [])
 
 
-def test_detector_score_has_all_fields(store: TrackingStore, make: Make, clock: Any) -> None:
+def test_queued_detector_score_has_every_field_that_the_detector_needs(
+    store: TrackingStore, make: Make, clock: Any
+) -> None:
     """A queued score names its exchange, value, refusal flag and arrival time; attributes are loaded on request."""
     exchange = make(route="pay", attributes={"tenant": "acme"})
     score_exchanges(store, [exchange], "sampled", 0.5, label="noncommittal")
@@ -134,7 +136,9 @@ def test_new_scores_are_listed_in_arrival_order(store: TrackingStore, make: Make
     assert [score.value for score in store.detectors.list_new_scores(3)] == [0.0, 0.125, 0.25]
 
 
-def test_past_scores_match_the_scores_that_the_detector_received(store: TrackingStore, make: Make, clock: Any) -> None:
+def test_reloaded_past_scores_match_the_scores_that_the_detector_received(
+    store: TrackingStore, make: Make, clock: Any
+) -> None:
     """A replay returns the same scores in the same order as the queue."""
     start = clock.now
     for number, sampling_reason in enumerate(["sampled", "suspicion", "uniform", "route_floor", "always", "sampled"]):
@@ -153,7 +157,7 @@ def test_past_scores_match_the_scores_that_the_detector_received(store: Tracking
     assert [score.route for score in store.detectors.list_past_scores(sought, ids.__contains__)] == ["r2", "r3"]
 
 
-def test_past_scores_exclude_the_window_end_and_other_fingerprints(
+def test_reloaded_past_scores_exclude_the_window_end_and_other_fingerprints(
     store: TrackingStore, make: Make, clock: Any
 ) -> None:
     """The window includes since and excludes until; scores with a different fingerprint are excluded."""
@@ -169,7 +173,7 @@ def test_past_scores_exclude_the_window_end_and_other_fingerprints(
     assert store.detectors.list_past_scores(other) == []
 
 
-def test_most_common_release_is_reported(store: TrackingStore, make: Make, clock: Any) -> None:
+def test_most_common_release_among_the_scores_is_reported(store: TrackingStore, make: Make, clock: Any) -> None:
     """The application's most common model and prompt version in a window; both are None if the window is empty."""
     releases = ["7", "7", "6"]
     exchanges = [make(number, model="m", prompt_version=release) for number, release in enumerate(releases)]
@@ -187,7 +191,7 @@ def detector_state(**changes: Any) -> DetectorState:
     return DetectorState(**names | {"parameters": "p", "baseline_id": 1, "state": {"a": [0.1, None]}} | changes)
 
 
-def test_detector_state_and_queue_change_together(store: TrackingStore, make: Make, clock: Any) -> None:
+def test_detector_state_and_queue_change_in_one_transaction(store: TrackingStore, make: Make, clock: Any) -> None:
     """Outdated states and processes without the lease change neither the state nor the queue."""
     score_exchanges(store, [make(), make(1)], "sampled", 0.1, 0.2)
     first, second = store.detectors.list_new_scores(9)
@@ -212,7 +216,7 @@ def test_detector_state_and_queue_change_together(store: TrackingStore, make: Ma
     assert (store.detectors.list_states()[0].row_version, store.detectors.list_new_scores(9)) == (2, [])
 
 
-def test_scores_that_commit_out_of_order_are_all_delivered(postgresql: Any, make: Make, clock: Any) -> None:
+def test_scores_that_commit_out_of_order_all_reach_the_detector(postgresql: Any, make: Make, clock: Any) -> None:
     """A score with a lower ID that commits after a processed one is still delivered."""
     url = postgresql.url(postgresql.create())
     store = TrackingStore(url, clock=clock)

@@ -38,7 +38,7 @@ from germane.storage import (
     TrackingStore,
 )
 from germane.storage.db.migrate import REVISIONS, VERSION_TABLE
-from germane.storage.db.tables import metadata
+from germane.storage.db.models import metadata
 from germane.testing import Clock
 
 DATABASES = Path(__file__).parent / "databases"
@@ -213,7 +213,7 @@ def test_a_killed_upgrade_changes_nothing(
 
 
 @pytest.mark.slow
-def test_an_upgrade_marks_all_hours_for_rollup(earlier: TrackingStore) -> None:
+def test_an_upgrade_marks_all_hours_as_dirty(earlier: TrackingStore) -> None:
     """Means and coverage are the same before and after the rollup."""
     earlier.migrate()
     before, covered = earlier.trends.summary(), earlier.trends.coverage()
@@ -235,7 +235,7 @@ def test_an_upgrade_marks_all_hours_for_rollup(earlier: TrackingStore) -> None:
 
 
 @pytest.mark.slow
-def test_upgraded_tables_match_the_models(earlier: TrackingStore) -> None:
+def test_tables_of_an_upgraded_database_match_the_models(earlier: TrackingStore) -> None:
     """Alembic finds no difference after an upgrade of tables with rows."""
     earlier.migrate()
 
@@ -245,7 +245,7 @@ def test_upgraded_tables_match_the_models(earlier: TrackingStore) -> None:
 
 
 @pytest.mark.slow
-def test_upgraded_indexes_match_the_models(earlier: TrackingStore) -> None:
+def test_indexes_of_an_upgraded_database_match_the_models(earlier: TrackingStore) -> None:
     """The comparison includes the indexes' conditions, which Alembic does not compare."""
     earlier.migrate()
 

@@ -32,7 +32,7 @@ SECRET = "s3cr3t"
         (f"postgresql://user:p@{SECRET}@localhost/x", "%40"),
     ],
 )
-def test_an_invalid_url_is_rejected_immediately(url: str, message: str) -> None:
+def test_an_invalid_database_url_is_rejected_immediately(url: str, message: str) -> None:
     """The error does not contain the URL, which may include a password."""
     with pytest.raises(SettingsError, match=message) as caught:
         TrackingStore(url)
@@ -40,13 +40,13 @@ def test_an_invalid_url_is_rejected_immediately(url: str, message: str) -> None:
     assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
-def test_postgresql_uses_psycopg_3() -> None:
+def test_postgresql_connections_use_psycopg_3() -> None:
     """The driver does not depend on SQLAlchemy's default."""
     assert TrackingStore("postgresql://localhost/x")._database.engine.dialect.driver == "psycopg"
 
 
 @pytest.mark.parametrize("given", [f"user:{SECRET}@", "", "user@"])
-def test_passwords_are_never_shown(given: str, tmp_path: Path) -> None:
+def test_database_passwords_never_appear_in_messages(given: str, tmp_path: Path) -> None:
     """A password in any part of the URL appears neither in the repr nor in errors and their causes."""
     store = TrackingStore(f"postgresql://{given}/x?host={tmp_path}&password={SECRET}")
 
@@ -58,7 +58,7 @@ def test_passwords_are_never_shown(given: str, tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_stopped_server_raises_database_unreachable(tmp_path: Path) -> None:
+def test_a_stopped_database_server_raises_database_unreachable(tmp_path: Path) -> None:
     """The error contains the database URL and the driver's message."""
     store = TrackingStore("postgresql://user:secret@127.0.0.1:1/shop")
 
@@ -77,7 +77,7 @@ def test_a_missing_database_raises_database_unreachable(postgresql: Any) -> None
 
 
 @pytest.mark.parametrize("work", ["check", "migrate"])
-def test_an_unwritable_path_is_reported(tmp_path: Path, work: str) -> None:
+def test_an_unwritable_database_path_is_reported(tmp_path: Path, work: str) -> None:
     """The error contains the path and a hint."""
     store = TrackingStore(f"sqlite:///{tmp_path}/missing/germane.db")
 
@@ -110,7 +110,7 @@ def test_a_file_that_is_not_a_database_is_reported(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_relative_path_is_resolved_once(tmp_path: Path, make: Make) -> None:
+def test_a_relative_database_path_is_resolved_only_once(tmp_path: Path, make: Make) -> None:
     """Changing the working directory does not change the database."""
     before = Path.cwd()
     os.chdir(tmp_path)
@@ -124,7 +124,7 @@ def test_a_relative_path_is_resolved_once(tmp_path: Path, make: Make) -> None:
     store.close()
 
 
-def test_errors_do_not_quote_rows(store: TrackingStore, make: Make) -> None:
+def test_database_errors_do_not_quote_row_values(store: TrackingStore, make: Make) -> None:
     """Errors and their causes do not contain user data."""
     # The question is built at run time, because a traceback quotes lines of code.
     exchange = make(question="-".join(["my", "own", "question"]), status=None)
@@ -135,7 +135,7 @@ def test_errors_do_not_quote_rows(store: TrackingStore, make: Make) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"trace_id": "\ud800"}, {"span_id": object()}])
-def test_values_that_the_driver_cannot_encode_are_rejected(
+def test_values_that_the_database_driver_cannot_encode_are_rejected(
     store: TrackingStore, make: Make, wrong: dict[str, Any]
 ) -> None:
     """Every driver error becomes ContentRefused."""
@@ -169,7 +169,7 @@ def test_a_closed_store_can_be_used_again(sqlite_store: TrackingStore) -> None:
     assert sqlite_store.answers.counts().captured == 0
 
 
-def test_close_waits_for_running_transactions(store: TrackingStore) -> None:
+def test_closing_the_database_waits_for_running_transactions(store: TrackingStore) -> None:
     """A connection in use by another thread is closed too, instead of being left to the garbage collector."""
     under_way = threading.Event()
     closed: list[Any] = []
@@ -212,7 +212,9 @@ def test_postgres_and_postgresql_urls_are_equivalent() -> None:
 
 
 @pytest.mark.parametrize("option", ["", "?prepare_threshold=1"])
-def test_statements_are_never_prepared_on_the_server(postgresql: Any, migrated_database: str, option: str) -> None:
+def test_statements_are_never_prepared_on_the_postgresql_server(
+    postgresql: Any, migrated_database: str, option: str
+) -> None:
     """Behind a pooler, the next transaction may run on a connection without the statement, or with a different one."""
     url = postgresql.url(migrated_database)
     store = TrackingStore(url + option.replace("?", "&"))
@@ -226,7 +228,7 @@ def test_statements_are_never_prepared_on_the_server(postgresql: Any, migrated_d
     store.close()
 
 
-def test_only_germane_reports_a_lost_connection(
+def test_a_lost_connection_is_logged_by_germane_and_not_by_sqlalchemy(
     proxy: Any, postgresql: Any, migrated_database: str, make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The driver and the pool write nothing to the application's log: the error is raised, and reported once."""
@@ -244,7 +246,7 @@ def test_only_germane_reports_a_lost_connection(
     assert not caplog.records
 
 
-def test_the_application_keeps_its_own_driver_messages(caplog: pytest.LogCaptureFixture) -> None:
+def test_driver_messages_of_the_application_are_still_logged(caplog: pytest.LogCaptureFixture) -> None:
     """Only records of threads that are using germane's database are dropped."""
     TrackingStore("postgresql://localhost/x")._database.engine.dispose()
 

@@ -96,7 +96,9 @@ def test_text_is_erased_when_the_last_score_is_written(
     assert store.answers.get_scores([exchange.id])[exchange.id][0].details == {"words": 3}
 
 
-def test_explanations_are_never_written(erasing: Callable[[], TrackingStore], secret: Make) -> None:
+def test_explanations_are_never_stored_if_text_is_erased_after_scoring(
+    erasing: Callable[[], TrackingStore], secret: Make
+) -> None:
     """No explanation is written, even while the exchange waits for another scorer."""
     store = erasing()
     drawn(store, secret())
@@ -106,7 +108,7 @@ def test_explanations_are_never_written(erasing: Callable[[], TrackingStore], se
     assert not any(place.startswith(("score", "scoring_task")) for place in places_of_secret(store))
 
 
-def test_text_is_erased_after_a_failure(erasing: Callable[[], TrackingStore], secret: Make) -> None:
+def test_text_is_erased_after_scoring_fails(erasing: Callable[[], TrackingStore], secret: Make) -> None:
     """The error may quote the answer, and is erased too."""
     store = erasing()
     drawn(store, secret())
@@ -151,7 +153,9 @@ def test_text_of_skipped_candidates_is_erased(erasing: Callable[[], TrackingStor
     assert places_of_secret(store) == []
 
 
-def test_feedback_does_not_change_sampling_weights(erasing: Callable[[], TrackingStore], secret: Make) -> None:
+def test_feedback_on_erased_exchanges_does_not_change_sampling_weights(
+    erasing: Callable[[], TrackingStore], secret: Make
+) -> None:
     """Skipped exchanges have lost their text and are not scored; candidates are."""
     store = erasing()
     picked, candidate = secret(0), secret(1)
@@ -168,7 +172,9 @@ def test_feedback_does_not_change_sampling_weights(erasing: Callable[[], Trackin
     assert {tuple(row) for row in rows} == {(picked.id, 0.25), (candidate.id, 1.0)}
 
 
-def test_one_of_two_concurrent_processes_erases_the_text(erasing: Callable[[], TrackingStore], secret: Make) -> None:
+def test_text_is_erased_if_two_processes_finish_its_tasks_concurrently(
+    erasing: Callable[[], TrackingStore], secret: Make
+) -> None:
     """The process that commits later detects that no task remains."""
     first, second = erasing(), erasing()
     drawn(first, *(secret(place) for place in range(20)))

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from germane.storage.stats.estimate import Estimate, Interval, WeightedSums, _trials, estimate_mean
+from germane.alert import Interval
+from germane.storage.stats.estimate import Estimate, WeightedSums, _trials, estimate_mean
 
 
 def weighted_sums(values: list[float], weights: list[float], times: int = 1) -> WeightedSums:
@@ -39,7 +40,7 @@ def effective_trials(refused: list[float], others: list[float]) -> float:
     return _trials(weighted_sums([0.0] * len(refused) + [0.5] * len(others), refused + others))
 
 
-def test_equal_weights_make_each_score_one_trial() -> None:
+def test_equally_weighted_scores_count_as_one_trial_each() -> None:
     """The weight does not matter, nor whether all or no scores are refusals."""
     assert effective_trials([3.0] * 4, [3.0] * 16) == pytest.approx(20, abs=1e-9)
     assert effective_trials([], [0.5] * 16) == pytest.approx(16, abs=1e-9)
@@ -62,7 +63,7 @@ weights = st.lists(st.floats(1, 1000), max_size=30)
 
 
 @given(refused=weights, others=weights)
-def test_effective_trials_are_positive(refused: list[float], others: list[float]) -> None:
+def test_number_of_effective_trials_is_positive(refused: list[float], others: list[float]) -> None:
     """The effective number of trials is positive for any weights."""
     if refused or others:
         assert effective_trials(refused, others) > 0
@@ -74,7 +75,7 @@ weighted_scores = st.lists(
 
 
 @given(weighted_scores)
-def test_interval_contains_the_mean_and_stays_within_bounds(
+def test_confidence_interval_contains_the_mean_and_stays_within_the_score_range(
     pairs: list[tuple[float, float]],
 ) -> None:
     """-1 <= low <= mean <= high <= 1, and low < high."""
@@ -85,7 +86,7 @@ def test_interval_contains_the_mean_and_stays_within_bounds(
 
 
 @given(weighted_scores, st.integers(2, 5))
-def test_repeating_the_scores_does_not_widen_the_interval(pairs: list[tuple[float, float]], times: int) -> None:
+def test_repeated_scores_do_not_widen_the_interval(pairs: list[tuple[float, float]], times: int) -> None:
     """Repeating every score keeps the mean and does not widen its interval."""
     values, weights = [y for y, _ in pairs], [w for _, w in pairs]
     assume(sum(y != 0 for y in values) > 1)
@@ -97,7 +98,7 @@ def test_repeating_the_scores_does_not_widen_the_interval(pairs: list[tuple[floa
 
 
 @pytest.mark.parametrize("value", [-0.5, 0.0, 0.3, 0.8, 1.0])
-def test_identical_scores_do_not_collapse_the_interval(value: float) -> None:
+def test_identical_scores_still_have_a_nonzero_interval(value: float) -> None:
     """Identical scores do not make the next one certain, so the interval is never "+-0"."""
     (_, few), (_, many) = estimate_with_interval([value] * 20), estimate_with_interval([value] * 500)
 
@@ -105,7 +106,7 @@ def test_identical_scores_do_not_collapse_the_interval(value: float) -> None:
     assert 0.003 < interval_width(many) < interval_width(few)
 
 
-def test_identical_scores_have_wilson_bounds_on_both_sides() -> None:
+def test_interval_of_identical_scores_has_wilson_bounds_on_both_sides() -> None:
     """The interval extends toward 0 and toward 1 by the share that Wilson's upper bound allows for unseen scores."""
     _, (low, high) = estimate_with_interval([0.8] * 20)
     share = 1.959964**2 / (20 + 1.959964**2)
@@ -121,7 +122,7 @@ def test_rare_refusal_makes_the_interval_asymmetric() -> None:
     assert estimate.mean - low > 2 * (high - estimate.mean) > 0
 
 
-def test_estimate_needs_twenty_scores() -> None:
+def test_an_estimate_needs_at_least_twenty_scores() -> None:
     """``has_min_samples`` is false below 20; the estimate is still returned."""
     assert not estimate_with_interval([0.5] * 19)[0].has_min_samples
     assert estimate_with_interval([0.5] * 20)[0].has_min_samples

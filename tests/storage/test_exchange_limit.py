@@ -68,7 +68,9 @@ def messages(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return [(record.levelname, record.getMessage()) for record in ours]
 
 
-def test_without_a_limit_all_exchanges_are_kept(sqlite_store: TrackingStore, make: Make, write_to: WriteTo) -> None:
+def test_all_exchanges_are_kept_without_an_exchange_limit(
+    sqlite_store: TrackingStore, make: Make, write_to: WriteTo
+) -> None:
     """Each exchange has probability 1."""
     writer = write_to(sqlite_store)
     assert {writer.admit("shop", "ask", 0, 1.0) for _ in range(1_000)} == {1.0}
@@ -97,7 +99,9 @@ def test_exchanges_above_the_limit_are_counted_by_minute_and_route(
     assert sum(one.seen for one in second) == 400 - sum(one.started_at == make(1).started_at for one in kept)
 
 
-def test_counts_are_written_without_a_flush(store: TrackingStore, writer: ExchangeWriter, make: Make) -> None:
+def test_counts_of_dropped_exchanges_are_written_without_a_flush(
+    store: TrackingStore, writer: ExchangeWriter, make: Make
+) -> None:
     """Counts are written even if no exchange is kept afterwards."""
     for _ in range(LIMIT):
         offer(writer, make)
@@ -132,7 +136,7 @@ def test_the_start_and_end_of_thinning_are_logged(
     ]
 
 
-def test_threads_share_one_limit(sqlite_store: TrackingStore, make: Make, write_to: WriteTo) -> None:
+def test_threads_share_one_exchange_limit(sqlite_store: TrackingStore, make: Make, write_to: WriteTo) -> None:
     """Each exchange is counted exactly once, and together the threads keep as many as one thread would."""
     writer, kept = write_to(sqlite_store, limit=LIMIT, clock=Time()), []
 
@@ -168,6 +172,6 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-def test_a_forked_child_has_its_own_limit() -> None:
+def test_a_forked_child_has_its_own_exchange_limit() -> None:
     """The parent counts the exchanges that it has dropped."""
     assert subprocess.run([sys.executable, "-c", FORKED], timeout=LONG, check=False).returncode == 0

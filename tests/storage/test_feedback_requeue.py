@@ -85,7 +85,9 @@ def test_feedback_removes_an_exchange_from_the_candidate_pool(store: TrackingSto
 
 
 @pytest.mark.parametrize("rolled_up", [False, True])
-def test_feedback_reweights_an_existing_score(store: TrackingStore, write_decided: Any, rolled_up: bool) -> None:
+def test_feedback_changes_the_weight_of_an_existing_score(
+    store: TrackingStore, write_decided: Any, rolled_up: bool
+) -> None:
     """A labeled answer has weight 1 in means, from rows and from rollups."""
     drawn, other = write_decided("sampled", {}), write_decided("sampled", {})
     claims = store.queue.claim_tasks("me", SCORERS, limit=5, lease=timedelta(seconds=60))
@@ -124,7 +126,7 @@ def test_feedback_does_not_requeue_erased_exchanges(store: TrackingStore, write_
         assert connection.execute(tables.exchange.select()).mappings().one()["sampling_probability"] == 0.1
 
 
-def test_feedback_is_applied_once(store: TrackingStore, write_decided: Any, clock: Any) -> None:
+def test_feedback_is_applied_exactly_once(store: TrackingStore, write_decided: Any, clock: Any) -> None:
     """Applied feedback is not listed again, and applying more feedback does not requeue ready tasks."""
     exchange = write_decided()
     store.labels.add_feedback([make_feedback(exchange, 0.0, clock), make_feedback(exchange, 1.0, clock, 1)])

@@ -38,7 +38,7 @@ def owners(store: TrackingStore, table: str) -> list[str]:
         return sorted(connection.execute(text(f"SELECT exchange_id FROM {table}")).scalars())
 
 
-def test_all_of_a_users_data_is_deleted(store: TrackingStore, make: Make, clock: Any) -> None:
+def test_forgetting_a_user_deletes_all_of_their_data(store: TrackingStore, make: Make, clock: Any) -> None:
     """Exchanges are deleted with their tasks, scores and labels, as are labels from the user. Counts are kept."""
     deleted, other, waiting = make(0, user="u1"), make(1, user="u2"), make(2, user="u1")
     drawn(store, deleted, other)
@@ -65,7 +65,7 @@ def test_all_of_a_users_data_is_deleted(store: TrackingStore, make: Make, clock:
     assert store.retention.forget(user="u1") == PruneResult()
 
 
-def test_only_the_given_session_is_deleted(store: TrackingStore, make: Make) -> None:
+def test_forgetting_a_session_deletes_only_that_session(store: TrackingStore, make: Make) -> None:
     """Other sessions of the same user are kept."""
     kept = make(0, user="u1", session="s2")
     store.exchanges.add([kept, make(1, user="u1", session="s1"), make(2, user=None, session="s1")])
@@ -90,7 +90,7 @@ def test_only_the_given_session_is_deleted(store: TrackingStore, make: Make) -> 
         ('o\'brien "x" \u00fc%_', None),
     ],
 )
-def test_exchanges_with_an_attribute_value_are_deleted(
+def test_forgetting_an_attribute_value_deletes_all_exchanges_with_it(
     store: TrackingStore, make: Make, value: Any, named: str | None
 ) -> None:
     """Values may have any type, and names may contain any characters."""
@@ -103,7 +103,7 @@ def test_exchanges_with_an_attribute_value_are_deleted(
     assert {one.id for one in store.answers.list_exchanges()} == {one.id for one in kept}
 
 
-def test_exchanges_being_scored_are_deleted(store: TrackingStore, make: Make) -> None:
+def test_exchanges_that_are_being_scored_are_deleted_too(store: TrackingStore, make: Make) -> None:
     """Their scores arrive too late and are not written."""
     drawn(store, make(user="u1"))
     late = claimed(store)
@@ -115,7 +115,7 @@ def test_exchanges_being_scored_are_deleted(store: TrackingStore, make: Make) ->
     assert (counts.seen, counts.pending, counts.skipped) == (1, 0, {"expired": 1})
 
 
-def test_more_rows_than_one_batch_are_deleted(store: TrackingStore, make: Make, clock: Any) -> None:
+def test_deletion_continues_beyond_the_first_batch(store: TrackingStore, make: Make, clock: Any) -> None:
     """The rows include many exchanges with the same time, and all labels from one user."""
     store.exchanges.add([make(number // 300, user="u1") for number in range(650)])
     labels = [
@@ -131,7 +131,9 @@ def test_more_rows_than_one_batch_are_deleted(store: TrackingStore, make: Make, 
     "given_",
     [{}, {"user": "a", "session": "b"}, {"user": ""}, {"session": ""}, {"attribute": ("", "x")}],
 )
-def test_exactly_one_subject_is_required(sqlite_store: TrackingStore, given_: dict[str, Any]) -> None:
+def test_forget_requires_exactly_one_user_session_or_attribute(
+    sqlite_store: TrackingStore, given_: dict[str, Any]
+) -> None:
     """An empty value would match exchanges without a user or session."""
     with pytest.raises(UsageError, match="exactly one of user, session and attribute"):
         sqlite_store.retention.forget(**given_)
@@ -142,7 +144,7 @@ users = st.lists(st.sampled_from(["u1", "u2", "u3", None]), max_size=12)
 
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(users, st.integers(0, 12))
-def test_other_users_data_is_unchanged(store: TrackingStore, make: Make, of: list[str | None], scored: int) -> None:
+def test_data_of_other_users_is_unchanged(store: TrackingStore, make: Make, of: list[str | None], scored: int) -> None:
     """For any mix of users, only the given user's data is deleted, and the counts are consistent."""
     exchanges = [make(number, user=user) for number, user in enumerate(of)]
     drawn(store, *exchanges)

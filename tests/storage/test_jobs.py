@@ -39,7 +39,7 @@ def test_job_runs_round_trip_through_the_database(store: TrackingStore, clock: A
     assert (save.runs, save.next_at) == (reported[:1], None)
 
 
-def test_at_most_fifty_runs_are_kept(store: TrackingStore, clock: Any) -> None:
+def test_at_most_fifty_runs_of_a_job_are_kept(store: TrackingStore, clock: Any) -> None:
     """Only the latest runs are kept."""
     reported = runs(clock, 120)
     beat(store, JobRuns(name="watch", runs=reported))

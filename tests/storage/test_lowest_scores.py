@@ -120,7 +120,7 @@ def sorted_ids(given_rows: list[dict[str, Any]], score_filter: ScoreFilter) -> l
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(row_lists=row_lists, filter_fields=filter_fields, strategy_lists=strategy_lists, limit=st.integers(1, 12))
-def test_every_strategy_matches_a_plain_sort(
+def test_every_query_strategy_returns_the_same_order_as_a_plain_sort(
     score_table: ScoreTable,
     row_lists: list[tuple[Any, ...]],
     filter_fields: dict[str, Any],
@@ -141,7 +141,7 @@ def test_every_strategy_matches_a_plain_sort(
     assert [row["id"] for row in found] == sorted_ids(stored_rows, score_filter)[:limit]
 
 
-def test_expensive_strategy_returns_none(score_table: ScoreTable) -> None:
+def test_a_query_strategy_returns_none_if_it_would_be_too_expensive(score_table: ScoreTable) -> None:
     """If a strategy returns None, the next one is used."""
     score_table.write([(number / 100, number % 20, "a", "shop", "ask", "f1", None) for number in range(60)])
     score_filter = ScoreFilter(scorer="a", route="ask")

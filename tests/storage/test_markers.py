@@ -22,7 +22,7 @@ def make_marker(name: str = "index v42", minutes: float = 0, **given: Any) -> Ma
     return Marker(name=name, **defaults | given)
 
 
-def test_marker_round_trips_in_utc(store: TrackingStore) -> None:
+def test_marker_times_are_stored_and_returned_in_utc(store: TrackingStore) -> None:
     """A marker is stored once, however often it is written, and its time is converted to UTC."""
     made = make_marker(at=datetime(2026, 3, 1, 13, 0, tzinfo=timezone(timedelta(hours=1))), attributes={"k": [1, "\0"]})
     store.trends.add_markers([made])
@@ -50,14 +50,14 @@ def test_markers_are_filtered_and_sorted_newest_first(store: TrackingStore) -> N
     assert minutes(limit=1) == [30]
 
 
-def test_marker_name_can_be_any_text(store: TrackingStore) -> None:
+def test_any_text_is_accepted_as_a_marker_name(store: TrackingStore) -> None:
     """Characters that PostgreSQL rejects are replaced; escape sequences are stored as they are."""
     store.trends.add_markers([make_marker("a\0b\ud800 \x1b[31m")])
 
     assert store.trends.list_markers()[0].name == "a\ufffdb\ufffd \x1b[31m"
 
 
-def test_marker_requires_a_time_zone(store: TrackingStore) -> None:
+def test_marker_time_requires_a_time_zone(store: TrackingStore) -> None:
     """A naive datetime raises ``StorageError``."""
     with pytest.raises(StorageError):
         store.trends.add_markers([make_marker(at=datetime(2026, 3, 1))])  # noqa: DTZ001 - a naive datetime is under test
@@ -73,7 +73,7 @@ def test_retention_deletes_old_markers(store: TrackingStore, clock: Any) -> None
     assert [marker.name for marker in store.trends.list_markers()] == ["new"]
 
 
-def test_exchange_writer_also_writes_markers(store: TrackingStore, write_to: WriteTo) -> None:
+def test_the_exchange_writer_also_writes_markers(store: TrackingStore, write_to: WriteTo) -> None:
     """An invalid marker is dropped and counted without losing the others."""
     writer = write_to(store)
     writer.put(make_marker("good"))

@@ -24,7 +24,7 @@ from germane.errors import DatabaseNotMigrated
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.storage import SamplingDecision, TrackingStore
-from germane.storage.db.tables import metadata
+from germane.storage.db.models import metadata
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def empty(database_url: str) -> Any:
     store.close()
 
 
-def test_migrate_creates_the_tables(empty: TrackingStore) -> None:
+def test_a_migration_creates_the_tables(empty: TrackingStore) -> None:
     """A second call changes nothing."""
     with pytest.raises(DatabaseNotMigrated, match="run 'germane db upgrade'"):
         empty.check()
@@ -85,7 +85,7 @@ def test_partial_indexes_match_the_models(database_url: str, empty: TrackingStor
         created = _partial_indexes(connection)
 
     assert migrated == created
-    assert len(migrated) == 11
+    assert len(migrated) == 15
 
 
 def test_new_sqlite_database_equals_a_migrated_one(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def _partial_indexes(connection: Any) -> dict[str, str]:
     return found
 
 
-def test_all_migrations_are_listed() -> None:
+def test_every_migration_is_listed_in_order() -> None:
     """check() compares revisions by their position in the list."""
     config = Config()
     config.set_main_option("script_location", str(Path(migrating.__file__).parent / "migrations"))
@@ -186,7 +186,7 @@ store.close()
 
 
 @pytest.mark.slow
-def test_processes_may_migrate_concurrently(database_url: str) -> None:
+def test_concurrent_migrations_by_several_processes_succeed(database_url: str) -> None:
     """One process migrates, and the others wait for it."""
     command = [sys.executable, "-c", MIGRATE, database_url]
     pipe = subprocess.PIPE
@@ -203,7 +203,7 @@ def test_processes_may_migrate_concurrently(database_url: str) -> None:
     assert [worker.returncode for worker in workers] == [0] * 3
 
 
-def test_migrate_waits_for_a_writer(tmp_path: Path) -> None:
+def test_a_migration_waits_for_a_running_write_transaction(tmp_path: Path) -> None:
     """SQLite does not switch to the write-ahead log during another transaction."""
     store = TrackingStore(f"sqlite:///{tmp_path / 'germane.db'}")
     store.migrate()

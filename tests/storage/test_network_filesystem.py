@@ -55,7 +55,7 @@ def test_sqlite_on_a_network_file_system_is_rejected(kind: str, tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_symbolic_links_are_resolved(tmp_path: Path) -> None:
+def test_symbolic_links_to_a_network_file_system_are_resolved(tmp_path: Path) -> None:
     """A local link to a remote file is rejected, too."""
     (tmp_path / "far").mkdir()
     (tmp_path / "near").symlink_to(tmp_path / "far")

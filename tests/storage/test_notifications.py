@@ -63,7 +63,7 @@ def test_notification_is_rolled_back_with_its_transaction(store: TrackingStore) 
     assert store.notifications.due_channels(["oncall"]) == set()
 
 
-def test_notifications_are_claimed_per_channel(store: TrackingStore) -> None:
+def test_each_channel_claims_only_its_own_notifications(store: TrackingStore) -> None:
     """A process claims notifications only for the channels it names."""
     enqueue(store, make_notification("n1"), make_notification("n2", channel="log"))
 
@@ -186,7 +186,7 @@ def test_undelivered_notifications_can_be_resent(store: TrackingStore, clock: Cl
     assert store.notifications.record_attempt("n1", "me", RETRYABLE_FAILURE) == "waiting"
 
 
-def test_clock_set_back_does_not_delay_notifications(store: TrackingStore, clock: Clock) -> None:
+def test_setting_the_clock_back_does_not_delay_notifications(store: TrackingStore, clock: Clock) -> None:
     """Leases and retry times far in the future are ignored."""
     clock.advance(days=3)
     enqueue(store, make_notification())
@@ -197,7 +197,7 @@ def test_clock_set_back_does_not_delay_notifications(store: TrackingStore, clock
     assert store.notifications.claim("oncall", "other", lease=LEASE) is not None
 
 
-def test_concurrent_processes_claim_each_notification_once(store: TrackingStore) -> None:
+def test_concurrent_processes_never_claim_the_same_notification(store: TrackingStore) -> None:
     """Three concurrent owners deliver every notification in one attempt."""
     enqueue(store, *(make_notification(f"n{number}", make_alert(f"r{number}"), after=number) for number in range(20)))
     claimed: list[str] = []

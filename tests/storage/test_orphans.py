@@ -57,7 +57,7 @@ def test_tasks_of_a_removed_scorer_expire_after_an_hour(
     assert [claim.exchange] == new != old
 
 
-def test_new_tasks_of_a_removed_scorer_wait_an_hour(
+def test_new_tasks_of_a_removed_scorer_are_kept_for_an_hour(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any, send_heartbeats_for: Callable[..., None]
 ) -> None:
     """A task waits an hour even if its scorer has been gone for longer."""
@@ -142,7 +142,7 @@ def test_candidate_without_pending_tasks_is_not_listed(
     assert [exchange.id for exchange in store.sampling.list_candidates(5)] == [stays.id]
 
 
-def test_expiry_is_limited_per_call(
+def test_one_call_expires_a_limited_number_of_tasks(
     store: TrackingStore, sampled: Sampled, make: Make, send_heartbeats_for: Callable[..., None]
 ) -> None:
     """The limit keeps transactions short and counts the tasks of all scorers together."""

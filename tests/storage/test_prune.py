@@ -99,7 +99,7 @@ def identity_holds(store: TrackingStore) -> bool:
     )
 
 
-def test_old_text_is_erased(store: TrackingStore, old: Make, clock: Any) -> None:
+def test_text_older_than_the_limit_is_erased(store: TrackingStore, old: Make, clock: Any) -> None:
     """Question, answer, contexts, history and error are removed; names, numbers and times are kept."""
     exchange, young = old(31), old(29)
     scored(store, exchange, young)
@@ -138,7 +138,9 @@ def test_quotes_from_erased_text_are_erased(store: TrackingStore, old: Make, clo
     assert column(store, "SELECT comment FROM feedback ORDER BY id") == [None, "He said: By card."]
 
 
-def test_old_comments_are_erased_even_if_their_exchange_is_missing(store: TrackingStore, old: Make, clock: Any) -> None:
+def test_old_label_comments_are_erased_even_if_their_exchange_is_missing(
+    store: TrackingStore, old: Make, clock: Any
+) -> None:
     """The exchange may never have arrived, or its text may have been erased before the comment was given."""
     old_one = Feedback(id="1", exchange_id="nowhere", score=1.0, comment="By card.", created_at=clock.now - 31 * DAY)
     store.labels.add_feedback([old_one, replace(old_one, id="2", created_at=clock.now)])
@@ -219,7 +221,7 @@ def test_pending_tasks_expire_and_running_tasks_are_kept(store: TrackingStore, o
     assert sum(one.skipped["expired"] for one in store.trends.coverage()) == 3
 
 
-def test_pruning_continues_in_batches(store: TrackingStore, old: Make, clock: Any) -> None:
+def test_pruning_continues_batch_by_batch_until_nothing_is_left(store: TrackingStore, old: Make, clock: Any) -> None:
     """Pruning continues past exchanges that are left for the next run, and stops on request."""
     store.exchanges.add([old(31 + place / 10_000) for place in range(BATCH_SIZE + 250)])
     asked: list[bool] = []
@@ -318,7 +320,7 @@ def test_stopped_workers_are_deleted(store: TrackingStore, clock: Any) -> None:
     assert column(store, "SELECT id FROM worker") == ["alive"]
 
 
-def test_vacuum_frees_space(store: TrackingStore, old: Make, clock: Any) -> None:
+def test_vacuum_shrinks_the_sqlite_file(store: TrackingStore, old: Make, clock: Any) -> None:
     """SQLite's file shrinks. On PostgreSQL, the command runs, and the rows are unchanged."""
     kept = old(1)
     store.exchanges.add([kept, *(old(9, answer="x" * 50_000) for _ in range(50))])
@@ -390,7 +392,7 @@ def bring(store: TrackingStore, exchange: Exchange, state: str) -> None:
     store.queue.complete_tasks("me", [a_score(claim, place, **reason) for claim in claims for place in results])
 
 
-def test_times_in_any_time_zone_are_accepted(store: TrackingStore, old: Make) -> None:
+def test_cutoff_times_in_any_time_zone_are_accepted(store: TrackingStore, old: Make) -> None:
     """Times are converted to UTC."""
     store.exchanges.add([old(31)])
 
@@ -410,13 +412,13 @@ def test_todays_budget_usage_is_never_deleted(store: TrackingStore, before: date
     assert column(store, "SELECT day FROM budget") == [f"{NOON:%Y-%m-%d}"]
 
 
-def test_a_time_without_a_time_zone_is_rejected(store: TrackingStore) -> None:
+def test_a_cutoff_time_without_a_time_zone_is_rejected(store: TrackingStore) -> None:
     """A time without a time zone is ambiguous."""
     with pytest.raises(UsageError, match="has no time zone"):
         store.retention.prune(before=datetime(2026, 1, 1))  # noqa: DTZ001 - a naive datetime is under test
 
 
-def test_erased_text_is_not_left_in_files(tmp_path: Path, old: Make, clock: Any) -> None:
+def test_erased_text_does_not_remain_in_the_database_files(tmp_path: Path, old: Make, clock: Any) -> None:
     """On SQLite, after a vacuum, neither free pages nor the write-ahead log contain the text, even while another store
     has the file open."""
     url = f"sqlite:///{tmp_path / 'germane.db'}"

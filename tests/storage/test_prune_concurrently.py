@@ -103,7 +103,7 @@ class Crew:
 
 
 @pytest.mark.slow
-def test_concurrent_pruning_leaves_no_orphans(migrated_url: str, make: Make, clock: Any) -> None:
+def test_pruning_during_concurrent_writes_leaves_no_orphaned_rows(migrated_url: str, make: Make, clock: Any) -> None:
     """No score or task lacks its exchange, no text remains in erased exchanges, and counts are consistent."""
     crew = Crew(migrated_url, make, clock)
     crew.run(

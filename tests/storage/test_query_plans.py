@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event
 
-from germane.annotation import Feedback, RecordedScore
+from germane.annotation import Feedback, RecordedScore, SavedView
 from germane.baseline import Baseline
 from germane.calibration import Calibration
 from germane.exchange import Exchange
@@ -28,16 +28,22 @@ from germane.storage import (
     ExportSelection,
     JobRun,
     JobRuns,
+    OutgoingRequest,
     RateLimit,
+    ReceivedItem,
     RequestUsage,
     SamplerStep,
     SamplingDecision,
     SelectedCandidate,
+    TraceOutcome,
     TrackingStore,
+    UncapturedTrace,
     WorkerHeartbeat,
+    watch_key,
 )
 from germane.storage.answers.filter import SORTS
 from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest, scan_by_value, scan_route, scan_small_window
+from germane.trace_outline import UnreadableTrace
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -66,6 +72,33 @@ BASELINE = Baseline(
     committed_per_day=0.0,
     routes={},
 )
+
+
+def receive_spans(store: TrackingStore, clock: Any) -> None:
+    """Stage spans, finish one trace of two, and forward requests."""
+    items = [ReceivedItem(f"{number:032x}", f"{number:016x}", False, "shop", "s", b"x", 1.0) for number in range(2)]
+    store.received.stage(items, max_wait=9.0, requests=[OutgoingRequest("traces", b"x")])
+    clock.advance(seconds=2)
+    claimed = store.received.claim("me", limit=1, max_size=100, lease=LEASE)
+    store.received.complete("me", [TraceOutcome(trace, None) for trace in claimed])
+    claimed = store.received.claim("me", limit=1, max_size=100, lease=LEASE)
+    skipped = UncapturedTrace("shop", "ask", clock.now, UnscoredReason.UNREADABLE)
+    sample = UnreadableTrace(trace_id="1", service="shop", scope="s", reason="no_answer", started_at=clock.now)
+    counted = watch_key("shop", "s", "no_answer", 0)
+    store.received.complete("me", [TraceOutcome(trace, skipped, counted, sample) for trace in claimed])
+    store.exchanges.list_watched(since=clock.now - LEASE, until=clock.now)
+    store.unreadable.add([sample])
+    store.unreadable.list_traces()
+    store.unreadable.get_trace("1")
+    store.received.stage(items, max_wait=9.0)
+    store.received.expire(age=LEASE)
+    store.received.measure()
+    store.forwarding.measure()
+    store.forwarding.attach("e", {"score": 0.5})
+    requests = [request.id for request in store.forwarding.claim("me", limit=9, lease=LEASE)]
+    store.forwarding.postpone("me", requests, 1.0)
+    store.forwarding.delete(requests)
+    clock.advance(seconds=-2)
 
 
 def call_every_method(store: TrackingStore, make: Make, clock: Any) -> None:
@@ -111,6 +144,7 @@ def call_every_method(store: TrackingStore, make: Make, clock: Any) -> None:
     )
     store.sampling.save_cursor(SamplerStep("job", "me", store.sampling.load_cursor("job") or ""))
     store.sampling.count_in_progress()
+    receive_spans(store, clock)
     store.quota.traffic_by_hour(**window)
     store.quota.reserve_slots([RateLimit("requests", 60), RateLimit("tokens", 600)], [(1, 9)])
     store.quota.load_rate_limit_usage()
@@ -170,6 +204,9 @@ def call_every_method(store: TrackingStore, make: Make, clock: Any) -> None:
     store.transfer.restore_dropped(store.transfer.load_dropped(ExportSelection()))
     store.answers.counts()
     store.answers.counts(at_most=5)
+    store.views.add_view(SavedView(name="low", path="/answers?low=1", created_at=clock.now))
+    store.views.list_views()
+    store.views.delete_view("low")
     run_detector(store, clock)
     prune_and_forget(store, clock)
 
@@ -220,6 +257,11 @@ def search_answers(store: TrackingStore, window: dict[str, Any]) -> None:
     """Search answers in every order and with every filter, and load one."""
     parts: list[dict[str, Any]] = [{}, {"model": "m"}, {"text": "card"}, {"labeled": True}, {"labeled": False}]
     parts += [{"state": "failed"}, {"state": "any"}, {"state": "waiting", "reason": "judge_timeout"}]
+    (newest,) = store.answers.list_exchanges(limit=1)
+    for state in ("scored", "failed", "any"):
+        parts += [{"state": state, "question": "why"}, {"state": state, "ids": (newest.id,)}]
+    store.answers.group_by_question(AnswerFilter(scorer="a", **window))
+    store.answers.summarize_matches(AnswerFilter(session="s1", **window))
     for part in parts:
         chosen = AnswerFilter(scorer="a", route="route-1", low=True, below=0.9, **window, **part)
         for sort in SORTS:
@@ -229,8 +271,11 @@ def search_answers(store: TrackingStore, window: dict[str, Any]) -> None:
             )
             store.answers.search(AnswerFilter(**part), sort=sort, limit=2)
         store.answers.count_matches(chosen)
+        store.answers.load_question_scores(chosen)
+        store.answers.load_question_scores(AnswerFilter(**part))
     store.answers.find_neighbors(AnswerFilter(), "nobody")
     (exchange,) = store.answers.list_exchanges(limit=1)
+    store.answers.find_last_good(exchange, Score(scorer="a", fingerprint="f1", value=0.1))
     store.answers.load_detail(exchange.id)
     store.labels.count_disagreements()
     store.labels.count_disagreements(scorer="a", route="route-1", **window)
@@ -246,7 +291,12 @@ def query_trends(store: TrackingStore, window: dict[str, Any]) -> None:
         )
     store.trends.means(scorer="a", since=window["since"], by="model")
     store.trends.means(scorer="a", since=None, by="model")
+    store.trends.summary_by_label(by="model", scorer="a", service="shop", **window)
     store.trends.coverage_over_time(**days, since=window["since"])
+    hours = {"bucket": timedelta(hours=1), **window}
+    for place in ({}, {"route": "route-1"}, {"service": "shop"}, {"route": "route-1", "service": "shop"}):
+        store.trends.durations_over_time(**hours, **place)
+        store.trends.costs_over_time(**hours, scorer="a", **place)
     store.trends.summary(until=window["until"])
     store.trends.coverage(until=window["until"])
 
@@ -269,7 +319,7 @@ def record_statements(store: TrackingStore, work: Callable[[], None]) -> dict[st
     def record(_connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool) -> None:
         statements[re.sub(r"(\?|%\(\w+\)s[\w: ]*)(, (\?|%\(\w+\)s[\w: ]*))+", "...", statement)] = (
             statement,
-            parameters[0] if many else parameters,
+            parameters[0] if many and not isinstance(parameters, dict) else parameters,
         )
 
     engine = store._database.engine
@@ -284,8 +334,9 @@ def sqlite_scans(connection: Connection, statement: str, parameters: Any) -> lis
     plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
     steps = [row.detail for row in plan]
     scans = [step for step in steps if step.startswith("SCAN") and "INDEX" not in step]
-    # The table of the revision has one row.
-    return [step for step in scans if step != "SCAN germane_version" and not reads_selected_rows(step)]
+    # The table of the revision has one row. All archived days are listed to find a user's answers in their files.
+    whole = {"SCAN germane_version", "SCAN archived_day"}
+    return [step for step in scans if step not in whole and not reads_selected_rows(step)]
 
 
 def reads_selected_rows(step: str) -> bool:

@@ -101,7 +101,9 @@ def count_sqlite_steps(store: TrackingStore, work: Callable[[], list[Any]]) -> i
     return len(ticks)
 
 
-def test_postgresql_claim_reads_few_tasks(postgresql: Any, migrated_database: str, make: Make, clock: Any) -> None:
+def test_claiming_tasks_on_postgresql_reads_only_a_few_rows(
+    postgresql: Any, migrated_database: str, make: Make, clock: Any
+) -> None:
     """The number of rows read is small for any backlog, before and after ANALYZE."""
     store = TrackingStore(postgresql.url(migrated_database), clock=clock)
     with store._database.write() as connection:
@@ -138,7 +140,7 @@ def count_rows_read(plan: dict[str, Any]) -> float:
     return own + sum(map(count_rows_read, plan.get("Plans", [])))
 
 
-def test_postgresql_snapshot_reads_lower_the_random_page_cost(
+def test_snapshot_reads_on_postgresql_lower_the_random_page_cost(
     postgresql: Any, migrated_database: str, make: Make
 ) -> None:
     """With the default cost, a one-day window would scan the whole tally. Sums use floats, not NUMERIC."""

@@ -35,7 +35,7 @@ def stream(thinner: TrafficThinner, time: Time, rate: float, seconds: float) -> 
     return found
 
 
-def test_traffic_below_the_limit_is_kept() -> None:
+def test_traffic_below_the_exchange_limit_is_kept() -> None:
     """Exchanges are kept with probability 1, for any length of time."""
     time = Time()
     assert set(stream(TrafficThinner(LIMIT, clock=time), time, LIMIT * 0.99, 600)) == {1.0}
@@ -76,7 +76,7 @@ def test_thinning_ends_soon_after_the_traffic_falls() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 10, 100])
-def test_a_small_limit_is_enforced(limit: int) -> None:
+def test_an_exchange_limit_of_a_few_per_minute_is_enforced(limit: int) -> None:
     """A few more exchanges are kept in the first minute."""
     time = Time()
     thinner = TrafficThinner(limit, clock=time)
@@ -89,7 +89,7 @@ def test_a_small_limit_is_enforced(limit: int) -> None:
     some.lists(some.tuples(some.floats(0, 5), some.integers(1, 300)), min_size=1, max_size=20),
     some.integers(1, 100_000),
 )
-def test_probabilities_are_above_0_and_at_most_1(bursts: list[tuple[float, int]], limit: int) -> None:
+def test_capture_probabilities_are_above_0_and_at_most_1(bursts: list[tuple[float, int]], limit: int) -> None:
     """An exchange with probability 0 could not be represented by kept exchanges."""
     time = Time()
     thinner = TrafficThinner(limit, clock=time)
@@ -99,7 +99,7 @@ def test_probabilities_are_above_0_and_at_most_1(bursts: list[tuple[float, int]]
 
 
 @given(some.lists(some.floats(0, 0.2), min_size=1, max_size=400), some.integers(1, 2_000))
-def test_probabilities_depend_on_arrival_times_only(pauses: list[float], limit: int) -> None:
+def test_capture_probabilities_depend_only_on_arrival_times(pauses: list[float], limit: int) -> None:
     """The same stream has the same probabilities."""
     first, second = Time(), Time()
     one, other = TrafficThinner(limit, clock=first), TrafficThinner(limit, clock=second)

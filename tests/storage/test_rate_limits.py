@@ -31,13 +31,13 @@ def test_a_limit_of_two_per_second_admits_eleven_requests_in_five_seconds(store:
     assert admitted == 11
 
 
-def test_slots_are_evenly_spaced(store: TrackingStore, other_store: TrackingStore) -> None:
+def test_request_slots_are_evenly_spaced(store: TrackingStore, other_store: TrackingStore) -> None:
     """The next slot is half a second after the previous one, regardless of the process that reserves it."""
     assert store.quota.reserve_slots([TWO_A_SECOND], ONE * 3) == pytest.approx([0.0, 0.5, 1.0], abs=1e-5)
     assert other_store.quota.reserve_slots([TWO_A_SECOND], ONE * 2) == pytest.approx([1.5, 2.0], abs=1e-5)
 
 
-def test_idle_time_allows_one_burst(store: TrackingStore, clock: Any) -> None:
+def test_idle_time_allows_one_burst_of_requests(store: TrackingStore, clock: Any) -> None:
     """After an hour without requests, no more than the burst may start immediately."""
     limit = RateLimit("requests", 120, burst=3)
     store.quota.reserve_slots([limit], ONE)
@@ -52,20 +52,20 @@ def test_a_request_that_would_wait_too_long_gets_no_slot(store: TrackingStore) -
     assert store.quota.reserve_slots([TWO_A_SECOND], ONE) == pytest.approx([1.5], abs=1e-5)
 
 
-def test_a_request_waits_for_all_limits(store: TrackingStore) -> None:
+def test_a_request_waits_for_the_slowest_of_its_rate_limits(store: TrackingStore) -> None:
     """A slot is reserved under each limit, at the time at which all limits allow the request."""
     both = [TWO_A_SECOND, RateLimit("tokens", 60_000)]
     assert store.quota.reserve_slots(both, [(1, 2000), (1, 100), (1, 100)]) == pytest.approx([0.0, 2.0, 2.5], abs=1e-5)
 
 
-def test_a_request_above_the_limit_is_scheduled(store: TrackingStore) -> None:
+def test_a_request_that_exceeds_the_whole_limit_is_still_scheduled(store: TrackingStore) -> None:
     """Later requests wait longer."""
     tokens = [RateLimit("tokens", 600)]
     assert store.quota.reserve_slots(tokens, [(1_200,), (1,)]) == pytest.approx([0.0, 120.0], abs=1e-5)
 
 
 @pytest.mark.parametrize(("settled", "wait"), [(-500.0, 0.5), (1_000.0, 2.0)])
-def test_actual_usage_corrects_the_reservation(store: TrackingStore, settled: float, wait: float) -> None:
+def test_actual_usage_replaces_the_reserved_tokens(store: TrackingStore, settled: float, wait: float) -> None:
     """If the reservation was too high, the excess is refunded; if it was too low, the difference is charged."""
     tokens = [RateLimit("tokens", 60_000)]
     store.quota.reserve_slots(tokens, [(1_000,)])
@@ -83,7 +83,7 @@ def test_requests_do_not_wait_for_a_clock_that_was_set_back(store: TrackingStore
     assert store.quota.reserve_slots([TWO_A_SECOND], ONE) == pytest.approx([1.0], abs=1e-5)
 
 
-def test_no_slot_is_assigned_twice_if_host_clocks_differ(
+def test_processes_never_get_the_same_request_slot_if_host_clocks_differ(
     store: TrackingStore, other_store: TrackingStore, clock: Any
 ) -> None:
     """A process whose clock is behind continues the schedule of the others."""
@@ -93,7 +93,7 @@ def test_no_slot_is_assigned_twice_if_host_clocks_differ(
     assert other_store.quota.reserve_slots([TWO_A_SECOND], ONE) == pytest.approx([0.5], abs=1e-5)
 
 
-def test_the_server_clock_is_used(postgresql: Any) -> None:
+def test_rate_limits_use_the_clock_of_the_database_server(postgresql: Any) -> None:
     """Otherwise, hosts whose clocks differ by minutes would have separate limits."""
     name = postgresql.create()
     store = TrackingStore(postgresql.url(name))
@@ -113,7 +113,7 @@ def test_the_server_clock_is_used(postgresql: Any) -> None:
     assert timedelta(minutes=59) < use.used_at - store.context.local_time() < timedelta(minutes=61)
 
 
-def test_the_latest_wait_is_stored(store: TrackingStore, clock: Any) -> None:
+def test_the_wait_of_the_latest_request_is_stored(store: TrackingStore, clock: Any) -> None:
     """The value includes the wait before the reservation. Requests without a slot and corrections do not change it."""
     assert store.quota.load_rate_limit_usage() == []
     store.quota.reserve_slots([TWO_A_SECOND], ONE)
@@ -130,7 +130,9 @@ def test_the_latest_wait_is_stored(store: TrackingStore, clock: Any) -> None:
     burst=st.integers(1, 5),
     pauses=st.lists(st.floats(0, 3).map(lambda pause: round(pause, 3)), min_size=1, max_size=60),
 )
-def test_no_time_window_exceeds_the_limit(per_minute: float, burst: int, pauses: list[float]) -> None:
+def test_usage_never_exceeds_the_rate_limit_in_any_time_window(
+    per_minute: float, burst: int, pauses: list[float]
+) -> None:
     """In any window, the number of starts is at most rate times length plus the burst."""
     limit, now, arrivals, starts = RateLimit("requests", per_minute, burst), 0.0, [0.0], []
     for pause in pauses:
@@ -158,7 +160,7 @@ print(len(waits))
 
 
 @pytest.mark.slow
-def test_no_slot_is_assigned_twice(migrated_url: str) -> None:
+def test_concurrent_processes_never_get_the_same_request_slot(migrated_url: str) -> None:
     """Processes that reserve concurrently share one schedule, even at their first reservation."""
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", RESERVE, migrated_url]
@@ -187,7 +189,7 @@ while True:
 """
 
 
-def test_a_killed_process_blocks_no_other_process(migrated_url: str) -> None:
+def test_a_killed_process_does_not_block_the_rate_limit_for_others(migrated_url: str) -> None:
     """The killed process's reservations count as used, and its locks are released."""
     with subprocess.Popen([sys.executable, "-c", HOLD, migrated_url], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None

@@ -119,7 +119,7 @@ def test_refusals_among_external_scores_are_not_measured(
     assert (mean.noncommittal_share, by_attribute.noncommittal_share) == (share, share)
 
 
-def test_single_score_has_no_interval(store: TrackingStore, write_scores: Scores) -> None:
+def test_mean_of_a_single_score_has_no_interval(store: TrackingStore, write_scores: Scores) -> None:
     """A single score has no standard deviation either."""
     write_scores([0.5])
 
@@ -128,7 +128,7 @@ def test_single_score_has_no_interval(store: TrackingStore, write_scores: Scores
     assert (mean.interval, mean.deviation) == (None, None)
 
 
-def test_means_do_not_mix_fingerprints(store: TrackingStore, write_scores: Scores) -> None:
+def test_means_never_mix_scores_of_different_fingerprints(store: TrackingStore, write_scores: Scores) -> None:
     """Each fingerprint has its own mean, and the fingerprint of the latest answer is marked as newest."""
     write_scores([0.9, 0.9], start=0, fingerprint="old")
     write_scores([0.1, 0.1], start=10, fingerprint="new")
@@ -139,7 +139,7 @@ def test_means_do_not_mix_fingerprints(store: TrackingStore, write_scores: Score
     assert [one.fingerprint for one in found if one.newest] == ["new"]
 
 
-def test_means_are_per_route_and_window(store: TrackingStore, write_scores: Scores, make: Make) -> None:
+def test_means_are_computed_per_route_and_window(store: TrackingStore, write_scores: Scores, make: Make) -> None:
     """Windows include since and exclude until."""
     write_scores([0.2, 0.4], start=0, step=1, route="ask")
     write_scores([0.8], start=1, route="search")
@@ -154,7 +154,7 @@ def test_means_are_per_route_and_window(store: TrackingStore, write_scores: Scor
     assert store.trends.means(scorer="relevancy", since=eleven, until=eleven) == []
 
 
-def test_trend_omits_empty_buckets(store: TrackingStore, write_scores: Scores, make: Make) -> None:
+def test_a_trend_omits_empty_buckets(store: TrackingStore, write_scores: Scores, make: Make) -> None:
     """A bucket without scores is missing; a bucket with two fingerprints appears twice."""
     write_scores([0.2, 0.4], start=0, step=1, fingerprint="old")
     write_scores([0.9], start=1, fingerprint="new")
@@ -175,7 +175,7 @@ def test_trend_omits_empty_buckets(store: TrackingStore, write_scores: Scores, m
     assert len(store.trends.over_time(**window, until=eleven + timedelta(minutes=1))) == 1
 
 
-def test_worst_scores_are_sorted_lowest_first(store: TrackingStore, write_scores: Scores, make: Make) -> None:
+def test_worst_scores_are_returned_lowest_first(store: TrackingStore, write_scores: Scores, make: Make) -> None:
     """Scores are returned with their exchanges, and every filter applies."""
     ask = write_scores([0.3, 0.1], start=0, step=1, route="ask")
     [search] = write_scores([0.2], start=5, route="search", fingerprint="f2")
@@ -192,7 +192,7 @@ def test_worst_scores_are_sorted_lowest_first(store: TrackingStore, write_scores
     assert store.answers.worst(scorer="other") == []
 
 
-def test_summary_includes_coverage(store: TrackingStore, write_scores: Scores, make: Make) -> None:
+def test_a_summary_of_scores_includes_coverage(store: TrackingStore, write_scores: Scores, make: Make) -> None:
     """Coverage refers to the same window, and the share of refusals is separate."""
     write_scores([0.0, 0.0], label="noncommittal")
     write_scores([0.8, 0.9])
@@ -210,7 +210,7 @@ def test_summary_includes_coverage(store: TrackingStore, write_scores: Scores, m
     assert store.trends.summary(since=make(1).started_at) == []
 
 
-def test_empty_store_returns_empty_results(store: TrackingStore, make: Make) -> None:
+def test_queries_on_an_empty_store_return_empty_results(store: TrackingStore, make: Make) -> None:
     """Missing data is never reported as zero."""
     start = make().started_at
     assert (
@@ -279,7 +279,7 @@ def test_identical_scores_have_a_nonzero_interval() -> None:
     assert refused.deviation == perfect.deviation == 0.0
 
 
-def test_interval_bounds_of_negative_scores_are_in_order() -> None:
+def test_lower_interval_bound_is_below_the_upper_bound_for_negative_scores() -> None:
     """Cosine similarities can be below zero."""
     values = np.array([-0.2, -0.3, -0.25, 0.0, -0.1])
 

@@ -67,7 +67,7 @@ class RescoreModel(Run):
 @pytest.mark.slow
 @given(steps=operations)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_tally_adds_up_while_exchanges_are_rescored(
+def test_tally_counts_add_up_while_exchanges_are_rescored(
     sqlite_store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]]
 ) -> None:
     """Counts match the tasks; a finished task has exactly one score, and other tasks have none."""
@@ -129,7 +129,7 @@ def load_task_states(store: TrackingStore, exchange: Exchange) -> list[tuple[str
     return [(task.fingerprint, task.state, task.is_rescore) for task in detail.tasks]
 
 
-def test_new_score_replaces_the_old_one(store: TrackingStore, scored_exchange: Exchange) -> None:
+def test_a_new_score_replaces_the_old_score(store: TrackingStore, scored_exchange: Exchange) -> None:
     """The old score is kept until the new one is stored. There is one score per fingerprint, and its weight is kept."""
     requested = store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f1"})
 
@@ -187,7 +187,7 @@ def test_failed_task_can_be_rescored(store: TrackingStore, make: Make, sampled: 
     assert load_scores(store, exchange) == [("f1", 0.7)]
 
 
-def test_rescored_answers_do_not_reach_the_detector(store: TrackingStore, scored_exchange: Exchange) -> None:
+def test_scores_of_rescored_answers_do_not_reach_the_detector(store: TrackingStore, scored_exchange: Exchange) -> None:
     """The detector has seen the answer once, and rescored answers are not a random sample."""
     before = [score.value for score in store.detectors.list_new_scores(9)]
     for fingerprint in ("f1", "f2"):
@@ -211,7 +211,7 @@ def test_unsampled_exchanges_are_not_rescored(store: TrackingStore, make: Make, 
     assert store.queue.rescore([(exchange.id, "relevancy")], {"relevancy": "f2"}) == RescoreResult(not_sampled=1)
 
 
-def test_rescore_makes_postponed_tasks_ready(
+def test_rescoring_makes_postponed_tasks_ready_immediately(
     store: TrackingStore, make: Make, sampled: Callable[..., list[Exchange]], clock: Any
 ) -> None:
     """Running tasks do not change."""
@@ -227,7 +227,7 @@ def test_rescore_makes_postponed_tasks_ready(
     assert load_scores(store, exchange) == [("f1", 0.5)]
 
 
-def test_rescore_counts_exchanges_that_cannot_be_scored(
+def test_rescoring_reports_the_number_of_exchanges_that_cannot_be_scored(
     store: TrackingStore, make: Make, scored_exchange: Exchange, clock: Any
 ) -> None:
     """Erased texts, unknown exchanges, unknown scorers and undecided exchanges are reported by category."""
@@ -266,7 +266,9 @@ def test_export_omits_a_pending_rescore(store: TrackingStore, scored_exchange: E
     assert [row["value"] for row in record.scores] == [0.2]
 
 
-def test_baseline_history_has_one_score_per_answer(store: TrackingStore, scored_exchange: Exchange, clock: Any) -> None:
+def test_baseline_history_has_one_score_per_rescored_answer(
+    store: TrackingStore, scored_exchange: Exchange, clock: Any
+) -> None:
     """A rescored answer does not count twice in a baseline."""
     store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f1"})
     complete_ready_tasks(store, value=0.9)
@@ -281,7 +283,7 @@ def test_baseline_history_has_one_score_per_answer(store: TrackingStore, scored_
     assert store.detectors.count_past_scores(past) <= 1
 
 
-def test_rescore_counts_against_the_budget(store: TrackingStore, scored_exchange: Exchange) -> None:
+def test_rescoring_counts_against_the_budget(store: TrackingStore, scored_exchange: Exchange) -> None:
     """With a budget, a rescored exchange counts as selected once, even if rescoring is requested twice."""
     before = store.quota.load_usage().selected
 

@@ -58,7 +58,7 @@ def test_tasks_are_reserved_until_the_span_is_exported(
     assert claim(store, "other") == [exchange.id]
 
 
-def test_the_holder_claims_its_own_exchanges_first(
+def test_the_process_that_holds_a_span_claims_its_tasks_first(
     store: TrackingStore, assign: Callable[..., Exchange], clock: Any
 ) -> None:
     """The holder's exchanges come before older ones, with all their tasks, up to the limit."""
@@ -72,7 +72,7 @@ def test_the_holder_claims_its_own_exchanges_first(
     assert claim(store, "holder", *own) == [older[1].id]
 
 
-def test_tasks_are_reserved_for_a_process_that_has_not_sent_a_heartbeat_yet(
+def test_tasks_are_reserved_for_a_process_that_has_not_yet_sent_a_heartbeat(
     store: TrackingStore, assign: Callable[..., Exchange]
 ) -> None:
     """A process writes its first exchanges while it is still starting its background work."""
@@ -85,7 +85,7 @@ def test_tasks_are_reserved_for_a_process_that_has_not_sent_a_heartbeat_yet(
 
 
 @pytest.mark.parametrize("ending", ["no span waits", "stopped", "stopped before it wrote", "dead"])
-def test_tasks_without_a_running_holder_are_ready_immediately(
+def test_tasks_are_ready_immediately_if_the_process_holding_the_span_has_stopped(
     store: TrackingStore, assign: Callable[..., Exchange], clock: Any, ending: str
 ) -> None:
     """Either no span is waiting, or its process has ended."""
@@ -107,7 +107,7 @@ def test_tasks_without_a_running_holder_are_ready_immediately(
 
 
 @pytest.mark.parametrize("ending", ["stops", "dies"])
-def test_reserved_tasks_are_released_when_the_holder_ends(
+def test_reserved_tasks_are_released_when_the_process_holding_the_span_stops(
     store: TrackingStore, make: Make, clock: Any, ending: str
 ) -> None:
     """A stopped holder releases its tasks immediately. A killed holder loses them once its heartbeat is too old."""
@@ -128,7 +128,9 @@ def test_reserved_tasks_are_released_when_the_holder_ends(
     assert claim(store, "other") == [exchange.id]
 
 
-def test_a_retried_task_is_not_claimed_early(store: TrackingStore, assign: Callable[..., Exchange], clock: Any) -> None:
+def test_a_retried_task_is_not_claimed_before_its_delay_ends(
+    store: TrackingStore, assign: Callable[..., Exchange], clock: Any
+) -> None:
     """A span that is still waiting does not shorten the retry delay."""
     send_heartbeat(store, "holder")
     exchange = assign(1, "holder")

@@ -51,7 +51,7 @@ def rollup_totals(store: TrackingStore, span: int = HOUR, dimension: str = "rout
     return int(n), float(total)
 
 
-def test_concurrent_rollups_and_writers_lose_nothing(migrated_url: str, make: Make, clock: Any) -> None:
+def test_concurrent_rollups_and_writers_lose_no_counts(migrated_url: str, make: Make, clock: Any) -> None:
     """With four writers and three rollup threads on the same hours, every score ends up in the sums."""
     done, problems = threading.Event(), list[BaseException]()
 
@@ -134,7 +134,7 @@ def test_killed_rollup_is_completed_by_the_next_one(
     )
 
 
-def test_outdated_rollup_is_discarded(
+def test_a_rollup_of_outdated_rows_is_discarded(
     store: TrackingStore, other_store: TrackingStore, record_scores: Any, clock: Any
 ) -> None:
     """Sums are not written if another process has since rolled up a change to the hour."""
@@ -204,7 +204,7 @@ def test_changed_breakdowns_apply_to_all_hours(store: TrackingStore, record_scor
         store.rollups.update(breakdowns=["user"])
 
 
-def test_breakdowns_do_not_change_while_an_hour_is_written(
+def test_changing_breakdowns_waits_until_the_current_hour_is_rolled_up(
     store: TrackingStore, other_store: TrackingStore, record_scores: Any
 ) -> None:
     """Otherwise, that hour would lack the new labels without being dirty."""
@@ -232,7 +232,7 @@ def test_breakdowns_do_not_change_while_an_hour_is_written(
     }
 
 
-def test_rare_labels_are_merged_into_other(store: TrackingStore, make: Make, clock: Any) -> None:
+def test_rare_breakdown_values_are_merged_into_other(store: TrackingStore, make: Make, clock: Any) -> None:
     """The 99 most frequent labels per hour and route are kept; the total includes all."""
     exchanges = [make(number / 100, model=f"m{number % 150}") for number in range(200)]
     store.exchanges.add(exchanges)

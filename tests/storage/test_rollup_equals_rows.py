@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 from zoneinfo import ZoneInfo
@@ -18,6 +20,7 @@ from germane.annotation import Feedback, RecordedScore
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.storage import Coverage, ExportSelection, SamplingDecision, TrackingStore
+from germane.storage.archive.reader import open_window
 from germane.storage.db.tables import metadata
 from germane.storage.stats.histogram import BINS
 from germane.storage.trends.aggregates import PROXIES, SCORES
@@ -94,8 +97,8 @@ INITIAL_OPERATIONS = (
 class RollupModel:
     """Apply operations to one database that already has data."""
 
-    def __init__(self, store: TrackingStore, make: Make, clock: Any) -> None:
-        self.store, self.make, self.clock = store, make, clock
+    def __init__(self, store: TrackingStore, make: Make, clock: Any, folder: str = "") -> None:
+        self.store, self.make, self.clock, self.folder = store, make, clock, folder
         self.exported: Sequence[Any] = ()
         with store._database.write() as connection:  # each Hypothesis example starts empty
             for table in metadata.tables.values():
@@ -192,11 +195,21 @@ class RollupModel:
     def update_rollups(self, limit: int, breakdowns: Sequence[str] | None) -> None:
         self.store.rollups.update(limit, breakdowns=breakdowns)
 
+    def archive(self, minute: int, _: int) -> None:
+        """Close all days, and archive those before a time; sometimes, stop in the middle of a day."""
+        self.assign(1000, 1.0)
+        self.complete(1000, 0.29)
+        self.store.rollups.update()
+        before = EPOCH + timedelta(minutes=minute + 2 * 24 * 60)
+        stops = iter([False] * (minute % 13))
+        stopping = (lambda: next(stops, True)) if minute % 2 else (lambda: False)
+        self.store.archive.archive_days(self.folder, before=before, stopping=stopping)
+
 
 @pytest.mark.slow
 @given(steps=operations, window_list=windows, eager=st.booleans())
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_trends_match_rows_after_any_operations(
+def test_trends_from_rollups_equal_trends_from_rows_after_any_operations(
     store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]], window_list: list[Any], eager: bool
 ) -> None:
     """Sums, histograms, counts and proxies match the rows for any window, bucket, dimension and filter."""
@@ -209,6 +222,40 @@ def test_trends_match_rows_after_any_operations(
         if eager:
             store.rollups.update()
     for window in window_list:
+        assert_trends_match_rows(store, *window)
+
+
+archiving_operations = st.lists(
+    st.one_of(
+        st.tuples(st.just("archive"), minutes, few),
+        st.tuples(st.just("add"), few, minutes),
+        st.tuples(st.just("assign"), few, st.sampled_from([0.1, 1.0])),
+        st.tuples(st.just("complete"), few, values),
+        st.tuples(st.just("drop"), few, minutes),
+        st.tuples(st.just("forget"), st.sampled_from(["u0", "u1"]), few),
+        st.tuples(st.just("export"), few, few),
+        st.tuples(st.just("restore"), few, few),
+        st.tuples(st.just("update_rollups"), few, st.sampled_from([(), ("model",), ("attributes.tier", "model")])),
+    ),
+    min_size=2,
+    max_size=6,
+)
+
+
+@pytest.mark.slow
+@given(steps=archiving_operations, window_list=windows)
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_trends_match_rows_in_the_database_and_the_archive(
+    store: TrackingStore, make: Make, clock: Any, tmp_path: Path, steps: list[tuple[str, Any, Any]], window_list: Any
+) -> None:
+    """Wherever a row is, it counts exactly once, in any window."""
+    clock.advance(days=30)
+    run = RollupModel(store, make, clock, tempfile.mkdtemp(dir=tmp_path))
+    run.archive(60 * 24, 1)
+    for name, first, second in steps:
+        getattr(run, name)(first, second)
+        assert_trends_match_rows(store, *window_list[0])
+    for window in [FULL_WINDOW, *window_list]:
         assert_trends_match_rows(store, *window)
 
 
@@ -249,14 +296,16 @@ def assert_trends_match_rows(
     since, until = (EPOCH + timedelta(minutes=minute) for minute in sorted((first, second)))
     request = TrendRequest(since=since, until=until, bucket=bucket, equal=equal, dimension=dimension)
     names = ("service", "route", "scorer")
-    with store._database.read(snapshot=True) as connection:
-        trend_query = TrendQuery(connection, request)
+    with store._database.read(snapshot=True) as connection, TrendQuery(connection, request) as trend_query:
         scores = with_starts(trend_query.scores((*names, "fingerprint")), bucket)
         counts = with_starts(trend_query.counts(names), bucket)
         proxies = with_starts(trend_query.proxies(names[:2]), bucket)
-        rows = [dict(row) for row in connection.execute(text(SCORE_QUERY)).mappings()]
-        proxy_rows = [dict(row) for row in connection.execute(text(PROXY_QUERY)).mappings()]
-        minutes = [dict(row) for row in connection.execute(text(TALLY_QUERY)).mappings()]
+        with open_window(connection, None, None) as archive:
+            sources = [connection] if archive is None else [connection, archive]
+            rows, proxy_rows, minutes = (
+                [dict(row) for source in sources for row in source.execute(text(query)).mappings()]
+                for query in (SCORE_QUERY, PROXY_QUERY, TALLY_QUERY)
+            )
     assert {key: group.sums for key, group in scores.items()} == approximately(sums_of_rows(rows, request))
     spreads = {key: list(group.histogram.weights) for key, group in scores.items() if group.histogram is not None}
     assert spreads == approximately(bins_of_rows(rows, request))
@@ -292,6 +341,8 @@ def moment(row: dict[str, Any]) -> datetime:
     started_at = row["started_at"]
     if isinstance(started_at, str):
         return datetime.fromisoformat(started_at).replace(tzinfo=UTC)
+    if started_at.tzinfo is None:  # in the archive
+        return started_at.replace(tzinfo=UTC)  # type: ignore[no-any-return]
     return started_at.astimezone(UTC)  # type: ignore[no-any-return]
 
 
@@ -395,7 +446,7 @@ def counts_of_rows(rows: list[dict[str, Any]], request: TrendRequest) -> dict[An
 @pytest.mark.slow
 @given(steps=operations)
 @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_rolled_up_coverage_adds_up(
+def test_coverage_counts_from_rollups_add_up(
     store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]]
 ) -> None:
     """seen = scored + skipped + failed + pending in every bucket."""

@@ -94,7 +94,7 @@ def record_of(id_: str, at: datetime, details: list[Any], number: float) -> Exch
 )
 @example(details=[*EDGES, *LARGE], number=-0.0, sqlite_first=True)
 @example(details=[*EDGES, *LARGE], number=1e300, sqlite_first=False)
-def test_round_trip_is_byte_identical(
+def test_export_after_an_import_is_byte_identical(
     stores: tuple[TrackingStore, TrackingStore], details: list[Any], number: float, sqlite_first: bool
 ) -> None:
     """For any finite JSON number, an export does not depend on which databases the data went through."""

@@ -27,7 +27,7 @@ def test_undecided_exchanges_are_listed_oldest_first(store: TrackingStore, make:
     assert store.answers.counts().undecided == 2
 
 
-def test_decision_creates_pending_and_skipped_tasks(store: TrackingStore, make: Make) -> None:
+def test_sampling_decision_creates_pending_and_skipped_tasks(store: TrackingStore, make: Make) -> None:
     """Tasks are pending for the scorers that run and skipped with a reason for the others."""
     exchange = make()
     store.exchanges.add([exchange])
@@ -43,7 +43,7 @@ def test_decision_creates_pending_and_skipped_tasks(store: TrackingStore, make: 
     assert (store.answers.counts().pending, store.answers.counts().skipped) == (1, 1)
 
 
-def test_repeated_decision_changes_nothing(store: TrackingStore, make: Make) -> None:
+def test_repeating_a_sampling_decision_changes_nothing(store: TrackingStore, make: Make) -> None:
     """A batch can be retried after a lost commit; the first probability is kept."""
     exchange = make()
     store.exchanges.add([exchange])
@@ -54,7 +54,7 @@ def test_repeated_decision_changes_nothing(store: TrackingStore, make: Make) -> 
     assert store.trends.coverage() == [Coverage(service="shop", route="ask", scorer="a", seen=1, pending=1)]
 
 
-def test_new_fingerprint_creates_a_new_task(store: TrackingStore, make: Make) -> None:
+def test_sampling_with_a_new_fingerprint_creates_a_new_task(store: TrackingStore, make: Make) -> None:
     """A changed scorer can score an exchange again."""
     exchange = make()
     store.exchanges.add([exchange])
@@ -64,7 +64,7 @@ def test_new_fingerprint_creates_a_new_task(store: TrackingStore, make: Make) ->
     assert store.answers.counts().pending == 2
 
 
-def test_decision_on_a_decided_exchange_adds_no_tasks(store: TrackingStore, make: Make) -> None:
+def test_a_second_decision_on_an_exchange_adds_no_tasks(store: TrackingStore, make: Make) -> None:
     """The stored sampling probability would not apply to the new tasks."""
     exchange = make()
     store.exchanges.add([exchange])
@@ -76,14 +76,14 @@ def test_decision_on_a_decided_exchange_adds_no_tasks(store: TrackingStore, make
     assert (store.answers.counts().pending, [coverage.scorer for coverage in store.trends.coverage()]) == (0, ["a"])
 
 
-def test_decision_on_a_deleted_exchange_is_ignored(store: TrackingStore) -> None:
+def test_sampling_decision_on_a_deleted_exchange_is_ignored(store: TrackingStore) -> None:
     """Such a decision creates no tasks and changes no counts."""
     store.sampling.assign_tasks([SamplingDecision("0" * 32, 1.0, "uniform")], {"a": "f1"})
 
     assert (store.answers.counts().pending, store.trends.coverage()) == (0, [])
 
 
-def test_large_batch_of_decisions_is_split(store: TrackingStore, make: Make) -> None:
+def test_a_large_batch_of_sampling_decisions_is_split(store: TrackingStore, make: Make) -> None:
     """A batch may need more parameters than one statement allows."""
     exchanges = [make(number / 100) for number in range(1200)]
     store.exchanges.add(exchanges)
@@ -97,7 +97,7 @@ def test_large_batch_of_decisions_is_split(store: TrackingStore, make: Make) -> 
     assert store.sampling.list_undecided(10) == []
 
 
-def test_lease_has_one_owner_until_it_expires(store: TrackingStore, clock: Any) -> None:
+def test_the_sampler_lease_has_one_owner_until_it_expires(store: TrackingStore, clock: Any) -> None:
     """The owner can renew its lease; an expired lease goes to the next process that requests it."""
     ttl = timedelta(seconds=10)
     assert store.workers.acquire_lease("sampler", "a", ttl=ttl)

@@ -136,7 +136,7 @@ def stored_ids(path: Path) -> set[str]:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes exist on POSIX only")
-def test_files_are_private_to_their_owner(path: Path) -> None:
+def test_sqlite_files_are_private_to_their_owner(path: Path) -> None:
     """The database, its log and the log's index get the mode 0600, whatever the umask is."""
     before = os.umask(0)
     try:
@@ -151,7 +151,7 @@ def test_files_are_private_to_their_owner(path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes exist on POSIX only")
-def test_an_existing_file_keeps_its_mode(path: Path) -> None:
+def test_an_existing_sqlite_file_keeps_its_permissions(path: Path) -> None:
     """An administrator may share a database with a group."""
     path.touch()
     path.chmod(0o640)
@@ -163,7 +163,7 @@ def test_an_existing_file_keeps_its_mode(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", DELETED)
-def test_exchanges_in_memory_survive_a_lost_file(
+def test_exchanges_in_the_queue_survive_the_loss_of_the_database_file(
     opened: TrackingStore, writer: ExchangeWriter, path: Path, damage: Damage, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Everything captured after the loss is in the new file, and the log names the loss."""
@@ -197,7 +197,7 @@ def test_losing_the_write_ahead_log_loses_no_exchanges(
 
 
 @pytest.mark.parametrize("offset", [0, 16, 18, 40])
-def test_an_overwritten_header_stops_writing(
+def test_writing_stops_if_the_header_of_the_database_file_is_overwritten(
     opened: TrackingStore, writer: ExchangeWriter, path: Path, offset: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Exchanges wait in memory until the file is restored."""
@@ -225,7 +225,7 @@ def overwrite(path: Path, content: bytes) -> None:
 
 @settings(max_examples=15)
 @given(steps=st.lists(st.sampled_from([None, *DELETED, *LOG_DAMAGED]), min_size=2, max_size=6))
-def test_exchanges_captured_after_any_sequence_of_losses_are_kept(
+def test_exchanges_are_kept_after_any_sequence_of_file_losses(
     steps: list[Damage | None], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """After each loss of the file, the new file contains all exchanges since. Losing only the log loses nothing."""
@@ -247,7 +247,7 @@ def test_exchanges_captured_after_any_sequence_of_losses_are_kept(
         assert writer.stop(LONG)
 
 
-def test_readers_switch_to_a_replacement_file(opened: TrackingStore, path: Path) -> None:
+def test_readers_switch_to_a_replacement_database_file(opened: TrackingStore, path: Path) -> None:
     """A process that only reads, such as the dashboard, shows the file that exists now."""
     opened.exchanges.add([an_exchange()])
     with closing(TrackingStore(f"sqlite:///{path}")) as reader:
@@ -281,7 +281,7 @@ def set_revision(store: TrackingStore, revision: str) -> None:
 
 
 @pytest.mark.parametrize(("revision", "fix"), [("0099", "upgrade germane"), ("0001", "germane db upgrade")])
-def test_exchanges_wait_for_matching_tables(
+def test_exchanges_are_queued_until_the_tables_match_the_code(
     store: TrackingStore, revision: str, fix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An older germane writes nothing to a newer database, and vice versa; the log says what to do."""
@@ -302,7 +302,7 @@ def test_exchanges_wait_for_matching_tables(
     assert writer.stop(LONG)
 
 
-def test_a_migration_by_another_process_stops_writing(
+def test_the_writer_stops_after_another_process_migrates_to_newer_tables(
     store: TrackingStore, other_store: TrackingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Connections check the tables repeatedly, so that a rolling upgrade stops the old processes."""

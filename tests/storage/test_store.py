@@ -42,14 +42,14 @@ def test_adding_an_exchange_twice_changes_nothing(store: TrackingStore, make: Ma
     assert store.answers.counts().captured == 2
 
 
-def test_an_empty_batch_is_allowed(store: TrackingStore) -> None:
+def test_adding_an_empty_batch_is_allowed(store: TrackingStore) -> None:
     """Adding no exchanges is not an error."""
     store.exchanges.add([])
 
     assert store.answers.counts().captured == 0
 
 
-def test_times_are_returned_in_utc(store: TrackingStore, make: Make) -> None:
+def test_stored_times_are_returned_in_utc(store: TrackingStore, make: Make) -> None:
     """Times may be written in any time zone."""
     local = datetime(2026, 3, 1, 14, 30, tzinfo=timezone(timedelta(hours=2)))
     store.exchanges.add([make(started_at=local)])
@@ -61,7 +61,7 @@ def test_times_are_returned_in_utc(store: TrackingStore, make: Make) -> None:
 
 
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b", "\udfff", "\0\ud800"])
-def test_unsupported_characters_are_replaced(store: TrackingStore, make: Make, text: str) -> None:
+def test_characters_that_databases_cannot_store_are_replaced(store: TrackingStore, make: Make, text: str) -> None:
     """NUL characters and lone surrogates become U+FFFD, in columns and in JSON."""
     cleaned = text.replace("\0", "\ufffd").replace("\ud800", "\ufffd").replace("\udfff", "\ufffd")
 
@@ -73,21 +73,21 @@ def test_unsupported_characters_are_replaced(store: TrackingStore, make: Make, t
     assert listed.attributes == {cleaned: cleaned}
 
 
-def test_surrogate_pairs_are_joined(store: TrackingStore, make: Make) -> None:
+def test_surrogate_pairs_in_stored_text_are_joined_to_one_character(store: TrackingStore, make: Make) -> None:
     """Some JSON parsers return the two halves separately."""
     store.exchanges.add([make(answer="\ud83c\udf89 \0")])
 
     assert store.answers.list_exchanges()[0].answer == "🎉 \ufffd"
 
 
-def test_nan_becomes_null(store: TrackingStore, make: Make) -> None:
+def test_nan_in_stored_json_becomes_null(store: TrackingStore, make: Make) -> None:
     """A retriever's NaN does not prevent storing the exchange."""
     store.exchanges.add([make(contexts=(Context("text", score=math.nan), Context("more", score=math.inf)))])
 
     assert [context.score for context in store.answers.list_exchanges()[0].contexts] == [None, None]
 
 
-def test_an_escaped_u0000_is_not_changed(store: TrackingStore, make: Make) -> None:
+def test_an_escaped_u0000_in_stored_text_is_not_changed(store: TrackingStore, make: Make) -> None:
     r"""The six characters \u0000 are text like any other."""
     store.exchanges.add([make(contexts=(Context(r"say \u0000 or \\u0000"),))])
 
@@ -95,7 +95,7 @@ def test_an_escaped_u0000_is_not_changed(store: TrackingStore, make: Make) -> No
 
 
 @pytest.mark.parametrize("wrong", [{"question": 5}, {"status": None}, {"started_at": datetime(2026, 1, 1)}])  # noqa: DTZ001
-def test_values_of_the_wrong_type_raise_content_refused(
+def test_exchange_with_a_value_of_the_wrong_type_raises_content_refused(
     store: TrackingStore, make: Make, wrong: dict[str, object]
 ) -> None:
     """The error is the same wherever the value is detected."""
@@ -140,7 +140,7 @@ def test_a_store_is_thread_safe(store: TrackingStore, make: Make) -> None:
     assert store.answers.counts().captured == 400
 
 
-def test_threads_share_an_in_memory_database(make: Make) -> None:
+def test_threads_share_one_in_memory_database(make: Make) -> None:
     """sqlite:// exists as long as its store."""
     store = TrackingStore("sqlite://")
     store.migrate()

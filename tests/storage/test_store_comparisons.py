@@ -45,7 +45,9 @@ def _score(scorer: str, fingerprint: str, value: float) -> Score:
     return Score(scorer=scorer, fingerprint=fingerprint, value=value, label=band_of(value), scored_at=NOON)
 
 
-def test_compared_estimates_equal_the_summaries(store: TrackingStore, clock: Any, write_scores: Write) -> None:
+def test_estimates_in_a_comparison_equal_those_of_the_summaries(
+    store: TrackingStore, clock: Any, write_scores: Write
+) -> None:
     """Both estimates are identical to the summaries of their windows."""
     write_scores(-30, HIGH_SCORES)
     write_scores(30, LOW_SCORES)
@@ -88,7 +90,9 @@ def test_comparison_windows_do_not_overlap(store: TrackingStore, clock: Any, wri
     assert (comparison.before.n, comparison.after.n) == (21, 30)
 
 
-def test_earlier_window_can_be_chosen(store: TrackingStore, clock: Any, write_scores: Write) -> None:
+def test_the_earlier_window_of_a_comparison_can_be_chosen(
+    store: TrackingStore, clock: Any, write_scores: Write
+) -> None:
     """For example, it can be the same hour on the previous day."""
     write_scores(-24 * 60 + 10, HIGH_SCORES)
     write_scores(-30, LOW_SCORES)
@@ -177,7 +181,7 @@ def test_service_is_compared_when_its_routes_have_too_few_scores(
     assert found.is_comparable
 
 
-def test_comparison_can_be_filtered(store: TrackingStore, clock: Any, write_scores: Write) -> None:
+def test_comparison_can_be_restricted_to_a_filter(store: TrackingStore, clock: Any, write_scores: Write) -> None:
     """The filters are service, scorer and route; a single route has no service comparison."""
     for minutes in (-30, 10):
         write_scores(minutes, HIGH_SCORES)

@@ -101,7 +101,7 @@ class Run:
 @pytest.mark.slow
 @given(steps=operations)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_counts_add_up_after_every_operation(
+def test_tally_counts_add_up_after_every_operation(
     store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]]
 ) -> None:
     """seen = scored + skipped + failed + pending, and the counts match the tasks."""
@@ -139,9 +139,7 @@ def _truth(run: Run) -> dict[tuple[str, str], Counter[str]]:
     return truth
 
 
-def test_counts_belong_to_the_minute_in_which_the_exchange_started(
-    store: TrackingStore, make: Make, clock: Any
-) -> None:
+def test_an_exchange_counts_in_the_minute_in_which_it_started(store: TrackingStore, make: Make, clock: Any) -> None:
     """The time of scoring does not matter."""
     exchange = make(0)
     store.exchanges.add([exchange])
@@ -154,7 +152,7 @@ def test_counts_belong_to_the_minute_in_which_the_exchange_started(
     assert store.trends.coverage(since=exchange.started_at + timedelta(minutes=1)) == []
 
 
-def test_each_process_counts_in_its_own_rows(migrated_url: str, make: Make, clock: Any) -> None:
+def test_each_process_writes_its_own_tally_rows(migrated_url: str, make: Make, clock: Any) -> None:
     """One process may finish a task that another started; the sums are correct."""
     first, second = TrackingStore(migrated_url, clock=clock), TrackingStore(migrated_url, clock=clock)
     exchange = make(0)

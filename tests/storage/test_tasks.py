@@ -47,7 +47,9 @@ def test_claims_return_whole_exchanges_oldest_first(store: TrackingStore, sample
     assert [claim.exchange for claim in store.queue.claim_tasks("b", TWO_SCORERS, limit=9, lease=LEASE)] == [late]
 
 
-def test_claims_match_scorer_name_and_fingerprint(store: TrackingStore, sampled: Sampled, make: Make) -> None:
+def test_claimed_tasks_match_the_scorer_name_and_fingerprint(
+    store: TrackingStore, sampled: Sampled, make: Make
+) -> None:
     """Tasks of other scorers stay available to other owners."""
     both, other, older = sampled(make(1), scorers=TWO_SCORERS), make(2), make(0)
     sampled(other, scorers={"faithfulness": "f2"})
@@ -82,7 +84,7 @@ def test_postponed_sibling_tasks_do_not_block_the_queue(
     assert [len(tasks_of(claims)) for claims in found] == [2, 2, 2]
 
 
-def test_claimed_task_has_claim_count_and_first_pending_time(
+def test_a_claimed_task_contains_its_claim_count_and_first_pending_time(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
     """A claim after an expired lease increments the count; the age is measured from when the task was first pending."""
@@ -97,7 +99,9 @@ def test_claimed_task_has_claim_count_and_first_pending_time(
     assert (task.exchange_id, task.claims, task.first_pending_at, task.retries) == (exchange.id, 2, began, 0)
 
 
-def test_retries_are_counted_across_owners(store: TrackingStore, sampled: Sampled, make: Make, clock: Any) -> None:
+def test_retries_are_counted_across_worker_processes(
+    store: TrackingStore, sampled: Sampled, make: Make, clock: Any
+) -> None:
     """Postponing counts as a retry, so backoff survives a restart; releasing does not."""
     sampled(make())
     tries = []
@@ -111,7 +115,7 @@ def test_retries_are_counted_across_owners(store: TrackingStore, sampled: Sample
     assert tries == [(0, 1), (1, 1), (2, 1)]
 
 
-def test_task_is_completed_exactly_once(store: TrackingStore, sampled: Sampled, make: Make) -> None:
+def test_each_task_is_completed_exactly_once(store: TrackingStore, sampled: Sampled, make: Make) -> None:
     """Duplicate results in one call or a later one are neither written nor returned."""
     sampled(make())
     [task] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
@@ -132,7 +136,7 @@ def test_only_the_claim_owner_can_complete_a_task(store: TrackingStore, sampled:
     assert store.answers.counts().running == 1
 
 
-def test_owner_cannot_complete_after_its_lease_was_taken(
+def test_an_owner_cannot_complete_a_task_that_another_worker_has_taken_over(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
     """An expired lease goes to the next owner, and only that owner's result is stored."""
@@ -149,7 +153,7 @@ def test_owner_cannot_complete_after_its_lease_was_taken(
 
 
 @pytest.mark.parametrize("migrated_url", ["postgresql"], indirect=True)
-def test_completion_during_a_takeover_is_rejected(
+def test_completing_a_task_during_its_takeover_is_rejected(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
     """A result that waits for the lock of the new claim is dropped."""
@@ -171,7 +175,7 @@ def test_completion_during_a_takeover_is_rejected(
     assert late == [[]]
 
 
-def test_owner_can_complete_after_expiry_if_not_taken_over(
+def test_an_owner_can_complete_a_task_with_an_expired_lease_if_nobody_took_it_over(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
     """An expired lease that no other owner has taken is still valid."""
@@ -182,7 +186,9 @@ def test_owner_can_complete_after_expiry_if_not_taken_over(
     assert len(store.queue.complete_tasks("a", [completed(task)])) == 1
 
 
-def test_score_round_trips_with_all_fields(store: TrackingStore, sampled: Sampled, make: Make, clock: Any) -> None:
+def test_a_score_is_stored_with_all_of_its_fields(
+    store: TrackingStore, sampled: Sampled, make: Make, clock: Any
+) -> None:
     """Details can be any JSON; NaN becomes null, and unstorable characters are replaced."""
     sampled(make())
     [task] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
@@ -266,7 +272,7 @@ def test_unscored_result_sets_the_task_state_without_a_score_row(
     assert {**counts.failed_reasons, **counts.skipped_reasons} == {reason: 1}
 
 
-def test_postponed_task_is_not_claimed_until_due(
+def test_a_postponed_task_is_not_claimed_until_it_is_due(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
     """Only the owner of a task can postpone it; any owner can claim it once it is due."""
@@ -284,7 +290,7 @@ def test_postponed_task_is_not_claimed_until_due(
     assert len(store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE)) == 1
 
 
-def test_release_returns_all_tasks_without_counting_a_claim(store: TrackingStore, sampled: Sampled, make: Make) -> None:
+def test_releasing_tasks_does_not_count_as_a_claim(store: TrackingStore, sampled: Sampled, make: Make) -> None:
     """Released tasks can be claimed immediately."""
     sampled(make(0), make(1), scorers=TWO_SCORERS)
     store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE)
@@ -406,7 +412,7 @@ for claim in store.queue.claim_tasks(sys.argv[2], {"relevancy": "f1"}, limit=9, 
 
 
 @pytest.mark.slow
-def test_exchange_that_crashes_its_scorer_fails_after_five_claims(
+def test_a_task_whose_scorer_crashes_the_process_fails_after_five_claims(
     store: TrackingStore, sampled: Sampled, make: Make, migrated_url: str
 ) -> None:
     """A task whose process died five times fails and does not block other tasks."""
@@ -435,7 +441,7 @@ def load_task_errors(store: TrackingStore) -> list[str]:
         return list(connection.exec_driver_sql(query).scalars())
 
 
-def test_crash_limit_error_includes_the_last_retry_reason(
+def test_the_error_after_five_claims_includes_the_last_retry_reason(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
     """Claims that were postponed do not count toward the limit."""

@@ -26,7 +26,7 @@ def test_traffic_counts_exchanges_since_a_given_time(store: TrackingStore, make:
     assert (nothing.exchanges, nothing.first) == (0, None)
 
 
-def test_a_sample_is_uniform_and_reproducible(store: TrackingStore, make: Make) -> None:
+def test_the_sample_of_exchanges_is_uniform_and_reproducible(store: TrackingStore, make: Make) -> None:
     """A sample consists of the exchanges with the lowest sampling keys, which do not depend on the content."""
     exchanges = [make(minutes, sampling_key=(9 - minutes) / 10 + 0.05) for minutes in range(10)]
     store.exchanges.add(exchanges)
@@ -35,7 +35,7 @@ def test_a_sample_is_uniform_and_reproducible(store: TrackingStore, make: Make) 
     assert store.answers.sample_exchanges(since=exchanges[0].started_at, limit=99) == exchanges
 
 
-def test_a_sample_contains_no_erased_text(store: TrackingStore, make: Make) -> None:
+def test_the_sample_of_exchanges_contains_no_erased_text(store: TrackingStore, make: Make) -> None:
     """Otherwise, the length of texts would be underestimated."""
     exchanges = [make(minutes) for minutes in range(4)]
     store.exchanges.add(exchanges)

@@ -108,7 +108,9 @@ def test_trend_can_be_broken_down(store: TrackingStore, write_scores: Any, windo
 
 
 @pytest.mark.parametrize("rolled_up", [False, True])
-def test_bucket_includes_its_coverage(store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool) -> None:
+def test_each_trend_bucket_includes_its_coverage(
+    store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool
+) -> None:
     """Hours without scores appear only in the coverage trend."""
     write_scores([0.5, None, None], minutes=0, route="ask")
     write_scores([None], minutes=90, route="ask")
@@ -172,11 +174,11 @@ def test_percentile_is_interpolated_within_its_bin() -> None:
 
     assert found == pytest.approx([0.20, 0.21, 0.705, 0.71])
     assert Histogram((0.0,) * 100).percentile(50) is None
-    with pytest.raises(ValueError, match="between 0 and 100"):
+    with pytest.raises(ValueError, match=r"^percent must be from 0 to 100, not 101$"):
         histogram.percentile(101)
 
 
-def test_packed_histogram_round_trips() -> None:
+def test_packed_histogram_unpacks_to_the_same_counts() -> None:
     """Sparse, dense and merged histograms keep their weights."""
     few, many = {3: 0.5, 99: 2.0}, [float(number) for number in range(100)]
     both = [many[number] + few.get(number, 0.0) for number in range(100)]
@@ -187,7 +189,9 @@ def test_packed_histogram_round_trips() -> None:
 
 
 @pytest.mark.parametrize("rolled_up", [False, True])
-def test_proxies_correct_a_biased_mean(store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool) -> None:
+def test_proxy_scores_correct_a_biased_mean(
+    store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool
+) -> None:
     """The correction removes the bias of the scored sample and reports the correlation."""
     random = np.random.default_rng(7)
     proxies = random.random(300)
@@ -218,7 +222,9 @@ def test_proxies_correct_a_biased_mean(store: TrackingStore, write_scores: Any, 
 @pytest.mark.parametrize(
     "given", [{"reason": UnscoredReason.FILTERED}, {"fingerprint": "f2"}], ids=["filtered", "two fingerprints"]
 )
-def test_proxies_from_a_different_population_are_not_used(store: TrackingStore, write_scores: Any, given: Any) -> None:
+def test_proxy_scores_from_a_different_population_are_not_used(
+    store: TrackingStore, write_scores: Any, given: Any
+) -> None:
     """Filtered exchanges or a changed fingerprint disable the correction."""
     random = np.random.default_rng(7)
     proxies = random.random(120)
@@ -241,7 +247,9 @@ def test_sql_view_returns_the_same_mean_as_the_summary(store: TrackingStore, wri
     assert rows == [(summary.fingerprint, pytest.approx(summary.mean, abs=1e-9)) for summary in store.trends.summary()]
 
 
-def test_bucket_has_min_samples_with_twenty_scores(store: TrackingStore, write_scores: Any, window: Any) -> None:
+def test_trend_bucket_has_enough_samples_with_twenty_scores(
+    store: TrackingStore, write_scores: Any, window: Any
+) -> None:
     """Buckets with fewer scores report it in ``has_min_samples``."""
     write_scores([0.5] * 19)
     write_scores([0.5] * 20, minutes=60)
@@ -249,7 +257,7 @@ def test_bucket_has_min_samples_with_twenty_scores(store: TrackingStore, write_s
     assert [bucket.has_min_samples for bucket in store.trends.over_time(**window)] == [False, True]
 
 
-def test_window_requires_a_time_zone(store: TrackingStore, window: Any) -> None:
+def test_trend_window_requires_a_time_zone(store: TrackingStore, window: Any) -> None:
     """A naive datetime raises ``UsageError``."""
     naive = window["since"].replace(tzinfo=None)
 
@@ -262,7 +270,9 @@ def test_window_requires_a_time_zone(store: TrackingStore, window: Any) -> None:
 
 
 @pytest.mark.parametrize("rolled_up", [False, True])
-def test_window_can_span_all_datetimes(store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool) -> None:
+def test_trend_window_can_span_all_datetimes(
+    store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool
+) -> None:
     """A window may extend from ``datetime.min`` to ``datetime.max``, and may be empty."""
     write_scores([0.5])
     store.rollups.update() if rolled_up else None
@@ -280,5 +290,5 @@ def test_coverage_requires_buckets_of_whole_minutes(store: TrackingStore, write_
     assert [bucket.coverage for bucket in store.trends.over_time(**window | {"bucket": timedelta(seconds=90)})] == [
         None
     ]
-    with pytest.raises(UsageError, match="bucket = 0:01:30 is not a multiple of one minute"):
+    with pytest.raises(UsageError, match="bucket must be a multiple of one minute, not 0:01:30"):
         store.trends.coverage_over_time(**window | {"bucket": timedelta(seconds=90)})

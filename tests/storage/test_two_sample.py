@@ -54,7 +54,7 @@ def test_difference_interval_combines_the_intervals_of_both_means() -> None:
     assert high == pytest.approx(-0.2 + math.hypot(0.03, 0.1), abs=1e-9)
 
 
-def test_effect_size_is_hedges_g() -> None:
+def test_the_effect_size_is_hedges_g() -> None:
     """The pooled standardized difference with small-sample correction; None without any variance."""
     pair = EstimatePair(
         make_estimate(0.8, 0.7, 0.9, n=20, deviation=0.1), make_estimate(0.7, 0.6, 0.8, n=40, deviation=0.3)
@@ -70,7 +70,7 @@ def test_effect_size_is_hedges_g() -> None:
 @pytest.mark.parametrize(
     ("size", "name"), [(0.1, "negligible"), (-0.2, "small"), (0.5, "medium"), (-0.8, "large"), (9.0, "large")]
 )
-def test_effect_size_has_a_label(size: float, name: str) -> None:
+def test_effect_size_has_a_verbal_label(size: float, name: str) -> None:
     """The name depends on the absolute value."""
     comparison = make_comparison(0.0, -1, 1)
     assert (
@@ -80,7 +80,7 @@ def test_effect_size_has_a_label(size: float, name: str) -> None:
     assert comparison.effect_name is None
 
 
-def test_standardized_estimate_uses_the_given_weights() -> None:
+def test_standardized_estimate_weights_routes_by_the_given_shares() -> None:
     """Mean, interval and within-route standard deviation of a service combine those of its routes."""
     found = standardize(
         [make_estimate(0.9, 0.85, 0.92, deviation=0.1), make_estimate(0.5, 0.3, 0.6, deviation=0.3, low_share=0.5)],
@@ -119,7 +119,7 @@ def test_traffic_shift_between_unchanged_routes_makes_no_difference(
 
 
 @given(estimates, estimates)
-def test_swapping_the_windows_flips_the_sign(first: Estimate, second: Estimate) -> None:
+def test_swapping_the_windows_flips_the_sign_of_the_difference(first: Estimate, second: Estimate) -> None:
     """The difference, its interval and the effect size change sign; the interval contains the difference."""
     pair, swapped = EstimatePair(first, second), EstimatePair(second, first)
     (found, (low, high)), (back, (back_low, back_high)) = mean_difference(pair), mean_difference(swapped)
@@ -131,7 +131,7 @@ def test_swapping_the_windows_flips_the_sign(first: Estimate, second: Estimate) 
     assert effect_size(swapped) == pytest.approx(-(size or 0.0), abs=1e-9)
 
 
-def test_single_comparison_uses_a_significance_level_of_one_in_eighty() -> None:
+def test_a_single_comparison_is_tested_at_a_significance_level_of_one_in_eighty() -> None:
     """The arm is scaled by 2.241403 / 1.959964, and the drop has to exceed ``min_drop``."""
     arm = 0.1 * 1.959964 / 2.241402728
     assert mark_significant_drops([make_comparison(-0.1, -0.15, -0.1 + arm - 1e-9)], 0.0)[0].finding == "dropped"
@@ -141,7 +141,7 @@ def test_single_comparison_uses_a_significance_level_of_one_in_eighty() -> None:
     assert mark_significant_drops([make_comparison(-0.1, -0.15, -0.05)], 0.06)[0].finding == "lower"
 
 
-def test_multiple_comparisons_use_holm_correction() -> None:
+def test_multiple_comparisons_are_corrected_with_the_holm_method() -> None:
     """Among 20, the clearest is tested at 1/80/20 and the next at 1/80/19; comparisons without data do not count."""
     clear, doubtful = make_comparison(-0.1, -0.15, -0.05), make_comparison(-0.1, -0.2, -0.015)
     quiet = [make_comparison(0.0, -0.1, 0.1, f"r{number}") for number in range(18)]
@@ -157,8 +157,8 @@ def test_multiple_comparisons_use_holm_correction() -> None:
     assert mark_significant_drops([doubtful, unknown, unknown], 0.0)[0].finding == "dropped"
 
 
-def test_unchanged_routes_rarely_report_a_drop() -> None:
-    """With 12 unchanged routes, at most 5 % of 400 deployments report a drop."""
+def test_a_drop_is_rarely_reported_for_unchanged_routes() -> None:
+    """With 12 unchanged routes, at most 5% of 400 deployments report a drop."""
     random, failed = np.random.default_rng(5), 0
     for _ in range(400):
         comparisons = []
@@ -172,8 +172,10 @@ def test_unchanged_routes_rarely_report_a_drop() -> None:
 
 
 @pytest.mark.parametrize(("after", "refusals"), [(20, 0.02), (30, 0.05), (50, 0.15)])
-def test_comparing_a_small_window_with_a_large_one_rarely_reports_a_drop(after: int, refusals: float) -> None:
-    """A few refusals among 20 to 50 answers are not reported as a drop in more than 3.5 % of runs."""
+def test_a_drop_is_rarely_reported_for_unchanged_scores_in_a_small_and_a_large_window(
+    after: int, refusals: float
+) -> None:
+    """A few refusals among 20 to 50 answers are not reported as a drop in more than 3.5% of runs."""
     random, failed = np.random.default_rng(11), 0
 
     def drawn(n: int) -> Estimate:

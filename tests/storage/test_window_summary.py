@@ -58,7 +58,7 @@ def test_service_summary_matches_its_trend(store: TrackingStore, write_scores: W
     assert (found.coverage.seen, found.coverage.scored, found.coverage.skipped) == (6, 5, {"not_sampled": 1})
 
 
-def test_window_summary_matches_summary_and_coverage(store: TrackingStore, write_scores: Write) -> None:
+def test_window_summary_equals_separate_summary_and_coverage_queries(store: TrackingStore, write_scores: Write) -> None:
     """Both ways of reading a window return the same values."""
     write_scores(0.9, 0.8, None)
     write_scores(0.5, route="search")
@@ -83,7 +83,9 @@ def test_service_summaries_do_not_mix_fingerprints(store: TrackingStore, write_s
     assert [(one.fingerprint, one.n, one.newest) for one in found] == [("f1", 2, False), ("f2", 1, True)]
 
 
-def test_compare_summaries_equals_store_compare(store: TrackingStore, write_scores: Write) -> None:
+def test_comparing_two_loaded_summaries_equals_comparing_in_the_store(
+    store: TrackingStore, write_scores: Write
+) -> None:
     """Two loaded windows can be compared without another query."""
     for route, before, after in (("ask", 0.9, 0.8), ("search", 0.7, 0.2)):
         write_scores(*(before + number / 1e3 for number in range(25)), route=route, minutes=-120)
@@ -106,10 +108,8 @@ def interval_ends(buckets: Sequence[Bucket]) -> list[float]:
 
 
 @pytest.mark.parametrize("rolled_up", [False, True])
-def test_overall_and_by_route_equals_two_separate_trends(
-    store: TrackingStore, write_scores: Write, rolled_up: bool
-) -> None:
-    """Both results equal those of separate trend queries."""
+def test_window_trend_equals_separate_queries(store: TrackingStore, write_scores: Write, rolled_up: bool) -> None:
+    """Its buckets equal those of two trend queries, and its summary that of the window."""
     write_scores(0.9, 0.8, 0.0, None)
     write_scores(0.2, 0.3, fingerprint="f2", minutes=20)
     write_scores(0.5, 0.4, probability=0.25, route="search")
@@ -119,12 +119,23 @@ def test_overall_and_by_route_equals_two_separate_trends(
     request: dict[str, Any] = {"scorer": "a", "bucket": HOUR, "since": ELEVEN - 3 * HOUR, "until": NOON}
 
     for service in (None, "shop"):
-        whole, by_route = store.trends.overall_and_by_route(**request, service=service)
+        trend = store.trends.window_trend(**request, service=service)
+        whole = trend.overall
 
-        assert by_route == store.trends.over_time(**request, service=service, by="route", histograms=False)
+        assert trend.by_route == store.trends.over_time(**request, service=service, by="route", histograms=False)
         expected = store.trends.over_time(**request, service=service, histograms=False)
         assert [(one.start, one.fingerprint, one.n, one.coverage) for one in whole] == [
             (one.start, one.fingerprint, one.n, one.coverage) for one in expected
         ]
         assert [one.mean for one in whole] == pytest.approx([one.mean for one in expected], abs=1e-12)
         assert interval_ends(whole) == pytest.approx(interval_ends(expected), abs=1e-9)
+    window = {name: value for name, value in request.items() if name != "bucket"}
+    summary = store.trends.window_summary(**window, service="shop")
+    assert (trend.summary.since, trend.summary.until) == (summary.since, summary.until)
+    assert trend.summary.coverage == summary.coverage
+    for found, groups in ((trend.summary.routes, summary.routes), (trend.summary.services, summary.services)):
+        assert [(one.fingerprint, one.n, one.newest, one.latest, one.coverage) for one in found] == [
+            (one.fingerprint, one.n, one.newest, one.latest, one.coverage) for one in groups
+        ]
+        assert [one.mean for one in found] == pytest.approx([one.mean for one in groups], abs=1e-12)
+        assert interval_ends(found) == pytest.approx(interval_ends(groups), abs=1e-9)

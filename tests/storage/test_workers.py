@@ -81,7 +81,7 @@ def test_a_heartbeat_does_not_renew_abandoned_tasks(
     assert [one.id for one in claimed(store, "b")] == [dropped.id]
 
 
-def test_a_suspended_worker_does_not_regain_lost_tasks(
+def test_a_suspended_worker_does_not_regain_tasks_that_others_took_over(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
 ) -> None:
     """Leases of tasks that another worker claimed, finished or postponed are not renewed; the others are."""
@@ -100,7 +100,9 @@ def test_a_suspended_worker_does_not_regain_lost_tasks(
     assert {task.id for task in claimed(store, "c")} == {taken.id, postponed.id}
 
 
-def test_a_heartbeat_renews_any_number_of_leases(store: TrackingStore, sampled: Sampled, make: Make) -> None:
+def test_a_heartbeat_renews_the_leases_of_any_number_of_tasks(
+    store: TrackingStore, sampled: Sampled, make: Make
+) -> None:
     """Several statements renew the leases."""
     sampled(*(make(number / 100) for number in range(600)))
     tasks = claimed(store, "a", 600)
@@ -145,7 +147,7 @@ def test_scheduled_retries_are_not_moved_forward(
     assert claimed(store, "a") == []
 
 
-def test_a_lease_is_free_soon_after_the_clock_was_set_back(store: TrackingStore, clock: Any) -> None:
+def test_a_held_lease_can_be_acquired_soon_after_the_clock_was_set_back(store: TrackingStore, clock: Any) -> None:
     """The lease is free within a minute, instead of an hour later. Small clock changes only delay it."""
     assert store.workers.acquire_lease("sampler", "dead", ttl=LEASE)
     clock.advance(seconds=-30)

@@ -88,7 +88,7 @@ def test_flush_of_an_empty_queue_returns_immediately(writer: ExchangeWriter) -> 
     assert writer._thread is None
 
 
-def test_threads_may_call_put_concurrently(store: TrackingStore, writer: ExchangeWriter, make: Make) -> None:
+def test_concurrent_threads_can_queue_exchanges(store: TrackingStore, writer: ExchangeWriter, make: Make) -> None:
     """Request threads need no lock."""
     threads = [threading.Thread(target=lambda: [writer.put(make()) for _ in range(100)]) for _ in range(8)]
     for thread in threads:
@@ -100,7 +100,7 @@ def test_threads_may_call_put_concurrently(store: TrackingStore, writer: Exchang
     assert store.answers.counts().captured == 800
 
 
-def test_stop_writes_the_queue(store: TrackingStore, make: Make, write_to: WriteTo) -> None:
+def test_stopping_the_writer_writes_queued_exchanges(store: TrackingStore, make: Make, write_to: WriteTo) -> None:
     """Afterwards, the thread has ended, and new exchanges are dropped."""
     writer = write_to(store, capacity=1000, interval=60)
     for _ in range(10):
@@ -115,7 +115,7 @@ def test_stop_writes_the_queue(store: TrackingStore, make: Make, write_to: Write
     assert not thread.is_alive()
 
 
-def test_stop_respects_its_timeout(
+def test_stopping_the_writer_respects_its_timeout(
     nowhere: TrackingStore, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
     """If the database is unreachable, stop() logs the number of lost exchanges."""
@@ -127,7 +127,7 @@ def test_stop_respects_its_timeout(
     assert any("lost 1 exchange that could not be written" in message for message in messages(caplog, logging.WARNING))
 
 
-def test_stop_reports_drops_that_could_not_be_counted(
+def test_stopping_the_writer_reports_drops_that_could_not_be_counted(
     nowhere: TrackingStore, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
     """Exchanges that are neither stored nor counted are missing from all coverage figures."""
@@ -178,7 +178,7 @@ def test_a_failed_write_of_counts_does_not_repeat_the_batch(
     assert counted == {"stored": 5, "dropped": 1, "skipped": 1}
 
 
-def test_the_queue_is_kept_while_the_database_is_unreachable(
+def test_queued_exchanges_are_kept_while_the_database_is_unreachable(
     nowhere: TrackingStore, make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
     """There is one warning at the start, one info line at the end, and nothing is lost."""
@@ -201,7 +201,7 @@ def test_the_queue_is_kept_while_the_database_is_unreachable(
     assert "is accepting exchanges again" in info
 
 
-def test_a_full_queue_drops_new_exchanges_and_counts_them(
+def test_a_full_queue_drops_and_counts_new_exchanges(
     nowhere: TrackingStore, make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
     """The drop is logged once. The tally has the counts by minute once the database is reachable."""
@@ -243,7 +243,7 @@ def test_the_writer_waits_for_a_migration(database_url: str, make: Make, write_t
     store.close()
 
 
-def test_a_lost_connection_to_postgresql_loses_nothing(
+def test_no_exchange_is_lost_after_a_lost_postgresql_connection(
     proxy: Any, postgresql: Any, migrated_database: str, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
     """Broken connections are replaced, and a batch that may have been committed is not duplicated."""
@@ -266,7 +266,7 @@ def test_a_lost_connection_to_postgresql_loses_nothing(
     store.close()
 
 
-def test_a_rejected_row_does_not_block_the_others(
+def test_a_rejected_row_does_not_block_other_rows(
     store: TrackingStore, writer: ExchangeWriter, make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Only that exchange is lost. The log contains its id and not its content."""
@@ -284,7 +284,7 @@ def test_a_rejected_row_does_not_block_the_others(
     assert "private" not in logged
 
 
-def test_a_rejected_row_is_counted_once_despite_lost_connections(
+def test_a_rejected_row_is_counted_once_even_if_the_connection_is_lost(
     proxy: Any, postgresql: Any, migrated_database: str, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
     """Each exchange is either written or counted and logged, exactly once."""
@@ -308,7 +308,7 @@ def test_a_rejected_row_is_counted_once_despite_lost_connections(
     store.close()
 
 
-def test_an_unexpected_error_does_not_end_the_thread(
+def test_an_unexpected_error_does_not_end_the_writer_thread(
     make: Make, sqlite_store: TrackingStore, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
     """Exchanges are written once reading the list of scorers no longer fails."""
@@ -413,7 +413,7 @@ def test_parent_and_forked_child_write_their_own_queues(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_a_fork_during_a_transaction_leaves_no_lock(store: TrackingStore, migrated_url: str) -> None:
+def test_a_fork_during_a_transaction_leaves_no_lock_in_the_child(store: TrackingStore, migrated_url: str) -> None:
     """A child must not inherit SQLite's record of its locks."""
     run(AMID, migrated_url, 0.0)
 
@@ -421,7 +421,7 @@ def test_a_fork_during_a_transaction_leaves_no_lock(store: TrackingStore, migrat
 
 
 @pytest.mark.slow
-def test_the_queue_is_written_at_exit(store: TrackingStore, migrated_url: str) -> None:
+def test_queued_exchanges_are_written_at_interpreter_exit(store: TrackingStore, migrated_url: str) -> None:
     """At interpreter exit, the queue is written even if the writer has not been stopped."""
     run(EXIT, migrated_url, 30.0)
 

@@ -52,7 +52,7 @@ class Quota:
         connection.execute(f"PRAGMA max_page_count = {self.pages}")
 
 
-def test_a_full_disk_loses_nothing(
+def test_exchanges_queued_during_a_full_disk_error_are_written_later(
     sqlite_store: TrackingStore, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
     """Committed rows are kept, and the queue is written once there is space. Each event logs one line."""
@@ -126,7 +126,7 @@ def can_mount() -> bool:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not can_mount(), reason="no small disk can be mounted here")
-def test_a_physically_full_disk_loses_nothing(tmp_path: Path) -> None:
+def test_exchanges_queued_on_a_physically_full_disk_are_written_later(tmp_path: Path) -> None:
     """No exchange is lost on a 4 MB disk that another file fills."""
     space = ["unshare", "--user", "--map-root-user", "--mount"]
     command = [*space, sys.executable, "-W", "error", "-c", FULL, str(tmp_path)]
@@ -166,7 +166,7 @@ def blocked(store: TrackingStore) -> Any:
 
 
 @pytest.mark.slow
-def test_memory_is_bounded_and_drops_are_counted_at_ten_times_the_queue_size(
+def test_memory_is_limited_and_drops_are_counted_at_ten_times_the_queue_size(
     store: TrackingStore, other_store: TrackingStore, make: Make, caplog: pytest.LogCaptureFixture, write_to: WriteTo
 ) -> None:
     """Dropped exchanges are not kept in memory; the tally counts every one."""

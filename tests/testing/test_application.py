@@ -17,7 +17,7 @@ def ask(question: str) -> str:
     return question.upper()
 
 
-def test_collect_captures_exchanges_inside_the_block_only() -> None:
+def test_collect_captures_only_exchanges_inside_its_block() -> None:
     """A call inside the block is in the list, but a call after the block is not."""
     with collect() as exchanges:
         ask("a")
@@ -37,7 +37,7 @@ def test_strict_mode_raises_selector_errors() -> None:
         reply("a")
 
 
-def test_clock_changes_only_when_it_is_advanced() -> None:
+def test_the_test_clock_changes_only_when_it_is_advanced() -> None:
     """The clock shows a fixed time in UTC until a test advances it or sets it back."""
     clock = Clock()
     noon = clock()
@@ -49,7 +49,7 @@ def test_clock_changes_only_when_it_is_advanced() -> None:
     assert clock() == noon - timedelta(minutes=59, seconds=59.5)
 
 
-def test_clock_starts_at_a_given_time() -> None:
+def test_the_test_clock_starts_at_a_given_time() -> None:
     """A test chooses the time, and may assign to it later."""
     clock = Clock(datetime(2026, 11, 1, tzinfo=UTC))
 
@@ -71,7 +71,7 @@ def test_incremental_ids_make_trace_and_span_ids_predictable() -> None:
     ]
 
 
-def test_incremental_exchange_ids_count_from_one() -> None:
+def test_incremental_exchange_ids_start_at_one() -> None:
     """Each generator returns the same sequence of exchange ids."""
     new_id = IncrementalIdGenerator()
 

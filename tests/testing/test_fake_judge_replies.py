@@ -63,7 +63,7 @@ def response_format(schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
 
 
-def test_replies_can_come_from_a_function(judge: FakeJudge) -> None:
+def test_replies_of_the_fake_judge_can_come_from_a_function(judge: FakeJudge) -> None:
     """Texts are sent unchanged, mappings as JSON, and lists with one text per choice. None means the default reply."""
     scripted: dict[str, Any] = {"a": "four", "b": {"rating": 4}, "c": ["x", "y"], "d": None}
     judge.replies = lambda request: scripted[request.body["messages"][-1]["content"]]
@@ -74,7 +74,7 @@ def test_replies_can_come_from_a_function(judge: FakeJudge) -> None:
     assert contents(judge, "d")[0].endswith("?")
 
 
-def test_scripted_replies_are_used_once_in_order() -> None:
+def test_scripted_replies_are_each_used_once_in_order() -> None:
     """Afterwards, the judge sends default replies."""
     with FakeJudge(replies=["one", {"two": 2}]) as judge:
         assert contents(judge) == ["one"]
@@ -82,7 +82,7 @@ def test_scripted_replies_are_used_once_in_order() -> None:
         assert contents(judge)[0].endswith("?")
 
 
-def test_default_reply_to_a_schema_is_a_valid_instance(judge: FakeJudge) -> None:
+def test_the_default_reply_to_a_schema_is_a_valid_instance(judge: FakeJudge) -> None:
     """Custom scorers get valid JSON without a script."""
     (content,) = contents(judge, response_format=response_format(RATING))
 
@@ -102,12 +102,14 @@ def test_default_reply_to_a_schema_is_a_valid_instance(judge: FakeJudge) -> None
         ({}, None),
     ],
 )
-def test_schema_instance_respects_limits(judge: FakeJudge, schema: dict[str, Any], instance: Any) -> None:
+def test_the_default_reply_to_a_schema_respects_its_limits(
+    judge: FakeJudge, schema: dict[str, Any], instance: Any
+) -> None:
     """The limits for numbers and lists apply."""
     assert json.loads(*contents(judge, response_format=response_format(schema))) == instance
 
 
-def test_ignored_response_format_adds_text_around_the_json(judge: FakeJudge) -> None:
+def test_a_fake_judge_that_ignores_the_response_format_adds_text_around_the_json(judge: FakeJudge) -> None:
     """Models that only receive the prompt reply in this way."""
     judge.response_format = "ignored"
     (content,) = contents(judge, response_format=response_format(RATING))
@@ -116,7 +118,7 @@ def test_ignored_response_format_adds_text_around_the_json(judge: FakeJudge) -> 
     assert not content.startswith("{")
 
 
-def test_question_schema_gets_generated_questions(judge: FakeJudge) -> None:
+def test_a_schema_with_questions_gets_generated_questions(judge: FakeJudge) -> None:
     """Each choice contains one question or all of them, as the schema requires."""
     question = {"type": "object", "properties": {"question": {"type": "string"}}}
     questions = {"type": "object", "properties": {"questions": {"type": "array", "items": question}}}
@@ -129,7 +131,7 @@ def test_question_schema_gets_generated_questions(judge: FakeJudge) -> None:
     assert json.loads(many) == {"questions": [{"question": "Is it blue?"}]}
 
 
-def test_request_exposes_the_delimited_sections() -> None:
+def test_a_recorded_request_has_its_delimited_sections() -> None:
     """The answer section comes first. Messages without sections are ignored."""
     turns = ["<question-1f>\nWhy?\n</question-1f>\n<answer-1f>\nSo.\n</answer-1f>\nRate.", "Again."]
     request = JudgeRequest(
@@ -142,7 +144,7 @@ def test_request_exposes_the_delimited_sections() -> None:
     assert "Again." in request.text
 
 
-def test_log_probabilities_are_sent_on_request() -> None:
+def test_the_fake_judge_sends_log_probabilities_on_request() -> None:
     """The most likely tokens come first, up to ``top_logprobs``. A one-token reply is the most likely token."""
     with FakeJudge(first_token={"4": 0.3, "5": 0.7, "x": 0.0}) as judge:
         _, body = chat(judge, max_tokens=1, logprobs=True, top_logprobs=2)
@@ -156,7 +158,7 @@ def test_log_probabilities_are_sent_on_request() -> None:
     )
 
 
-def test_default_one_token_reply_is_a_rating(judge: FakeJudge) -> None:
+def test_the_default_reply_of_one_token_is_a_rating(judge: FakeJudge) -> None:
     """Scorers that request a single token get a value."""
     assert contents(judge, max_tokens=1) == ["3"]
 
@@ -170,7 +172,7 @@ def test_log_probabilities_can_depend_on_the_request() -> None:
     assert good["logprobs"] is None
 
 
-def test_server_can_ignore_or_reject_log_probabilities() -> None:
+def test_the_fake_judge_can_ignore_or_reject_log_probabilities() -> None:
     """The reply contains null for them, or has HTTP status 400 and names the option."""
     with FakeJudge(first_token={"5": 1.0}, logprobs="ignored") as judge:
         assert chat(judge, logprobs=True)[1]["choices"][0]["logprobs"] is None
@@ -191,7 +193,7 @@ def test_server_can_ignore_or_reject_log_probabilities() -> None:
         ("malformed", '{"question": {"a": [1, '),
     ],
 )
-def test_fault_corrupts_the_reply_json(judge: FakeJudge, kind: Any, content: str) -> None:
+def test_a_json_fault_corrupts_the_json_of_the_reply(judge: FakeJudge, kind: Any, content: str) -> None:
     """The fault also applies to scripted replies."""
     judge.replies = [{"rating": 4, "shares": [0.5, 1], "why": "so"}]
     judge.faults.append(Fault(kind))
@@ -199,7 +201,7 @@ def test_fault_corrupts_the_reply_json(judge: FakeJudge, kind: Any, content: str
     assert contents(judge) == [content]
 
 
-def test_prose_fault_adds_text_and_a_code_fence(judge: FakeJudge) -> None:
+def test_a_prose_fault_adds_text_and_a_code_fence(judge: FakeJudge) -> None:
     """The JSON itself is unchanged."""
     judge.replies = [{"rating": 4}]
     judge.faults.append(Fault("prose"))
@@ -208,7 +210,7 @@ def test_prose_fault_adds_text_and_a_code_fence(judge: FakeJudge) -> None:
     assert "\n```json\n" + '{"rating": 4}' + "\n```\n" in content
 
 
-def test_embeddings_have_a_separate_latency() -> None:
+def test_latency_of_embeddings_is_configured_separately() -> None:
     """Chat and embedding requests are counted separately."""
     with FakeJudge(latency=60.0, embedding_latency=0.0) as judge:
         connection = HTTPConnection(urlsplit(judge.base_url).netloc, timeout=10)

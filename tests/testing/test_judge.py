@@ -47,7 +47,7 @@ def cosine(one: str, other: str) -> float:
     return sum(a * b for a, b in zip(hashed_words(one), hashed_words(other), strict=True))
 
 
-def test_default_reply_contains_questions_about_the_answer(judge: FakeJudge) -> None:
+def test_the_default_reply_contains_questions_about_the_answer(judge: FakeJudge) -> None:
     """The reply contains the requested number of questions, which share words with the answer."""
     texts = chat(judge, n=3)
 
@@ -68,14 +68,14 @@ def test_questions_and_votes_can_be_functions_of_the_answer(judge: FakeJudge) ->
     assert json.loads(text) == {"question": "Is maybe true?", "noncommittal": True}
 
 
-def test_server_without_support_for_n_sends_one_choice(judge: FakeJudge) -> None:
+def test_a_fake_judge_without_support_for_n_sends_one_choice(judge: FakeJudge) -> None:
     """Several real servers ignore ``n``."""
     judge.supports_n = False
 
     assert len(chat(judge, n=3)) == 1
 
 
-def test_embeddings_are_deterministic(judge: FakeJudge) -> None:
+def test_embeddings_of_the_fake_judge_are_deterministic(judge: FakeJudge) -> None:
     """Embeddings are the same over HTTP, in-process, and in every process. Fixed vectors are returned unchanged."""
     _, body, _ = post(judge, "embeddings", {"input": ["the sky", "the sea"]})
 
@@ -86,7 +86,7 @@ def test_embeddings_are_deterministic(judge: FakeJudge) -> None:
     assert post(judge, "embeddings", {"input": "a"})[1]["data"][0]["embedding"] == [1.0, 0.0]
 
 
-def test_fake_embedder_records_its_calls() -> None:
+def test_the_fake_embedder_records_its_calls() -> None:
     """The embedder runs in-process and returns normalized vectors."""
     import asyncio
 
@@ -96,7 +96,7 @@ def test_fake_embedder_records_its_calls() -> None:
     assert embedder.calls == [["a"]]
 
 
-def test_models_are_listed(judge: FakeJudge) -> None:
+def test_the_fake_judge_lists_its_models(judge: FakeJudge) -> None:
     """``/v1/models`` lists the judge model and the embedding model."""
     connection = HTTPConnection(urlsplit(judge.base_url).netloc, timeout=10)
     connection.request("GET", "/v1/models")
@@ -106,18 +106,18 @@ def test_models_are_listed(judge: FakeJudge) -> None:
     assert names == ["fake-judge", "fake-embedder"]
 
 
-def test_unknown_path_is_not_found(judge: FakeJudge) -> None:
+def test_the_fake_judge_returns_status_404_for_an_unknown_path(judge: FakeJudge) -> None:
     """The server replies with 404."""
     assert post(judge, "images", {})[0] == 404
 
 
-def test_closing_twice_has_no_effect() -> None:
+def test_closing_the_fake_judge_twice_has_no_effect() -> None:
     """A judge that received no requests can also be closed."""
     with FakeJudge() as judge:
         judge.close()
 
 
-def test_faults_apply_to_requests_in_order(judge: FakeJudge) -> None:
+def test_faults_of_the_fake_judge_apply_to_requests_in_order(judge: FakeJudge) -> None:
     """None means a request without a fault. After the last fault, all requests succeed."""
     judge.faults.extend([Fault("status", status=429, retry_after=3, code="busy"), None])
 
@@ -128,7 +128,7 @@ def test_faults_apply_to_requests_in_order(judge: FakeJudge) -> None:
     assert chat(judge)
 
 
-def test_outage_affects_all_requests_until_it_is_reset(judge: FakeJudge) -> None:
+def test_an_outage_of_the_fake_judge_affects_all_requests_until_it_is_reset(judge: FakeJudge) -> None:
     """Chat and embedding requests fail."""
     judge.outage = Fault("status", status=503)
     assert post(judge, "chat/completions", {"messages": []})[0] == 503
@@ -148,7 +148,7 @@ def test_connection_faults_reach_the_client(judge: FakeJudge) -> None:
         chat(judge)
 
 
-def test_requests_are_recorded(judge: FakeJudge) -> None:
+def test_requests_to_the_fake_judge_are_recorded(judge: FakeJudge) -> None:
     """The path, body and headers of chat and embedding requests are available."""
     chat(judge, "hello")
     post(judge, "embeddings", {"input": ["a"]})
@@ -158,7 +158,7 @@ def test_requests_are_recorded(judge: FakeJudge) -> None:
     assert judge.embedding_requests[0].headers["content-type"] == "application/json"
 
 
-def test_requests_in_flight_are_counted(judge: FakeJudge) -> None:
+def test_concurrent_requests_to_the_fake_judge_are_counted(judge: FakeJudge) -> None:
     """The maximum is recorded, and the current number returns to zero."""
     meeting = threading.Barrier(4)
     judge.questions = lambda answer: [f"Who came as number {meeting.wait(60)}?"]
@@ -178,7 +178,7 @@ def chat_until_disconnected(judge: FakeJudge) -> None:
         chat(judge)
 
 
-def test_closing_ends_waiting_requests() -> None:
+def test_closing_the_fake_judge_ends_waiting_requests() -> None:
     """Closing the judge also ends hanging requests and threads."""
     before = set(threading.enumerate())
     with FakeJudge(faults=[Fault("hang")]) as judge:
@@ -192,7 +192,7 @@ def test_closing_ends_waiting_requests() -> None:
     assert set(threading.enumerate()) <= before
 
 
-def test_settings_make_germane_use_the_judge(judge: FakeJudge) -> None:
+def test_settings_of_the_fake_judge_make_germane_use_it(judge: FakeJudge) -> None:
     """The settings contain the URL, the key and both models, and disable proxy scores."""
     assert judge.settings() == {
         "base_url": judge.base_url,
@@ -229,7 +229,7 @@ def test_every_built_in_scorer_accepts_default_replies(judge: FakeJudge, options
     assert [(score.scorer, score.explanation) for score in evaluation.scores if score.value is None] == []
 
 
-def test_judge_runs_as_a_separate_process() -> None:
+def test_the_fake_judge_can_run_as_a_separate_process() -> None:
     """The first line of output is the judge's URL. Killing the process simulates an outage."""
     command = [sys.executable, "-W", "error", "-m", "germane.testing.judge", "--port", "0", "--latency", "0.01"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

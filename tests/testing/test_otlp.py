@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from http.client import HTTPConnection
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from germane.testing import OTLPReceiver
 
@@ -61,7 +64,7 @@ def send(receiver: OTLPReceiver, protocol: str, **environment: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
-def test_receiver_records_everything_that_is_exported(protocol: str) -> None:
+def test_the_otlp_receiver_records_everything_that_is_exported(protocol: str) -> None:
     """All spans, log records and metrics arrive over both protocols, whether compressed or not."""
     with OTLPReceiver() as receiver:
         send(receiver, protocol, OTEL_EXPORTER_OTLP_COMPRESSION="gzip")
@@ -88,27 +91,27 @@ def test_receiver_records_everything_that_is_exported(protocol: str) -> None:
     assert count.value == 3
 
 
-def test_wait_timeout_reports_what_was_received() -> None:
+def test_the_error_of_a_wait_timeout_lists_what_was_received() -> None:
     """The error lists the received spans and counts."""
     with OTLPReceiver() as receiver, pytest.raises(TimeoutError, match=r"not met within 0.01 s; received: spans \[\]"):
         receiver.wait_for(lambda received: received.spans, timeout=0.01)
 
 
-def test_unknown_path_is_not_found() -> None:
+def test_the_otlp_receiver_returns_status_404_for_an_unknown_path() -> None:
     """A wrong endpoint fails in the same way as with a collector."""
     with OTLPReceiver() as receiver, pytest.raises(HTTPError, match="404") as refused:
         urlopen(Request(f"{receiver.endpoint}/v1/nothing", data=b""))
     refused.value.close()
 
 
-def test_closing_twice_has_no_effect() -> None:
+def test_closing_the_otlp_receiver_twice_has_no_effect() -> None:
     """A receiver can be closed inside its `with` block."""
     with OTLPReceiver() as receiver:
         assert receiver.grpc_endpoint == receiver.grpc_endpoint
         receiver.close()
 
 
-def test_clear_discards_everything_received() -> None:
+def test_clear_discards_everything_that_was_received() -> None:
     """There are no spans, log records or metrics afterwards."""
     with OTLPReceiver() as receiver:
         send(receiver, "http/protobuf")
@@ -116,3 +119,19 @@ def test_clear_discards_everything_received() -> None:
         receiver.clear()
 
         assert (receiver.spans, receiver.logs, receiver.metrics) == ([], [], [])
+
+
+def test_a_request_body_in_chunks_is_received() -> None:
+    """Exporters for Node.js do not send the length of the body in advance."""
+    request = ExportTraceServiceRequest()
+    span = request.resource_spans.add().scope_spans.add().spans.add()
+    span.name, span.trace_id, span.span_id = "chunked", b"t" * 16, b"s" * 8
+    body = request.SerializeToString()
+    with OTLPReceiver() as receiver:
+        connection = HTTPConnection(urlsplit(receiver.endpoint).netloc)
+        connection.request("POST", "/v1/traces", iter([body[:5], body[5:]]), encode_chunked=True)
+        status = connection.getresponse().status
+        connection.close()
+
+        assert status == 200
+        assert [span.name for span in receiver.spans] == ["chunked"]

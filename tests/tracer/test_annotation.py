@@ -50,7 +50,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     return lambda: [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 
-def test_feedback_is_recorded(annotated: Annotated) -> None:
+def test_feedback_reaches_the_sink(annotated: Annotated) -> None:
     """A label keeps its score, comment and user, and gets an id and a time."""
     before = datetime.now(UTC)
     germane.feedback("e1", score=0.0, comment="wrong product")
@@ -64,7 +64,7 @@ def test_feedback_is_recorded(annotated: Annotated) -> None:
     assert before <= first.created_at <= second.created_at <= datetime.now(UTC)
 
 
-def test_score_is_recorded(annotated: Annotated) -> None:
+def test_a_recorded_score_reaches_the_sink(annotated: Annotated) -> None:
     """NumPy numbers are converted. Details are copied, so later changes have no effect."""
     details = {"words": [1, np.float32(0.5)], "nested": {"why": "short"}, "none": None, "nan": float("nan")}
     germane.record_score("e1", "mine", np.float64(0.5), label="weak", explanation="short", details=details)
@@ -78,7 +78,7 @@ def test_score_is_recorded(annotated: Annotated) -> None:
     assert found.details == {"words": [1, 0.5], "nested": {"why": "short"}, "none": None, "nan": None}
 
 
-def test_marker_is_recorded(annotated: Annotated) -> None:
+def test_a_marker_reaches_the_sink(annotated: Annotated) -> None:
     """A marker has the current time in UTC, the configured service, and a copy of its attributes."""
     before, attributes = datetime.now(UTC), {"commit": "4f2a9c1", "chunks": [np.int64(512)]}
     germane.mark(" index v42\n", attributes=attributes)
@@ -96,7 +96,7 @@ def test_marker_is_recorded(annotated: Annotated) -> None:
     assert len(second.name) < 1000
 
 
-def test_score_can_be_recorded_inside_the_handler(annotated: Annotated) -> None:
+def test_a_score_can_be_recorded_inside_the_handler(annotated: Annotated) -> None:
     """A handler records a score with the id of its current exchange."""
 
     @germane.observe
@@ -137,7 +137,7 @@ def test_a_recorded_exchange_is_redacted_and_truncated_like_a_captured_one(uncon
     ]
 
 
-def test_a_recorded_exchange_has_no_text_if_capture_is_off(unconnected: Any) -> None:
+def test_a_recorded_exchange_has_no_text_if_capture_is_none(unconnected: Any) -> None:
     """Its scores are recorded."""
     annotations: list[Any] = []
     traced = unconnected.connect(annotate=annotations.append, capture="none")
@@ -183,7 +183,7 @@ WRONG: list[Callable[[], object]] = [
 
 
 @pytest.mark.parametrize("call", WRONG, ids=range(len(WRONG)))
-def test_invalid_call_raises_in_strict_mode_only(annotated: Annotated, call: Callable[[], object]) -> None:
+def test_invalid_annotation_calls_raise_only_in_strict_mode(annotated: Annotated, call: Callable[[], object]) -> None:
     """An invalid annotation is dropped without an error. In strict mode, it raises."""
     call()
     assert annotated.annotations == []
@@ -191,7 +191,9 @@ def test_invalid_call_raises_in_strict_mode_only(annotated: Annotated, call: Cal
         call()
 
 
-def test_invalid_calls_are_logged_once_and_counted(annotated: Annotated, warnings: Callable[[], list[str]]) -> None:
+def test_invalid_annotation_calls_are_logged_once_and_counted(
+    annotated: Annotated, warnings: Callable[[], list[str]]
+) -> None:
     """The log contains one line per mistake, and the total number when the tracer disconnects."""
     for _ in range(5):
         germane.feedback("e1", 93)
@@ -204,7 +206,7 @@ def test_invalid_calls_are_logged_once_and_counted(annotated: Annotated, warning
     assert "germane.feedback() was called 5 times with invalid arguments, which were dropped" in warnings()
 
 
-def test_warning_says_that_the_annotation_was_not_recorded(
+def test_the_warning_states_that_the_annotation_was_not_recorded(
     annotated: Annotated, warnings: Callable[[], list[str]]
 ) -> None:
     """The message names the call and the mistake. It does not mention a handler, because there may be none."""
@@ -229,7 +231,7 @@ class EndlessDetails(dict[str, Any]):
 
 
 @pytest.mark.parametrize("deep", [False, True])
-def test_reading_huge_details_stops_at_the_maximum_length(annotated: Annotated, deep: bool) -> None:
+def test_huge_score_details_are_read_only_up_to_the_maximum_length(annotated: Annotated, deep: bool) -> None:
     """Details are not read beyond their maximum length, because the caller is waiting."""
     endless = EndlessDetails()
 
@@ -239,7 +241,7 @@ def test_reading_huge_details_stops_at_the_maximum_length(annotated: Annotated, 
     assert 0 < endless.walked <= 10_000
 
 
-def test_circular_details_are_rejected(annotated: Annotated) -> None:
+def test_circular_score_details_are_rejected(annotated: Annotated) -> None:
     """Details that contain themselves are dropped."""
     circle: dict[str, Any] = {}
     circle["self"] = circle
@@ -259,7 +261,7 @@ def test_annotation_texts_are_redacted_and_truncated(unconnected_annotated: Anno
     assert [len(annotated.annotations[0].comment), annotated.annotations[1].explanation] == [100, "saw ****"]
 
 
-def test_failed_redaction_drops_only_the_comment(unconnected_annotated: Annotated) -> None:
+def test_failed_redaction_drops_only_the_comment_of_a_label(unconnected_annotated: Annotated) -> None:
     """The label is recorded without its comment."""
     annotated = unconnected_annotated.connect(redact=lambda text: text.missing)  # type: ignore[attr-defined]
     germane.feedback("e1", 0.0, comment=SECRET)
@@ -267,7 +269,7 @@ def test_failed_redaction_drops_only_the_comment(unconnected_annotated: Annotate
     assert [(one.score, one.comment) for one in annotated.annotations] == [(0.0, None)]
 
 
-def test_capture_none_records_no_text(unconnected_annotated: Annotated) -> None:
+def test_annotations_have_no_text_if_capture_is_none(unconnected_annotated: Annotated) -> None:
     """Only numbers are recorded: scores, values and numbers in details."""
     annotated = unconnected_annotated.connect(capture="none")
     germane.feedback("e1", 0.0, comment=SECRET)
@@ -277,14 +279,14 @@ def test_capture_none_records_no_text(unconnected_annotated: Annotated) -> None:
     assert (label.comment, score.explanation, score.details) == (None, None, {"a": None, "n": 1})
 
 
-def test_error_while_recording_does_not_reach_the_caller(unconnected: Any) -> None:
+def test_an_error_while_recording_an_annotation_does_not_reach_the_caller(unconnected: Any) -> None:
     """An error inside germane is not raised to the caller."""
     unconnected.connect(annotate=lambda _: [].pop())
 
     germane.feedback("e1", 1.0)
 
 
-def test_annotation_with_id_none_is_not_recorded(annotated: Annotated) -> None:
+def test_an_annotation_with_the_exchange_id_none_is_not_recorded(annotated: Annotated) -> None:
     """A handler may annotate exchanges that are not recorded, even in strict mode."""
     with strict():
         germane.record_score(germane.current_exchange().id, "length", 0.25)

@@ -59,7 +59,7 @@ def counts() -> Any:
     return json.loads(result.stdout)
 
 
-def test_streams_dropped_in_cycles_are_recorded(counts: Any) -> None:
+def test_streams_in_collected_reference_cycles_are_recorded(counts: Any) -> None:
     """Each abandoned stream yields an exchange. Finalizers that set context variables do not crash the interpreter."""
     implicit, _, total = counts
 
@@ -67,7 +67,7 @@ def test_streams_dropped_in_cycles_are_recorded(counts: Any) -> None:
     assert total == 5001
 
 
-def test_an_explicit_collection_ends_streams_immediately(counts: Any) -> None:
+def test_an_explicit_garbage_collection_ends_streams_immediately(counts: Any) -> None:
     """``gc.collect()`` runs between bytecodes, where it is safe to end streams."""
     _, at_once, _ = counts
 

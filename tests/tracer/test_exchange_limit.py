@@ -18,7 +18,7 @@ def ask(question: str) -> str:
     return "Within thirty days."
 
 
-def test_exchange_limit_receives_the_exchanges_sampling_key(unconnected: Any) -> None:
+def test_the_exchange_limiter_receives_the_sampling_key_of_the_exchange(unconnected: Any) -> None:
     """The exchange records the probability with which it was captured."""
     asked: list[tuple[str, str, int, float]] = []
     traced = unconnected.connect(admit=lambda *given: asked.append(given) or 0.25)
@@ -31,7 +31,7 @@ def test_exchange_limit_receives_the_exchanges_sampling_key(unconnected: Any) ->
     assert (traced.exchange.capture_probability, traced.exchange.sampling_key) == (0.25, sampling_key)
 
 
-def test_span_of_a_dropped_exchange_is_complete(unconnected: Any) -> None:
+def test_the_span_of_a_dropped_exchange_has_all_attributes(unconnected: Any) -> None:
     """The limit does not change the traces of the application."""
     traced = unconnected.connect(admit=lambda *_: None)
 
@@ -42,7 +42,7 @@ def test_span_of_a_dropped_exchange_is_complete(unconnected: Any) -> None:
     assert traced.attributes()["output.value"] == "Within thirty days."
 
 
-def test_span_of_a_dropped_exchange_does_not_wait_for_a_score(unconnected: Any) -> None:
+def test_the_span_of_a_dropped_exchange_is_not_held_for_a_score(unconnected: Any) -> None:
     """The span is exported immediately, because the exchange will not be scored."""
     kept = iter([None, 1.0])
     holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60.0)
@@ -54,7 +54,7 @@ def test_span_of_a_dropped_exchange_does_not_wait_for_a_score(unconnected: Any) 
     assert (len(traced.spans), holder.counts["held"]) == (1, 1)
 
 
-def test_nested_handlers_count_once_towards_the_limit(unconnected: Any) -> None:
+def test_nested_handlers_count_once_towards_the_exchange_limit(unconnected: Any) -> None:
     """Only the outermost handler yields an exchange."""
     asked: list[Any] = []
 
@@ -68,7 +68,7 @@ def test_nested_handlers_count_once_towards_the_limit(unconnected: Any) -> None:
     assert [route for _, route, *_ in asked] == ["outer"]
 
 
-def test_error_in_the_exchange_limit_does_not_reach_the_handler(
+def test_an_error_in_the_exchange_limiter_does_not_reach_the_handler(
     unconnected: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The span is exported."""

@@ -31,13 +31,13 @@ def pieces() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("body", [pieces, lambda: iter(["Hel", "lo!"]), lambda: flask.stream_with_context(pieces())])
-def test_streaming_response_body_is_captured(traced: Any, body: Callable[[], Any]) -> None:
+def test_the_body_of_a_streaming_flask_response_is_captured(traced: Any, body: Callable[[], Any]) -> None:
     """The client and the exchange both get the complete body."""
     assert client_of(lambda: flask.Response(body())).get("/?q=Why").text == "Hello!"
     assert (traced.exchange.question, traced.exchange.answer, traced.exchange.status) == ("Why", "Hello!", "ok")
 
 
-def test_server_sent_events_are_parsed(traced: Any) -> None:
+def test_server_sent_events_of_a_flask_response_are_parsed(traced: Any) -> None:
     """As with Starlette, the answer is the text of the events."""
     respond = client_of(lambda: flask.Response(iter(EVENTS), mimetype="text/event-stream"), chunk="delta")
 
@@ -45,7 +45,7 @@ def test_server_sent_events_are_parsed(traced: Any) -> None:
     assert traced.exchange.answer == "Hello!"
 
 
-def test_client_disconnect_makes_the_exchange_abandoned(traced: Any) -> None:
+def test_a_client_disconnect_gives_the_exchange_the_status_abandoned(traced: Any) -> None:
     """The server closes the response and the handler's generator."""
     closed = []
 
@@ -64,13 +64,13 @@ def test_client_disconnect_makes_the_exchange_abandoned(traced: Any) -> None:
     assert (traced.exchange.answer, traced.exchange.status) == ("Hel", "abandoned")
 
 
-def test_selector_reads_a_response_that_is_not_streamed(traced: Any) -> None:
+def test_a_selector_reads_a_flask_response_that_is_not_streamed(traced: Any) -> None:
     """``answer=`` finds the text in the response object."""
     assert client_of(lambda: flask.jsonify(text="Hello!"), answer="json.text").get("/?q=Why").json == {"text": "Hello!"}
     assert traced.exchange.answer == "Hello!"
 
 
-def test_file_response_is_unchanged(traced: Any) -> None:
+def test_a_file_response_is_not_changed(traced: Any) -> None:
     """Servers send files without reading them in Python."""
     with client_of(lambda: flask.send_file(io.BytesIO(b"Hello!"), mimetype="text/plain")).get("/?q=Why") as response:
         assert response.text == "Hello!"

@@ -77,7 +77,7 @@ async def read(stream: Any, most: int = 100) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", STREAMS)
-def test_answer_is_the_complete_text_of_a_stream(traced: Any, kind: str) -> None:
+def test_the_answer_is_the_complete_text_of_a_stream(traced: Any, kind: str) -> None:
     """The chunks are joined, contexts are added, and the span ends with the last chunk."""
     taken = asyncio.run(read(chunks(kind, "Hel", "lo", "!")("Why?")))
 
@@ -87,7 +87,7 @@ def test_answer_is_the_complete_text_of_a_stream(traced: Any, kind: str) -> None
     assert traced.attributes("invoke_workflow ask")["output.value"] == "Hello!"
 
 
-def test_span_ends_with_the_last_chunk(traced: Any) -> None:
+def test_the_span_of_a_stream_ends_with_the_last_chunk(traced: Any) -> None:
     """The span stays open until the caller has read the last chunk."""
     stream = chunks("generator", "Hel", "lo")("Why?")
     next(stream)
@@ -98,7 +98,7 @@ def test_span_ends_with_the_last_chunk(traced: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", STREAMS)
-def test_stream_that_is_closed_early_is_recorded_as_abandoned(traced: Any, kind: str) -> None:
+def test_a_stream_that_is_closed_early_is_recorded_as_abandoned(traced: Any, kind: str) -> None:
     """The chunks read so far are the answer. The span has the status abandoned, and no error."""
 
     async def drop() -> list[str]:
@@ -115,7 +115,7 @@ def test_stream_that_is_closed_early_is_recorded_as_abandoned(traced: Any, kind:
 
 
 @pytest.mark.parametrize("kind", ["returned generator", "returned async generator", "iterator"])
-def test_stream_that_is_never_read_is_recorded_as_abandoned(traced: Any, kind: str) -> None:
+def test_a_stream_that_is_never_read_is_recorded_as_abandoned(traced: Any, kind: str) -> None:
     """Dropping the stream ends its span."""
     chunks(kind, "Hel")("Why?")
     gc.collect()
@@ -124,7 +124,7 @@ def test_stream_that_is_never_read_is_recorded_as_abandoned(traced: Any, kind: s
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "async generator", "returned coroutine"])
-def test_cancellation_reaches_the_caller(traced: Any, kind: str) -> None:
+def test_a_cancellation_reaches_the_caller(traced: Any, kind: str) -> None:
     """The caller gets the CancelledError, and the span ends with the status cancelled."""
 
     async def wait(_question: str) -> None:
@@ -214,14 +214,14 @@ def test_unusual_arguments_reach_the_handler(traced: Any, kind: str, name: str, 
     assert (traced.exchange.question, traced.exchange.answer) == (None, "Because.")
 
 
-def test_question_is_found_among_unusual_arguments(traced: Any) -> None:
+def test_the_question_is_found_among_unusual_arguments(traced: Any) -> None:
     """Arguments that cannot be inspected are skipped."""
     germane.observe(lambda *values: "Because.")(*ODD_VALUES.values(), "Why?")
 
     assert traced.exchange.question == "Why?"
 
 
-def test_span_reports_failed_capture(traced: Any, handler: Any, take: Any) -> None:
+def test_the_span_reports_a_failed_capture(traced: Any, handler: Any, take: Any) -> None:
     """The report names the value's type, but does not quote the value."""
     take("function", handler("function", lambda _question: Exiting()))
 
@@ -230,7 +230,7 @@ def test_span_reports_failed_capture(traced: Any, handler: Any, take: Any) -> No
 
 
 @pytest.mark.parametrize("kind", ["generator", "async generator"])
-def test_failed_chunks_are_reported_once(traced: Any, kind: str) -> None:
+def test_errors_in_reading_chunks_are_reported_once_per_stream(traced: Any, kind: str) -> None:
     """The span has one report, regardless of the number of chunks."""
 
     def stream(_question: str) -> Iterator[Any]:
@@ -265,7 +265,7 @@ BROKEN_OPTIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("option", BROKEN_OPTIONS)
-def test_error_in_an_option_does_not_reach_the_caller(
+def test_an_error_in_an_option_function_does_not_reach_the_caller(
     traced: Any, kind: str, option: str, handler: Any, take: Any
 ) -> None:
     """If a selector, ``join`` or ``redact`` raises, the exchange is still captured."""
@@ -274,7 +274,7 @@ def test_error_in_an_option_does_not_reach_the_caller(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_redaction_fails_closed(traced: Any, kind: str, handler: Any, take: Any) -> None:
+def test_an_error_in_redaction_drops_the_text(traced: Any, kind: str, handler: Any, take: Any) -> None:
     """A text whose redaction fails is not recorded anywhere."""
     take(kind, handler(kind, str.upper, redact=broken))
 
@@ -308,7 +308,7 @@ def test_function_kind_and_signature_are_unchanged(kind: str, handler: Any) -> N
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "async generator"])
-def test_span_covers_the_time_that_the_handler_waits(traced: Any, kind: str, take: Any) -> None:
+def test_the_span_includes_the_time_that_the_handler_waits(traced: Any, kind: str, take: Any) -> None:
     """A handler that waits 50 ms has a span of at least 50 ms."""
 
     async def wait(_question: str) -> str:
@@ -327,7 +327,7 @@ def test_span_covers_the_time_that_the_handler_waits(traced: Any, kind: str, tak
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "async generator"])
-def test_parallel_calls_are_all_captured(traced: Any, kind: str, handler: Any) -> None:
+def test_all_parallel_calls_are_captured(traced: Any, kind: str, handler: Any) -> None:
     """Concurrent calls keep their own questions, answers and traces."""
 
     async def ask_all() -> None:
@@ -341,7 +341,7 @@ def test_parallel_calls_are_all_captured(traced: Any, kind: str, handler: Any) -
     assert len({exchange.trace_id for exchange in traced.exchanges}) == 20
 
 
-def test_async_generator_can_move_between_tasks(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_observed_async_generator_can_move_between_tasks(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
     """If one task advances the generator and another closes it, neither task inherits its span."""
     tracer = traced.provider.get_tracer("app")
 
@@ -367,7 +367,7 @@ def test_async_generator_can_move_between_tasks(traced: Any, caplog: pytest.LogC
     assert caplog.records == []
 
 
-def test_generator_can_move_between_threads(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_observed_generator_can_move_between_threads(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
     """If each item is produced on a different thread, as in Starlette, child spans keep their parent."""
     tracer = traced.provider.get_tracer("app")
 
@@ -389,7 +389,7 @@ def test_generator_can_move_between_threads(traced: Any, caplog: pytest.LogCaptu
     assert caplog.records == []
 
 
-def test_several_tasks_can_read_one_iterator(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_several_tasks_can_read_one_observed_iterator(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
     """Tasks that wait for the next item at the same time do not block each other."""
 
     class Source:
@@ -436,7 +436,7 @@ def test_decorator_works_with_and_without_parentheses() -> None:
 
 @pytest.mark.parametrize("thing", [Hostile, "text", 3, None])
 @pytest.mark.parametrize("decorator", [germane.observe(), germane.retrieval()])
-def test_decorating_anything_but_a_function_raises(decorator: Callable[[Any], Any], thing: Any) -> None:
+def test_decorating_an_object_that_is_not_callable_raises_an_error(decorator: Callable[[Any], Any], thing: Any) -> None:
     """Classes and other values are rejected at decoration."""
     with pytest.raises(UsageError, match="decorates functions"):
         decorator(thing)
@@ -447,14 +447,14 @@ def ask_plainly(question: str) -> str:
 
 
 @pytest.mark.parametrize("make", [functools.partial, lambda function: functools.partial(functools.partial(function))])
-def test_route_of_a_partial_is_its_functions_name(traced: Any, make: Any) -> None:
+def test_the_default_route_of_a_partial_is_the_name_of_its_function(traced: Any, make: Any) -> None:
     """``functools.partial`` objects have no name of their own."""
     germane.observe(make(ask_plainly))("Why?")
 
     assert traced.exchange.route == "ask_plainly"
 
 
-def test_observed_routes_lists_all_decorated_handlers() -> None:
+def test_observed_routes_includes_decorated_handlers_that_have_never_run() -> None:
     """``observed_routes`` contains handlers that have never run."""
 
     @germane.observe(route="never called")
@@ -464,7 +464,7 @@ def test_observed_routes_lists_all_decorated_handlers() -> None:
     assert "never called" in observed_routes()
 
 
-def test_missing_answer_selector_is_logged_once(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_answer_selector_is_logged_once(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
     """If a handler returns a dict, the warning says how to select the answer."""
 
     @germane.observe(route="reply of d15")
@@ -482,7 +482,7 @@ def test_missing_answer_selector_is_logged_once(traced: Any, caplog: pytest.LogC
 
 
 @pytest.mark.parametrize(("answer", "expected"), [("text", "A"), ("parts.1", "b"), (lambda reply: reply["n"], "3")])
-def test_selector_finds_the_answer(traced: Any, answer: Any, expected: str) -> None:
+def test_an_answer_selector_reads_the_return_value(traced: Any, answer: Any, expected: str) -> None:
     """A key, a dotted path or a callable selects the answer."""
 
     @germane.observe(answer=answer)
@@ -494,7 +494,7 @@ def test_selector_finds_the_answer(traced: Any, answer: Any, expected: str) -> N
     assert traced.exchange.answer == expected
 
 
-def test_observed_calls_take_no_additional_loop_iterations(traced: Any, handler: Any) -> None:
+def test_observing_a_coroutine_adds_no_event_loop_iterations(traced: Any, handler: Any) -> None:
     """A hundred observed calls need as many iterations of the event loop as a hundred undecorated calls."""
     ask = handler("coroutine", str.upper)
 

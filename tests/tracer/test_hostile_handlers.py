@@ -511,7 +511,7 @@ def compare(kind: str, body: Callable[[list[str]], Any]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", PLAIN)
-def test_value_with_text_is_returned_and_recorded(traced: Any, kind: str, name: str) -> None:
+def test_a_returned_value_with_text_is_unchanged_and_recorded(traced: Any, kind: str, name: str) -> None:
     """The caller gets the same object, and its text is the answer."""
     value, answer = PLAIN[name]
 
@@ -523,7 +523,7 @@ def test_value_with_text_is_returned_and_recorded(traced: Any, kind: str, name: 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", REPORTED)
-def test_value_without_text_is_returned_and_reported(traced: Any, kind: str, name: str) -> None:
+def test_a_returned_value_without_text_is_unchanged_and_reported(traced: Any, kind: str, name: str) -> None:
     """The caller gets the same object, and the span says that there is no answer."""
     value = REPORTED[name]
 
@@ -535,7 +535,7 @@ def test_value_without_text_is_returned_and_reported(traced: Any, kind: str, nam
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ERRORS)
-def test_exception_reaches_the_caller_and_is_recorded(traced: Any, kind: str, name: str) -> None:
+def test_an_exception_reaches_the_caller_and_is_recorded(traced: Any, kind: str, name: str) -> None:
     """The caller gets the same exception, and the exchange has its status."""
     make, status = ERRORS[name]
     error = make()
@@ -550,7 +550,7 @@ def test_exception_reaches_the_caller_and_is_recorded(traced: Any, kind: str, na
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_exception_keeps_its_cause_and_traceback(traced: Any, kind: str) -> None:
+def test_an_exception_keeps_its_cause_and_traceback(traced: Any, kind: str) -> None:
     """The innermost frame is the handler's, and no other exception becomes its context."""
     cause = LookupError("cause")
 
@@ -587,7 +587,7 @@ def test_context_variables_behave_as_in_an_undecorated_handler(kind: str, traced
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_recursive_handler_yields_one_exchange(traced: Any, kind: str) -> None:
+def test_a_recursive_handler_yields_one_exchange(traced: Any, kind: str) -> None:
     """A handler that calls itself is recorded once, for the outermost call."""
     depth = iter(range(5, 0, -1))
 
@@ -605,7 +605,7 @@ def test_recursive_handler_yields_one_exchange(traced: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_parallel_threads_are_recorded_separately(traced: Any, kind: str) -> None:
+def test_calls_in_parallel_threads_are_recorded_separately(traced: Any, kind: str) -> None:
     """Every call has its own exchange, in its own trace."""
     with ThreadPoolExecutor(4) as pool:
         runs = list(pool.map(lambda number: Run(kind, germane.observe, lambda _effects: f"a{number}"), range(12)))
@@ -653,7 +653,7 @@ SIGNATURES: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], str | None]] =
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
-def test_call_is_bound_like_an_undecorated_call(traced: Any, name: str) -> None:
+def test_arguments_are_bound_as_in_an_undecorated_call(traced: Any, name: str) -> None:
     """Any signature works, and the question is found."""
     function, args, kwargs, question = SIGNATURES[name]
 
@@ -663,7 +663,9 @@ def test_call_is_bound_like_an_undecorated_call(traced: Any, name: str) -> None:
 
 @pytest.mark.parametrize("arguments", [((), {}), (("a", "b"), {}), ((), {"other": "a"}), (("a",), {"question": "b"})])
 @pytest.mark.parametrize("kind", ["function", "coroutine", "generator", "async generator", "types.coroutine"])
-def test_wrong_arguments_raise_the_same_type_error(traced: Any, kind: str, arguments: Any) -> None:
+def test_wrong_arguments_raise_the_same_type_error_as_without_the_decorator(
+    traced: Any, kind: str, arguments: Any
+) -> None:
     """Python's own error is raised, at the same step."""
     args, kwargs = arguments
     make, get = KINDS[kind]
@@ -755,7 +757,7 @@ ENDS = ["read", "closed", "dropped", "unread", "failed", "interrupted"]
 @pytest.mark.parametrize("how", ENDS)
 @pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("kind", ["function", "coroutine", "method", "class method", "partial", "callable object"])
-def test_stream_runs_like_an_undecorated_stream(traced: Any, kind: str, name: str, how: str) -> None:
+def test_a_decorated_stream_behaves_like_an_undecorated_one(traced: Any, kind: str, name: str, how: str) -> None:
     """Chunks, errors, cleanup and their order are the same, and the exchange has the chunks that the caller read."""
     make, open_stream = STREAMS[name]
     error = {"failed": LookupError("broke"), "interrupted": KeyboardInterrupt()}.get(how)
@@ -794,7 +796,7 @@ def test_stream_runs_like_an_undecorated_stream(traced: Any, kind: str, name: st
 class TestFunctionIsKept:
     """The decorated function has everything that callers use on the original."""
 
-    def test_lru_cache_methods_are_kept(self, traced: Any) -> None:
+    def test_an_observed_function_keeps_its_lru_cache_methods(self, traced: Any) -> None:
         """The cache of ``lru_cache`` can be read and cleared."""
         calls: list[str] = []
         ask = germane.observe(functools.lru_cache(maxsize=2)(lambda question: calls.append(question) or "a"))
@@ -806,7 +808,7 @@ class TestFunctionIsKept:
         assert calls == ["Why?", "Why?"]
         assert ask.cache_parameters() == {"maxsize": 2, "typed": False}
 
-    def test_attributes_of_partials_and_functions_are_kept(self) -> None:
+    def test_observed_functions_and_partials_keep_their_attributes(self) -> None:
         """Frameworks mark functions with attributes."""
 
         def ask(question: str) -> str:
@@ -817,7 +819,7 @@ class TestFunctionIsKept:
         kept: Any = germane.observe(functools.partial(ask, "Why?"))
         assert (kept.func, kept.args, kept.keywords) == (ask, ("Why?",), {})
 
-    def test_properties_of_callable_objects_are_not_evaluated(self) -> None:
+    def test_decorating_a_callable_object_does_not_evaluate_its_properties(self) -> None:
         """Decoration does not run the object's code."""
         evaluated: list[str] = []
 
@@ -841,7 +843,7 @@ class TestFunctionIsKept:
         ask: Any = germane.observe(Client())
         assert (ask.mode, ask.warm_up(), evaluated) == ("fast", "warm", [])
 
-    def test_types_coroutine_runs_on_an_event_loop(self, traced: Any) -> None:
+    def test_an_observed_types_coroutine_runs_on_an_event_loop(self, traced: Any) -> None:
         """The function stays awaitable, and can wait for futures."""
 
         @germane.observe(route="ask")
@@ -858,7 +860,7 @@ class TestFunctionIsKept:
 
 
 @pytest.mark.parametrize("make", [lambda: collections.defaultdict(str), collections.Counter, dict])
-def test_path_selector_does_not_change_a_mapping(traced: Any, make: Callable[[], Any]) -> None:
+def test_a_path_selector_does_not_insert_keys_into_a_returned_mapping(traced: Any, make: Callable[[], Any]) -> None:
     """A missing key is reported, and not inserted into the returned mapping."""
     reply = make()
 
@@ -867,7 +869,7 @@ def test_path_selector_does_not_change_a_mapping(traced: Any, make: Callable[[],
     assert "'text.first' does not match" in traced.attributes()["germane.capture.error"]
 
 
-def test_suite_has_at_least_150_hostile_handlers() -> None:
+def test_the_suite_contains_at_least_150_hostile_handlers() -> None:
     """The families yield far more than the promised 150."""
     bodies = len(PLAIN) + len(REPORTED) + len(ERRORS)
     streams = len(STREAMS) * len(ENDS)

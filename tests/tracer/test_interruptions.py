@@ -93,7 +93,7 @@ def install() -> Iterator[Callable[[Any], None]]:
 
 @pytest.mark.parametrize("name", HANDLERS)
 @pytest.mark.parametrize("option", INTERRUPTED)
-def test_exception_from_a_signal_handler_reaches_the_application(
+def test_an_exception_from_a_signal_handler_reaches_the_application(
     traced: Any, install: Any, name: str, option: str, handler: Any, take: Any
 ) -> None:
     """A time limit that expires in a user's callable is not swallowed, and the span ends."""
@@ -139,7 +139,7 @@ def raise_again(text: str) -> str:
 
 
 @pytest.mark.parametrize("redact", [convert, convert_implicitly, convert_twice, raise_again])
-def test_interruption_converted_by_a_users_callable_reaches_the_application(
+def test_an_interruption_that_an_option_function_converts_reaches_the_application(
     traced: Any, install: Any, redact: Any
 ) -> None:
     """The application gets the error that the callable raised."""
@@ -148,7 +148,9 @@ def test_interruption_converted_by_a_users_callable_reaches_the_application(
         germane.observe(redact=redact)(lambda question: "a")("Why?")
 
 
-def test_error_while_the_application_handles_an_interruption_is_swallowed(traced: Any, install: Any) -> None:
+def test_an_error_during_the_handling_of_an_interruption_does_not_reach_the_application(
+    traced: Any, install: Any
+) -> None:
     """The interruption is the context of the error, but did not cause it."""
     install(limit)
 
@@ -221,7 +223,7 @@ def call_from_a_compiled_function(text: str) -> str:
     ],
 )
 @pytest.mark.parametrize("kind", [JobTimeout, TimeoutError])
-def test_exception_raised_by_another_thread_reaches_the_application(
+def test_an_exception_raised_by_another_thread_reaches_the_application(
     traced: Any, redact: Any, kind: type[Exception]
 ) -> None:
     """A job's time limit that expires in a user's callable is not swallowed, wherever it runs."""
@@ -251,7 +253,7 @@ def test_exception_raised_by_another_thread_reaches_the_application(
 
 
 @pytest.mark.parametrize("package", ["gevent.hub", "eventlet.hubs.hub"])
-def test_exception_raised_by_another_greenlet_reaches_the_application(traced: Any, package: str) -> None:
+def test_an_exception_raised_by_another_greenlet_reaches_the_application(traced: Any, package: str) -> None:
     """The exception arrives where greenlets switch. Errors in the greenlet library's functions are swallowed."""
     library: Any = {"__name__": package}
     exec("def switch(error):\n    raise error\ndef sleep(error):\n    switch(error)\n", library)
@@ -323,14 +325,16 @@ FAILURES: dict[str, Callable[[str], Any]] = {
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_error_in_a_users_callable_does_not_reach_the_application(traced: Any, name: str) -> None:
+def test_an_error_in_an_option_function_does_not_reach_the_application(traced: Any, name: str) -> None:
     """An error raised by the callable, or by a function that it calls, is not mistaken for an interruption."""
     redact: Any = FAILURES[name]
     assert germane.observe(redact=redact)(lambda question: "a")("Why?") == "a"
     assert (traced.exchange.question, traced.exchange.answer) == (None, None)
 
 
-def test_selector_error_is_swallowed_while_a_signal_handler_is_installed(traced: Any, install: Any) -> None:
+def test_a_selector_error_does_not_reach_the_application_while_a_signal_handler_is_installed(
+    traced: Any, install: Any
+) -> None:
     """Only errors from the signal handler itself are raised."""
     install(limit)
 
@@ -362,7 +366,9 @@ CANCELLATIONS: dict[str, BaseException] = {
 
 @pytest.mark.parametrize("kind", ["function", "coroutine", "generator", "async generator"])
 @pytest.mark.parametrize("name", CANCELLATIONS)
-def test_canceled_handler_has_the_status_cancelled(traced: Any, name: str, kind: str, handler: Any, take: Any) -> None:
+def test_a_canceled_handler_has_the_status_cancelled(
+    traced: Any, name: str, kind: str, handler: Any, take: Any
+) -> None:
     """The caller gets the same exception, whatever cancels the handler."""
     error = CANCELLATIONS[name]
 
@@ -377,7 +383,7 @@ def test_canceled_handler_has_the_status_cancelled(traced: Any, name: str, kind:
 
 
 @pytest.mark.parametrize("error", [BaseExceptionGroup("", [asyncio.CancelledError(), KeyError()]), TimeoutError()])
-def test_exception_group_with_a_cancellation_and_an_error_has_the_status_error(
+def test_an_exception_group_with_a_cancellation_and_an_error_has_the_status_error(
     traced: Any, error: BaseException
 ) -> None:
     """A group that contains another error is not a cancellation."""
@@ -411,26 +417,26 @@ class TestAsynchronousOptions:
 
     @pytest.mark.parametrize("function", FUNCTIONS)
     @pytest.mark.parametrize("option", ["question", "answer", "contexts", "history", "chunk", "join", "redact"])
-    def test_asynchronous_option_is_rejected_at_decoration(self, option: str, function: Any) -> None:
+    def test_an_async_function_as_an_option_is_rejected_at_decoration(self, option: str, function: Any) -> None:
         """The error explains why."""
         function = getattr(function, "__func__", function)
         with pytest.raises(UsageError, match=r"must not be async|must be a synchronous function"):
             germane.observe(**{option: function})(lambda question: "a")
 
     @pytest.mark.parametrize("option", ["query", "contexts", "content", "id", "score"])
-    def test_asynchronous_retriever_option_is_rejected(self, option: str) -> None:
+    def test_an_async_function_as_a_retriever_option_is_rejected(self, option: str) -> None:
         """The same applies to attribute selectors."""
         with pytest.raises(UsageError, match="async"):
             germane.retrieval(**{option: self.coroutine})(lambda query: [])
         with pytest.raises(UsageError, match="async"):
             germane.observe(attributes={"tenant": self.coroutine})(lambda question: "a")
 
-    def test_asynchronous_redaction_setting_is_rejected_at_start(self) -> None:
+    def test_an_async_redaction_setting_is_rejected_at_start(self) -> None:
         """germane does not start with such a function."""
         with pytest.raises(UsageError, match="async"):
             germane.start(redact=self.coroutine)  # type: ignore[arg-type]
 
-    def test_redaction_that_returns_a_coroutine_fails_closed(self, traced: Any) -> None:
+    def test_a_redaction_that_returns_a_coroutine_drops_the_text(self, traced: Any) -> None:
         """This cannot be detected at decoration. The text is dropped, and Python does not warn about the coroutine."""
         germane.observe(redact=lambda text: self.coroutine(text))(lambda question: "a")("Why?")  # type: ignore[arg-type, return-value]
 
@@ -442,7 +448,7 @@ class TestContextOfTheCaller:
     """The caller's context is restored after the call, whatever changes the handler made."""
 
     @pytest.mark.parametrize("inside", [False, True])
-    def test_caller_can_detach_the_handlers_context_token(self, traced: Any, inside: bool) -> None:
+    def test_the_caller_can_detach_a_context_token_that_the_handler_attached(self, traced: Any, inside: bool) -> None:
         """The ended span does not become current."""
         tokens: list[Any] = []
 
@@ -465,7 +471,7 @@ class TestContextOfTheCaller:
         else:
             call()
 
-    def test_context_attached_inside_a_handler_is_not_visible_to_its_caller(self, traced: Any) -> None:
+    def test_a_context_attached_inside_a_handler_is_not_visible_to_its_caller(self, traced: Any) -> None:
         """This documented behavior differs from that of an undecorated function."""
 
         @germane.observe
@@ -495,7 +501,9 @@ ask("first")
 
 @pytest.mark.parametrize("position", range(4))
 @pytest.mark.parametrize("imports", ["", "import multiprocessing.util"])
-def test_call_during_exit_is_captured(run: Callable[..., str], tmp_path: Path, position: int, imports: str) -> None:
+def test_a_call_during_interpreter_exit_is_captured(
+    run: Callable[..., str], tmp_path: Path, position: int, imports: str
+) -> None:
     """An exit callback of the application may call a handler, wherever it is registered after ``import germane``."""
     path = tmp_path / "germane.db"
     code = [""] * 4

@@ -102,7 +102,9 @@ ANSWERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_answer_with_a_known_type_needs_no_selector(traced: Any, name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_answer_with_a_known_type_needs_no_selector(
+    traced: Any, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """The caller gets the same object, and its text is the answer."""
     value = ANSWERS[name]
 
@@ -111,7 +113,7 @@ def test_answer_with_a_known_type_needs_no_selector(traced: Any, name: str, capl
     assert caplog.records == []
 
 
-def test_json_response_without_a_known_key_is_captured_as_a_whole(traced: Any) -> None:
+def test_the_whole_body_of_a_json_response_without_a_known_key_is_captured(traced: Any) -> None:
     """germane does not guess which of several texts is the answer."""
     observed(starlette.responses.JSONResponse({"title": "a", "body": "b"}))
 
@@ -143,7 +145,7 @@ async def read_body(response: Any) -> None:
 
 @pytest.mark.parametrize("status", [404, 500])
 @pytest.mark.parametrize("name", ERROR_RESPONSES)
-def test_error_response_has_the_status_error_and_no_answer(
+def test_an_error_response_has_the_status_error_and_no_answer(
     traced: Any, name: str, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The caller gets the same response, and the error message is not scored as an answer."""
@@ -170,7 +172,7 @@ NO_TEXT: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", NO_TEXT)
-def test_response_that_is_not_text_has_no_answer(traced: Any, name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_response_that_is_not_text_has_no_answer(traced: Any, name: str, caplog: pytest.LogCaptureFixture) -> None:
     """Redirects, files and media are delivered unchanged, without a warning."""
     response = NO_TEXT[name]()
 
@@ -190,14 +192,14 @@ def test_response_that_is_not_text_has_no_answer(traced: Any, name: str, caplog:
         "application/xml",
     ],
 )
-def test_response_with_a_text_media_type_is_an_answer(traced: Any, media_type: str) -> None:
+def test_the_body_of_a_response_with_a_text_media_type_is_the_answer(traced: Any, media_type: str) -> None:
     """Plain text, JSON and XML are text, whatever the media type's parameters."""
     observed(starlette.responses.Response("Because.", media_type=media_type))
 
     assert traced.exchange.answer == "Because."
 
 
-def test_selector_finds_the_answer_in_any_media_type(traced: Any) -> None:
+def test_a_selector_reads_the_answer_from_any_media_type(traced: Any) -> None:
     """With ``answer=``, the media type does not matter."""
     observed(starlette.responses.Response("Because.", media_type="application/octet-stream"), answer="body")
 
@@ -223,7 +225,7 @@ CHUNKS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("name", CHUNKS)
-def test_chunks_with_a_known_type_need_no_selector(traced: Any, name: str) -> None:
+def test_stream_chunks_with_a_known_type_need_no_selector(traced: Any, name: str) -> None:
     """The stream yields the same objects, and their texts are the answer."""
     assert list(observed(iter(CHUNKS[name]))) == CHUNKS[name]
     assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
@@ -337,7 +339,7 @@ STREAMS: dict[str, tuple[Callable[[], Any], Callable[[Any], str]]] = {
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_streaming_response_is_recorded_in_place(traced: Any, name: str) -> None:
+def test_a_streaming_response_is_recorded_without_being_replaced(traced: Any, name: str) -> None:
     """The caller gets the same response, and the chunks are the answer, however the caller reads the stream."""
     make, read = STREAMS[name]
     response = make()
@@ -349,7 +351,7 @@ def test_streaming_response_is_recorded_in_place(traced: Any, name: str) -> None
     assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
 
 
-def test_events_encoded_by_the_framework_are_recorded(traced: Any) -> None:
+def test_server_sent_events_that_the_framework_encodes_are_recorded(traced: Any) -> None:
     """sse-starlette accepts dictionaries, objects and texts."""
     event = library_object("sse_starlette.event", "ServerSentEvent", data="l")
     response = library_object(
@@ -407,7 +409,7 @@ class Frozen:
 
 @pytest.mark.parametrize("kind", [ReadOnly, Slotted, SlottedReadOnly, Frozen])
 @pytest.mark.parametrize("make", [lambda: (word for word in ("Hel", "lo")), lambda: iter(["Hel", "lo"])])
-def test_stream_that_is_hard_to_replace_is_recorded(traced: Any, kind: Any, make: Any) -> None:
+def test_a_stream_behind_read_only_attributes_is_recorded(traced: Any, kind: Any, make: Any) -> None:
     """This covers read-only properties, slots and frozen responses."""
     response = kind(make())
 
@@ -416,7 +418,7 @@ def test_stream_that_is_hard_to_replace_is_recorded(traced: Any, kind: Any, make
     assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
 
 
-def test_stream_that_cannot_be_replaced_is_reported(traced: Any) -> None:
+def test_a_response_whose_stream_cannot_be_replaced_is_reported(traced: Any) -> None:
     """The caller still gets its stream, and the span reports that nothing was captured."""
     bodies = iter(["Hel", "lo"])
 
@@ -439,7 +441,7 @@ async def answer(text: str) -> str:
 class TestTaskAndFuture:
     """A handler may return a task or future, which is passed to the caller."""
 
-    def test_task_result_is_the_answer(self, traced: Any) -> None:
+    def test_the_result_of_a_returned_task_is_the_answer(self, traced: Any) -> None:
         """The caller gets the same task."""
 
         async def serve() -> None:
@@ -451,7 +453,7 @@ class TestTaskAndFuture:
         asyncio.run(serve())
         assert (traced.exchange.answer, traced.exchange.status) == ("Because.", "ok")
 
-    def test_finished_futures_result_is_the_answer(self, traced: Any) -> None:
+    def test_the_result_of_a_finished_future_is_the_answer(self, traced: Any) -> None:
         """The answer is captured immediately."""
         future: Future[str] = Future()
         future.set_result("Because.")
@@ -459,7 +461,9 @@ class TestTaskAndFuture:
         assert observed(future) is future
         assert traced.exchange.answer == "Because."
 
-    def test_result_of_a_call_in_a_thread_is_the_answer(self, traced: Any, wait_until: Callable[..., None]) -> None:
+    def test_the_result_of_a_returned_call_in_a_thread_is_the_answer(
+        self, traced: Any, wait_until: Callable[..., None]
+    ) -> None:
         """The exchange ends when the thread's call does."""
         with ThreadPoolExecutor(1) as pool:
             assert observed(pool.submit(str.upper, "a")).result() == "A"
@@ -468,7 +472,7 @@ class TestTaskAndFuture:
         assert (traced.exchange.answer, traced.exchange.status) == ("A", "ok")
 
     @pytest.mark.parametrize("error", [LookupError("broke"), None])
-    def test_failed_or_cancelled_task_is_recorded_and_still_reported_by_asyncio(
+    def test_a_failed_or_canceled_task_is_recorded_and_asyncio_still_reports_it(
         self, traced: Any, error: Exception | None
     ) -> None:
         """An exception that is never retrieved is still reported to the loop's exception handler."""
@@ -500,7 +504,7 @@ class TestStreamReader:
     """The caller gets asyncio's own reader object, and the data that it reads is the answer."""
 
     @pytest.mark.parametrize("way", ["read", "readline", "readexactly", "readuntil", "iteration", "pieces"])
-    def test_data_read_by_the_caller_is_the_answer(self, traced: Any, way: str) -> None:
+    def test_data_that_the_caller_reads_from_a_lazy_result_is_the_answer(self, traced: Any, way: str) -> None:
         """All reading methods are recorded, and no byte is recorded twice."""
 
         async def serve() -> None:
@@ -631,7 +635,7 @@ def failure(call: Callable[[], Any]) -> str:
 
 
 @pytest.mark.parametrize("use", USES)
-def test_lazy_query_is_only_evaluated_by_the_caller(traced: Any, use: str) -> None:
+def test_a_lazy_query_is_evaluated_only_by_the_caller(traced: Any, use: str) -> None:
     """A retriever's query runs as if undecorated, and the rows that the caller reads are the contexts."""
     read, count = USES[use]
     log, plain_log = [], []  # type: ignore[var-annotated]  # of texts
@@ -650,7 +654,7 @@ def test_lazy_query_is_only_evaluated_by_the_caller(traced: Any, use: str) -> No
 
 
 @pytest.mark.parametrize("name", ["all", "count", "later", "create", "of", "index", "select"])
-def test_methods_of_a_wrapped_lazy_query_look_unchanged_to_inspect(traced: Any, name: str) -> None:
+def test_the_methods_of_a_wrapped_lazy_query_have_unchanged_signatures(traced: Any, name: str) -> None:
     """Frameworks inspect callables before they call them."""
     rows = Query([])
     for some in (rows, search := germane.retrieval(lambda question: rows)("Why?")):
@@ -679,7 +683,7 @@ def test_methods_of_a_wrapped_lazy_query_look_unchanged_to_inspect(traced: Any, 
         lambda rows: rows.rows(),
     ],
 )
-def test_uncaptured_result_of_a_lazy_query_is_reported(traced: Any, use: Callable[[Any], Any]) -> None:
+def test_a_lazy_query_whose_result_was_not_captured_is_reported(traced: Any, use: Callable[[Any], Any]) -> None:
     """If there are no contexts, the span says why, whatever was derived from the query."""
     search = germane.retrieval(source="rows")(lambda question: Query([], 0, 2))
     germane.observe(lambda question: str(use(search(question))))("Why?")
@@ -720,7 +724,7 @@ LOOKUPS: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
 
 @pytest.mark.parametrize("use", LOOKUPS)
 @pytest.mark.parametrize("nested", [False, True])
-def test_lazy_mapping_is_only_read_by_the_caller(traced: Any, use: str, nested: bool) -> None:
+def test_a_lazy_mapping_is_read_only_by_the_caller(traced: Any, use: str, nested: bool) -> None:
     """The text that the caller looks up is the context."""
     read, texts = LOOKUPS[use]
     log, plain_log = list[str](), list[str]()
@@ -735,7 +739,7 @@ def test_lazy_mapping_is_only_read_by_the_caller(traced: Any, use: str, nested: 
 
 
 @pytest.mark.parametrize("make", [lambda log: [LazyDocument(log)], LazyDocument])
-def test_lazy_mapping_is_never_read_before_the_caller_reads_it(traced: Any, make: Any) -> None:
+def test_a_lazy_mapping_is_not_read_before_the_caller_reads_it(traced: Any, make: Any) -> None:
     """If it is in a list, or if a function selects the text, a warning says that nothing was captured."""
     log: list[str] = []
     retrieve = germane.retrieval(source="s", content=lambda item: item["text"] if isinstance(make, type) else None)
@@ -754,7 +758,7 @@ def test_lazy_mapping_is_never_read_before_the_caller_reads_it(traced: Any, make
         type("Computed", (dict,), {"get": None, "__getitem__": None})(text="Thirty days."),
     ],
 )
-def test_in_memory_mapping_is_a_context(traced: Any, document: Any) -> None:
+def test_a_mapping_that_is_in_memory_is_a_context(traced: Any, document: Any) -> None:
     """Reading its items has no side effects."""
     search = germane.retrieval(lambda question: [document])
 
@@ -763,7 +767,7 @@ def test_in_memory_mapping_is_a_context(traced: Any, document: Any) -> None:
     assert [context.text for context in traced.exchange.contexts] == ["Thirty days."]
 
 
-def test_sqlalchemy_query_is_only_evaluated_by_the_caller(traced: Any) -> None:
+def test_a_sqlalchemy_query_is_evaluated_only_by_the_caller(traced: Any) -> None:
     """A query without a length is also lazy: only the rows that the caller reads are contexts."""
     engine = create_engine("sqlite://")
     statements: list[str] = []
@@ -781,7 +785,7 @@ def test_sqlalchemy_query_is_only_evaluated_by_the_caller(traced: Any) -> None:
 
 
 @pytest.mark.parametrize("use", USES)
-def test_lazy_query_in_nested_retrievers_is_only_evaluated_by_the_caller(traced: Any, use: str) -> None:
+def test_a_lazy_query_in_nested_retrievers_is_evaluated_only_by_the_caller(traced: Any, use: str) -> None:
     """Both retrievers' spans show the rows that the caller reads, and each row is one context of the exchange."""
     read, count = USES[use]
     log, plain_log = [], []  # type: ignore[var-annotated]  # of texts
@@ -799,7 +803,7 @@ def test_lazy_query_in_nested_retrievers_is_only_evaluated_by_the_caller(traced:
 
 
 @pytest.mark.parametrize("read", [list, lambda rows: None])
-def test_lazy_query_returned_by_a_handler_is_not_the_answer(traced: Any, read: Any) -> None:
+def test_a_lazy_query_that_a_handler_returns_is_not_the_answer(traced: Any, read: Any) -> None:
     """A retriever's rows are not a streamed answer, whether the caller reads them or not."""
     search = germane.retrieval(lambda question: Query([], 0, 2))
     rows = germane.observe(lambda question: search(question))("Why?")
@@ -811,7 +815,7 @@ def test_lazy_query_returned_by_a_handler_is_not_the_answer(traced: Any, read: A
     assert (traced.exchange.answer, traced.exchange.status) == (None, "ok")
 
 
-def test_lazy_query_with_a_user_specified_class_is_a_stream(traced: Any) -> None:
+def test_a_lazy_query_whose_class_the_user_names_is_recorded_as_a_stream(traced: Any) -> None:
     """``stream=`` also applies to objects that a retriever returned."""
     search = germane.retrieval(lambda question: Query([], 0, 2))
     rows = germane.observe(stream=Query, chunk="text")(lambda question: search(question))("Why?")
@@ -820,7 +824,7 @@ def test_lazy_query_with_a_user_specified_class_is_a_stream(traced: Any) -> None
     assert traced.exchange.answer == "row 0row 1"
 
 
-def test_lazy_query_passed_to_add_contexts_is_read(traced: Any) -> None:
+def test_a_lazy_query_that_is_passed_to_add_contexts_is_read(traced: Any) -> None:
     """An application that passes a query wants it to be read."""
 
     @germane.observe
@@ -833,7 +837,7 @@ def test_lazy_query_passed_to_add_contexts_is_read(traced: Any) -> None:
     assert [context.text for context in traced.exchange.contexts] == ["row 0", "row 1"]
 
 
-def test_query_read_with_another_method_is_reported(traced: Any) -> None:
+def test_a_lazy_query_that_is_read_with_an_unknown_method_is_reported(traced: Any) -> None:
     """A row returned by another method is not captured, and the span reports this."""
 
     class Rows(Query):
@@ -873,7 +877,7 @@ class Forwarding:
 
 @pytest.mark.parametrize("decorator", [germane.observe, germane.retrieval, germane.observe(contexts=lambda v: v)])
 @pytest.mark.parametrize("make", [Proxy, Forwarding, lambda evaluated: MagicMock(side_effect=evaluated.append)])
-def test_lazy_objects_and_mocks_are_returned_unevaluated(
+def test_lazy_objects_and_mocks_are_returned_without_being_evaluated(
     traced: Any, caplog: pytest.LogCaptureFixture, decorator: Any, make: Any
 ) -> None:
     """Not even their class is read, in arguments or results, and a warning says that nothing was captured."""
@@ -885,7 +889,7 @@ def test_lazy_objects_and_mocks_are_returned_unevaluated(
     assert not isinstance(value, MagicMock) or value.mock_calls == []
 
 
-def test_returned_objects_and_their_classes_are_not_kept_alive(traced: Any) -> None:
+def test_the_tracer_does_not_keep_returned_objects_and_their_classes_alive(traced: Any) -> None:
     """Cached decisions about a type are dropped together with the type."""
 
     def call() -> list[Any]:
@@ -902,7 +906,7 @@ def test_returned_objects_and_their_classes_are_not_kept_alive(traced: Any) -> N
     assert [reference() for reference in references] == [None] * 4
 
 
-def test_user_specified_class_is_recorded_as_a_stream(traced: Any) -> None:
+def test_an_object_whose_class_the_user_names_is_recorded_as_a_stream(traced: Any) -> None:
     """``stream=`` takes iterable classes whose objects germane would otherwise return unread."""
 
     class Reply:
@@ -917,7 +921,7 @@ def test_user_specified_class_is_recorded_as_a_stream(traced: Any) -> None:
     assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
 
 
-def test_unknown_iterable_is_returned_unchanged_with_a_warning(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_iterable_is_returned_unchanged_and_reported(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
     """The warning names the option that declares it as a stream."""
 
     class Pages:
@@ -932,7 +936,7 @@ def test_unknown_iterable_is_returned_unchanged_with_a_warning(traced: Any, capl
     assert "pass its class with stream=" in caplog.text
 
 
-def test_object_that_only_supports_iteration_is_a_stream(traced: Any) -> None:
+def test_an_object_that_supports_only_iteration_is_a_stream(traced: Any) -> None:
     """An object that only has a generator method must be a stream."""
 
     class Words:
@@ -953,7 +957,7 @@ OTHER_USES = [
 
 @pytest.mark.parametrize("use", [*(f"__{name}__" for name in OTHER_USES), "rows", "send", "read"])
 @pytest.mark.parametrize("inherited", [False, True])
-def test_iterable_with_other_methods_is_returned_unchanged(traced: Any, use: str, inherited: bool) -> None:
+def test_an_iterable_with_additional_methods_is_returned_unchanged(traced: Any, use: str, inherited: bool) -> None:
     """It may be a value, such as a vector, whose own methods compare its class and identity."""
 
     def iterate(self: Any) -> Iterator[str]:
@@ -974,7 +978,9 @@ def test_iterable_with_other_methods_is_returned_unchanged(traced: Any, use: str
 
 
 @pytest.mark.parametrize("bases", [(Iterable,), (Iterable, Generic[T]), (Protocol,)])
-def test_bare_iterable_may_have_abstract_or_generic_base_classes(traced: Any, bases: tuple[Any, ...]) -> None:
+def test_an_iterable_with_only_abstract_or_generic_base_classes_is_a_stream(
+    traced: Any, bases: tuple[Any, ...]
+) -> None:
     """Such base classes do not add ways to use the object."""
 
     def write_body(namespace: dict[str, Any]) -> None:
@@ -992,16 +998,16 @@ def test_bare_iterable_may_have_abstract_or_generic_base_classes(traced: Any, ba
 
 
 @pytest.mark.parametrize("stream", [int, "Stream", (list, int), lambda: None])
-def test_stream_option_only_accepts_iterable_classes(stream: Any) -> None:
+def test_the_stream_option_accepts_only_iterable_classes(stream: Any) -> None:
     """Anything else is rejected at decoration."""
-    with pytest.raises(UsageError, match="stream="):
+    with pytest.raises(UsageError, match="stream must be"):
         germane.observe(stream=stream)(lambda question: question)
 
 
 class TestStandIn:
     """An iterator is replaced by a proxy, which the caller cannot distinguish from the original."""
 
-    def test_proxy_has_only_the_originals_attributes(self, traced: Any) -> None:
+    def test_a_stream_proxy_has_only_the_attributes_of_the_original(self, traced: Any) -> None:
         """The proxy adds no names of its own."""
 
         class Stream:
@@ -1019,7 +1025,7 @@ class TestStandIn:
         assert sorted(vars(stream)) == ["_body", "_recording", "_source", "state"]
         assert (type(stream).__doc__, type(stream).__module__) == (Stream.__doc__, Stream.__module__)
 
-    def test_stream_read_with_its_own_methods_is_not_abandoned(self, traced: Any) -> None:
+    def test_a_stream_that_is_read_with_its_own_methods_is_not_recorded_as_abandoned(self, traced: Any) -> None:
         """The text returned by ``read`` methods is the answer."""
 
         class File:
@@ -1036,7 +1042,9 @@ class TestStandIn:
         assert [file.read(), file.read(), file.read()] == ["Hel", "lo", ""]
         assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
 
-    def test_stream_read_with_another_method_is_reported(self, traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_stream_that_is_read_with_an_unknown_method_is_reported(
+        self, traced: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
         """The stream is not recorded as abandoned, and a warning says that its text was not captured."""
 
         class Cursor:

@@ -33,7 +33,7 @@ class FailingFilter(logging.Filter):
         raise ZeroDivisionError
 
 
-def test_error_in_a_logging_filter_does_not_reach_the_handler(traced: Any, handler: Any, take: Any) -> None:
+def test_an_error_in_a_logging_filter_does_not_reach_the_handler(traced: Any, handler: Any, take: Any) -> None:
     """Logging a problem may fail without affecting the handler."""
     logger, failing = logging.getLogger("germane.tracer"), FailingFilter()
     logger.addFilter(failing)
@@ -44,7 +44,7 @@ def test_error_in_a_logging_filter_does_not_reach_the_handler(traced: Any, handl
 
 
 @pytest.mark.parametrize("raised", [StopIteration, StopAsyncIteration, GeneratorExit, KeyboardInterrupt, SystemExit])
-def test_control_flow_exceptions_propagate(traced: Any, raised: type[BaseException]) -> None:
+def test_control_flow_exceptions_such_as_system_exit_propagate(traced: Any, raised: type[BaseException]) -> None:
     """Exceptions such as SystemExit reach the caller as if the handler were undecorated."""
     error = raised("x")
 
@@ -57,7 +57,7 @@ def test_control_flow_exceptions_propagate(traced: Any, raised: type[BaseExcepti
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_exceptions_are_unchanged(traced: Any, kind: str, handler: Any, take: Any) -> None:
+def test_exceptions_of_a_handler_are_unchanged(traced: Any, kind: str, handler: Any, take: Any) -> None:
     """The caller gets the same object, with its cause, context, notes and traceback frames."""
 
     class Refused(Exception):
@@ -83,7 +83,7 @@ def test_exceptions_are_unchanged(traced: Any, kind: str, handler: Any, take: An
     assert (traced.exchange.status, traced.exchange.error) == ("error", "Refused: no answer")
 
 
-def test_errors_create_no_reference_cycles(traced: Any) -> None:
+def test_exceptions_of_a_handler_create_no_reference_cycles(traced: Any) -> None:
     """An exception that was thrown into a stream is freed without the garbage collector."""
 
     @germane.observe
@@ -129,7 +129,7 @@ def test_captured_data_is_freed_when_the_call_ends(traced: Any, kind: str, handl
         gc.enable()
 
 
-def test_recursive_handler_yields_one_exchange(traced: Any) -> None:
+def test_a_recursive_handler_yields_one_exchange(traced: Any) -> None:
     """Each call has its own span."""
 
     @germane.observe
@@ -156,7 +156,7 @@ def test_infinite_recursion_raises_recursion_error(traced: Any, handler: Any, ta
 
 
 @pytest.mark.parametrize("left", range(1, 40))
-def test_handler_runs_near_the_recursion_limit(traced: Any, left: int, handler: Any) -> None:
+def test_an_observed_handler_runs_near_the_recursion_limit(traced: Any, left: int, handler: Any) -> None:
     """If no stack is left for germane, the handler still runs, with one additional frame."""
     ask = handler("function", len)
 
@@ -177,7 +177,7 @@ HUGE = "x" * 10_000_000
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_huge_texts_are_truncated(traced: Any, kind: str, handler: Any, take: Any) -> None:
+def test_huge_captured_texts_are_truncated(traced: Any, kind: str, handler: Any, take: Any) -> None:
     """The caller gets all ten megabytes; the exchange and the span get texts of the maximum length."""
     assert take(kind, handler(kind, lambda question: question), HUGE) is HUGE
 
@@ -209,7 +209,7 @@ ODD_TEXTS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ODD_TEXTS)
-def test_characters_that_cannot_be_encoded_are_replaced(
+def test_characters_that_cannot_be_encoded_are_replaced_in_captured_texts(
     traced: Any, kind: str, name: str, handler: Any, take: Any
 ) -> None:
     """The captured text is valid UTF-8 without NUL. The caller gets the original."""
@@ -247,7 +247,7 @@ def test_all_captured_texts_can_be_encoded(traced: Any) -> None:
     assert traced.exchange.contexts[0].score is None
 
 
-def test_error_in_the_sink_does_not_reach_the_handler(unconnected: Any, handler: Any, take: Any) -> None:
+def test_an_error_in_the_sink_does_not_reach_the_handler(unconnected: Any, handler: Any, take: Any) -> None:
     """The caller gets the answer."""
     unconnected.connect(sink=broken)
 
@@ -260,7 +260,7 @@ def traced_names(traced: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("hook", ["on_start", "on_end"])
-def test_error_in_a_span_processor_does_not_reach_the_handler(
+def test_an_error_in_a_span_processor_does_not_reach_the_handler(
     unconnected: Any, hook: str, handler: Any, take: Any
 ) -> None:
     """The handler runs. If only the end of the span fails, the exchange is captured."""
@@ -271,7 +271,7 @@ def test_error_in_a_span_processor_does_not_reach_the_handler(
     assert len(unconnected.exchanges) == (1 if hook == "on_end" else 0)
 
 
-def test_concurrent_threads_capture_every_call(traced: Any, handler: Any) -> None:
+def test_every_call_in_concurrent_threads_is_captured(traced: Any, handler: Any) -> None:
     """Eight threads with 200 calls each yield 1,600 exchanges, each with its own question and answer."""
     ask = handler("function", str.upper)
     errors: list[BaseException] = []

@@ -14,7 +14,7 @@ from germane.tracer import suppress_tracing
 class TestNesting:
     """The outermost of several nested handlers yields the exchange."""
 
-    def test_inner_handlers_create_spans_but_no_exchanges(self, traced: Any) -> None:
+    def test_nested_handlers_create_spans_but_no_exchanges(self, traced: Any) -> None:
         """Three handlers yield one exchange and nested spans. Attributes that inner handlers set belong to it."""
 
         @germane.observe
@@ -39,7 +39,7 @@ class TestNesting:
         assert "germane.exchange.id" not in traced.attributes("second")
         assert traced.attributes("third")["input.value"] == "Q12"
 
-    def test_inner_handler_that_outlives_the_outer_handler_yields_its_own_exchange(self, traced: Any) -> None:
+    def test_a_nested_handler_that_outlives_the_outer_handler_yields_its_own_exchange(self, traced: Any) -> None:
         """A task that continues after its outer handler has ended gets its own exchange, whenever it started."""
         tasks: list[asyncio.Task[str]] = []
         begun = asyncio.Event
@@ -73,7 +73,7 @@ class TestNesting:
         assert len({exchange.id for exchange in traced.exchanges}) == 3
         assert len({exchange.trace_id for exchange in traced.exchanges}) == 1
 
-    def test_nested_task_belongs_to_the_handler_that_is_still_running(self, traced: Any) -> None:
+    def test_a_nested_task_belongs_to_the_outermost_handler_that_is_still_running(self, traced: Any) -> None:
         """If the middle handler has ended and the outermost has not, the outermost yields the exchange."""
 
         @germane.observe(route="third")
@@ -120,7 +120,7 @@ class TestNesting:
         asyncio.run(serve())
         assert max(kept) == 0
 
-    def test_stream_has_a_current_exchange_only_while_it_produces_items(self, traced: Any) -> None:
+    def test_a_stream_has_a_current_exchange_only_while_it_produces_items(self, traced: Any) -> None:
         """A call made by the stream belongs to the stream's exchange; a call made between chunks does not."""
         inner = germane.observe(route="inner")(lambda question: question)
 
@@ -147,14 +147,14 @@ class TestContextVariables:
 
     VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("of_the_application", default="unset")
 
-    def test_function_sets_context_variables_for_its_caller(self, traced: Any) -> None:
+    def test_context_variables_that_a_handler_sets_are_visible_to_its_caller(self, traced: Any) -> None:
         """A plain call shares the context of its caller."""
         run = contextvars.copy_context().run
         germane_ask = germane.observe(lambda question: str(self.VARIABLE.set(question)))
 
         assert run(lambda: (germane_ask("Why?"), self.VARIABLE.get()))[1] == "Why?"
 
-    def test_generator_shares_its_consumers_context(self, traced: Any) -> None:
+    def test_an_observed_generator_shares_the_context_of_its_consumer(self, traced: Any) -> None:
         """The generator and its consumer see values that are set before and between items."""
         seen: list[str] = []
 
@@ -174,7 +174,7 @@ class TestContextVariables:
         contextvars.copy_context().run(consume)
         assert seen == ["caller", "body 0", "caller again", "body 1"]
 
-    def test_asynchronous_generator_shares_its_consumers_context(self, traced: Any) -> None:
+    def test_an_observed_asynchronous_generator_shares_the_context_of_its_consumer(self, traced: Any) -> None:
         """This applies within a single task."""
         seen: list[str] = []
 

@@ -48,7 +48,7 @@ def completions() -> Iterator[str]:
 ASKING: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Why?"}], "stream": True}
 
 
-def test_openai_client_stream_is_captured(traced: Any, completions: str) -> None:
+def test_a_stream_of_the_openai_client_is_captured(traced: Any, completions: str) -> None:
     """A handler may return the client's stream. It keeps its class, and its deltas are the answer."""
     with openai.OpenAI(base_url=completions, api_key="test") as client:
 
@@ -66,7 +66,7 @@ def test_openai_client_stream_is_captured(traced: Any, completions: str) -> None
     assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
 
 
-def test_asynchronous_openai_client_stream_is_captured(traced: Any, completions: str) -> None:
+def test_a_stream_of_the_asynchronous_openai_client_is_captured(traced: Any, completions: str) -> None:
     """A stream that is closed early is captured up to that point."""
 
     async def read() -> list[str]:

@@ -59,7 +59,7 @@ class TestCapture:
         ask_with_secret(capture if by == "handler" else None)()
         return traced.exchange, span_texts(traced.spans)
 
-    def test_capture_span_and_store_records_text_everywhere(self, unconnected: Any, by: str) -> None:
+    def test_capture_span_and_store_records_text_on_spans_and_in_the_exchange(self, unconnected: Any, by: str) -> None:
         """Text is on spans and in the exchange, including the traceback of an error."""
         exchange, shown = self.captured(unconnected, by, "span+store")
 
@@ -68,7 +68,7 @@ class TestCapture:
         for text in ("why", "answer why", "context why", "added why", "failed why", "cause why", "inner why"):
             assert f"{text} {SECRET}" in shown
 
-    def test_capture_store_records_text_in_the_exchange_only(self, unconnected: Any, by: str) -> None:
+    def test_capture_store_records_text_only_in_the_exchange(self, unconnected: Any, by: str) -> None:
         """No span contains text in its attributes, events or status, not even a span of an inner handler."""
         exchange, shown = self.captured(unconnected, by, "store")
 
@@ -108,7 +108,7 @@ class TestCapture:
         ("span+store", "store", True, False),
     ],
 )
-def test_stricter_capture_mode_of_process_and_handler_applies(
+def test_the_stricter_capture_mode_of_process_and_handler_applies(
     unconnected: Any, process: str, handler: str, *, stored: bool, shown: bool
 ) -> None:
     """A handler does not record text if the process must not record it."""
@@ -127,7 +127,7 @@ def hidden(text: str) -> str:
 class TestRedact:
     """``redact`` is called with each text before the text is recorded."""
 
-    def test_every_text_is_redacted(self, unconnected: Any, by: str) -> None:
+    def test_every_captured_text_is_redacted(self, unconnected: Any, by: str) -> None:
         """Question, answer, contexts, history and error message are redacted, in the exchange and on spans."""
         unconnected.connect(redact=hidden if by == "connection" else None)
         ask_with_secret(redact=hidden if by == "handler" else None)()
@@ -140,7 +140,7 @@ class TestRedact:
         assert "context why [card]" in shown
 
     @pytest.mark.parametrize("redact", [lambda text: 1 / 0, lambda text: None, lambda text: b"a", lambda: "a", len])
-    def test_redaction_fails_closed(self, unconnected: Any, by: str, redact: Any) -> None:
+    def test_an_error_in_redaction_drops_all_texts(self, unconnected: Any, by: str, redact: Any) -> None:
         """If the redaction raises or returns something other than text, the text is dropped and the span reports it."""
         unconnected.connect(redact=redact if by == "connection" else None)
         ask_with_secret(redact=redact if by == "handler" else None)()
@@ -152,7 +152,7 @@ class TestRedact:
         assert "redaction of the question" in unconnected.attributes("workflow ask None")["germane.capture.error"]
 
 
-def test_slow_redaction_is_reported_once(
+def test_a_slow_redaction_function_is_reported_once(
     unconnected: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A slow redaction delays the handler's caller. The text is still redacted."""
@@ -180,7 +180,9 @@ class TestNested:
             ("span+store", None, "both"),
         ],
     )
-    def test_stricter_capture_mode_applies(self, traced: Any, outer: Any, inner: Any, shown: str) -> None:
+    def test_the_stricter_capture_mode_of_nested_handlers_applies(
+        self, traced: Any, outer: Any, inner: Any, shown: str
+    ) -> None:
         """The mode that records less text applies."""
         second = germane.observe(route="second", capture=inner)(lambda question: "of the inner")
         first = germane.observe(route="first", capture=outer)(lambda question: second(question) and "of the outer")
@@ -203,7 +205,7 @@ class TestNested:
         assert traced.attributes("second")["input.value"] == "[1] [2]"
         assert traced.exchange.answer == "[1] inner"
 
-    def test_contexts_follow_the_rules_of_the_handler_that_adds_them(self, traced: Any) -> None:
+    def test_contexts_follow_the_privacy_settings_of_the_handler_that_adds_them(self, traced: Any) -> None:
         """Contexts of a strict inner handler are not recorded by a permissive outer one."""
 
         @germane.observe(route="second", capture="none")
@@ -256,7 +258,7 @@ MESSAGES = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
         ({"OTEL_TRACES_SAMPLER": "always_off"}, [False, False, False]),
     ],
 )
-def test_environment_variables_hide_text_on_spans_only(
+def test_environment_variables_hide_text_only_on_spans(
     run: Any, environment: dict[str, str], shown: list[bool]
 ) -> None:
     """The environment variables of other instrumentations only apply to spans. The exchange is complete."""
@@ -268,7 +270,7 @@ def test_environment_variables_hide_text_on_spans_only(
 
 
 @pytest.mark.parametrize("sampler", [ALWAYS_OFF, ParentBased(TraceIdRatioBased(0.3))])
-def test_exchange_with_an_unsampled_span_is_captured(unconnected: Any, sampler: Any) -> None:
+def test_an_exchange_with_an_unsampled_span_is_captured(unconnected: Any, sampler: Any) -> None:
     """The exchange has valid ids, and its span does not wait for a score."""
     unconnected.connect(provider=TracerProvider(sampler=sampler, shutdown_on_exit=False), holds_spans=True)
     ask = germane.observe(lambda question: germane.current_exchange().trace_id)
@@ -282,7 +284,7 @@ def test_exchange_with_an_unsampled_span_is_captured(unconnected: Any, sampler: 
     assert len(unconnected.spans) < 40
 
 
-def test_question_and_answer_survive_the_span_attribute_limit(traced: Any) -> None:
+def test_question_and_answer_are_exempt_from_the_span_attribute_limit(traced: Any) -> None:
     """A span holds 128 attributes and drops the oldest, so question and answer are set last."""
 
     @germane.observe

@@ -64,7 +64,7 @@ def test_metrics_have_their_documented_prometheus_names(registry: CollectorRegis
     assert dict(found["target_info"][0][0])["service_name"] == "shop"
 
 
-def test_score_buckets_are_a_tenth_wide(registry: CollectorRegistry, exchange: Exchange) -> None:
+def test_score_histogram_buckets_are_a_tenth_wide(registry: CollectorRegistry, exchange: Exchange) -> None:
     """The histogram counts each score in its bucket. Durations have buckets in seconds."""
     for value in (0.87, -0.2, 0.96):
         attach_scores(
@@ -88,7 +88,7 @@ def exchange() -> Exchange:
     return Exchange.from_texts("How do I pay?", "By card.")
 
 
-def test_registry_is_empty_after_stop(registry: CollectorRegistry) -> None:
+def test_the_metrics_registry_is_empty_after_a_stop(registry: CollectorRegistry) -> None:
     """The metrics are removed together with the provider."""
     count_outcomes({("ask", "s", "scored", ""): 4})
     assert samples(registry)
@@ -98,7 +98,7 @@ def test_registry_is_empty_after_stop(registry: CollectorRegistry) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
-def test_forked_child_does_not_report_its_parents_metrics(registry: CollectorRegistry) -> None:
+def test_a_forked_child_does_not_report_the_metrics_of_its_parent(registry: CollectorRegistry) -> None:
     """After a fork, only the parent fills the registry."""
     from germane.tracer.exporters import exposed_registry
 

@@ -32,7 +32,7 @@ def names(): return [span.name for span in exporter.get_finished_spans()]
 """
 
 
-def test_application_tracer_provider_is_used(run: Any) -> None:
+def test_the_tracer_provider_of_the_application_is_used(run: Any) -> None:
     """A provider that is set before germane starts gets all spans."""
     code = "trace.set_tracer_provider(own); connect(); ask('a'); print(names())"
 
@@ -40,7 +40,7 @@ def test_application_tracer_provider_is_used(run: Any) -> None:
 
 
 @pytest.mark.parametrize("endpoint", [False, True])
-def test_provider_set_late_is_used_for_later_spans(run: Any, endpoint: bool) -> None:
+def test_a_tracer_provider_that_is_set_late_is_used_for_later_spans(run: Any, endpoint: bool) -> None:
     """If the application sets its provider after the first span, later spans go to that provider."""
     code = (
         "connect(); ask('a'); trace.set_tracer_provider(own); ask('b'); ask('c'); print(len(names()), len(exchanges))"
@@ -52,7 +52,7 @@ def test_provider_set_late_is_used_for_later_spans(run: Any, endpoint: bool) -> 
 
 
 @pytest.mark.parametrize("endpoint", [False, True])
-def test_no_global_provider_is_set(run: Any, endpoint: bool) -> None:
+def test_the_global_tracer_provider_is_never_set(run: Any, endpoint: bool) -> None:
     """The application decides about the tracer, meter and logger providers."""
     code = """
 connect()
@@ -66,7 +66,7 @@ germane.tracer.disconnect()
         assert run(SETUP + code, **environment) == "ProxyTracerProvider _ProxyMeterProvider ProxyLoggerProvider"
 
 
-def test_nothing_is_exported_without_an_endpoint(run: Any) -> None:
+def test_nothing_is_exported_without_an_otlp_endpoint(run: Any) -> None:
     """Spans still have valid ids. No exporter, thread or gRPC library is loaded."""
     code = """
 import threading
@@ -93,7 +93,7 @@ germane.tracer.disconnect()
 
 
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
-def test_private_provider_exports_to_the_endpoint(run: Any, protocol: Any) -> None:
+def test_a_private_provider_exports_to_the_otlp_endpoint(run: Any, protocol: Any) -> None:
     """Spans with scores, carrier spans of late scores, events and metrics arrive."""
     with OTLPReceiver() as receiver:
         output = run(SETUP + SCORED, **receiver.environment(protocol)).split()
@@ -123,7 +123,7 @@ def test_private_provider_exports_to_the_endpoint(run: Any, protocol: Any) -> No
         ({"OTEL_SERVICE_NAME": "named by the environment"}, (2, 2, True)),
     ],
 )
-def test_standard_environment_variables_disable_signals(run: Any, environment: dict[str, str], arrived: Any) -> None:
+def test_standard_opentelemetry_variables_disable_signals(run: Any, environment: dict[str, str], arrived: Any) -> None:
     """Each signal can be turned off with OpenTelemetry's environment variables."""
     with OTLPReceiver() as receiver:
         run(SETUP + SCORED, **receiver.environment(), **environment)
@@ -147,7 +147,7 @@ own.shutdown()
 """
 
 
-def test_score_processor_works_on_the_application_tracer_provider(run: Any) -> None:
+def test_a_score_processor_works_on_the_tracer_provider_of_the_application(run: Any) -> None:
     """The processor wraps the exporting processor, and scores arrive on the original spans."""
     with OTLPReceiver() as receiver:
         assert run(SETUP + HOLDING, **receiver.environment(), OTEL_METRICS_EXPORTER="none") == "original"
@@ -169,7 +169,7 @@ print(len(exchanges))
 """
 
 
-def test_unreachable_backend_does_not_affect_capture(run: Any) -> None:
+def test_an_unreachable_backend_does_not_affect_capture(run: Any) -> None:
     """The handler runs and the exchange is captured."""
     environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
 
@@ -183,7 +183,7 @@ def disconnected() -> Iterator[None]:
     disconnect()
 
 
-def test_handlers_run_uncaptured_before_start(disconnected: None, caplog: pytest.LogCaptureFixture) -> None:
+def test_handlers_run_without_capture_before_the_start(disconnected: None, caplog: pytest.LogCaptureFixture) -> None:
     """A warning is logged once, not once per call."""
     ask = germane.observe(lambda question: question)
 
@@ -193,7 +193,7 @@ def test_handlers_run_uncaptured_before_start(disconnected: None, caplog: pytest
     assert germane.current_exchange().id is None
 
 
-def test_reconnecting_switches_to_the_new_sink(disconnected: None) -> None:
+def test_connecting_again_switches_later_exchanges_to_the_new_sink(disconnected: None) -> None:
     """A stream that started earlier still belongs to the former connection."""
     first: list[Any] = []
     second: list[Any] = []
@@ -223,7 +223,7 @@ def test_flush_and_disconnect_can_be_called_at_any_time(disconnected: None) -> N
     assert flush(1.0)
 
 
-def test_unknown_connection_setting_raises() -> None:
+def test_an_unknown_connection_setting_raises_an_error() -> None:
     """The valid settings are the fields of the connection."""
     with pytest.raises(TypeError, match="sinck"):
         connect(sinck=print, service="test")
@@ -250,7 +250,7 @@ print(child)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_private_provider_counters_restart_in_a_forked_child(run: Any) -> None:
+def test_counters_of_a_private_provider_restart_in_a_forked_child(run: Any) -> None:
     """Otherwise, both processes would export the parent's counts. Gauges belong to the process that exports them."""
     with OTLPReceiver() as receiver:
         child = int(run(FORKING, **receiver.environment()))

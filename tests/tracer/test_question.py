@@ -34,47 +34,47 @@ class TestConventionalName:
     """Without a selector, the parameter with a conventional name is the question."""
 
     @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
-    def test_question_passed_by_position_is_found(self, name: str) -> None:
+    def test_a_question_that_is_passed_by_position_is_found(self, name: str) -> None:
         """The parameter is found wherever it is in the signature."""
         function = function_with_parameters(f"tenant, {name}, language='en'")
 
         assert find_question(function, "acme", "Why?") == "Why?"
 
     @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
-    def test_question_passed_by_keyword_is_found(self, name: str) -> None:
+    def test_a_question_that_is_passed_by_keyword_is_found(self, name: str) -> None:
         """The order of the keyword arguments does not matter."""
         function = function_with_parameters(f"tenant, {name}")
 
         assert find_question(function, tenant="acme", **{name: "Why?"}) == "Why?"
 
     @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
-    def test_default_value_of_an_omitted_question_is_found(self, name: str) -> None:
+    def test_the_default_value_of_an_omitted_question_is_found(self, name: str) -> None:
         """If the argument is omitted, the question is its default value."""
         function = function_with_parameters(f"tenant, {name}='Why?'")
 
         assert find_question(function, "acme") == "Why?"
 
     @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
-    def test_keyword_only_question_after_var_positional_is_found(self, name: str) -> None:
+    def test_a_keyword_only_question_after_variable_arguments_is_found(self, name: str) -> None:
         """Extra positional arguments are not mistaken for a keyword-only question."""
         function = function_with_parameters(f"*texts, {name}")
 
         assert find_question(function, "a", "b", **{name: "Why?"}) == "Why?"
 
     @pytest.mark.parametrize(("first", "second"), list(pairwise(CONVENTIONAL_NAMES)))
-    def test_first_conventional_parameter_name_takes_precedence(self, first: str, second: str) -> None:
+    def test_the_first_conventional_parameter_name_takes_precedence(self, first: str, second: str) -> None:
         """The order of the names decides, not the order of the parameters."""
         function = function_with_parameters(f"{second}, {first}")
 
         assert find_question(function, "other", "Why?") == "Why?"
 
     @pytest.mark.parametrize("value", [None, 7, b"bytes", {"text": "Why?"}, ["Why?"]])
-    def test_conventional_parameter_that_is_not_a_str_is_skipped(self, value: Any) -> None:
+    def test_an_argument_with_a_conventional_name_that_is_not_a_str_is_skipped(self, value: Any) -> None:
         """A parameter with a conventional name is skipped if its value is not a str."""
         assert find_question(lambda question, query: None, value, "Why?") == "Why?"
         assert find_question(lambda question, lang: None, value, "en") == "en"
 
-    def test_method_argument_is_found(self, traced: Any) -> None:
+    def test_a_question_argument_of_a_method_is_found(self, traced: Any) -> None:
         """Methods, class methods and static methods find the parameter in the arguments of the call."""
 
         class Service:
@@ -102,45 +102,47 @@ class TestConventionalName:
 class TestFirstText:
     """Without a conventional name, the first str argument is the question."""
 
-    def test_first_str_argument_is_found(self) -> None:
+    def test_the_first_str_argument_is_the_question_without_a_conventional_name(self) -> None:
         """Other values are skipped, in positional and in keyword arguments."""
         assert find_question(lambda k, text, lang: None, 3, "Why?", "en") == "Why?"
         assert find_question(lambda k, text, lang: None, k=3, lang="en", text="Why?") == "Why?"
 
-    def test_first_extra_positional_argument_is_found(self) -> None:
+    def test_the_first_extra_positional_argument_can_be_the_question(self) -> None:
         """``*args`` counts, even if it has a conventional name."""
         assert find_question(lambda *args: None, 3, "Why?") == "Why?"
         assert find_question(lambda *question: None, "Why?", "b") == "Why?"
 
-    def test_extra_keyword_argument_is_found(self) -> None:
+    def test_an_extra_keyword_argument_can_be_the_question(self) -> None:
         """``**kwargs`` counts after the declared parameters."""
         assert find_question(lambda k, **more: None, k=3, text="Why?") == "Why?"
 
     @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
     @pytest.mark.parametrize("parameters", ["**more", "*question, **more", "k=3, **message"])
-    def test_extra_keyword_argument_with_a_conventional_name_is_found(self, parameters: str, name: str) -> None:
+    def test_an_extra_keyword_argument_with_a_conventional_name_is_the_question(
+        self, parameters: str, name: str
+    ) -> None:
         """It is the question, even if other texts are passed before it."""
         function = function_with_parameters(parameters)
 
         assert find_question(function, text="t", **{name: "Why?"}) == "Why?"
         assert QuestionArgument(None)((), {"text": "t", name: "Why?"}) == "Why?"
 
-    def test_declared_parameter_takes_precedence_over_extra_keyword_arguments(self) -> None:
+    def test_declared_parameters_take_precedence_over_extra_keyword_arguments(self) -> None:
         """The signature names the question."""
         assert find_question(lambda query, **more: None, "Why?", question="other") == "Why?"
 
-    def test_first_text_is_found_in_a_function_without_a_signature(self) -> None:
+    def test_the_first_text_is_the_question_of_a_function_without_a_signature(self) -> None:
         """Some built-in functions do not have a signature."""
         assert QuestionArgument(None)((3, "Why?"), {}) == "Why?"
 
-    def test_call_without_text_has_no_question(self) -> None:
+    def test_a_call_without_text_arguments_has_no_question(self) -> None:
         """A call without a str argument has no question."""
         assert find_question(lambda k, flag=False: None, 3) is None
 
     @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
     @pytest.mark.parametrize("value", [["Why?"], {"text": "Why?"}, object(), 3])
     @pytest.mark.parametrize("options", [{}, {"attributes": {"a": lambda call: None}}])
-    def test_conventional_argument_without_text_is_reported_once(
+    def test_an_argument_with_a_conventional_name_but_no_text_is_reported_once(
         self, traced: Any, caplog: pytest.LogCaptureFixture, name: str, value: Any, options: Any
     ) -> None:
         """The warning names the parameter and the option, unless the handler or a selector provides the question."""
@@ -186,7 +188,7 @@ class TestSetQuestion:
         assert traced.exchange.question == "Why?"
         assert traced.attributes()["input.value"] == "Why?"
 
-    def test_question_set_in_a_nested_handler_belongs_to_the_outermost_exchange(self, traced: Any) -> None:
+    def test_a_question_set_in_a_nested_handler_belongs_to_the_outermost_exchange(self, traced: Any) -> None:
         """Nested handlers yield one exchange, which gets the question."""
 
         @germane.observe
@@ -208,7 +210,7 @@ class TestSetQuestion:
 
         assert (traced.exchanges, traced.spans) == ([], [])
 
-    def test_set_question_is_redacted(self, unconnected: Any) -> None:
+    def test_a_question_set_by_the_handler_is_redacted(self, unconnected: Any) -> None:
         """Redaction applies to a question that the handler sets, even in a nested handler with its own redaction."""
         traced = unconnected.connect(redact=lambda text: text.replace("Ann", "****"))
 
@@ -222,7 +224,7 @@ class TestSetQuestion:
         assert traced.exchange.question == "****: ****?"
         assert SECRET not in str([span.attributes for span in traced.spans])
 
-    def test_set_question_is_truncated(self, unconnected: Any) -> None:
+    def test_a_question_set_by_the_handler_is_truncated(self, unconnected: Any) -> None:
         """``max_text_length`` applies to a question that the handler sets."""
         traced = unconnected.connect(max_text_length=100)
 
@@ -235,7 +237,7 @@ class TestSetQuestion:
 
         assert traced.exchange.question == "x" * 100
 
-    def test_invalid_question_keeps_the_captured_one(self, traced: Any) -> None:
+    def test_setting_an_invalid_question_keeps_the_captured_question(self, traced: Any) -> None:
         """A value that is not text is rejected without an error in the handler."""
 
         @germane.observe
@@ -250,7 +252,7 @@ class TestSetQuestion:
 @pytest.mark.parametrize(
     ("decorator", "options"), [(germane.observe, OBSERVE_OPTIONS), (germane.retrieval, RETRIEVAL_OPTIONS)]
 )
-def test_decorator_signature_lists_the_options(decorator: Any, options: list[str]) -> None:
+def test_the_signature_of_the_decorator_lists_its_options(decorator: Any, options: list[str]) -> None:
     """Editors and ``help()`` show each option as a keyword-only parameter, not ``**options``."""
     function, *parameters = inspect.signature(decorator).parameters.values()
 
@@ -270,7 +272,7 @@ class TestSeveralTexts:
     """If several arguments are text, a warning says which one is used as the question."""
 
     @pytest.mark.parametrize("name", [*CONVENTIONAL_NAMES, "other"])
-    def test_enum_member_is_not_the_question(self, name: str) -> None:
+    def test_an_enum_member_is_not_the_question(self, name: str) -> None:
         """An enum member selects an option, whatever its parameter is called."""
         function = function_with_parameters(f"{name}, text")
 
@@ -286,7 +288,7 @@ class TestSeveralTexts:
             ("*texts", "argument 1", "argument 2"),
         ],
     )
-    def test_choice_among_several_texts_is_logged_once_per_handler(
+    def test_an_ambiguous_choice_among_several_texts_is_logged_once_per_handler(
         self, traced: Any, caplog: pytest.LogCaptureFixture, parameters: str, taken: str, other: str
     ) -> None:
         """The warning names the parameter that was used, and the others."""
@@ -299,7 +301,7 @@ class TestSeveralTexts:
         expected = f"is '{taken}', not {other}"
         assert [expected in record.getMessage() for record in caplog.records] == [True, True]
 
-    def test_conventional_name_among_other_texts_is_not_ambiguous(
+    def test_one_argument_with_a_conventional_name_among_other_texts_is_not_ambiguous(
         self, traced: Any, caplog: pytest.LogCaptureFixture
     ) -> None:
         """Nothing is logged if exactly one parameter has a conventional name, or if there is only one text."""
@@ -309,7 +311,7 @@ class TestSeveralTexts:
         assert caplog.records == []
 
     @pytest.mark.parametrize("value", [{"text": "Why?"}, ["Why?"], Language.ENGLISH])
-    def test_text_used_instead_of_a_conventional_parameter_is_logged_once(
+    def test_using_another_text_instead_of_a_conventional_parameter_is_logged_once(
         self, traced: Any, caplog: pytest.LogCaptureFixture, value: Any
     ) -> None:
         """If ``question`` is not text, the only other text is the question, and a warning names both."""
@@ -321,7 +323,9 @@ class TestSeveralTexts:
         (record,) = caplog.records
         assert "is 'title', not question" in record.getMessage()
 
-    def test_next_conventional_parameter_is_not_logged(self, traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+    def test_using_the_next_conventional_parameter_is_not_logged(
+        self, traced: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
         """Nothing is logged if another parameter with a conventional name is text, or if ``question`` is not given."""
         germane.observe(lambda message, prompt="Why?": "a")({"text": "How?"})
         germane.observe(lambda text, question=None: "a")("Why?")

@@ -76,7 +76,7 @@ def bench() -> Iterator[Callable[..., ProcessorBench]]:
         one.provider.shutdown()
 
 
-def test_span_that_was_not_announced_is_exported_immediately(bench: Callable[..., ProcessorBench]) -> None:
+def test_a_span_that_expects_no_score_is_exported_immediately(bench: Callable[..., ProcessorBench]) -> None:
     """Other spans, and children of a held span, are not delayed."""
     here = bench()
     with here.tracer.start_as_current_span("held") as held:
@@ -98,7 +98,7 @@ class RecordOnly(Sampler):
 
 
 @pytest.mark.parametrize("sampler", [ALWAYS_OFF, RecordOnly()])
-def test_unsampled_span_is_not_held(unconnected: Any, sampler: Sampler) -> None:
+def test_a_span_that_is_not_sampled_for_tracing_is_not_held(unconnected: Any, sampler: Sampler) -> None:
     """An unsampled span is never exported."""
     holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
     provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
@@ -109,7 +109,7 @@ def test_unsampled_span_is_not_held(unconnected: Any, sampler: Sampler) -> None:
     assert not any(holder.counts.values())
 
 
-def test_score_is_added_to_the_held_span(bench: Callable[..., ProcessorBench]) -> None:
+def test_a_score_is_added_to_the_held_span(bench: Callable[..., ProcessorBench]) -> None:
     """The span is exported once, with all its original data and the score."""
     here = bench()
     link = Link(here.tracer.start_span("linked").get_span_context(), {"why": "test"})
@@ -140,7 +140,9 @@ def test_score_is_added_to_the_held_span(bench: Callable[..., ProcessorBench]) -
     assert here.counts == {"held": 1, "scored": 1}
 
 
-def test_ended_span_cannot_be_changed(bench: Callable[..., ProcessorBench], caplog: pytest.LogCaptureFixture) -> None:
+def test_the_application_cannot_change_a_held_span_after_its_end(
+    bench: Callable[..., ProcessorBench], caplog: pytest.LogCaptureFixture
+) -> None:
     """Attributes that the application sets after the end are ignored."""
     here = bench()
     span = here.tracer.start_span("held")
@@ -154,7 +156,7 @@ def test_ended_span_cannot_be_changed(bench: Callable[..., ProcessorBench], capl
     assert "ended span" in caplog.text
 
 
-def test_second_score_arrives_too_late_for_the_held_span(bench: Callable[..., ProcessorBench]) -> None:
+def test_a_second_score_arrives_too_late_for_the_held_span(bench: Callable[..., ProcessorBench]) -> None:
     """The span was exported with the first score, so the caller needs a carrier span."""
     here = bench()
     key = here.span()
@@ -164,7 +166,7 @@ def test_second_score_arrives_too_late_for_the_held_span(bench: Callable[..., Pr
     assert here.counts == {"held": 1, "scored": 1, "late": 1}
 
 
-def test_span_without_a_score_is_exported_at_its_deadline(
+def test_a_held_span_without_a_score_is_exported_at_its_deadline(
     bench: Callable[..., ProcessorBench], wait_until: Any
 ) -> None:
     """It is exported once, and not before its maximum delay."""
@@ -178,7 +180,7 @@ def test_span_without_a_score_is_exported_at_its_deadline(
     assert here.counts == {"held": 1, "expired": 1}
 
 
-def test_each_span_has_its_own_deadline(bench: Callable[..., ProcessorBench], wait_until: Any) -> None:
+def test_each_held_span_has_its_own_deadline(bench: Callable[..., ProcessorBench], wait_until: Any) -> None:
     """The deadline thread keeps running after a period without spans."""
     here = bench(max_delay=0.05)
     for number in range(3):
@@ -189,7 +191,7 @@ def test_each_span_has_its_own_deadline(bench: Callable[..., ProcessorBench], wa
     assert len([thread for thread in threading.enumerate() if thread is here.holder._thread]) == 1
 
 
-def test_no_span_is_held_with_a_max_delay_of_zero(bench: Callable[..., ProcessorBench]) -> None:
+def test_no_span_is_held_if_the_maximum_delay_is_zero(bench: Callable[..., ProcessorBench]) -> None:
     """With ``max_delay=0``, all spans are exported immediately."""
     here = bench(max_delay=0)
     here.span("a")
@@ -197,7 +199,7 @@ def test_no_span_is_held_with_a_max_delay_of_zero(bench: Callable[..., Processor
     assert here.names == ["a"]
 
 
-def test_score_that_arrives_before_its_span_ends_waits_for_it(bench: Callable[..., ProcessorBench]) -> None:
+def test_a_score_that_arrives_before_its_span_ends_is_kept_for_the_span(bench: Callable[..., ProcessorBench]) -> None:
     """The announced span is exported with its score as soon as the span ends."""
     here = bench()
     span = here.tracer.start_span("late")
@@ -212,7 +214,9 @@ def test_score_that_arrives_before_its_span_ends_waits_for_it(bench: Callable[..
 
 
 @pytest.mark.parametrize("how", ["evicted", "withdrawn", "shutdown"])
-def test_score_whose_span_never_arrives_is_returned(bench: Callable[..., ProcessorBench], how: str) -> None:
+def test_a_score_whose_span_never_arrives_is_passed_to_the_orphan_handler(
+    bench: Callable[..., ProcessorBench], how: str
+) -> None:
     """If the announcement is evicted or withdrawn, or the processor shuts down, the score needs a carrier span."""
     here = bench(max_spans=2)
     here.holder.announce((1, 1), "e1")
@@ -229,7 +233,7 @@ def test_score_whose_span_never_arrives_is_returned(bench: Callable[..., Process
     assert here.holder.attach((1, 1), SCORE) == "gone"
 
 
-def test_remaining_scores_get_carrier_spans_at_disconnect(unconnected: Any) -> None:
+def test_scores_that_remain_at_a_disconnect_get_carrier_spans(unconnected: Any) -> None:
     """The carrier spans are created while spans can still be exported."""
     holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
     unconnected.connect(processor=holder, holds_spans=True)
@@ -241,7 +245,7 @@ def test_remaining_scores_get_carrier_spans_at_disconnect(unconnected: Any) -> N
     assert unconnected.attributes()["germane.evaluation.answer_relevancy"] == 0.87
 
 
-def test_score_for_an_unannounced_span_is_not_kept(bench: Callable[..., ProcessorBench]) -> None:
+def test_a_score_for_a_span_that_is_not_held_is_not_kept(bench: Callable[..., ProcessorBench]) -> None:
     """The span belongs to another process, or has already been exported."""
     here = bench()
 
@@ -249,7 +253,7 @@ def test_score_for_an_unannounced_span_is_not_kept(bench: Callable[..., Processo
     assert here.counts == {"late": 1}
 
 
-def test_flush_exports_held_spans(bench: Callable[..., ProcessorBench]) -> None:
+def test_flushing_the_processor_exports_held_spans(bench: Callable[..., ProcessorBench]) -> None:
     """Held spans are exported first, then the inner processor is flushed."""
     exporter = InMemorySpanExporter()
     here = bench()
@@ -260,7 +264,7 @@ def test_flush_exports_held_spans(bench: Callable[..., ProcessorBench]) -> None:
     assert [span.name for span in exporter.get_finished_spans()] == ["a"]
 
 
-def test_shutdown_exports_held_spans(bench: Callable[..., ProcessorBench]) -> None:
+def test_shutting_down_the_processor_exports_held_spans(bench: Callable[..., ProcessorBench]) -> None:
     """The thread ends, and later spans are not held."""
     here = bench()
     here.span("a")
@@ -273,7 +277,7 @@ def test_shutdown_exports_held_spans(bench: Callable[..., ProcessorBench]) -> No
     assert here.holder.closed
 
 
-def test_oldest_spans_are_exported_when_the_processor_is_full(bench: Callable[..., ProcessorBench]) -> None:
+def test_the_oldest_held_spans_are_exported_when_the_processor_is_full(bench: Callable[..., ProcessorBench]) -> None:
     """With ten spans and space for three, seven are exported unscored, in order. Nothing blocks or is lost."""
     here = bench(max_spans=3)
     for number in range(10):
@@ -285,7 +289,7 @@ def test_oldest_spans_are_exported_when_the_processor_is_full(bench: Callable[..
     assert here.names == [str(number) for number in range(10)]
 
 
-def test_dropped_item_counts_are_unchanged(bench: Callable[..., ProcessorBench]) -> None:
+def test_adding_a_score_does_not_change_the_counts_of_dropped_attributes(bench: Callable[..., ProcessorBench]) -> None:
     """The score is exempt from the attribute limit, and the counts of dropped items remain."""
     here = bench(limits=SpanLimits(max_span_attributes=2, max_events=1, max_links=1))
     span = here.tracer.start_span("held", attributes={"a": 1, "b": 2, "c": 3})
@@ -376,7 +380,7 @@ print(json.dumps(told))
 """
 
 
-def test_call_in_progress_at_a_fork_belongs_to_the_parent(run: Any) -> None:
+def test_a_call_that_is_in_progress_at_a_fork_belongs_to_the_parent(run: Any) -> None:
     """The call yields one exchange, in the parent. Calls in the child yield their own exchanges."""
     assert json.loads(run(IN_A_CALL)) == [["ask", "Why?", "parent"]]
 
@@ -400,7 +404,7 @@ class SerialExporter(SpanExporter):
             self.busy.release()
 
 
-def test_concurrent_spans_are_exported_exactly_once(bench: Callable[..., ProcessorBench]) -> None:
+def test_spans_that_end_concurrently_are_exported_exactly_once(bench: Callable[..., ProcessorBench]) -> None:
     """Three threads with 300 spans each, half of them held, yield 900 spans, with scores on the right ones."""
     here, exporter = bench(max_delay=0.05), SerialExporter()
     here.holder.processor = BatchSpanProcessor(exporter, max_queue_size=4096)
@@ -434,12 +438,12 @@ def test_concurrent_spans_are_exported_exactly_once(bench: Callable[..., Process
     assert all(span.attributes["score.of"] == f"{identity:x}" for identity, span in scored.items())
 
 
-def test_processor_counts_spans_by_outcome(bench: Callable[..., ProcessorBench]) -> None:
+def test_the_processor_counts_spans_by_outcome(bench: Callable[..., ProcessorBench]) -> None:
     """``counts`` has the number of held spans, and the number of exported spans by reason."""
     assert set(bench().holder.counts) == {"held", "scored", "expired", "overflow", "early", "late"}
 
 
-def test_several_scores_are_attached_together(bench: Callable[..., ProcessorBench]) -> None:
+def test_several_scores_are_added_to_a_span_together(bench: Callable[..., ProcessorBench]) -> None:
     """The indices of their attributes are consecutive."""
     scores = [Score(scorer=name, fingerprint="f", value=0.5) for name in ("a", "b")]
     failed = Score(scorer="c", fingerprint="f", reason=UnscoredReason.UNPARSABLE)
@@ -461,7 +465,9 @@ class RaisingProcessor(SpanProcessor):
         self.inner.on_end(span)
 
 
-def test_error_in_the_inner_processor_affects_one_span(bench: Callable[..., ProcessorBench], wait_until: Any) -> None:
+def test_an_error_in_the_wrapped_processor_affects_only_one_span(
+    bench: Callable[..., ProcessorBench], wait_until: Any
+) -> None:
     """The deadline thread keeps running, and other spans are exported."""
     here = bench(max_delay=0.05)
     here.holder.processor = RaisingProcessor(here.holder.processor)
@@ -473,7 +479,7 @@ def test_error_in_the_inner_processor_affects_one_span(bench: Callable[..., Proc
     wait_until(lambda: here.names == ["good", "later"])
 
 
-def test_span_that_ends_inside_the_processor_does_not_deadlock(bench: Callable[..., ProcessorBench]) -> None:
+def test_a_span_that_ends_inside_the_processor_does_not_cause_a_deadlock(bench: Callable[..., ProcessorBench]) -> None:
     """The garbage collector may end a forgotten stream, and its span, on a thread that is inside the processor."""
     here = bench()
     with here.holder._lock:
@@ -482,7 +488,9 @@ def test_span_that_ends_inside_the_processor_does_not_deadlock(bench: Callable[.
     assert here.counts == {"held": 1}
 
 
-def test_inner_processor_is_called_when_a_span_starts_and_is_about_to_end(bench: Callable[..., ProcessorBench]) -> None:
+def test_the_wrapped_processor_is_called_when_a_span_starts_and_is_about_to_end(
+    bench: Callable[..., ProcessorBench],
+) -> None:
     """Processors that act at the start or just before the end of spans still work."""
 
     seen: list[str] = []

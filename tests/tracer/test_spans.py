@@ -50,7 +50,7 @@ def ask(question: str) -> str:
     return "Reset it."
 
 
-def test_handler_span_follows_openinference_and_genai_conventions(traced: Any) -> None:
+def test_the_span_of_a_handler_follows_openinference_and_genai_conventions(traced: Any) -> None:
     """It is a CHAIN span in OpenInference and an invoke_workflow span in the GenAI conventions."""
     ask('Wh"y?')
 
@@ -75,7 +75,7 @@ def test_handler_span_follows_openinference_and_genai_conventions(traced: Any) -
     assert json.loads(span.attributes["gen_ai.input.messages"])[0]["parts"][0]["content"] == 'Wh"y?'
 
 
-def test_retriever_span_follows_openinference_and_genai_conventions(traced: Any) -> None:
+def test_the_span_of_a_retriever_follows_openinference_and_genai_conventions(traced: Any) -> None:
     """It is a RETRIEVER span in OpenInference and a retrieval span in the GenAI conventions."""
     ask("Why?")
 
@@ -103,7 +103,7 @@ def test_retriever_span_follows_openinference_and_genai_conventions(traced: Any)
     assert span.parent.span_id == traced.span("support").context.span_id
 
 
-def test_span_has_at_most_thirty_documents(traced: Any) -> None:
+def test_a_span_has_at_most_thirty_documents(traced: Any) -> None:
     """Long documents are truncated. The span's kind and query are not dropped."""
     many = [{"text": "x" * 100_000, "id": str(n), "score": n} for n in range(90)]
     germane.retrieval(source="docs")(lambda query: many)("Why?")
@@ -116,7 +116,7 @@ def test_span_has_at_most_thirty_documents(traced: Any) -> None:
     assert len(shown) < 128
 
 
-def test_added_contexts_get_a_retrieval_span(traced: Any) -> None:
+def test_added_contexts_get_a_retriever_span(traced: Any) -> None:
     """The span is a child of the handler's span."""
 
     @germane.observe(route="support")
@@ -138,7 +138,7 @@ def test_added_contexts_get_a_retrieval_span(traced: Any) -> None:
     assert (span.kind, span.parent.span_id) == (SpanKind.CLIENT, traced.span("workflow support").context.span_id)
 
 
-def test_failed_handlers_span_records_the_error(traced: Any) -> None:
+def test_the_span_of_a_failed_handler_records_the_error(traced: Any) -> None:
     """Its status and event are the same as those recorded by OpenTelemetry."""
 
     @germane.observe(route="support")
@@ -157,7 +157,7 @@ def test_failed_handlers_span_records_the_error(traced: Any) -> None:
     assert "output.value" not in span.attributes
 
 
-def test_error_type_on_the_span_includes_the_module(traced: Any) -> None:
+def test_the_error_type_on_a_span_includes_the_module(traced: Any) -> None:
     """The exchange contains the short name."""
     with pytest.raises(json.JSONDecodeError):
         germane.observe(route="support")(json.loads)("Why?")
@@ -216,7 +216,7 @@ class TestOriginal:
         assert shown["output.value"] == "Reset it."
         assert len(held.spans) == 2
 
-    def test_failed_score_has_no_numeric_attribute(self, held: Any) -> None:
+    def test_a_failed_score_has_no_numeric_attribute(self, held: Any) -> None:
         """Label and explanation describe the failure, so that nothing is averaged by mistake."""
         ask("Why?")
 
@@ -226,7 +226,7 @@ class TestOriginal:
         assert held.attributes("support")["evaluations.0.evaluation.label"] == "judge_timeout"
 
     @pytest.mark.parametrize("scores", [[SKIPPED], []])
-    def test_skipped_score_releases_the_span(self, held: Any, scores: list[Score]) -> None:
+    def test_a_skipped_score_releases_the_held_span(self, held: Any, scores: list[Score]) -> None:
         """The span is exported immediately, unchanged."""
         ask("Why?")
 
@@ -234,13 +234,13 @@ class TestOriginal:
         assert "evaluations.0.evaluation.name" not in held.attributes("support")
 
     @pytest.mark.parametrize("answer", [None, ""])
-    def test_span_without_question_or_answer_does_not_wait(self, held: Any, answer: Any) -> None:
+    def test_a_span_without_question_or_answer_is_not_held(self, held: Any, answer: Any) -> None:
         """The exchange cannot be scored."""
         germane.observe(route="support")(lambda question: answer)("Why?")
 
         assert held.span("support")
 
-    def test_unsampled_exchanges_span_does_not_wait(self, unconnected: Any) -> None:
+    def test_the_span_of_an_unsampled_exchange_is_not_delayed(self, unconnected: Any) -> None:
         """At a sample rate of 0.5, only spans with a sampling key up to 0.5 wait."""
         holder = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
         unconnected.connect(processor=holder, holds_spans=True, sample_rate=0.5)
@@ -251,13 +251,13 @@ class TestOriginal:
         assert gone == {exchange.trace_id for exchange in unconnected.exchanges if exchange.sampling_key > 0.5}
         assert 0 < len(gone) < 60
 
-    def test_only_the_outermost_handlers_span_waits(self, held: Any) -> None:
+    def test_only_the_span_of_the_outermost_handler_is_held(self, held: Any) -> None:
         """Inner handlers have no exchange, so they get no score."""
         germane.observe(route="outer")(lambda question: ask(question))("Why?")
 
         assert [span.name for span in held.spans] == ["retrieval docs", "invoke_workflow support"]
 
-    def test_stream_span_waits_after_the_last_chunk(self, held: Any) -> None:
+    def test_the_span_of_a_stream_is_held_after_the_last_chunk(self, held: Any) -> None:
         """A streamed exchange also gets its score on the original span."""
 
         @germane.observe(route="stream")
@@ -269,7 +269,7 @@ class TestOriginal:
         assert attach_scores(held.exchange, [PROXY]) == "original"
         assert held.attributes("stream")["germane.evaluation.question_answer_similarity"] == 0.5
 
-    def test_each_score_processor_exports_the_score(self, unconnected: Any) -> None:
+    def test_every_score_processor_exports_the_score(self, unconnected: Any) -> None:
         """An application may wrap several exporting processors. Processors that never see the span are not affected."""
         stray = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
         first = germane.ScoreSpanProcessor(SimpleSpanProcessor(unconnected.exporter), max_delay=60)
@@ -289,7 +289,7 @@ class TestOriginal:
 class TestCarrier:
     """Scores whose original span has been exported."""
 
-    def test_carrier_span_links_to_the_original_span(self, traced: Any) -> None:
+    def test_a_carrier_span_links_to_the_original_span(self, traced: Any) -> None:
         """It is a root span with one link and all scores."""
         ask("Why?")
         with traced.provider.get_tracer("app").start_as_current_span("elsewhere"):
@@ -317,14 +317,14 @@ class TestCarrier:
         )
 
     @pytest.mark.parametrize("scores", [[FAILED], [SKIPPED], []])
-    def test_scores_without_a_value_get_no_carrier_span(self, traced: Any, scores: list[Score]) -> None:
+    def test_a_late_score_without_a_value_gets_no_carrier_span(self, traced: Any, scores: list[Score]) -> None:
         """A carrier span without a value would be useless."""
         ask("Why?")
 
         assert attach_scores(traced.exchange, scores) == "none"
         assert len(traced.spans) == 2
 
-    def test_second_score_gets_a_carrier_span(self, held: Any) -> None:
+    def test_a_second_score_gets_a_carrier_span(self, held: Any) -> None:
         """The original span was exported with the first score."""
         ask("Why?")
 
@@ -333,7 +333,7 @@ class TestCarrier:
             "carrier",
         ]
 
-    def test_carrier_span_is_not_captured(self, traced: Any) -> None:
+    def test_a_carrier_span_is_not_captured_as_an_exchange(self, traced: Any) -> None:
         """A carrier span yields no exchange, and does not wait for a score."""
         ask("Why?")
         attach_scores(traced.exchange, [SCORED])
@@ -341,7 +341,7 @@ class TestCarrier:
         assert len(traced.exchanges) == 1
         assert len(traced.spans) == 3
 
-    def test_explanation_that_cannot_be_encoded_is_cleaned(self, traced: Any) -> None:
+    def test_characters_that_cannot_be_encoded_are_removed_from_explanations(self, traced: Any) -> None:
         """A judge's text may contain characters that UTF-8 cannot encode."""
         ask("Why?")
         attach_scores(
@@ -404,7 +404,7 @@ def signals() -> Any:
     return json.loads(result.stdout)
 
 
-def test_each_score_is_an_event_in_its_spans_context(signals: Any) -> None:
+def test_each_score_is_emitted_as_an_event_in_the_context_of_its_span(signals: Any) -> None:
     """``gen_ai.evaluation.result`` has trace and span ids. A failed score has error.type and no value."""
     events, _ = signals
 
@@ -435,7 +435,7 @@ def test_each_score_is_an_event_in_its_spans_context(signals: Any) -> None:
     ]
 
 
-def test_score_metrics_have_exemplars(signals: Any) -> None:
+def test_score_metrics_have_exemplars_that_link_to_the_span(signals: Any) -> None:
     """The exemplars of value, duration, tokens and cost refer to the span. A failed score has no value.
 
     A skipped score is not counted as a score, but its tokens are counted.
@@ -463,7 +463,7 @@ def test_score_metrics_have_exemplars(signals: Any) -> None:
     assert [point[:2] for point in measured["germane.evaluation.cost"][1]] == [[labels, 0.002]]
 
 
-def test_scores_can_be_attached_without_a_connection() -> None:
+def test_attaching_scores_without_a_connection_has_no_effect() -> None:
     """In a worker process without handlers, attaching exports nothing and does not fail."""
     exchange = Exchange(
         id="1" * 32,

@@ -41,7 +41,7 @@ def cut(text: str, positions: list[int]) -> list[str]:
 @pytest.mark.parametrize("encoded", [False, True])
 @PER_EXAMPLE
 @given(start=st.sampled_from(STARTS), lines=st.lists(LINES, min_size=1), cuts=st.lists(st.integers(0, 200)))
-def test_text_without_events_is_kept_in_full(
+def test_a_stream_of_text_without_events_is_kept_in_full(
     traced: Any, start: str, lines: list[str], cuts: list[int], encoded: bool
 ) -> None:
     """A text that begins like an event but continues with other lines is the answer, however it is split."""
@@ -54,7 +54,7 @@ def test_text_without_events_is_kept_in_full(
 @pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r"])
 @PER_EXAMPLE
 @given(events=st.lists(st.lists(LINES, min_size=1, max_size=3), min_size=1), cuts=st.lists(st.integers(0, 200)))
-def test_stream_of_valid_events_yields_their_data(
+def test_a_stream_of_valid_events_yields_the_data_of_the_events(
     traced: Any, events: list[list[str]], cuts: list[int], line_break: str
 ) -> None:
     """Without a content type, complete events are read, however they are split and whatever their line endings are."""
@@ -79,7 +79,7 @@ def test_stream_of_valid_events_yields_their_data(
         ["d", "ata"],
     ],
 )
-def test_text_that_begins_like_an_event_is_the_answer(traced: Any, chunks: list[str]) -> None:
+def test_text_that_only_begins_like_an_event_is_the_answer(traced: Any, chunks: list[str]) -> None:
     """A field without a complete event is text."""
     assert answer_to(traced, chunks) == "".join(chunks)
 
@@ -104,7 +104,7 @@ def streamed(traced: Any, chunks: list[Any], media_type: str | None, **options: 
     st.sampled_from(["text/plain", "text/markdown", "Text/HTML; charset=utf-8", "application/x-ndjson", "text/csv"]),
     st.lists(st.integers(0, 100), max_size=4),
 )
-def test_declared_content_type_decides_whether_a_stream_contains_events(
+def test_the_declared_content_type_determines_whether_a_stream_contains_events(
     traced: Any, lines: list[str], media_type: str, cuts: list[int]
 ) -> None:
     """A text that consists of valid events is plain text if its content type says so."""
@@ -117,7 +117,7 @@ def test_declared_content_type_decides_whether_a_stream_contains_events(
 
 
 @pytest.mark.parametrize("media_type", ["application/octet-stream", "application/pdf", "image/png", "audio/mpeg", "x"])
-def test_stream_that_is_not_text_is_reported(traced: Any, media_type: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stream_that_is_not_text_is_reported(traced: Any, media_type: str, caplog: pytest.LogCaptureFixture) -> None:
     """A warning names the content type. With a selector, text is found in any content type."""
     assert streamed(traced, [b"Hel", b"lo"], media_type) is None
     assert f"{media_type} is not text; select the text with chunk=" in caplog.text
@@ -129,7 +129,7 @@ def test_stream_that_is_not_text_is_reported(traced: Any, media_type: str, caplo
     assert caplog.records == []
 
 
-def test_partial_text_of_an_abandoned_stream_is_kept(traced: Any) -> None:
+def test_the_partial_text_of_an_abandoned_stream_is_kept(traced: Any) -> None:
     """A stream that stops while it might still become server-sent events keeps its text."""
 
     @germane.observe
@@ -145,7 +145,7 @@ def test_partial_text_of_an_abandoned_stream_is_kept(traced: Any) -> None:
 
 
 @pytest.mark.parametrize("text", [": ping\n\n", "data: [DONE]\n\n", "event: end\n\n"])
-def test_event_stream_without_data_is_reported(traced: Any, text: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_event_stream_without_data_is_reported(traced: Any, text: str, caplog: pytest.LogCaptureFixture) -> None:
     """A stream that is declared as an event stream but contains no text has no answer, and a warning says so."""
 
     @germane.observe(route=f"silent {text!r}")
@@ -162,7 +162,7 @@ def test_event_stream_without_data_is_reported(traced: Any, text: str, caplog: p
     assert "no text was found in the stream" in traced.attributes()["germane.capture.error"]
 
 
-def test_empty_stream_has_no_answer_and_no_warning(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_empty_stream_has_no_answer_and_causes_no_warning(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
     """A generator without chunks is not a problem."""
     assert answer_to(traced, []) is None
     assert answer_to(traced, ["", b""]) is None
@@ -170,7 +170,7 @@ def test_empty_stream_has_no_answer_and_no_warning(traced: Any, caplog: pytest.L
 
 
 @pytest.mark.parametrize("chunk", ["a small chunk", "data: a line\n"])
-def test_time_per_chunk_does_not_grow_with_the_event_length(chunk: str) -> None:
+def test_the_time_per_chunk_does_not_grow_with_the_length_of_the_event(chunk: str) -> None:
     """Each chunk of an event that never ends takes the caller the same time, whether the event is one line or many."""
 
     def seconds_per_chunk(count: int) -> float:
@@ -186,7 +186,7 @@ def test_time_per_chunk_does_not_grow_with_the_event_length(chunk: str) -> None:
     assert long < 3 * short
 
 
-def test_event_that_exceeds_the_maximum_length_is_text(unconnected: Any) -> None:
+def test_an_event_that_exceeds_the_maximum_length_counts_as_text(unconnected: Any) -> None:
     """A stream without a complete event within that length is text, unless its content type is declared."""
     unconnected.connect(max_text_length=100)
     chunks = ["data: ", *["ab"] * 1000, "\n\n"]

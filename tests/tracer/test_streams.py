@@ -111,7 +111,7 @@ def returning(stream: Any) -> Any:
 class TestIterator:
     """Iterators that are not generators."""
 
-    def test_stream_keeps_its_class_under_nested_decorators(self, traced: Any) -> None:
+    def test_a_stream_keeps_its_class_under_nested_decorators(self, traced: Any) -> None:
         """The stream has the original's class, and both handlers record it."""
         stream = germane.observe(route="outer")(lambda question: returning(Stream("a", "b")))("Why?")
 
@@ -121,7 +121,7 @@ class TestIterator:
         assert traced.exchange.answer == "ab"
         assert [span.attributes["output.value"] for span in traced.spans] == ["ab", "ab"]
 
-    def test_stream_keeps_its_class_and_attributes(self, traced: Any) -> None:
+    def test_a_stream_keeps_its_class_and_attributes(self, traced: Any) -> None:
         """Class, attributes, methods and operators work as on the original."""
         original = Stream("a", "b")
         stream = returning(original)
@@ -139,13 +139,13 @@ class TestIterator:
         with pytest.raises(AttributeError, match="nothing"):
             stream.nothing  # noqa: B018 - it raises
 
-    def test_stream_can_be_copied(self, traced: Any) -> None:
+    def test_an_observed_stream_can_be_copied(self, traced: Any) -> None:
         """A copy is a copy of the original stream."""
         copied = copy.copy(returning(Stream("a", "b")))
 
         assert (type(copied), list(copied)) == (Stream, ["a", "b"])
 
-    def test_error_in_a_stream_reaches_the_caller(self, traced: Any) -> None:
+    def test_an_error_in_a_stream_reaches_the_caller(self, traced: Any) -> None:
         """The exchange contains the items before the error."""
         error = LookupError("broke")
         stream = returning(Stream("a", fails=error))
@@ -157,7 +157,7 @@ class TestIterator:
         assert (traced.exchange.answer, traced.exchange.status) == ("a", "error")
 
     @pytest.mark.parametrize("how", ["close", "with", "dropped"])
-    def test_stream_that_is_stopped_early_is_recorded_as_abandoned(self, traced: Any, how: str) -> None:
+    def test_a_stream_that_is_stopped_early_is_recorded_as_abandoned(self, traced: Any, how: str) -> None:
         """The stream may be closed, exited or garbage-collected. The items read so far are the answer."""
         original = Stream("a", "b")
         stream = returning(original)
@@ -174,7 +174,7 @@ class TestIterator:
         assert (traced.exchange.answer, traced.exchange.status) == ("a", "abandoned")
         assert original.closed == (how != "dropped")
 
-    def test_iterator_that_returns_another_iterator_is_captured(self, traced: Any) -> None:
+    def test_an_iterable_that_returns_another_iterator_is_captured(self, traced: Any) -> None:
         """The items of the inner iterator are captured."""
 
         class Odd(Stream):
@@ -184,7 +184,7 @@ class TestIterator:
         assert list(returning(Odd("a", "b"))) == ["a", "b"]
         assert traced.exchange.answer == "ab"
 
-    def test_context_manager_returns_the_originals_value(self, traced: Any) -> None:
+    def test_a_stream_used_as_a_context_manager_returns_the_value_of_the_original(self, traced: Any) -> None:
         """``with`` binds the object that the original returns."""
 
         class Odd(Stream):
@@ -206,25 +206,25 @@ class TestIterator:
             lambda: enumerate("a"),
         ],
     )
-    def test_built_in_iterators_yield_their_items(self, traced: Any, make: Callable[[], Any]) -> None:
+    def test_built_in_iterators_still_yield_their_items(self, traced: Any, make: Callable[[], Any]) -> None:
         """Iterators such as ``map`` and ``zip`` are captured."""
         assert list(returning(make())) == list(make())
         assert traced.exchange.status == "ok"
 
-    def test_database_cursor_is_captured(self, traced: Any) -> None:
+    def test_a_database_cursor_is_captured_as_a_stream(self, traced: Any) -> None:
         """A cursor is an iterator with additional methods."""
         with closing(sqlite3.connect(":memory:")) as database:
             cursor = returning(database.execute("select 1, 2"))
 
             assert (cursor.description[0][0], cursor.fetchone(), cursor.fetchone()) == ("1", (1, 2), None)
 
-    def test_file_is_not_captured_as_a_stream(self, traced: Any) -> None:
+    def test_a_file_is_not_captured_as_a_stream(self, traced: Any) -> None:
         """An open file is returned unchanged."""
         file = io.StringIO("a\nb\n")
 
         assert returning(file) is file
 
-    def test_items_are_produced_under_the_handlers_span(self, traced: Any) -> None:
+    def test_items_of_a_stream_are_produced_under_the_span_of_the_handler(self, traced: Any) -> None:
         """A span that starts while an item is produced is a child of the handler's span."""
         tracer = traced.provider.get_tracer("app")
 
@@ -236,7 +236,7 @@ class TestIterator:
         assert traced.span("inside").parent.span_id == traced.span("ask").context.span_id
         assert not trace.get_current_span().get_span_context().is_valid
 
-    def test_threads_can_share_a_stream(self, traced: Any, caplog: pytest.LogCaptureFixture) -> None:
+    def test_several_threads_can_share_an_observed_stream(self, traced: Any, caplog: pytest.LogCaptureFixture) -> None:
         """Each item is read once, and all items are captured."""
 
         class Shared(Stream):
@@ -261,7 +261,7 @@ class TestIterator:
 class TestAsynchronousIterator:
     """Asynchronous iterators that are not generators."""
 
-    def test_asynchronous_streams_items_are_the_answer(self, traced: Any) -> None:
+    def test_the_items_of_an_asynchronous_stream_are_the_answer(self, traced: Any) -> None:
         """Reading the stream to its end captures all items."""
 
         async def read() -> list[str]:
@@ -270,7 +270,7 @@ class TestAsynchronousIterator:
         assert asyncio.run(read()) == ["a", "b"]
         assert (traced.exchange.answer, traced.exchange.status) == ("ab", "ok")
 
-    def test_error_in_an_asynchronous_stream_reaches_the_caller(self, traced: Any) -> None:
+    def test_an_error_in_an_asynchronous_stream_reaches_the_caller(self, traced: Any) -> None:
         """The exchange contains the items before the error."""
 
         async def read() -> None:
@@ -282,7 +282,7 @@ class TestAsynchronousIterator:
         assert (traced.exchange.answer, traced.exchange.status) == ("a", "error")
 
     @pytest.mark.parametrize("how", ["aclose", "with"])
-    def test_asynchronous_stream_that_is_stopped_early_is_recorded_as_abandoned(self, traced: Any, how: str) -> None:
+    def test_an_asynchronous_stream_that_is_stopped_early_is_recorded_as_abandoned(self, traced: Any, how: str) -> None:
         """The stream may be closed or exited. The items read so far are the answer."""
         original = AsyncStream("a", "b")
 
@@ -299,7 +299,7 @@ class TestAsynchronousIterator:
         assert (traced.exchange.answer, traced.exchange.status) == ("a", "abandoned")
         assert original.stream.closed
 
-    def test_asynchronous_iterable_is_captured(self, traced: Any) -> None:
+    def test_an_asynchronous_iterable_is_captured(self, traced: Any) -> None:
         """The loop only keeps the iterator alive, and the recording continues until the iterator ends."""
 
         class Iterable:
@@ -318,7 +318,7 @@ class TestAsynchronousIterator:
 class TestGenerator:
     """Generators and coroutines."""
 
-    def test_send_throw_and_return_work_on_generators(self, traced: Any) -> None:
+    def test_send_throw_and_return_work_on_observed_generators(self, traced: Any) -> None:
         """The body gets everything that the caller sends or throws; the caller gets the yielded and returned values."""
 
         @germane.observe
@@ -337,7 +337,7 @@ class TestGenerator:
         assert stopped.value.value == "returned"
         assert (traced.exchange.answer, traced.exchange.status) == ("aBc", "ok")
 
-    def test_yield_from_returns_the_generators_value(self, traced: Any) -> None:
+    def test_yield_from_returns_the_value_of_an_observed_generator(self, traced: Any) -> None:
         """A generator that delegates to an observed generator sees no difference."""
 
         @germane.observe
@@ -351,7 +351,7 @@ class TestGenerator:
 
         assert list(outer()) == ["a", "returned"]
 
-    def test_unstarted_generator_can_be_closed(self, traced: Any) -> None:
+    def test_an_unstarted_generator_can_be_closed(self, traced: Any) -> None:
         """The body never ran, so there is no exchange."""
 
         @germane.observe
@@ -362,7 +362,7 @@ class TestGenerator:
 
         assert (traced.exchanges, traced.spans) == ([], [])
 
-    def test_cleanup_of_a_closed_generator_runs_under_the_calls_span(self, traced: Any) -> None:
+    def test_the_cleanup_of_a_closed_generator_runs_under_the_span_of_the_call(self, traced: Any) -> None:
         """Code that runs on ``close`` runs under the span."""
         done: list[bool] = []
 
@@ -379,7 +379,7 @@ class TestGenerator:
 
         assert (done, traced.exchange.status) == ([True], "abandoned")
 
-    def test_coroutine_that_is_never_awaited_is_recorded_as_abandoned(self, traced: Any) -> None:
+    def test_a_coroutine_that_is_never_awaited_is_recorded_as_abandoned(self, traced: Any) -> None:
         """A returned coroutine can be closed or awaited as it can be without the decorator."""
 
         async def later(question: str) -> str:
@@ -391,7 +391,7 @@ class TestGenerator:
         assert (traced.exchange.answer, traced.exchange.status) == (None, "abandoned")
 
     @pytest.mark.parametrize("kind", ["function", "returned"])
-    def test_coroutine_can_be_closed_from_another_context(
+    def test_a_coroutine_can_be_closed_from_another_context(
         self, traced: Any, caplog: pytest.LogCaptureFixture, kind: str
     ) -> None:
         """This happens to coroutines that are still waiting when their event loop ends. No error is logged."""
@@ -415,7 +415,7 @@ class TestGenerator:
         assert traced.exchange.status == "abandoned"
         assert not trace.get_current_span().get_span_context().is_valid
 
-    def test_returned_coroutines_result_is_the_answer(self, traced: Any) -> None:
+    def test_the_result_of_a_returned_coroutine_is_the_answer(self, traced: Any) -> None:
         """A function may return a coroutine."""
 
         async def later(question: str) -> str:
@@ -428,7 +428,7 @@ class TestGenerator:
 
 
 @pytest.mark.parametrize("way", ["function", "returned"])
-def test_open_streams_are_closed_once_when_the_loop_ends(
+def test_open_streams_are_closed_once_when_the_event_loop_ends(
     traced: Any, caplog: pytest.LogCaptureFixture, way: str
 ) -> None:
     """The event loop closes all open streams concurrently, and each body completes its cleanup."""
@@ -456,7 +456,7 @@ def test_open_streams_are_closed_once_when_the_loop_ends(
     assert caplog.records == []
 
 
-def test_object_with_asynchronous_call_can_be_observed(traced: Any) -> None:
+def test_an_object_with_an_asynchronous_call_method_can_be_observed(traced: Any) -> None:
     """An object whose ``__call__`` is asynchronous can also be a handler."""
 
     class Asker:
@@ -468,7 +468,7 @@ def test_object_with_asynchronous_call_can_be_observed(traced: Any) -> None:
 
 
 @pytest.mark.parametrize("broken", ["question", "answer"])
-def test_strict_mode_raises_errors_in_chunks(traced: Any, broken: str) -> None:
+def test_strict_mode_raises_errors_in_reading_chunks(traced: Any, broken: str) -> None:
     """In tests, a selector that does not match a chunk can make the call fail."""
     options: dict[str, Any] = {broken: "no.such.part"}
     ask = germane.observe(**options)(lambda question: {"text": question})
@@ -477,7 +477,7 @@ def test_strict_mode_raises_errors_in_chunks(traced: Any, broken: str) -> None:
         ask("a")
 
 
-def test_streams_are_unchanged_without_a_connection() -> None:
+def test_streams_are_returned_unchanged_without_a_connection() -> None:
     """The caller gets the original stream."""
     germane.tracer.disconnect()
     original = Stream("a")

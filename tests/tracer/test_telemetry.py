@@ -89,7 +89,7 @@ def run(bare: Any) -> Any:
 
 
 @pytest.mark.parametrize("order", ["use_own(); connect()", "connect(); use_own()", "connect(); is_early(); use_own()"])
-def test_all_metrics_reach_the_application_meter_provider(run: Any, order: str) -> None:
+def test_all_metrics_reach_the_meter_provider_of_the_application(run: Any, order: str) -> None:
     """Each metric appears once, whether the provider is set before or after germane starts or measures."""
     code = "is_early = tracer.are_gauges_exported\n" + order
     shown = run(
@@ -99,7 +99,7 @@ def test_all_metrics_reach_the_application_meter_provider(run: Any, order: str) 
     assert shown == {**COUNTED, **GAUGES}
 
 
-def test_gauges_disappear_at_stop_and_return_at_the_next_start(run: Any) -> None:
+def test_gauges_disappear_at_a_stop_and_return_at_the_next_start(run: Any) -> None:
     """A stopped process does not report outdated values. Counters keep their counts."""
     code = """
 use_own(); connect(); tracer.are_gauges_exported(); tracer.count_outcomes(ENDED)
@@ -114,7 +114,7 @@ print(json.dumps([sorted(first), second, shown()]))
     assert third == {**COUNTED, "germane.capture.queue.depth": ["{exchange}", [[{}, 1]]]}
 
 
-def test_nothing_is_measured_without_a_meter_provider(run: Any) -> None:
+def test_no_metric_is_recorded_without_a_meter_provider(run: Any) -> None:
     """Neither the SDK nor an exporter is loaded, no thread is started, and no state is read."""
     code = """
 del sys.modules["opentelemetry.sdk.metrics"]
@@ -125,7 +125,7 @@ print(json.dumps([tracer.are_gauges_exported(), calls, "opentelemetry.sdk.metric
     assert run(code) == [False, [], False, ["MainThread"]]
 
 
-def test_no_state_is_read_with_a_no_op_meter_provider(run: Any) -> None:
+def test_no_state_is_queried_if_the_meter_provider_does_nothing(run: Any) -> None:
     """If an application turns metrics off, the database is not queried."""
     code = """
 metrics.set_meter_provider(metrics.NoOpMeterProvider()); connect(); tracer.count_outcomes(ENDED)
@@ -134,7 +134,7 @@ print(json.dumps(tracer.are_gauges_exported()))
     assert run(code) is False
 
 
-def test_forked_child_reports_its_own_state(run: Any) -> None:
+def test_a_forked_child_reports_its_own_metrics(run: Any) -> None:
     """The same instruments read the child's state, and no lock stays locked."""
     code = """
 from germane.tracer import telemetry
@@ -152,7 +152,7 @@ os.waitpid(child, 0)
     assert run(code) is True
 
 
-def test_negative_score_counts_as_zero_in_the_histogram(run: Any) -> None:
+def test_a_negative_score_counts_as_zero_in_the_histogram(run: Any) -> None:
     """OpenTelemetry histograms would drop negative values with a warning."""
     code = """
 from datetime import UTC, datetime
@@ -171,7 +171,7 @@ print(json.dumps([[point.count, point.sum, point.min] for point in points]))
     assert run(code) == [[2, 0.5, 0.0]]
 
 
-def test_number_of_labels_per_scorer_is_limited(run: Any) -> None:
+def test_the_number_of_score_labels_per_scorer_is_limited(run: Any) -> None:
     """The first twenty labels of a scorer become series. Further scores are counted without a label."""
     code = """
 from datetime import UTC, datetime
@@ -198,7 +198,7 @@ print(json.dumps(sorted([point.count, point.attributes.get("gen_ai.evaluation.sc
     assert len(found) == 22
 
 
-def test_error_while_reading_state_does_not_affect_other_metrics(run: Any) -> None:
+def test_an_error_while_querying_state_does_not_affect_other_metrics(run: Any) -> None:
     """The application's own metrics are exported."""
     code = """
 import logging

@@ -440,7 +440,7 @@ def collected() -> Iterator[None]:
     max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(program=programs(), options=CHOSEN, decorator=st.sampled_from(["observe", "bare", "retrieval"]))
-def test_caller_cannot_observe_the_decorator(
+def test_the_decorator_is_not_observable_by_the_caller(
     traced: Any, collected: None, program: Program, options: dict[str, Any], decorator: str
 ) -> None:
     """Values, errors, order of effects, signature, name and kind are the same as without the decorator."""

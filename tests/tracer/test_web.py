@@ -84,13 +84,13 @@ BODIES = [words, words_later, Words, Reader, lambda: ["Hel", "lo", "!"]]
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 @pytest.mark.parametrize("body", BODIES)
-def test_streaming_response_body_is_captured(traced: Any, body: Any, kind: str) -> None:
+def test_the_body_of_a_streaming_response_is_captured(traced: Any, body: Any, kind: str) -> None:
     """The client and the exchange both get the complete body, whatever its type."""
     assert body_of(streaming(body, kind)) == "Hello!"
     assert (traced.exchange.answer, traced.exchange.status) == ("Hello!", "ok")
 
 
-def test_body_is_produced_under_the_handlers_span(traced: Any) -> None:
+def test_a_response_body_is_produced_under_the_span_of_the_handler(traced: Any) -> None:
     """A span that starts on a pool thread while the body is produced is a child span."""
 
     def body() -> Iterator[str]:
@@ -102,7 +102,7 @@ def test_body_is_produced_under_the_handlers_span(traced: Any) -> None:
     assert traced.span("inside").parent.span_id == traced.span("ask").context.span_id
 
 
-def test_response_keeps_its_background_task(traced: Any) -> None:
+def test_a_response_keeps_its_background_task(traced: Any) -> None:
     """The response is the same object, with its headers and background task."""
     done = threading.Event()
 
@@ -131,7 +131,7 @@ EVENTS = frames("Hel", "l\u00f6", "! \U0001f600") + ": a comment\n\nid: 7\nretry
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 11, 1000])
 @pytest.mark.parametrize("form", ["text", "bytes", "crlf"])
-def test_server_sent_events_are_parsed(traced: Any, size: int, form: str) -> None:
+def test_server_sent_events_of_a_response_are_parsed(traced: Any, size: int, form: str) -> None:
     """The answer is the data of the events without the end marker, even if chunks end within a character."""
     text = EVENTS.replace("\n", "\r\n") if form == "crlf" else EVENTS
     sent: str | bytes = text.encode() if form == "bytes" else text
@@ -141,7 +141,7 @@ def test_server_sent_events_are_parsed(traced: Any, size: int, form: str) -> Non
 
 
 @pytest.mark.parametrize("size", [1, 4, 9, 1000])
-def test_selector_finds_the_text_in_json_events(traced: Any, size: int) -> None:
+def test_a_selector_reads_the_text_from_json_events(traced: Any, size: int) -> None:
     """``chunk=`` reads the data of each event. Events without that key are skipped."""
     deltas = [{"choices": [{"delta": {"content": text}}]} for text in ("Hel", "lo")] + [{"usage": {"tokens": 3}}]
     text = frames(*map(json.dumps, deltas), "[DONE]")
@@ -151,7 +151,7 @@ def test_selector_finds_the_text_in_json_events(traced: Any, size: int) -> None:
     assert traced.exchange.answer == "Hello"
 
 
-def test_event_stream_without_a_final_empty_line_is_complete(traced: Any) -> None:
+def test_the_last_event_of_a_stream_without_a_final_empty_line_is_read(traced: Any) -> None:
     """Many servers omit the last empty line."""
     body_of(streaming(lambda: cut("data: Hel\n\ndata: lo", 100), media_type="text/event-stream"))
 
@@ -173,7 +173,7 @@ def test_server_sent_events_from_a_generator_are_recognized(traced: Any, chunk: 
 
 
 @pytest.mark.parametrize("text", ["data is what counts", "id: a name\nfor a thing", "note: this", ": -)"])
-def test_plain_text_that_looks_like_an_event_is_unchanged(traced: Any, text: str) -> None:
+def test_plain_text_that_looks_like_an_event_is_not_parsed(traced: Any, text: str) -> None:
     """An answer may begin like an event."""
 
     @germane.observe
@@ -185,7 +185,7 @@ def test_plain_text_that_looks_like_an_event_is_unchanged(traced: Any, text: str
     assert traced.exchange.answer == text
 
 
-def test_plain_items_in_an_event_stream_are_joined(traced: Any) -> None:
+def test_plain_text_items_of_an_event_stream_are_joined(traced: Any) -> None:
     """If a library creates the events, the handler gives it plain texts."""
     body_of(streaming(words_later, media_type="text/event-stream"))
 
@@ -193,7 +193,7 @@ def test_plain_items_in_an_event_stream_are_joined(traced: Any) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_chunks_that_end_within_a_character_are_decoded(traced: Any, size: int) -> None:
+def test_chunks_that_end_in_the_middle_of_a_character_are_decoded(traced: Any, size: int) -> None:
     """UTF-8 in chunks of any size is decoded correctly."""
     text = "gr\u00fc\u00dfe \U0001f600"
 
@@ -201,7 +201,7 @@ def test_chunks_that_end_within_a_character_are_decoded(traced: Any, size: int) 
     assert traced.exchange.answer == text
 
 
-def test_chunk_selector_reads_plain_chunks(traced: Any) -> None:
+def test_a_chunk_selector_reads_plain_text_chunks(traced: Any) -> None:
     """A path reads JSON in text or bytes. A callable gets the chunk itself."""
     lines = [json.dumps({"delta": word}) for word in words()]
 
@@ -222,7 +222,7 @@ def test_chunk_selector_reads_plain_chunks(traced: Any) -> None:
     assert [exchange.answer for exchange in traced.exchanges] == ["Hello!", "HELLO"]
 
 
-def test_stream_is_captured_up_to_the_maximum_length(unconnected: Any) -> None:
+def test_a_streaming_response_is_captured_up_to_the_maximum_length(unconnected: Any) -> None:
     """Further chunks are passed on without being read. An event that never ends is also abandoned."""
     unconnected.connect(max_text_length=100)
 
@@ -241,7 +241,7 @@ def test_stream_is_captured_up_to_the_maximum_length(unconnected: Any) -> None:
     assert [len(exchange.answer) <= 100 for exchange in unconnected.exchanges] == [True, True]
 
 
-def test_client_disconnect_makes_the_exchange_abandoned_or_cancelled(
+def test_a_client_disconnect_gives_the_exchange_the_status_abandoned_or_cancelled(
     traced: Any, wait_until: Callable[..., None]
 ) -> None:
     """The server drops the stream, and the span ends."""
@@ -294,7 +294,7 @@ def connection() -> Iterator[str]:
 
 @pytest.mark.parametrize("called", [False, True])
 @pytest.mark.parametrize("kind", ["sync", "async"])
-def test_fastapi_resolves_decorated_handlers(traced: Any, kind: str, called: bool) -> None:
+def test_fastapi_resolves_the_dependencies_of_decorated_handlers(traced: Any, kind: str, called: bool) -> None:
     """Dependencies, body models and postponed annotations work through the decorator."""
     app = FastAPI()
     observe: Any = germane.observe(question="body.query", attributes={"tenant": "who"}) if called else germane.observe
@@ -323,7 +323,7 @@ def test_fastapi_resolves_decorated_handlers(traced: Any, kind: str, called: boo
     assert dict(traced.exchange.attributes) == ({"tenant": "x"} if called else {})
 
 
-def test_decorated_dependency_with_yield_runs_its_cleanup(traced: Any) -> None:
+def test_a_decorated_fastapi_dependency_with_yield_runs_its_cleanup(traced: Any) -> None:
     """FastAPI recognizes the dependency as a generator function."""
     app = FastAPI()
     STEPS.clear()
@@ -355,7 +355,7 @@ def test_fastapi_streams_a_decorated_generator(traced: Any) -> None:
     assert traced.exchange.answer == "Hello!"
 
 
-def test_response_that_is_not_streamed_is_unchanged(traced: Any) -> None:
+def test_a_response_that_is_not_streamed_is_not_changed(traced: Any) -> None:
     """A selector can read it."""
 
     @germane.observe(answer="body")
@@ -366,7 +366,7 @@ def test_response_that_is_not_streamed_is_unchanged(traced: Any) -> None:
     assert traced.exchange.answer == '{"answer":"Because."}'
 
 
-def test_current_span_is_restored_between_chunks(traced: Any) -> None:
+def test_the_current_span_is_restored_between_chunks(traced: Any) -> None:
     """Between and after the chunks of a stream, the caller's own span is current."""
     tracer = traced.provider.get_tracer("app")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from germane.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from germane.alerting.actions import (
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         silence_alerts,
     )
     from germane.alerting.backtest import AlertEpisode, BacktestReport, RuleBacktest, default_step, run_backtest
+    from germane.alerting.changes import Change, find_changes, first_answer_with, list_changes
     from germane.alerting.channels import (
         Callback,
         Channel,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
         import_baseline_from_history,
     )
     from germane.alerting.evaluator import AlertEvaluator
+    from germane.alerting.messages import alert_message
     from germane.alerting.notifier import was_notified
     from germane.alerting.rules import warn_about_missing_scorers
     from germane.alerting.sensitivity import DropSensitivity, list_sensitivities
@@ -52,6 +55,7 @@ _MODULES = {
         "matchers_for", "resolve_alert", "silence_alerts",
     ),
     "backtest": ("AlertEpisode", "BacktestReport", "RuleBacktest", "default_step", "run_backtest"),
+    "changes": ("Change", "find_changes", "first_answer_with", "list_changes"),
     "channels": (
         "Callback", "Channel", "ChannelMessage", "DeliveryError", "ExchangeQuote", "Log", "MessageFormat",
         "ResendingChannel", "build_channels", "build_test_message", "channel_filters", "message_formats",
@@ -61,12 +65,12 @@ _MODULES = {
         "import_baseline_from_examples", "import_baseline_from_history",
     ),
     "evaluator": ("AlertEvaluator",),
+    "messages": ("alert_message",),
     "notifier": ("was_notified",),
     "rules": ("warn_about_missing_scorers",),
     "sensitivity": ("DropSensitivity", "list_sensitivities"),
     "wording": ("CAUSES", "RESOLVE_REASONS"),
 }  # fmt: skip
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "CAUSES",
@@ -78,6 +82,7 @@ __all__ = [
     "BacktestReport",
     "BaselineExample",
     "Callback",
+    "Change",
     "Channel",
     "ChannelMessage",
     "DeliveryError",
@@ -91,15 +96,19 @@ __all__ = [
     "accept_baseline",
     "acknowledge_alert",
     "active_baseline_for",
+    "alert_message",
     "build_channels",
     "build_test_message",
     "channel_filters",
     "default_step",
     "end_silence",
     "find_alert",
+    "find_changes",
     "firing_onset",
+    "first_answer_with",
     "import_baseline_from_examples",
     "import_baseline_from_history",
+    "list_changes",
     "list_sensitivities",
     "matchers_for",
     "message_formats",
@@ -110,15 +119,5 @@ __all__ = [
     "was_notified",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a name on first use: numpy, httpx and smtplib are slow to import."""
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+# numpy, httpx and smtplib are slow to import.
+__getattr__ = lazy_exports(__name__, _MODULES)

@@ -77,7 +77,7 @@ def resolve_alert(store: TrackingStore, settings: Settings, alert_id: str, by: s
 
 
 def accept_alert_baseline(store: TrackingStore, alert_id: str, by: str | None = None) -> Alert:
-    """Accept the level after a drop or an improvement as the new baseline. The next evaluation resolves the alert.
+    """Accept the level after a drop or an improvement as the new baseline. The next evaluation then resolves the alert.
 
     If the alert is about a new route with bad answers, only this route is added to the baseline.
 
@@ -102,9 +102,9 @@ def accept_alert_baseline(store: TrackingStore, alert_id: str, by: str | None = 
 
 
 def active_baseline_for(store: TrackingStore, alert: Alert) -> BaselineVersion | None:
-    """Return the active baseline against which an alert's drop was detected, or None if there is none.
+    """Return the active baseline that an alert's drop was detected against, or None if it is no longer active.
 
-    Rules with attributes have their own baselines, which are accepted separately.
+    Rules with attributes have their own baselines, which must be accepted separately.
     """
     names = (alert.rule, alert.service, alert.scorer)
     states = store.detectors.list_states()
@@ -122,12 +122,12 @@ def silence_alerts(
     by: str | None = None,
     comment: str | None = None,
 ) -> Silence:
-    """Silence matching alerts: they still fire and resolve, but do not cause notifications.
+    """Silence matching alerts. They still fire and resolve, but send no notifications.
 
     Args:
         store: The store to which the silence is written.
         matchers: Patterns such as ``docs-*``, by label name or ``rule``. An empty mapping matches all alerts.
-        until: End of the silence, or its length.
+        until: End of the silence, or its duration.
         since: Start of the silence. Defaults to now.
         by: Name of the person who creates the silence.
         comment: Reason for the silence.
@@ -139,7 +139,7 @@ def silence_alerts(
     since = now if since is None else max(since, now)
     until = since + until if isinstance(until, timedelta) else until
     if until <= since:
-        raise UsageError(f"the silence would end at {until:%Y-%m-%d %H:%M}, before it starts")
+        raise UsageError(f"a silence must end after it starts, not at {until:%Y-%m-%d %H:%M}")
     silence = Silence(
         id=_new_id(), matchers=dict(matchers), starts_at=since, ends_at=until, created_by=by, comment=comment
     )
@@ -148,7 +148,10 @@ def silence_alerts(
 
 
 def matchers_for(alert: Alert) -> dict[str, str]:
-    """Return matchers that match only this alert: its rule and all its labels, with glob characters escaped."""
+    """Return matchers that match only this alert.
+
+    They contain its rule and all its labels, with glob characters escaped.
+    """
     return {name: _GLOB_CHARACTERS.sub(r"[\1]", text) for name, text in {"rule": alert.rule, **alert.labels}.items()}
 
 
@@ -175,7 +178,7 @@ def _change_alert(
     channels: Mapping[str, ChannelFilter],
     change_of: Callable[[AlertStateMachine, Alert], AlertChange],
 ) -> Alert:
-    """Change an open alert. Retry if another process changes it at the same time."""
+    """Change an open alert, and retry if another process changes it at the same time."""
     now = store.now()
     while True:
         alert = find_alert(store, alert_id)

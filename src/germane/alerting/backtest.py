@@ -1,4 +1,4 @@
-"""Backtests, which compute the alerts and notifications that rules would have produced over the stored history."""
+"""Backtests: the alerts and notifications that rules would have produced over the stored history."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class AlertEpisode:
     """An alert that fired in a backtest."""
 
     fired: Alert
-    """The alert as it was when it fired."""
+    """The alert at the time it fired."""
     last: Alert
-    """The alert as it was when it resolved, or at the end of the backtest."""
+    """The alert at the time it resolved, or at the end of the backtest."""
     events: tuple[AlertEvent, ...]
     """The alert's events, oldest first."""
     until: datetime
@@ -56,7 +56,7 @@ class RuleBacktest:
 
     rule: AnyRule
     step: timedelta
-    """Time between two evaluations, which limits the precision of all times."""
+    """Time between two evaluations. All times are accurate to within this step."""
     episodes: tuple[AlertEpisode, ...]
     """The alerts that fired, oldest first."""
     unfired: int
@@ -64,7 +64,7 @@ class RuleBacktest:
     notifications: Counter[str]
     """Number of notifications per channel, by type: ``firing``, ``escalated``, ``repeated`` or ``resolved``."""
     notes: tuple[str, ...]
-    """Notes on the baselines that were used and on limitations of the backtest."""
+    """Notes on the baselines used and on limitations of the backtest."""
 
     @property
     def resolved(self) -> int:
@@ -82,7 +82,7 @@ class SkippedRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestReport:
-    """The results for all rules, each of which was run separately."""
+    """The results for all rules. Each rule was run separately."""
 
     since: datetime
     """UTC."""
@@ -100,7 +100,7 @@ class BacktestReport:
 
 @dataclass(slots=True)
 class _Clock:
-    """A clock whose time the backtest sets."""
+    """A clock that the backtest sets."""
 
     now: datetime
 
@@ -117,10 +117,10 @@ def run_backtest(
     until: datetime,
     step: timedelta | None = None,
 ) -> BacktestReport:
-    """Run each rule separately over the stored history, without writing anything.
+    """Run each rule separately over the stored history. Nothing is written to the database.
 
-    At each step, the same evaluator as in production runs over the database as it was at that time. Silences,
-    acknowledgements and manual resolutions are not replayed.
+    Each step runs the production evaluator on the data that was available at that time. Silences, acknowledgements and
+    manual resolutions are not replayed.
 
     Args:
         store: The store that contains the history.

@@ -1,6 +1,6 @@
-"""In-memory scores, alerts and baselines for backtests, as of each evaluation time.
+"""In-memory scores, alerts and baselines for backtests, as they were at each evaluation time.
 
-These classes replace the parts of the store to which an evaluation writes.
+These classes replace the parts of the store that an evaluation writes to.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from germane.storage import (
 
 DAY: Final = timedelta(days=1)
 MIN_DAYS: Final = 1 / 24
-"""Minimum length in days of the period from which daily rates are estimated."""
+"""Minimum length, in days, of the period that daily rates are estimated from."""
 OVERSAMPLING: Final = 2.0
-"""Ratio of loaded scores to sampled scores. It is above 1 because traffic varies between days."""
+"""Ratio of loaded scores to sampled scores. It is above 1, because traffic varies from day to day."""
 Stream = tuple[str, str, str]
 """Service, scorer and fingerprint."""
 SET_BY_PEOPLE: Final = ("accepted", "imported")
@@ -37,7 +37,7 @@ SET_BY_PEOPLE: Final = ("accepted", "imported")
 
 
 class HistoricalInputs:
-    """Detector states, and past scores in order of arrival, which are loaded one day at a time.
+    """Detector states, and past scores in order of arrival. Scores are loaded one day at a time.
 
     Args:
         store: The store that contains the scores.
@@ -118,7 +118,7 @@ class HistoricalAlerts:
         self.alerts: dict[str, Alert] = {}
         """Alerts in their latest state, by id, in order of their start times."""
         self.fired: dict[str, Alert] = {}
-        """Alerts by id, as they were when they fired."""
+        """Alerts at the time they fired, by id."""
         self.events: list[AlertEvent] = []
         self.notifications: list[Notification] = []
 
@@ -144,9 +144,9 @@ class HistoricalAlerts:
 
 
 class BaselineHistory:
-    """Baselines as of each evaluation time.
+    """Baselines as they were at each evaluation time.
 
-    Starts with the baselines that were active at ``since``, and replays later changes made by people. Baselines for new
+    Starts with the baselines that were active at ``since``, and replays later changes by people. Baselines for new
     fingerprints and routes are learned during the backtest.
 
     Args:
@@ -261,7 +261,7 @@ class BaselineHistory:
     def _new_version(
         self, key: BaselineKey, reason: BaselineReason, *, since: datetime, until: datetime
     ) -> BaselineVersion:
-        """Return a version with the next number that is being learned."""
+        """Return a learning version with the next version number."""
         numbers = [version.number for version in self._versions.values() if version.key == key]
         version = BaselineVersion(
             id=-1 - len(self.learned_ids),

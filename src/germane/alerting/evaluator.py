@@ -45,13 +45,13 @@ class AlertEvaluator:
         settings: Settings with the rules, budget, poll interval and breakdowns.
         holder: Name of the leader lease and its owner; None in a backtest.
         scorers: Names of the scorers that run in this process.
-        channels: One filter per channel name, which selects the alerts that the channel is notified of.
+        channels: Filters by channel name. Each selects the alerts that its channel is notified of.
         clock: Returns the current time in UTC.
         new_id: Creates ids.
         alerts: Alerts and silences. Defaults to the store's.
         inputs: New scores and detector states. Defaults to the store's.
         versions: Baselines. Defaults to the store's.
-        as_of: In a backtest, returns the time as of which to read data.
+        as_of: In a backtest, returns the point in time at which data is read.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Evidence for an alert about scores: the worst answers, the largest shifts, and the likely cause.
 
-It is collected once, when the alert fires, from the means before and since the estimated start.
+It is collected once, when the alert fires, by comparing means before and after the estimated start.
 """
 
 from __future__ import annotations
@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from fnmatch import fnmatchcase
-from math import hypot
 from typing import Any, Final
 
-from germane.alert import Alert, Cause, Interval, ScoreLevel, ScoreShift
-from germane.alerting.drop.scope import attribute_scope, matches_scope
-from germane.alerting.intervals import is_higher
-from germane.exchange import Exchange
-from germane.settings import SCORE_RULES
+from germane.alert import Alert, Cause, ScoreLevel, ScoreShift
+from germane.alerting.changes import find_changes
+from germane.alerting.intervals import combine_levels, is_higher
+from germane.exchange import Exchange, matches_attributes
+from germane.settings import SCORE_RULES, matches_patterns
 from germane.storage import DetectorScoreQuery, RouteMean, TrackingStore
 
 MAX_EXCHANGES: Final = 5
@@ -24,25 +22,20 @@ MAX_EXCHANGES: Final = 5
 MAX_EXTRA_REFUSALS: Final = 2
 """Number of refusals among the worst exchanges if refusals became more frequent but are not the main cause."""
 MAX_CANDIDATES: Final = 500
-"""Maximum number of lowest scores that are searched for the exchanges of a restricted rule."""
+"""Maximum number of low scores to search for exchanges that match a restricted rule."""
 MAX_SHIFTS: Final = 3
 """Number of shifts listed per dimension in an alert."""
 COMPARISON_PERIOD: Final = timedelta(days=7)
 """Minimum length of the comparison period before the start."""
 MIN_SCORES: Final = 5
-"""Groups with fewer scores before or since the start are not compared."""
+"""Minimum number of scores, both before and since the start. Groups with fewer scores are not compared."""
 MIN_SHIFT: Final = 0.02
-"""Smaller differences are ignored."""
+"""Minimum difference to report. Smaller ones are ignored."""
 ONSET_MARGIN: Final = timedelta(minutes=1)
-"""Scores that arrived this close to a drop's onset belong to the first affected answers."""
+"""Scores that arrived within this time of a drop's onset belong to the first affected answers."""
 CONTEXT_SCORER: Final = "context_relevance"
 MIN_CONTEXT_DROP: Final = 0.05
 """If context relevance fell by this much, retrieval is the likely cause."""
-MARKERS: Final = "markers"
-"""Key in an alert's details: names and times of the markers around the onset, such as deploys."""
-MARKERS_DISTANCE: Final = timedelta(hours=24)
-"""Markers up to this long before or after an onset are listed. With little traffic, an onset may be hours off."""
-MAX_MARKERS: Final = 3
 GOOD_EXCHANGE: Final = "good_exchange"
 """Key in an alert's details: id of the exchange with the highest score on the day before the onset."""
 REFUSALS: Final = "refusals"
@@ -68,13 +61,11 @@ class RuleScope:
 
     def matches_route(self, route: str) -> bool:
         """Return whether the rule watches a route."""
-        return not self.routes or any(fnmatchcase(route, pattern) for pattern in self.routes)
+        return matches_patterns(self.routes, route)
 
     def matches(self, exchange: Exchange) -> bool:
         """Return whether the rule watches an exchange."""
-        return self.matches_route(exchange.route) and matches_scope(
-            attribute_scope(self.attributes), exchange.attributes
-        )
+        return self.matches_route(exchange.route) and matches_attributes(exchange.attributes, self.attributes)
 
 
 UNRESTRICTED: Final = RuleScope()
@@ -86,7 +77,7 @@ class EvidenceCollector:
     Args:
         store: Store to read scores from.
         breakdowns: Dimensions to search for shifts, in addition to the route.
-        as_of: Returns the time as of which to read data, in a backtest.
+        as_of: In a backtest, returns the point in time at which data is read.
     """
 
     def __init__(
@@ -133,7 +124,7 @@ class EvidenceCollector:
             details={
                 **{name: value for name, value in alert.details.items() if name != REFUSALS},
                 **({REFUSALS: list(refusals)} if refusals else {}),
-                **({MARKERS: markers} if (markers := self._markers_around(alert, since)) else {}),
+                **find_changes(self._store.trends, alert, since, self._as_of()),
                 **({GOOD_EXCHANGE: good} if (good := self._good_exchange(alert, since, scope)) else {}),
             },
         )
@@ -148,10 +139,12 @@ class EvidenceCollector:
         *,
         has_more_refusals: bool,
     ) -> list[str]:
-        """Return the ids of answers that show the change: from routes that fell, and of the kind that became frequent.
+        """Return the ids of answers that show the change.
 
-        Refusals all score 0. As the lowest scores, they would hide the answers that drift, so they are listed first
-        only if they are the cause, and last if there are too few other answers.
+        They are from routes that fell, and of the kind that became frequent.
+
+        All refusals score 0, so they would hide answers that drift off topic. They are listed first only if they are
+        the cause, and last if there are too few other answers.
         """
 
         def load_lowest(*, refusals: bool) -> list[str]:
@@ -179,14 +172,6 @@ class EvidenceCollector:
             first = first[: max(MAX_EXCHANGES - MAX_EXTRA_REFUSALS, MAX_EXCHANGES - len(second))]
         return [*first, *second][:MAX_EXCHANGES]
 
-    def _markers_around(self, alert: Alert, since: datetime) -> list[dict[str, str]]:
-        """Return the markers around the onset of a problem, nearest first."""
-        markers = self._store.trends.list_markers(
-            service=alert.service, since=since - MARKERS_DISTANCE, until=since + MARKERS_DISTANCE
-        )
-        nearest = sorted(markers, key=lambda marker: abs(marker.at - since))[:MAX_MARKERS]
-        return [{"name": marker.name, "at": marker.at.isoformat()} for marker in nearest]
-
     def _good_exchange(self, alert: Alert, since: datetime, scope: RuleScope) -> str | None:
         """Return the exchange with the highest score on the day before the onset, as a contrast to the worst ones."""
         if alert.scorer is None or alert.fingerprint is None:
@@ -198,13 +183,12 @@ class EvidenceCollector:
             since=since - timedelta(days=1),
             until=since,
         )
-        scope_text = attribute_scope(scope.attributes)
         scores = [
             score
             for score in self._store.detectors.list_past_scores(query, attributes=bool(scope.attributes))
             if scope.matches_route(score.route)
             and alert.route in {None, score.route}
-            and matches_scope(scope_text, score.attributes)
+            and matches_attributes(score.attributes, scope.attributes)
         ]
         best = max(scores, key=lambda score: (score.value, score.arrived_at), default=None)
         return None if best is None else best.exchange_id
@@ -231,7 +215,10 @@ class EvidenceCollector:
         return onset if earliest is None else min(onset, earliest[0])
 
     def _mean_pairs(self, alert: Alert, since: datetime, scope: RuleScope) -> list[MeanPair]:
-        """Return all scorers' means for the alert's routes; for rules with attributes, only one scorer's."""
+        """Return the means of all scorers on the alert's routes.
+
+        For a rule with attributes, return only one scorer's means.
+        """
         trends, before = self._store.trends, since - _comparison_period(alert)
         earlier: Sequence[RouteMean]
         later: Sequence[RouteMean]
@@ -245,7 +232,10 @@ class EvidenceCollector:
         return _pair(alert, scope, earlier, later)
 
     def _attribute_shifts(self, dimension: str, alert: Alert, since: datetime, scope: RuleScope) -> list[ScoreShift]:
-        """Return the shifts by label; none if there is only one label or the rule already selects attributes."""
+        """Return the shifts in the mean for each attribute value.
+
+        There are none if there is only one label, or if the rule already selects attributes.
+        """
         if scope.attributes:
             return []
         selected: dict[str, Any] = {"scorer": alert.scorer, "service": alert.service, "route": alert.route}
@@ -265,7 +255,9 @@ def _comparison_period(alert: Alert) -> timedelta:
 
 
 def _pair(alert: Alert, scope: RuleScope, earlier: Iterable[RouteMean], later: Iterable[RouteMean]) -> list[MeanPair]:
-    """Pair the alert's means by names, label and fingerprint: scores from different judges are not comparable."""
+    """Pair the means from before and after the onset by names, label and fingerprint. Scores from different judges are
+    not comparable.
+    """
 
     def by_key(means: Iterable[RouteMean]) -> dict[tuple[str | None, ...], RouteMean]:
         return {
@@ -290,8 +282,8 @@ def _shifts(dimension: Any, pairs: Iterable[MeanPair], name_of: Callable[[MeanPa
         ScoreShift(
             dimension=dimension,
             name=name,
-            before=_combined_level(group, [pair.before for pair in group]),
-            since=_combined_level(group, [pair.since for pair in group]),
+            before=_mean_level(group, [pair.before for pair in group]),
+            since=_mean_level(group, [pair.since for pair in group]),
         )
         for name, group in groups.items()
     ]
@@ -305,24 +297,11 @@ def _fall(shift: ScoreShift) -> float:
     return shift.before.mean - shift.since.mean
 
 
-def _combined_level(pairs: Sequence[MeanPair], means: Sequence[RouteMean]) -> ScoreLevel:
-    """Return the mean of means, weighted by scores since the start, so that a change in the route mix is not a shift.
-
-    The interval is that of a weighted mean of independent means. Source: G. Zou, A. Donner, Construction of confidence
-    limits about effect measures, Statistics in Medicine 27, 2008.
-    """
-    if len(means) == 1:
-        return ScoreLevel(mean=means[0].mean, n=means[0].n, interval=means[0].interval)
+def _mean_level(pairs: Sequence[MeanPair], means: Sequence[RouteMean]) -> ScoreLevel:
+    """Return the mean of means, weighted by scores since the start, so that the route mix does not affect it."""
     total = sum(pair.since.n for pair in pairs)
-    weights = [pair.since.n / total for pair in pairs]
-    combined = sum(weight * mean.mean for weight, mean in zip(weights, means, strict=True))
-    parts = [(weight, mean.mean, mean.interval) for weight, mean in zip(weights, means, strict=True) if mean.interval]
-    interval: Interval | None = None
-    if len(parts) == len(means):
-        below = hypot(*(weight * (center - ends[0]) for weight, center, ends in parts))
-        above = hypot(*(weight * (center - ends[1]) for weight, center, ends in parts))
-        interval = (combined - below, combined + above)
-    return ScoreLevel(mean=combined, n=sum(mean.n for mean in means), interval=interval)
+    levels = [ScoreLevel(mean=mean.mean, n=mean.n, interval=mean.interval) for mean in means]
+    return levels[0] if len(levels) == 1 else combine_levels(levels, [pair.since.n / total for pair in pairs])
 
 
 def _weighted_mean(pairs: Sequence[MeanPair], value: Callable[[MeanPair], float]) -> float:
@@ -331,7 +310,10 @@ def _weighted_mean(pairs: Sequence[MeanPair], value: Callable[[MeanPair], float]
 
 
 def _rise_of_refusals(pairs: Sequence[MeanPair]) -> tuple[float, float] | None:
-    """Return the shares of noncommittal answers before and since; None without a significant rise."""
+    """Return the shares of noncommittal answers before and since the start.
+
+    Return None if the share did not rise significantly.
+    """
     if not pairs or any(each.noncommittal_share is None for pair in pairs for each in (pair.before, pair.since)):
         return None
     before = _weighted_mean(pairs, lambda pair: pair.before.noncommittal_share or 0.0)
@@ -346,7 +328,7 @@ def _level_before(alert: Alert, pairs: Sequence[MeanPair]) -> ScoreLevel | None:
         return None
     shares = {"low_score_rate": "low_share", "noncommittal_rate": "noncommittal_share"}
     if alert.type not in shares:
-        return _combined_level(pairs, [pair.before for pair in pairs])
+        return _mean_level(pairs, [pair.before for pair in pairs])
     share = _weighted_mean(pairs, lambda pair: getattr(pair.before, shares[alert.type]) or 0.0)
     return ScoreLevel(mean=share, n=sum(pair.before.n for pair in pairs))
 

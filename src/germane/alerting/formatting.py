@@ -13,7 +13,7 @@ MAX_DIGITS: Final = 4
 
 
 def format_score(value: float, other: float | None = None) -> str:
-    """Return a score with two decimal places, or more to distinguish it from another score in the same sentence."""
+    """Format a score with two decimal places, or with more if needed to distinguish it from another score."""
     for digits in range(2, MAX_DIGITS):
         text = f"{value:.{digits}f}"
         if other is None or value == other or text != f"{other:.{digits}f}":
@@ -22,12 +22,12 @@ def format_score(value: float, other: float | None = None) -> str:
 
 
 def format_percent(share: float) -> str:
-    """Return a share such as ``12.5 %``."""
-    return f"{100 * share:.3g} %"
+    """Format a share as a percentage, such as ``12.5%``."""
+    return f"{100 * share:.3g}%"
 
 
 def format_level(alert: Alert, level: ScoreLevel, other: float | None = None) -> str:
-    """Return a level of the value that an alert is about, with its sample size and confidence.
+    """Format a level of the value that an alert is about, with its sample size and confidence.
 
     Args:
         alert: The alert.
@@ -40,11 +40,14 @@ def format_level(alert: Alert, level: ScoreLevel, other: float | None = None) ->
     if level.interval is None:
         return f"{value} ({size})"
     low, high = (format_percent(end) if is_share else f"{end:.2f}" for end in level.interval)
-    return f"{value} ({size}, 95 % confidence {low} to {high})"
+    return f"{value} ({size}, 95% confidence {low} to {high})"
 
 
 def format_change(alert: Alert) -> str | None:
-    """Return the baseline mean and the current mean, such as ``0.74 to 0.48``; None without a current mean."""
+    """Describe the change from the baseline mean to the current mean, such as ``0.74 to 0.48``.
+
+    Return None if there is no current mean.
+    """
     if alert.current is None:
         return None
     if alert.baseline is None:

@@ -1,36 +1,59 @@
-"""One-sided 95 % confidence limits for means, and Wilson intervals for shares and their difference."""
+"""95% confidence limits for means, weighted means, shares and their difference."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
-from germane.alert import Interval
+from germane.alert import Interval, ScoreLevel
 from germane.storage import Estimate
 
 ONE_SIDED_Z: Final = 1.644854
-"""One-sided 95 % quantile of the normal distribution."""
+"""One-sided 95% quantile of the normal distribution."""
 TWO_SIDED_Z: Final = 1.959964
-"""Two-sided 95 % quantile of the normal distribution."""
+"""Two-sided 95% quantile of the normal distribution."""
 
 
 def mean_upper_limit(mean: float, interval: Interval) -> float:
-    """Return the one-sided upper 95 % confidence limit for a mean, from its two-sided interval."""
+    """Return the one-sided upper 95% confidence limit for a mean, from its two-sided interval."""
     return mean + (interval[1] - mean) * ONE_SIDED_Z / TWO_SIDED_Z
 
 
+def combine_levels(
+    levels: Sequence[ScoreLevel], weights: Sequence[float], limits: Interval = (-math.inf, math.inf)
+) -> ScoreLevel:
+    """Return the weighted mean of independent levels. It has an interval only if all levels have one.
+
+    Source: G. Zou, A. Donner, Construction of confidence limits about effect measures, Statistics in Medicine 27, 2008.
+
+    Args:
+        levels: At least one level.
+        weights: The weights of the levels. Their sum is 1.
+        limits: The range of the mean, to which the interval is clipped.
+    """
+    mean = sum(weight * level.mean for weight, level in zip(weights, levels, strict=True))
+    interval: Interval | None = None
+    parts = [(weight, level.mean, level.interval) for weight, level in zip(weights, levels, strict=True)]
+    if all(ends is not None for _, _, ends in parts):
+        below = math.hypot(*(weight * (center - ends[0]) for weight, center, ends in parts if ends))
+        above = math.hypot(*(weight * (ends[1] - center) for weight, center, ends in parts if ends))
+        interval = (max(limits[0], mean - below), min(limits[1], mean + above))
+    return ScoreLevel(mean=mean, n=sum(level.n for level in levels), interval=interval)
+
+
 def share_interval(estimate: Estimate, share: float) -> Interval:
-    """Return the two-sided 95 % Wilson score interval for a share of an estimate's scores."""
+    """Return the two-sided 95% Wilson score interval for a share of an estimate's scores."""
     return wilson_interval(share, effective_sample_size(estimate), TWO_SIDED_Z)
 
 
 def share_lower_limit(estimate: Estimate, share: float) -> float:
-    """Return the one-sided lower 95 % confidence limit for a share of an estimate's scores."""
+    """Return the one-sided lower 95% confidence limit for a share of an estimate's scores."""
     return wilson_interval(share, effective_sample_size(estimate), ONE_SIDED_Z)[0]
 
 
 def effective_sample_size(estimate: Estimate) -> float:
-    """Return the number of equally weighted scores that would result in an interval as wide as the estimate's."""
+    """Return the number of equally weighted scores whose interval would be as wide as the estimate's."""
     if estimate.interval is None or not estimate.deviation:
         return float(estimate.n)
     half_width = (estimate.interval[1] - estimate.interval[0]) / 2
@@ -49,7 +72,7 @@ def wilson_interval(share: float, n: float, z: float = TWO_SIDED_Z) -> Interval:
 
 
 def is_higher(share: float, n: float, other: float, other_n: float) -> bool:
-    """Return whether a proportion is significantly higher than another: the 95 % interval of the difference excludes 0.
+    """Return whether a proportion is significantly higher than another: the 95% interval of the difference excludes 0.
 
     Source: R. Newcombe, Interval estimation for the difference between independent proportions, Statistics in Medicine
     17, 1998, method 10.

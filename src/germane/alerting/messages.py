@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from germane import sanitize
 from germane.alert import IMPROVEMENT, Alert, ScoreLevel
-from germane.alerting.evidence import MARKERS
+from germane.alerting.changes import MAX_NAME_LENGTH, list_changes
 from germane.alerting.formatting import format_level, format_percent, format_score
 from germane.alerting.intervals import is_higher
 from germane.alerting.wording import RESOLVE_REASONS
@@ -28,12 +28,10 @@ FAILURES: Final[Mapping[str, str]] = {
     "out_of_range": "values are out of range",
     "scorer_error": "the scorer raises an exception",
 }
-MAX_NAME_LENGTH: Final = 100
-"""Names in messages are truncated to this many characters."""
 
 
 def utc_moment(moment: datetime) -> str:
-    """Return a time as ``Mon 2026-11-23 03:10 UTC``."""
+    """Format a time in UTC, such as ``Mon 2026-11-23 03:10 UTC``."""
     return f"{moment.astimezone(UTC):%a %Y-%m-%d %H:%M} UTC"
 
 
@@ -56,8 +54,16 @@ def alert_message(alert: Alert, moment: MomentFormat = utc_moment) -> str:
 def _drop(alert: Alert, moment: MomentFormat) -> str:
     subject = f"{_scorer(alert)} for {_place(alert)}"
     since = "" if alert.onset is None else f" since about {moment(alert.onset)}"
+    is_judge_changed = alert.resolve_reason == "judge_changed"
     if is_new_route(alert):
-        return _new_route(alert, subject, since)
+        # Once the alert has recovered, the level is known only if the route has a baseline by then.
+        if alert.resolve_reason == "recovered":
+            return f"{subject} is no longer low" if alert.baseline is None else f"{subject} is {_back(alert)}"
+        low, high = alert.details.get("other_routes") or (0.0, 1.0)
+        now = "" if alert.current is None else f": {format_level(alert, alert.current)}"
+        text = f"{subject} {'has' if alert.is_open else 'had'} been low{since}{now}"
+        others = f"at {format_score(low)}" if low == high else f"at {format_score(low)} to {format_score(high)}"
+        return f"{text}; the route is new, and the other routes are {others}"
     if alert.resolve_reason == "recovered":
         return f"{subject} is {_back(alert)}" if alert.current is not None else f"{subject} has recovered"
     if alert.is_open and (refusals := rise_of_refusals(alert)) is not None:
@@ -66,26 +72,15 @@ def _drop(alert: Alert, moment: MomentFormat) -> str:
     if is_back(alert):
         if alert.is_open:
             return f"{subject} is {_back(alert)}, and is still being watched"
-        return f"{subject} was {_back(alert)}{_when_the_judge_changed(alert)}"
+        return f"{subject} was {_back(alert)}{' when the judge changed' if is_judge_changed else ''}"
     text = f"{subject} {'has' if alert.is_open else 'had'} dropped{_from_to(alert)}{since}"
-    if alert.resolve_reason == "judge_changed":
-        return f"{text}, and had not recovered{_when_the_judge_changed(alert)}"
+    if is_judge_changed:
+        return f"{text}, and had not recovered when the judge changed"
     return "; ".join([text, *_explanations(alert, moment)])
 
 
-def _new_route(alert: Alert, subject: str, since: str) -> str:
-    # Once the alert has recovered, the level is known only if the route has a baseline by now.
-    if alert.resolve_reason == "recovered":
-        return f"{subject} is no longer low" if alert.baseline is None else f"{subject} is {_back(alert)}"
-    low, high = alert.details.get("other_routes") or (0.0, 1.0)
-    now = "" if alert.current is None else f": {format_level(alert, alert.current)}"
-    text = f"{subject} {'has' if alert.is_open else 'had'} been low{since}{now}"
-    others = f"at {format_score(low)}" if low == high else f"at {format_score(low)} to {format_score(high)}"
-    return f"{text}; the route is new, and the other routes are {others}"
-
-
 def _from_to(alert: Alert) -> str:
-    """Return `` from 0.74 to 0.48 (mean of 25 answers)``."""
+    """Describe the change, for example `` from 0.74 to 0.48 (mean of 25 answers)``."""
     current, baseline = alert.current, alert.baseline
     before = "" if baseline is None else f" from {format_score(baseline.mean, current.mean if current else None)}"
     now = "" if current is None else f" to {format_level(alert, current, baseline.mean if baseline else None)}"
@@ -93,7 +88,7 @@ def _from_to(alert: Alert) -> str:
 
 
 def _back(alert: Alert) -> str:
-    """Return ``back at 0.81 (mean of 212 answers), baseline 0.82``."""
+    """Describe the recovered level, for example ``back at 0.81 (mean of 212 answers), baseline 0.82``."""
     if alert.current is None:
         return "back"
     if alert.baseline is None:
@@ -103,17 +98,13 @@ def _back(alert: Alert) -> str:
     return f"back at {level}, baseline {format_score(baseline, alert.current.mean)}"
 
 
-def _when_the_judge_changed(alert: Alert) -> str:
-    return " when the judge changed" if alert.resolve_reason == "judge_changed" else ""
-
-
 def is_new_route(alert: Alert) -> bool:
     """Return whether an alert is about a route that is too new to have dropped."""
     return bool(alert.details.get("new_route"))
 
 
 def is_back(alert: Alert) -> bool:
-    """Return whether the level of a drop is as good as its baseline again, or nearly so."""
+    """Return whether the level after a drop has returned to the baseline, or nearly so."""
     return alert.state == "recovering" or not _may_have_fallen(alert)
 
 
@@ -122,7 +113,11 @@ def _may_have_fallen(alert: Alert) -> bool:
 
 
 def rise_of_refusals(alert: Alert) -> str | None:
-    """Return ``2 % to 15 %`` if a drop is a significant rise of noncommittal answers that the mean does not show."""
+    """Return the change in the noncommittal rate, such as ``2% to 15%``, if it rose significantly but the mean does
+    not show it.
+
+    Otherwise, return None.
+    """
     contributors = alert.details.get("contributors") or ()
     if not contributors or contributors[0]["half"] != "zero" or _may_have_fallen(alert):
         return None
@@ -133,7 +128,7 @@ def rise_of_refusals(alert: Alert) -> str | None:
 
 
 def _explanations(alert: Alert, moment: MomentFormat) -> list[str]:
-    """Explain a drop without scores: where it is largest, whether refusals cause it, and changes around its onset."""
+    """Explain a drop in words: where it is largest, whether refusals cause it, and what changed around its onset."""
     if not alert.is_open:
         return []
     parts = []
@@ -146,41 +141,54 @@ def _explanations(alert: Alert, moment: MomentFormat) -> list[str]:
         parts.append(f"{' and '.join(sanitize.line(name, MAX_NAME_LENGTH) for name in others)} fell too")
     if alert.cause == "refusals_rising" and rise_of_refusals(alert) is None:
         parts.append("mostly because of more refusals")
-    changes = list(describe_changes(alert, moment))
-    return [*parts, f"changes around that time: {', '.join(changes)}"] if changes else parts
+    return [*parts, *(f"{when}: {changes}" for when, changes in describe_changes(alert, moment).items())]
 
 
-def describe_changes(alert: Alert, moment: MomentFormat) -> Iterator[str]:
-    """Yield changes in the application: its model, its prompt version, and markers around the onset."""
-    for name, (before, after) in (alert.details.get("release") or {}).items():
-        change = f"{before or 'none'} -> {after}"
-        yield f"{name.replace('_', ' ')} {sanitize.line(change, MAX_NAME_LENGTH)}"
-    for marker in alert.details.get(MARKERS) or ():
-        at = moment(datetime.fromisoformat(marker["at"]))
-        yield f"{sanitize.line(marker['name'], MAX_NAME_LENGTH)} at {at}"
+def describe_changes(alert: Alert, moment: MomentFormat) -> dict[str, str]:
+    """Return what changed in the application: around the onset, earlier, and since the baseline at an unknown time.
+
+    Only what changed around the onset may have caused the problem, so the rest is never listed with it.
+    """
+    onset = alert.onset or alert.starts_at
+    near: list[str] = []
+    far: list[str] = []
+    undated: list[str] = []
+    for change in list_changes(alert, onset):
+        if change.at is None:
+            undated.append(change.name)
+        elif alert.onset is None:
+            (near if change.is_near(onset) else far).append(f"{change.name} at {moment(change.at)}")
+        elif not change.is_near(onset):
+            far.append(f"{change.name} ({change.distance(onset)})")
+        else:
+            # Only the first distance says what it is measured from. The onset is an estimate, so a change that seems to
+            # follow it may have caused the problem.
+            event = "the drop began" if alert.type == "drop" else "it began"
+            end = "" if near else f" {event}" if change.at <= onset else " the estimated onset"
+            near.append(f"{change.name} ({change.distance(onset)}{end})")
+    groups = {"changes around that time": near, "earlier": far, "changed since the baseline": undated}
+    return {when: ", ".join(changes) for when, changes in groups.items() if changes}
 
 
 def _improvement(alert: Alert, moment: MomentFormat) -> str:
     subject = f"{_scorer(alert)} for {_place(alert)}"
     current, baseline = alert.current, alert.baseline
     if current is not None and baseline is not None and current.mean <= baseline.mean:
-        return f"{subject} is {_back(alert)}: the improvement has not lasted"
+        return f"{subject} is {_back(alert)}: the improvement did not last"
     since = "" if alert.onset is None else f" since about {moment(alert.onset)}"
     text = f"{subject} has improved{_from_to(alert)}{since}"
     if not alert.is_open:
         return text
     if alert.details.get("accepts"):
         return f"{text}; the new level becomes the baseline"
-    return (
-        f"{text}; until you accept the new level as the baseline, a fall back to the old one does not count as a drop"
-    )
+    return f"{text}; until you accept the new level as the baseline, a return to the old level does not count as a drop"
 
 
 def _mean_threshold(alert: Alert, moment: MomentFormat) -> str:
     is_below = alert.value is not None and alert.threshold is not None and alert.value < alert.threshold
     state = "below" if is_below else "no longer below"
     level = "" if alert.current is None else f": {format_level(alert, alert.current, alert.threshold)}{_window(alert)}"
-    text = f"{_scorer(alert)} for {_place(alert)} is {state} {alert.threshold:g}{level}"
+    text = f"{_scorer(alert)} for {_place(alert)} is {state} {alert.threshold or 0:g}{level}"
     return "; ".join([text, *_before(alert), *_explanations(alert, moment)])
 
 
@@ -266,7 +274,7 @@ def _before(alert: Alert) -> list[str]:
 
 
 def _window(alert: Alert) -> str:
-    """Return ``over the last 90 minutes`` or ``over the last hour``, in the largest unit that leaves a whole number."""
+    """Describe the window, such as ``over the last 90 minutes``, in the largest unit that gives a whole number."""
     if alert.window is None:
         return ""
     length = timedelta(seconds=round(alert.window))

@@ -1,8 +1,9 @@
-"""Notifications: decides which channels are notified of which changes.
+"""Selection of the channels that are notified of each change.
 
 Notifications do not affect whether an alert fires. Silences, acknowledgements and service-wide drops suppress
-notifications, but do not change an alert's state. If an alert is still firing when the suppression ends, the
-notification is sent then. A service-wide drop suppresses route alerts only in channels that are notified of the drop.
+notifications, but do not change an alert's state. If an alert is still firing when the suppression ends, its
+notification is sent at that time. A service-wide drop suppresses route alerts only in channels that are notified of the
+drop.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from germane.alerting.state_machine import PEAK_SEVERITY, IdFactory, is_worse_th
 ChannelFilter = Callable[[Alert], bool]
 """Whether a channel is notified of an alert."""
 NOTIFIED_CHANNELS: Final = "channels"
-"""Key in an alert's details: the channels that were notified of it and also receive its resolution."""
+"""Key in an alert's details: the channels that were notified of the alert, and are also notified when it resolves."""
 _TYPE_ORDER: Final[Sequence[NotificationType]] = ("firing", "escalated", "repeated", "resolved")
 
 
@@ -44,7 +45,7 @@ class Notifier:
     """Decides which channels are notified after an evaluation.
 
     Args:
-        channels: One filter per channel name, which selects the alerts that the channel is notified of. For a resolved
+        channels: Filters by channel name. Each selects the alerts that its channel is notified of. For a resolved
             alert, the filter receives the highest severity that was notified.
         silences: Current and future silences, and maintenance windows.
         now: Current time in UTC.
@@ -65,7 +66,7 @@ class Notifier:
         """Return the changes, with notification times set, and the notifications.
 
         Args:
-            changes: Changes from this evaluation, including repeats, see :meth:`due_for_repeat`.
+            changes: Changes from this evaluation, including reminders (see :meth:`due_for_repeat`).
             alerts: All alerts that are open after the changes.
         """
         open_alerts = list(alerts)
@@ -137,7 +138,8 @@ class Notifier:
         )
 
     def _unnotified(self, alert: Alert, alerts: Sequence[Alert]) -> frozenset[str]:
-        """Return the recipients that were not notified earlier because a drop, which has ended, covered the alert."""
+        """Return the recipients that were not notified earlier, because a drop that has since ended covered the
+        alert."""
         return frozenset(name for name in self._recipients(alert, alerts) if not was_notified(alert, name))
 
     def _audible(self, alerts: Sequence[Alert]) -> list[Alert]:
@@ -152,7 +154,7 @@ class Notifier:
             return None
         if alert.type == IMPROVEMENT and (event.type == "resolved" or alert.notified_at is not None):
             return None  # an improvement is proposed only once
-        if event.type == "resolved":  # also sent if the alert is silenced now
+        if event.type == "resolved":  # resolutions are sent even if the alert is silenced by now
             if alert.notified_at is None:
                 return None
             at_peak = replace(alert, severity=peak_severity(alert))
@@ -177,7 +179,7 @@ class Notifier:
 
 
 def was_notified(alert: Alert, channel: str) -> bool:
-    """Return whether a channel was notified of an alert, which is assumed for alerts from earlier versions."""
+    """Return whether a channel was notified of an alert. For alerts from earlier versions, return True."""
     return channel in alert.details.get(NOTIFIED_CHANNELS, (channel,))
 
 
@@ -185,7 +187,7 @@ def is_inhibited(alert: Alert, alerts: Iterable[Alert]) -> bool:
     """Return whether another open alert for the same service and scorer already covers an alert.
 
     A service-wide drop covers alerts for its routes that are not more severe, except for new routes, which have no
-    baseline and thus cannot drop. A failing scorer covers missing scores.
+    baseline and thus cannot drop. An alert about a failing scorer covers alerts about missing scores.
     """
     names = (alert.service, alert.scorer)
     others = [other for other in alerts if other.is_open and other.fired_at and (other.service, other.scorer) == names]

@@ -1,4 +1,4 @@
-"""Sensitivity of drop rules: which drops a baseline's detector would detect, and how soon.
+"""Sensitivity of drop rules: which drops the detector for a baseline would find, and how soon.
 
 The detector runs on scores that are simulated from the baseline: nonzero scores from a Beta distribution with each
 route's mean and standard deviation, zeros at the route's zero rate, and a daily level shift that all routes share.
@@ -27,7 +27,7 @@ RUNS: Final = 60
 SEED: Final = 20_260_914
 DAY: Final = 86_400.0
 AUTOCORRELATION: Final = 0.5
-"""Correlation between the wander of consecutive days, as in the simulations with which the detector was tuned."""
+"""Correlation between the wander of consecutive days, as in the simulations that the detector was tuned with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,10 +157,10 @@ def simulate_drops(
 def _detection_delays(
     baseline: Baseline, rule: Drop, drops: Sequence[float], days: float, random: np.random.Generator
 ) -> list[float]:
-    """Return, for each drop, the days from the end of one normal day until the detector fires, or infinity."""
+    """Return the delay until the detector fires, for each drop: days after the end of one normal day, or infinity."""
     grid = BetGrid(baseline, rule.min_drop)
     names, rates = np.array(grid.routes, dtype=object), grid.column("scores_per_day")
-    # If there is no variance, or if all scores are 0 or 1, no Beta distribution has exactly these moments.
+    # If there is no variance, or if all scores are 0 or 1, no Beta distribution has these moments.
     variance = np.clip(grid.deviation**2, 1e-6, None)
     concentration = np.clip(grid.mean * (1 - grid.mean) / variance - 1, 0.1, 1e6)
 

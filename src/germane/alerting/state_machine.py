@@ -5,8 +5,8 @@
     pending ──▶ firing ◀──▶ recovering ──▶ resolved
 
 If a person resolves an alert whose rule still matches, a new alert fires at the next evaluation. Use a silence to stop
-notifications. Code that keeps its own state per alert, such as a detector, starts over if it is firing and there is no
-open alert.
+notifications. Code that keeps its own state for each alert, such as a detector, starts over if it is firing but no
+alert is open.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from germane.alerting.rule_result import ALERT_FIELDS, RuleResult
 
 IdFactory = Callable[[], str]
 REFRESH_INTERVAL: Final = timedelta(minutes=1)
-"""Maximum age of an open alert's ``evaluated_at`` while its rule is evaluated."""
+"""Maximum age of an open alert's ``evaluated_at`` while its rule is being evaluated."""
 PEAK_SEVERITY: Final = "peak"
-"""Key in an alert's details for the highest severity that people were notified of. They are notified of each increase
-once.
+"""Key in an alert's details for the highest severity that people were notified of. They are notified once of each
+increase.
 """
 RECOVERING_SINCE: Final = "recovering_since"
 """Key in an alert's details for the time at which the alert started to recover."""
@@ -79,7 +79,7 @@ class AlertStateMachine:
         return [change for change in changes if change is not None]
 
     def acknowledge(self, alert: Alert, by: str | None) -> AlertChange:
-        """Acknowledge an alert, which stops reminders. Without a name, the earlier name is kept."""
+        """Acknowledge an alert, which stops reminders. If no name is passed, the earlier name is kept."""
         by = by or alert.acknowledged_by
         after = replace(alert, acknowledged_at=self._now, acknowledged_by=by)
         return self._change(alert, after, "acknowledged", {"by": by})

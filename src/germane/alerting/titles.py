@@ -1,4 +1,4 @@
-"""Titles of alerts and subject lines of notifications, in words that do not require knowledge of germane."""
+"""Titles of alerts and subject lines of notifications, for readers who do not know germane."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _FAILING: Final[Mapping[str, str]] = {
     "out_of_range": "scorer failing",
     "scorer_error": "scorer failing",
 }
-"""Failing component by the most common reason. For other reasons, it is the judge."""
+"""Component that fails, by the most common reason. For other reasons, it is the judge."""
 
 
 def headline(notification: Notification) -> str:
-    """Return a subject line: the type of the notification and the title of its alert, or up to three alerts."""
+    """Return a subject line: the notification's type, and its alert's title or the names of up to three alerts."""
     prefix, first = _TYPES[notification.type], notification.alerts[0]
     alerts = [alert for alert in notification.alerts if alert.is_open == first.is_open]
     others = len(notification.alerts) - len(alerts)
@@ -51,7 +51,13 @@ def headline(notification: Notification) -> str:
         return sanitize.line(title[:1].upper() + title[1:] if is_proposal else f"{prefix}: {title}", width) + more
     kinds = {_problem(alert) for alert in alerts}
     noun = kinds.pop() if kinds in ({"drop"}, {IMPROVEMENT}) else "alert"
-    names = [_short_name(alert, with_problem=noun == "alert") for alert in alerts]
+    names = []
+    for alert in alerts:  # the route or scorer, and the size of the problem
+        name = sanitize.line(alert.route or alert.scorer or "", MAX_SHORT_NAME_LENGTH)
+        if noun == "alert":
+            name = f"{_problem(alert)} on {name}" if name else _problem(alert)
+        size = _size(alert) if alert.is_open else None
+        names.append(name if size is None else f"{name} ({size})")
     place = f" in {sanitize.line(first.service, MAX_SHORT_NAME_LENGTH)}" if first.service else ""
     text = f"{prefix}: {sanitize.count_noun(len(alerts), noun)}{place}"
     for shown in range(min(len(alerts), MAX_SHOWN_ALERTS), 0, -1):
@@ -63,9 +69,9 @@ def headline(notification: Notification) -> str:
 
 
 def alert_title(alert: Alert) -> str:
-    """Return what happened, where, and the size, such as ``drop in shop, docs (0.82 to 0.71)``.
+    """Describe what happened, where, and the size, such as ``drop in shop, docs (0.82 to 0.71)``.
 
-    If a user has chosen the rule's name, it comes first.
+    If the rule has a name chosen by the user, the name comes first.
     """
     service = sanitize.line(alert.service, MAX_NAME_LENGTH)
     route = None if alert.route is None else sanitize.line(alert.route, MAX_NAME_LENGTH)
@@ -85,15 +91,6 @@ def alert_title(alert: Alert) -> str:
     return sanitize.line(title, MAX_TITLE_LENGTH)
 
 
-def _short_name(alert: Alert, *, with_problem: bool) -> str:
-    """Return an alert's route or scorer, with the size of the problem, for a list of alerts for one service."""
-    name = sanitize.line(alert.route or alert.scorer or "", MAX_SHORT_NAME_LENGTH)
-    if with_problem:
-        name = f"{_problem(alert)} on {name}" if name else _problem(alert)
-    size = _size(alert) if alert.is_open else None
-    return name if size is None else f"{name} ({size})"
-
-
 def _problem(alert: Alert) -> str:
     if is_new_route(alert):
         return "low scores on new route"
@@ -110,7 +107,7 @@ def _problem(alert: Alert) -> str:
 
 
 def _size(alert: Alert) -> str | None:
-    """Return the current size of a problem, without units that its name implies."""
+    """Describe the current size of a problem, without units that the problem's name implies."""
     if alert.type == "scorer_error" and "failed" in alert.details:
         return f"{alert.details['failed']} of {sanitize.count_noun(alert.details['tried'], 'answer')} unscored"
     if alert.details.get("waiting"):

@@ -24,7 +24,7 @@ RESOLVE_REASONS: Final[Mapping[ResolveReason, str]] = {
     "new_baseline": "its level is the new baseline",
     "rule_removed": "its rule was removed",
 }
-"""Why alerts were resolved."""
+"""Reasons for resolving alerts."""
 MEASURES: Final[Mapping[str, str]] = {
     "answer_quality": "how good the answers and their contexts are",
     "answer_relevancy": "how well answers match their questions",
@@ -36,7 +36,7 @@ MEASURES: Final[Mapping[str, str]] = {
     "faithfulness": "how many of the answers' claims the retrieved contexts support",
     "guarded_relevancy": "how well answers address their questions",
     "intent_match": "how well answers fulfill the intent of their questions",
-    "noncommittal": "how many answers are not noncommittal",
+    "noncommittal": "how many answers are substantive rather than noncommittal",
     "question_answer_similarity": "how similar answers are to their questions",
     "question_coverage": "how much of each question its answer addresses",
 }

@@ -19,11 +19,11 @@ from germane.errors import DatabaseAbsent, GermaneError, UnknownScorer
 
 SECTIONS: Final[HelpSections] = {
     "Getting started": ("init", "doctor", "demo"),
-    "Run": ("serve", "worker"),
+    "Run": ("serve", "worker", "receive"),
     "Inspect": ("report", "trend", "worst", "alerts"),
     "Analyze": ("mark", "baseline", "calibrate", "estimate"),
     "Score": ("score", "rescore"),
-    "Manage data": ("db", "export", "import", "prune", "forget"),
+    "Manage data": ("db", "export", "import", "archive", "prune", "forget"),
     "Configure": ("config", "grafana", "completion"),
 }
 """Commands by help heading."""
@@ -33,6 +33,7 @@ SUMMARIES: Final = {
     "demo": "Watch germane detect when a RAG application goes wrong.",
     "serve": "Serve the dashboard until SIGTERM or SIGINT.",
     "worker": "Score captured exchanges until SIGTERM or SIGINT.",
+    "receive": "Receive OTLP traces and logs until SIGTERM or SIGINT.",
     "report": "Report the scores of each route, or compare two windows.",
     "trend": "Draw the mean of SCORER over time.",
     "worst": "Show the answers with the lowest scores.",
@@ -42,10 +43,11 @@ SUMMARIES: Final = {
     "calibrate": "Compute floors for cosine scores, and compare scores with labels.",
     "estimate": "Estimate requests, tokens and cost per day.",
     "score": "Score the rows of FILE: JSONL, JSON, CSV or Parquet.",
-    "rescore": "Queue answers to be rescored.",
+    "rescore": "Queue answers to be rescored, or rescore them on an engine.",
     "db": "Migrate, check and maintain the database.",
     "export": "Export exchanges, scores and feedback.",
     "import": "Restore a JSONL export, or add a data set to be scored.",
+    "archive": "Move closed days from the database to Parquet files.",
     "prune": "Erase old texts and delete old exchanges.",
     "forget": "Delete all exchanges of a user or session, or with an attribute.",
     "config": "Show the effective settings.",
@@ -54,9 +56,19 @@ SUMMARIES: Final = {
 }
 """Short help of each command. Importing all commands to list them would take seconds."""
 GC_THRESHOLD: Final = 50_000
-"""Number of new container objects after which garbage is collected."""
+"""Number of new container objects that trigger a garbage collection."""
 _PATHS: Final = {"forget": "prune:forget", "import": "import_"}
 """Module paths of commands that are not named after their module."""
+_OTHER_NAMES: Final = {
+    "--window": "--since",
+    "--last": "--since",
+    "--from": "--since",
+    "--to": "--until",
+    "--db": "--database",
+    "--url": "--database",
+    "--out": "--output",
+}
+"""Options, by the names that other tools and the dashboard use for them."""
 _COMMANDS: Final = {
     name: f"germane.cli.commands.{_PATHS.get(name, name)}"
     for name in sorted(name for names in SECTIONS.values() for name in names)
@@ -80,9 +92,9 @@ def group() -> None:
 
 
 def main() -> None:
-    """Run the command line, then exit the process with the resulting exit code."""
-    # Imports create 200,000 objects that are never freed. With the default of 700, collections take a fifth of the time
-    # of a short command.
+    """Run the command line, and exit the process with the resulting exit code."""
+    # Imports create 200,000 objects that are never freed. With the default of 700, garbage collection takes a fifth of
+    # the time of a short command.
     gc.set_threshold(GC_THRESHOLD)
     if not sys.flags.safe_path:
         sys.path.insert(0, "")  # the `imports` setting may name modules in the current directory, as with python -m
@@ -91,10 +103,10 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     try:
         code = group.main(standalone_mode=False, complete_var=COMPLETION_VARIABLE)
-        if sys.stdout is not None:  # None if the caller closed it
+        if sys.stdout is not None:  # None if the caller closed the stream
             sys.stdout.flush()
     except click.ClickException as error:
-        error.show()
+        (_renamed_option(error) or error).show()
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         code = EXIT_INTERRUPTED
@@ -109,11 +121,17 @@ def main() -> None:
     except OSError as error:  # writing a file failed, for example because the disk is full
         click.echo(f"germane: cannot write {error.filename or 'the output'}: {error.strerror or error}", err=True)
         code = EXIT_ERROR
-        _discard_output()
+        # Otherwise, the interpreter would try to flush the buffered output again on exit.
+        with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("w", encoding="utf-8") as null:
+            os.dup2(null.fileno(), sys.stdout.fileno())
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _discard_output() -> None:
-    """Discard buffered output, so that the interpreter does not try to flush it again on exit."""
-    with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("w", encoding="utf-8") as null:
-        os.dup2(null.fileno(), sys.stdout.fileno())
+def _renamed_option(error: click.ClickException) -> click.UsageError | None:
+    """Return an error that suggests the option's name in germane, or None. Click itself compares only the spelling."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return None
+    name = _OTHER_NAMES.get(error.option_name)
+    if not any(name in parameter.opts for parameter in error.ctx.command.params):
+        return None
+    return click.UsageError(f"No such option {error.option_name!r}. Did you mean {name!r}?", error.ctx)

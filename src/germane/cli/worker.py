@@ -1,4 +1,4 @@
-"""The scoring process behind ``germane worker`` and ``germane serve --with-worker``."""
+"""The scoring process that ``germane worker`` and ``germane serve --with-worker`` run."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 from starlette.applications import Starlette
 
 from germane import sanitize
+from germane.cli.core.output import log_line
 from germane.cli.core.params import ListenAddress
 from germane.cli.core.signals import ShutdownSignal
+from germane.cli.core.store import wait_for_database
 from germane.dashboard import (
     DashboardServer,
     create_metrics_app,
@@ -21,11 +23,14 @@ from germane.dashboard import (
     is_prometheus_installed,
     missing_extra,
 )
-from germane.errors import GermaneError, SettingsError, StorageError
-from germane.process import Runtime, install_runtime, prepare_database, stop_runtime
+from germane.errors import GermaneError, SettingsError
+from germane.process import Runtime, install_runtime, stop_runtime
 from germane.settings import Settings, load_settings
 from germane.storage import OutstandingWork
 from germane.tracer import expose_registry
+
+if TYPE_CHECKING:
+    from germane.receiver import ReceiverOptions
 
 MAX_POLL_INTERVAL: Final = 0.5
 """Maximum interval between backlog checks, in seconds."""
@@ -84,6 +89,7 @@ class Worker:
         shutdown: The source of shutdown signals.
         shutdown_timeout: Maximum duration of a graceful shutdown, in seconds.
         metrics_address: Address to serve metrics on, or None to serve no metrics.
+        otlp: Options of the receiver, or None to receive nothing.
 
     Raises:
         SettingsError: A setting is invalid, or no scorer is configured.
@@ -96,6 +102,7 @@ class Worker:
         *,
         shutdown_timeout: float,
         metrics_address: ListenAddress | None = None,
+        otlp: ReceiverOptions | None = None,
     ) -> None:
         self._settings = load_settings(**overrides)
         if "imports" in overrides:
@@ -107,12 +114,12 @@ class Worker:
         self._shutdown = shutdown
         self._shutdown_timeout = shutdown_timeout
         self._metrics_address = metrics_address
+        self._otlp = otlp
         self._runtime = Runtime(self._settings, redact=None, on_alert=None, tracer_provider=None)
         scorer_set, monitor = self._runtime.scorer_set, self._runtime.monitor
         if scorer_set is None or monitor is None or not scorer_set.scorers:
             raise SettingsError(self._runtime.scoring_problem or "no scorer is configured")
         self._scorer_set, self._monitor = scorer_set, monitor
-        self._logged: set[str] = set()
 
     def run(self, mode: RunMode) -> int:
         """Run the worker in the given mode, and return the exit code.
@@ -120,54 +127,48 @@ class Worker:
         Raises:
             StorageError: The database is unreachable or not migrated, and the mode is not ``forever``.
             RunFailed: A job failed, and the mode is ``once``.
-            ListenError: Metrics cannot be served on ``metrics_address``.
+            ListenError: Metrics cannot be served on ``metrics_address``, or OTLP cannot be received.
             UsageError: Metrics would be readable from other machines but no token is set, or an extra is not installed.
         """
+        receiver = None
+        if self._otlp is not None:
+            from germane.receiver import Receiver
+
+            names = [scorer.name for scorer in self._scorer_set.scorers]
+            receiver = Receiver(self._runtime.store, self._settings, self._otlp, scorers=names)
         with (
             nullcontext()
             if self._metrics_address is None
-            else serve_metrics(self._settings, self._metrics_address, _log)
+            else serve_metrics(self._settings, self._metrics_address, log_line)
         ):
             with closing(self._runtime.store):  # reopened when scoring starts
-                if not self._wait_for_database(retry=mode == "forever"):
+                if not wait_for_database(self._runtime.store, self._settings, self._shutdown, retry=mode == "forever"):
                     return self._shutdown.exit_code
             scorers = ", ".join(scorer.name for scorer in self._scorer_set.scorers)
             models = [part.model for part in (self._scorer_set.judge, self._scorer_set.embedder) if part is not None]
             with_models = f" with {' and '.join(models)}" if models else ""
-            _log(
+            log_line(
                 f"germane worker: scorers {scorers}{with_models}, "
                 f"{self._settings.concurrency} concurrent requests, database {self._runtime.store.name}"
             )
             install_runtime(self._runtime)
             try:
-                if mode == "forever":
-                    self._shutdown.wait()
-                elif mode == "once":
-                    self._run_once()
-                else:
-                    self._drain()
+                # The receiver stops first: it still stores exchanges while it stops.
+                with nullcontext() if receiver is None else receiver.running(log_line):
+                    if mode == "forever":
+                        self._shutdown.wait()
+                    elif mode == "once":
+                        self._run_once()
+                    else:
+                        self._drain()
             finally:
                 finished = stop_runtime(self._shutdown_timeout)
             if not finished:
-                _log(
+                log_line(
                     f"shutdown timed out after {self._shutdown_timeout:g} s; other workers claim tasks that were not "
                     f"released within {self._settings.task_lease:g} s"
                 )
             return self._shutdown.exit_code if finished else 1
-
-    def _wait_for_database(self, *, retry: bool) -> bool:
-        """Wait for the database. Return False if a shutdown signal arrives first."""
-        while not self._shutdown.received:
-            try:
-                prepare_database(self._runtime.store, self._settings)
-            except StorageError as error:
-                if not retry:
-                    raise
-                self._log_once(f"waiting for the database: {error}")
-            else:
-                return True
-            self._shutdown.wait(self._settings.poll_interval)
-        return False
 
     def _poll_backlog(self) -> Iterator[OutstandingWork]:
         """Yield the backlog periodically until a shutdown signal arrives."""
@@ -175,7 +176,7 @@ class Worker:
             yield self._runtime.store.queue.load_outstanding()
 
     def _run_once(self) -> None:
-        """Run each periodic job once, and process ready tasks until none is left or the judge is unavailable.
+        """Run each periodic job once, and process ready tasks until none are left or the judge is unavailable.
 
         Raises:
             RunFailed: A job failed.
@@ -196,23 +197,24 @@ class Worker:
 
     def _drain(self) -> None:
         """Run until the backlog is empty. If it stops shrinking, log the reason."""
-        previous = ""
+        previous, logged = "", set[str]()
         for backlog in self._poll_backlog():
             if not backlog:
                 return
             reason = self._describe_wait(backlog)
-            if reason and reason == previous:
-                self._log_once(reason, key=strip_counts(reason))
+            if reason and reason == previous and strip_counts(reason) not in logged:
+                logged.add(strip_counts(reason))
+                log_line(reason)
             previous = reason
 
     def _describe_wait(self, backlog: OutstandingWork) -> str:
-        """Return why the backlog is not shrinking, or an empty string while this process makes progress."""
+        """Describe why the backlog is not shrinking. Return an empty string while this process makes progress."""
         status, own = self._monitor.status(), backlog.for_scorers(self._fingerprints)
         if status.in_flight or status.unsaved or (sum(tasks.ready for tasks in own) and not status.judge_problem):
             return ""
         others = sum(tasks.ready + tasks.postponed for tasks in backlog.tasks if tasks not in own)
         counts = {
-            # Before its first sampling run, this process is about to sample them itself.
+            # Before its first sampling run, this process is about to sample the exchanges itself.
             ("exchange", "to be sampled"): backlog.undecided if status.jobs["sample"].last_run else 0,
             ("candidate", "to be selected within the budget at the end of the interval"): sum(
                 tasks.candidates for tasks in backlog.tasks
@@ -229,17 +231,7 @@ class Worker:
     def _fingerprints(self) -> list[tuple[str, str]]:
         return [(scorer.name, scorer.fingerprint) for scorer in self._scorer_set.scorers]
 
-    def _log_once(self, line: str, key: str | None = None) -> None:
-        key = key or line
-        if key not in self._logged:
-            self._logged.add(key)
-            _log(line)
-
 
 def strip_counts(line: str) -> str:
     """Remove counts and plural endings, so that lines that differ only in these compare equal."""
     return re.sub(r"\d+|(?<=task)s\b|(?<=exchange)s\b|(?<=candidate)s\b", "", line)
-
-
-def _log(line: str) -> None:
-    click.echo(sanitize.line(line, 1000), err=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from germane.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from germane.dashboard.app import create_app, create_metrics_app
@@ -32,12 +33,5 @@ _MODULES: Final = {
     "metrics.exposition": ("DatabaseCollector", "metrics_exposition"),
     "server": ("DashboardServer",),
 }
-_MODULE_OF: Final = {name: module for module, names in _MODULES.items() for name in names}
 
-
-def __getattr__(name: str) -> Any:
-    # Modules are loaded on first use, because germane serve checks its options before it imports the pages.
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    return value
+__getattr__ = lazy_exports(__name__, _MODULES)

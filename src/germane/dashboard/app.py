@@ -22,7 +22,19 @@ from germane.dashboard.auth.hosts import ANY_HOST
 from germane.dashboard.auth.limits import LoginThrottle
 from germane.dashboard.auth.middleware import AccessMiddleware, AccessRules
 from germane.dashboard.auth.signing import Signer
-from germane.dashboard.pages import alerts, answers, login, overview, worker
+from germane.dashboard.pages import (
+    alerts,
+    answers,
+    comparison,
+    list_actions,
+    login,
+    overview,
+    saved_views,
+    sessions,
+    test_sets,
+    traces,
+    worker,
+)
 from germane.dashboard.web import preferences
 from germane.dashboard.web.error_pages import EXCEPTION_HANDLERS
 from germane.dashboard.web.templates import VersionedStaticFiles
@@ -37,7 +49,7 @@ CONTENT_SECURITY_POLICY: Final = (
     "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _GZIP_LEVEL: Final = 5
-"""Level 9, the default, takes twice as long and makes pages only 2 % smaller."""
+"""Level 9, the default, takes twice as long and makes pages only 2% smaller."""
 _SECURITY_HEADERS: Final = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -57,7 +69,13 @@ PAGE_ROUTES: Final[tuple[BaseRoute, ...]] = (
     *overview.ROUTES,
     *alerts.ROUTES,
     *worker.ROUTES,
+    *traces.ROUTES,
     *answers.ROUTES,
+    *list_actions.ROUTES,
+    *test_sets.ROUTES,
+    *sessions.ROUTES,
+    *comparison.ROUTES,
+    *saved_views.ROUTES,
     *metrics.ROUTES,
     *preferences.ROUTES,
     *login.ROUTES,

@@ -1,4 +1,7 @@
-"""A small but real RAG application to monitor. It answers questions from a product's docs, and one route breaks."""
+"""A small but real RAG application to monitor.
+
+It answers questions from a product's documentation, and one of its routes breaks.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import :mod:`germane.demo.run` on first use. It imports all of germane, which slows down ``--help``."""
+    """Import :mod:`germane.demo.run` on first use. It imports all of germane, which would slow down ``--help``."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from germane.demo import run

@@ -1,4 +1,7 @@
-"""The monitored application. Each part of the documentation has a handler, which answers with a sentence from it."""
+"""The monitored application.
+
+Each part of the documentation has its own handler, which answers with a sentence from that part.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ SEARCH_LIMIT: Final = 3
 
 
 class Documentation:
-    """Answers questions about a fictional weather station, each from its route's index."""
+    """Answers questions about a fictional weather station. Each route searches its own index."""
 
     def __init__(self, indexes: Mapping[str, PassageIndex], embed: Embed) -> None:
         self.indexes = indexes
@@ -47,7 +50,7 @@ class Documentation:
 
     @germane.retrieval
     async def search(self, query: str, route: str) -> list[dict[str, Any]]:
-        """Return the route's passages nearest to the query, each as a dict with ``id``, ``text`` and ``score``."""
+        """Return a route's passages that are nearest to the query, as dicts with ``id``, ``text`` and ``score``."""
         (vector,) = await self._embed([query])
         hits = self.indexes[route].search(vector, SEARCH_LIMIT)
         return [{"id": hit.passage.id, "text": hit.passage.text, "score": hit.similarity} for hit in hits]

@@ -22,19 +22,18 @@ from germane.testing import OTLPReceiver
 if TYPE_CHECKING:
     from germane.monitor import Alert
     from germane.storage import RowCounts, ScoredExchange, Store
-    from germane.testing import ReceivedSpan
 
 SCORER: Final = "answer_relevancy"
 SAMPLE_RATE: Final = 0.75
-"""A small model on one core keeps up with this rate."""
+"""Share of the visits to score. A small model on one core keeps up with this rate."""
 RULE: Final = {"type": "mean_threshold", "threshold": 0.45, "window": 24.0, "min_samples": 8}
 """Alert rule for each route. The mean is about 0.7 on healthy routes, and about 0.15 on the broken route."""
 CONCURRENCY: Final = 2
-"""More concurrent requests do not make the small model faster."""
+"""Maximum number of concurrent judge requests. More of them do not make the small model faster."""
 MAX_SPAN_DELAY: Final = 30.0
-"""Maximum time that a span waits for its score, in seconds. Generous, because busy machines are slow."""
+"""Maximum time that a span waits for its score, in seconds. It is generous, because busy machines are slow."""
 DRAIN_TIMEOUT: Final = 30.0
-"""Maximum time to finish scoring after the last visit, in seconds."""
+"""Maximum time for scoring to finish after the last visit, in seconds."""
 PROGRESS_INTERVAL: Final = 0.5
 """Seconds between progress reports."""
 _JSON_FIELDS: Final = (
@@ -90,7 +89,7 @@ class DemoResult:
     on_original_span: int
     """Number of handler spans that were exported with their score."""
     on_carrier_span: int
-    """Number of scores that arrived too late for their span and were exported on a linked span."""
+    """Number of scores that arrived too late for their span and were exported on a linked span instead."""
     rows: int
     fault_at: float
     before: tuple[float, int]
@@ -141,7 +140,8 @@ def run_demo(on_progress: ProgressCallback, *, duration: float = DURATION) -> De
 
 
 def judge_settings() -> dict[str, Any]:
-    """Return settings for the judge in the user's environment, or for the embedded judge if there is none.
+    """Return settings for the judge that the user's environment configures, or for the embedded judge if it configures
+    none.
 
     The embedder is always the embedded one, because the rule's threshold applies to its scale.
     """
@@ -221,7 +221,8 @@ class _DemoRun:
         counts, spans = store.answers.counts(), {span.span_id: span for span in self._receiver.spans}.values()
         fault_at = self._broken_at or 0.0
         fault = self._started_at + timedelta(seconds=fault_at)
-        scored_kinds = [_span_kind(span) for span in spans if "evaluations.0.evaluation.score" in span.attributes]
+        kinds = [(span.attributes.get("openinference.span.kind"), span.attributes) for span in spans]
+        scored_kinds = [kind for kind, attributes in kinds if "evaluations.0.evaluation.score" in attributes]
         any_answer = store.answers.worst(limit=1)
         return DemoResult(
             captured=counts.captured,
@@ -239,13 +240,9 @@ class _DemoRun:
             seconds=round(self._elapsed, 1),
             database=self._database,
             judge=(any_answer[0].score.judge or "") if any_answer else "",
-            spans=sum(_span_kind(span) == "CHAIN" for span in spans),
+            spans=sum(kind == "CHAIN" for kind, _ in kinds),
             worst=store.answers.worst(since=fault, route=BROKEN_ROUTE, limit=3),
         )
-
-
-def _span_kind(span: ReceivedSpan) -> Any:
-    return span.attributes.get("openinference.span.kind")
 
 
 def _load_mean(store: Store, *, since: datetime | None = None, until: datetime | None = None) -> tuple[float, int]:

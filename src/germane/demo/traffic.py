@@ -16,9 +16,9 @@ FAULT_TIME: Final = 36.0
 BROKEN_ROUTE: Final = "setup"
 """Route whose index breaks."""
 VISITS_PER_SECOND: Final = 1.25
-"""Visits to all routes combined. A small judge on one core keeps up with this rate."""
+"""Visits per second to all routes combined. A small judge on one core keeps up with this rate."""
 _ROUTE_CYCLE: Final = ("setup",) * 3 + ("billing",) * 2 + ("api",) * 2
-"""The routes of seven visits, in shuffled order. Setup is the most common, because most visitors are new."""
+"""The routes of seven visits, which are shuffled. Setup is the most common, because most visitors are new."""
 _JITTER: Final = 0.8
 """Maximum random delay of a visit, as a share of the mean interval between visits."""
 _SEED: Final = 20
@@ -50,6 +50,6 @@ def plan_visits(corpus: DemoCorpus, *, duration: float = DURATION, rate: float =
 
 
 def _shuffle_forever(items: Sequence[_Item], generator: random.Random) -> Iterator[_Item]:
-    """Yield all items in random order, forever, reshuffling on each pass."""
+    """Yield the items in random order forever, and shuffle them again after each pass."""
     while True:
         yield from generator.sample(items, len(items))

@@ -1,8 +1,8 @@
 """A score cache on disk: an interrupted run continues where it stopped, and a repeated run is free.
 
-Scores with a value and skipped scores are cached. Failed scores are not, so that the next run retries them. Each score
-is committed immediately, so the file stays valid if the process is killed. Several processes can share a file. The
-cache is a key-value store outside the tracking database, so it uses the standard library's ``sqlite3``.
+Scores with a value and skipped scores are cached. Failed scores are not cached, so the next run retries them. Each
+score is committed immediately, so the file stays valid if the process is killed. Several processes can share a file.
+The cache is a key-value store outside the tracking database, so it uses the standard library's ``sqlite3``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,27 @@ class ScoreCache:
         except sqlite3.Error as error:
             raise self._error(f"cannot be opened: {error}") from None
         try:
-            self._prepare()
+            self._connection.execute("BEGIN IMMEDIATE")  # one process at a time; others wait
+            # Before writing to the file, check that it belongs to germane.
+            owner, version = self._read_pragma("application_id"), self._read_pragma("user_version")
+            tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if tables and owner != _APPLICATION_ID:
+                raise self._error("belongs to another program")
+            if owner == _APPLICATION_ID and version != VERSION:
+                raise self._error(
+                    f"was written by another version of germane (schema {version} instead of {VERSION})",
+                    "delete it, or use another file",
+                )
+            if owner != _APPLICATION_ID:
+                self._connection.execute(_CREATE_TABLE)
+                self._connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+                self._connection.execute(f"PRAGMA user_version = {VERSION}")
+            self._connection.execute("COMMIT")
+            # The journal mode is stored in the file, so it does not matter which process sets it.
+            with contextlib.suppress(sqlite3.OperationalError):
+                self._connection.execute("PRAGMA journal_mode = WAL")
+            # Commits survive a killed process without waiting for the disk.
+            self._connection.execute("PRAGMA synchronous = NORMAL")
         except sqlite3.OperationalError as error:
             self.close()
             raise self._error(f"cannot be used: {error}") from None
@@ -102,30 +122,6 @@ class ScoreCache:
             # Stop caching: if another process holds the lock, each row would wait for it.
             self._is_broken = True
             log.warning("cannot write to the cache %s (%s); further scores will not be cached", self.path, error)
-
-    def _prepare(self) -> None:
-        """Check the file, and create the table if it is missing. Only one process at a time does this; others wait."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        # Before writing to the file, check that it belongs to germane.
-        owner, version = self._read_pragma("application_id"), self._read_pragma("user_version")
-        tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and owner != _APPLICATION_ID:
-            raise self._error("belongs to another program")
-        if owner == _APPLICATION_ID and version != VERSION:
-            raise self._error(
-                f"was written by another version of germane (schema {version} instead of {VERSION})",
-                "delete it, or use another file",
-            )
-        if owner != _APPLICATION_ID:
-            self._connection.execute(_CREATE_TABLE)
-            self._connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            self._connection.execute(f"PRAGMA user_version = {VERSION}")
-        self._connection.execute("COMMIT")
-        # The journal mode is stored in the file, so it does not matter which process sets it.
-        with contextlib.suppress(sqlite3.OperationalError):
-            self._connection.execute("PRAGMA journal_mode = WAL")
-        # Commits survive a killed process without waiting for the disk.
-        self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def _read_pragma(self, name: str) -> int:
         value: int = self._connection.execute(f"PRAGMA {name}").fetchone()[0]

@@ -9,17 +9,15 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from germane.errors import UsageError
-from germane.installation import install_command
+from germane.evaluation.parquet import list_row_groups, read_row_group
 
-PANDAS = "pandas"
 _BOM = b"\xef\xbb\xbf"
 _csv_limit_lock = threading.Lock()
-"""Guards the field size limit of the csv module, which is global to the process."""
+"""Protects the csv module's field size limit, which is global to the process."""
 
 Record = tuple[str, Any]
 """A record's location, such as ``answers.csv, line 2``, and its content."""
@@ -37,8 +35,8 @@ def iterate_records(rows: Any) -> Iterator[Record]:
         names = [str(name) for name in rows]
         if names and all(hasattr(part, "column_names") for part in rows.values()):
             raise UsageError(
-                f"rows is a {type(rows).__name__} with the splits {', '.join(names)}: "
-                f"pass one split, such as rows[{names[0]!r}]"
+                f"rows must be one split, such as rows[{names[0]!r}], "
+                f"not a {type(rows).__name__} with the splits {', '.join(names)}"
             )
         return _iterate_columns(rows)
     records: Iterable[Any]
@@ -48,7 +46,7 @@ def iterate_records(rows: Any) -> Iterator[Record]:
         records = rows
     else:
         raise UsageError(
-            f"rows is a {type(rows).__name__}: pass mappings, a pandas data frame, a data set or a file name"
+            f"rows must be mappings, a pandas data frame, a data set or a file name, not {type(rows).__name__}"
         )
     return ((f"row {number}", record) for number, record in enumerate(records))
 
@@ -64,32 +62,34 @@ def _iterate_columns(columns: Mapping[Any, Any]) -> Iterator[Record]:
 
 
 def _to_cells(name: Any, cells: Any) -> list[Any]:
-    """Return a column's cells in a list.
+    """Return a column's cells as a list.
 
     Raises:
         UsageError: the cells are a single value, or have no order.
     """
     if isinstance(cells, (set, frozenset, Mapping)) or hasattr(cells, "columns"):
         raise UsageError(
-            f"the column {str(name)!r} of rows is a {type(cells).__name__}: pass its cells as a list, one for each row"
+            f"the column {str(name)!r} of rows must be a list with one cell for each row, not a {type(cells).__name__}"
         )
     is_single = isinstance(cells, (str, bytes)) or getattr(cells, "shape", (1,)) == ()
     if is_single or not isinstance(cells, Iterable):
         raise UsageError(
-            "rows is a single mapping: pass a list of mappings, one for each row, or map columns to lists (its column "
-            f"{str(name)!r} is a {type(cells).__name__})"
+            "rows must be a list of mappings, one for each row, or a mapping of columns to lists, not a single mapping "
+            f"(the column {str(name)!r} is a {type(cells).__name__})"
         )
     to_pylist = getattr(cells, "to_pylist", None)  # Arrow's own cells are not Python values
     return list(cells if to_pylist is None else to_pylist())
 
 
 def read_file_records(path: Path) -> Iterator[Record]:
-    """Yield the location and content of each record in a file. The suffix of the file name determines the format.
+    """Yield the location and content of each record in a file, or in all Parquet files in a folder.
+
+    The suffix of the file name determines the format.
 
     Raises:
         UsageError: the file cannot be read. The message names the file, the line, and the fix.
     """
-    read = _FORMATS.get(path.suffix.lower())
+    read = _read_parquet if path.is_dir() else _FORMATS.get(path.suffix.lower())
     if read is None:
         raise UsageError(
             f"{path} has an unsupported suffix: use one of {', '.join(_FORMATS)}, or pass the rows instead"
@@ -133,7 +133,7 @@ def _parse_csv(path: Path) -> Iterator[Record]:
     try:
         names = [name.strip() for name in next(reader, [])]
         if not any(names):
-            raise UsageError(f"{path} is empty: its first line must name the columns")
+            raise UsageError(f"{path} is empty: the first line must name the columns")
         if duplicates := sorted({name for name in names if names.count(name) > 1}):
             raise UsageError(f"{path} has duplicate columns {', '.join(map(repr, duplicates))}: rename them")
         for cells in reader:
@@ -154,17 +154,8 @@ def _parse_csv(path: Path) -> Iterator[Record]:
 
 
 def _read_parquet(path: Path) -> Iterator[Record]:
-    try:
-        pandas = import_module("pandas")
-        with path.open("rb") as file:
-            frame = pandas.read_parquet(file)
-    except ImportError:
-        raise UsageError(
-            f"{path}: Parquet needs pandas and pyarrow; install it with: {install_command(PANDAS)}"
-        ) from None
-    except ValueError as error:  # the base class of pyarrow's errors
-        raise UsageError(f"{path} is not a Parquet file: {error}") from None
-    yield from ((f"{path}, row {number}", record) for number, record in enumerate(frame.to_dict("records"), 1))
+    for group in list_row_groups(path):
+        yield from read_row_group(group)
 
 
 def _read_lines(path: Path) -> Iterator[tuple[int, str]]:

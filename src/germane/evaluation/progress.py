@@ -1,6 +1,4 @@
-"""Usage and progress of an evaluation run. Progress is shown as a bar on a terminal, and as occasional lines
-elsewhere.
-"""
+"""Usage and progress of an evaluation run. Progress is a bar on a terminal, and occasional lines otherwise."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 
 from germane.score import Score
 
@@ -40,6 +38,16 @@ class RunUsage:
         """Input plus output tokens; None if no server reported them."""
         return _add(self.input_tokens, self.output_tokens)
 
+    def plus(self, other: RunUsage) -> RunUsage:
+        """Return the sum of two usages."""
+        return RunUsage(
+            seconds=self.seconds + other.seconds,
+            requests=self.requests + other.requests,
+            input_tokens=_add(self.input_tokens, other.input_tokens),
+            output_tokens=_add(self.output_tokens, other.output_tokens),
+            cost=_add(self.cost, other.cost),
+        )
+
     def plus_score(self, score: Score) -> RunUsage:
         """Return this usage plus a score's tokens and cost."""
         return replace(
@@ -60,8 +68,11 @@ class RunUsage:
         )
 
 
-ReportProgress = Callable[[RunUsage], None]
-"""A callback that receives the usage so far after each row."""
+class ReportProgress(Protocol):
+    """Reports that rows are done."""
+
+    def __call__(self, usage: RunUsage, rows: int = 1) -> None:
+        """Report the usage so far, and the number of rows that are done since the previous call."""
 
 
 @contextmanager
@@ -71,31 +82,38 @@ def show_progress(
     *,
     stream: TextIO | None = None,
     clock: Callable[[], float] = time.perf_counter,
+    noun: str = "rows",
 ) -> Iterator[ReportProgress]:
-    """Show the progress of a run, and yield the callback to call after each row.
+    """Show the progress of a run, and yield a callback to call as rows are done.
 
-    If ``wanted`` is None, progress is shown only on a terminal and in a notebook.
+    Args:
+        wanted: Whether to show progress. If None, it is shown only on a terminal and in a notebook.
+        rows: Total number of rows.
+        stream: The output. Defaults to stderr.
+        clock: Returns the time in seconds.
+        noun: What is counted.
     """
     out = sys.stderr if stream is None else stream
     if not rows or wanted is False or (wanted is None and not out.isatty() and "ipykernel" not in sys.modules):
-        yield lambda _usage: None
+        yield lambda usage, rows=1: None  # noqa: ARG005 - the callback's signature
         return
     started, done = clock(), 0
 
     def rate_and_cost(seconds: float, usage: RunUsage) -> str:
-        rate = f"{done / seconds:.1f} rows/s" if seconds > 0 else ""
+        rate = f"{done / seconds:,.1f} {noun}/s" if seconds > 0 else ""
         cost = "" if usage.cost is None else f"${usage.cost:.4f}"
         return ", ".join(part for part in (rate, cost) if part)
 
     if not out.isatty():
+        total = rows
 
-        def write_line(usage: RunUsage) -> None:
+        def write_line(usage: RunUsage, rows: int = 1) -> None:
             nonlocal done
-            done += 1
-            if done * PROGRESS_LINES // rows > (done - 1) * PROGRESS_LINES // rows:
+            before, done = done, done + rows
+            if done * PROGRESS_LINES // total > before * PROGRESS_LINES // total:
                 seconds = clock() - started
-                remaining = f", {seconds / done * (rows - done):.0f} s left" if done < rows else ""
-                out.write(f"germane: {done} of {rows} rows, {rate_and_cost(seconds, usage)}{remaining}\n")
+                remaining = f", {seconds / done * (total - done):.0f} s left" if done < total else ""
+                out.write(f"germane: {done} of {total} {noun}, {rate_and_cost(seconds, usage)}{remaining}\n")
                 out.flush()
 
         yield write_line
@@ -108,9 +126,9 @@ def show_progress(
     with Progress(*columns, console=Console(file=out), transient=True) as bar:
         task = bar.add_task("", total=rows, text="")
 
-        def update_bar(usage: RunUsage) -> None:
+        def update_bar(usage: RunUsage, rows: int = 1) -> None:
             nonlocal done
-            done += 1
+            done += rows
             bar.update(task, completed=done, text=rate_and_cost(clock() - started, usage))
 
         yield update_bar

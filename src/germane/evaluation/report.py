@@ -12,6 +12,7 @@ from germane.errors import UsageError
 from germane.evaluation.progress import RunUsage
 from germane.evaluation.serialize import score_to_dict
 from germane.evaluation.summary import (
+    EvaluationCheck,
     RowScores,
     ScorerSummary,
     ScoringProblem,
@@ -29,7 +30,7 @@ ReportFormat = Literal["markdown", "json", "html"]
 
 
 def render_report(rows: Sequence[RowScores], usage: RunUsage, report_format: ReportFormat) -> str:
-    """Return an evaluation report as text in the given format.
+    """Render an evaluation report in one of the supported formats.
 
     Raises:
         UsageError: the format is unknown.
@@ -77,8 +78,22 @@ def render_report(rows: Sequence[RowScores], usage: RunUsage, report_format: Rep
     return to_html(document) if report_format == "html" else to_markdown(document)
 
 
+def check_to_dict(check: EvaluationCheck) -> dict[str, Any]:
+    """Convert a threshold check to a JSON-serializable dict."""
+    findings = [
+        {
+            "scorer": finding.scorer,
+            "violated": finding.failed,
+            "has_min_samples": finding.has_min_samples,
+            "message": finding.message,
+        }
+        for finding in check.results
+    ]
+    return {"passed": check.passed, "has_min_samples": check.has_min_samples, "findings": findings}
+
+
 def summary_cells(summary: ScorerSummary, summaries: Sequence[ScorerSummary]) -> tuple[str, ...]:
-    """Return a summary as table cells, one for each of the :data:`SUMMARY_HEADINGS`."""
+    """Return the table cells for a summary, one for each heading in :data:`SUMMARY_HEADINGS`."""
     is_only_one = sum(other.scorer == summary.scorer for other in summaries) == 1
     name = summary.scorer if is_only_one else f"{summary.scorer} {summary.fingerprint}"
     return name, *mean_cells(summary.estimate, min_samples=1), f"{summary.scored} of {summary.rows}"
@@ -92,7 +107,7 @@ def small_sample_notes(summaries: Sequence[ScorerSummary]) -> list[str]:
 
 
 def unscored_rows(rows: Sequence[RowScores]) -> list[tuple[str, int, str, str]]:
-    """Return the unscored rows by scorer and reason: scorer, row count, reason, and most frequent explanation."""
+    """Group the unscored rows by scorer and reason. Each group has its row count and its most frequent explanation."""
     explanations: dict[tuple[str, str], Counter[str]] = {}
     for row in rows:
         for score in row.scores.values():
@@ -106,7 +121,7 @@ def unscored_rows(rows: Sequence[RowScores]) -> list[tuple[str, int, str, str]]:
 
 
 def usage_sentence(rows: int, usage: RunUsage) -> str:
-    """Return a run's usage as a sentence, such as ``20 rows in 3.5 s, 40 requests.``"""
+    """Describe a run's usage in a sentence, such as ``20 rows in 3.5 s, 40 requests.``"""
     requests = f", {_count(usage.requests, 'request')}" if usage.requests else ""
     tokens = "" if usage.tokens is None else f", {_count(usage.tokens, 'token')}"
     cost = "" if usage.cost is None else f", ${usage.cost:.4f}"
@@ -132,7 +147,7 @@ def problems_heading(shown: Sequence[tuple[ScoringProblem, int]], problems: Sequ
 
 
 def similar_rows(problem: ScoringProblem, count: int) -> str:
-    """Return the number of other rows with the same problem as text, such as ``2 more rows with the same answer``."""
+    """Describe how many other rows have the same problem, such as ``2 more rows with the same answer``."""
     return f"{_count(count, 'more row')} with the same {'failure' if problem.score.value is None else 'answer'}"
 
 

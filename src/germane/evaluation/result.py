@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import UsageError
-from germane.evaluation.files import PANDAS
+from germane.evaluation.parquet import PANDAS, write_scores
 from germane.evaluation.progress import RunUsage
 from germane.evaluation.summary import (
     AnswerProblem,
@@ -36,7 +38,7 @@ class Evaluation:
 
     rows: tuple[RowScores, ...]
     usage: RunUsage = field(default_factory=RunUsage)
-    """Usage of this run."""
+    """Requests, tokens, cost and duration of this run."""
 
     def __repr__(self) -> str:
         scorers = dict.fromkeys(name for row in self.rows for name in row.scores)
@@ -53,7 +55,7 @@ class Evaluation:
 
     @property
     def cost(self) -> float | None:
-        """Cost of this run in US dollars, excluding cached scores; None if no price is known."""
+        """Cost of this run in US dollars, not counting cached scores; None if no price is known."""
         return self.usage.cost
 
     @property
@@ -73,7 +75,8 @@ class Evaluation:
         return summarize(self.rows)
 
     def problems(self, threshold: float = PROBLEM_THRESHOLD) -> list[AnswerProblem]:
-        """Return the answers with low scores, failed scores, or scores below the threshold, together with those scores.
+        """Return the answers that have low scores, failed scores, or scores below the threshold, together with those
+        scores.
 
         The threshold applies to the value that determines the label: the calibrated value if there is one, otherwise
         the score itself. The answer with the lowest score comes first, and answers with only failed scores come last.
@@ -113,6 +116,14 @@ class Evaluation:
             UsageError: pandas is not installed.
         """
         return to_frame(self.rows)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the scores to a Parquet file, with one row for each row of the data set and each scorer.
+
+        Raises:
+            UsageError: pyarrow is not installed.
+        """
+        write_scores(Path(path), self.rows)
 
 
 def to_frame(rows: Sequence[RowScores]) -> Any:

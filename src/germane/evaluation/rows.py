@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from germane import sanitize
 from germane.errors import UsageError
-from germane.evaluation.files import iterate_records
+from germane.evaluation.files import Record, iterate_records
 from germane.evaluation.values import is_conversation, parse_attribute, parse_contexts, parse_messages, parse_text
 from germane.exchange import Exchange, Message, new_exchange_id
 
@@ -39,14 +39,15 @@ class Row:
     """Location of the row, such as ``row 0`` or ``answers.csv, line 2``."""
     exchange: Exchange
     other_columns: Mapping[str, Any]
-    """Unprocessed cells of the columns that are not in :data:`COLUMN_NAMES`."""
+    """Unparsed cells of the columns that are not in :data:`COLUMN_NAMES`."""
     has_id: bool
-    """Whether the exchange's id is from the row, rather than a new one."""
+    """Whether the exchange's id comes from the row. Otherwise, it was generated."""
 
 
 class ColumnMap:
-    """Looks up a row's cells by column name. A dotted name such as ``meta.history`` refers to a field of a nested
-    object.
+    """Looks up a row's cells by column name.
+
+    A dotted name such as ``meta.history`` refers to a field of a nested object.
     """
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
@@ -85,7 +86,7 @@ class ColumnMap:
         return self._find_cell(row, name) is not _ABSENT
 
     def other_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the cells of all columns that germane does not recognize, by column name."""
+        """Map the name of each column that germane does not recognize to its cell."""
         return {str(column): cell for column, cell in row.items() if column not in self._known}
 
     def _find_cell(self, row: Mapping[str, Any], name: str) -> Any:
@@ -103,41 +104,45 @@ def read_rows(rows: Any, columns: Mapping[str, str] | None = None) -> Iterator[R
     Raises:
         UsageError: a row is invalid. The message names the row, the problem, and the fix.
     """
+    return convert_records(iterate_records(rows), columns)
+
+
+def convert_records(records: Iterable[Record], columns: Mapping[str, str] | None = None) -> Iterator[Row]:
+    """Yield the rows of records with their locations.
+
+    Raises:
+        UsageError: a record is invalid. The message names its location, the problem, and the fix.
+    """
     column_map = ColumnMap(columns)
-    for location, record in iterate_records(rows):
+    for location, record in records:
         try:
             # Ragas samples are pydantic models.
             row = record.model_dump(exclude_none=True) if hasattr(record, "model_dump") else record
             if not isinstance(row, Mapping):
                 raise UsageError(  # noqa: TRY301 - the location is added below
-                    f"is a {type(record).__name__}, not a mapping of columns to values"
+                    f"must be a mapping of columns to values, not {type(record).__name__}"
                 )
-            exchange = _to_exchange(row, column_map)
-            has_id = parse_attribute(column_map.get_cell(row, "id")) not in {None, ""}
-            yield Row(location, exchange, column_map.other_columns(row), has_id)
+            question, answer, history = _parse_conversation(row, column_map)
+            values = {name: parse_attribute(column_map.get_cell(row, name)) for name in ("id", "route", "model")}
+            texts = {name: str(value) for name, value in values.items() if value not in {None, ""}}
+            attributes = {name: parse_attribute(cell) for name, cell in column_map.other_columns(row).items()}
+            exchange = Exchange(
+                id=texts.get("id") or new_exchange_id(),
+                trace_id="0" * 32,
+                span_id="0" * 16,
+                service=EVALUATION_SERVICE,
+                route=texts.get("route", EVALUATION_SERVICE),
+                question=question,
+                answer=answer,
+                contexts=parse_contexts(column_map.get_cell(row, "contexts")),
+                history=history,
+                model=texts.get("model"),
+                attributes={name: value for name, value in attributes.items() if value is not None},
+                started_at=datetime.now(UTC),
+            )
+            yield Row(location, exchange, column_map.other_columns(row), "id" in texts)
         except UsageError as error:
             raise UsageError(f"{location} {error}") from None
-
-
-def _to_exchange(row: Mapping[str, Any], columns: ColumnMap) -> Exchange:
-    question, answer, history = _parse_conversation(row, columns)
-    values = {name: parse_attribute(columns.get_cell(row, name)) for name in ("id", "route", "model")}
-    texts = {name: str(value) for name, value in values.items() if value not in {None, ""}}
-    attributes = {name: parse_attribute(cell) for name, cell in columns.other_columns(row).items()}
-    return Exchange(
-        id=texts.get("id") or new_exchange_id(),
-        trace_id="0" * 32,
-        span_id="0" * 16,
-        service=EVALUATION_SERVICE,
-        route=texts.get("route", EVALUATION_SERVICE),
-        question=question,
-        answer=answer,
-        contexts=parse_contexts(columns.get_cell(row, "contexts")),
-        history=history,
-        model=texts.get("model"),
-        attributes={name: value for name, value in attributes.items() if value is not None},
-        started_at=datetime.now(UTC),
-    )
 
 
 def _parse_conversation(

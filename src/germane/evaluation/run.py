@@ -1,4 +1,4 @@
-"""The entry points for evaluating a data set: :func:`evaluate` and :func:`aevaluate`."""
+"""The entry points for evaluating a data set: :func:`evaluate`, :func:`aevaluate` and :func:`evaluate_to_parquet`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from germane.errors import SettingsError, UsageError
@@ -16,7 +17,7 @@ from germane.evaluation.cache import ScoreCache
 from germane.evaluation.progress import show_progress
 from germane.evaluation.result import Evaluation
 from germane.evaluation.rows import read_rows
-from germane.evaluation.scoring import DatasetScorer
+from germane.evaluation.scoring import MAX_JUDGE_WAIT, DatasetScorer
 from germane.evaluation.summary import RowScores
 from germane.logging_filters import suppressed_loggers
 from germane.monitor import local_rate_limiter
@@ -25,15 +26,16 @@ from germane.settings import EvaluationSettingsArguments, load_settings, signatu
 from germane.tracer import suppress_tracing
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from germane.calibration import Calibration
+    from germane.evaluation.dataset_run import DatasetResult
+    from germane.evaluation.engines import EngineName
     from germane.registry import ScoringFunction
     from germane.scorers import Scorer
 
     OneScorer = str | ScoringFunction | Scorer | type[Scorer]
     Scorers = OneScorer | Iterable[OneScorer]
-
-MAX_JUDGE_WAIT = 60.0
-"""Maximum retry time for an unavailable judge, in seconds. It is short, because a person may be waiting."""
 
 
 def evaluate(
@@ -97,7 +99,8 @@ async def aevaluate(
             arguments. Defaults to the ``scorers`` setting.
         metrics: An alias for ``scorers``.
         columns: A mapping of germane's column names to the data set's, such as ``{"question": "q"}``.
-        cache: A file that stores each score as soon as it is computed. Later runs compute only the missing scores.
+        cache: A file in which each score is stored as soon as it is computed. Later runs compute only the missing
+            scores.
         progress: Whether to show progress on stderr. By default, it is shown only on a terminal and in a notebook.
         limit: The number of rows to score, from the start of the data set. Defaults to all rows.
         calibration: Calibrations of cosine scores, such as ``germane.Store(url).labels.list_calibrations()``. Scores
@@ -129,17 +132,13 @@ async def aevaluate(
                 raise SettingsError(scorer_set.unavailable_reason or "no scorers selected: pass at least one")
             if len(set(names)) < len(names):
                 raise UsageError(f"each scorer needs a unique name: {', '.join(names)}")
-            # Scorer objects passed by the caller have their own judge and embedder.
+            # The other scorers have a judge and an embedder of the caller, whose usage is not part of the result.
             own = {id(scorer) for scorer in given or ()}
-            metered = [
-                scorer
-                for scorer in scorer_set.scorers
-                if builtin_base(type(scorer)) is not None and id(scorer) not in own
-            ]
+            builtin = [scorer for scorer in scorer_set.scorers if builtin_base(type(scorer)) is not None]
             dataset_scorer = DatasetScorer(
                 scorer_set.scorers,
                 meter=scorer_set.meter,
-                metered=metered,
+                metered=[scorer for scorer in builtin if id(scorer) not in own],
                 cache=score_cache,
                 retry_timeout=retry_timeout,
             )
@@ -149,7 +148,9 @@ async def aevaluate(
             started = time.perf_counter()
             with show_progress(progress, len(dataset_rows)) as report_progress:
                 scores = await dataset_scorer.score_all(
-                    dataset_rows, concurrency=concurrency, on_row_done=lambda: report_progress(dataset_scorer.usage)
+                    [row.exchange for row in dataset_rows],
+                    concurrency=concurrency,
+                    on_row_done=lambda: report_progress(dataset_scorer.usage),
                 )
             usage = replace(dataset_scorer.usage, seconds=time.perf_counter() - started)
         finally:
@@ -157,35 +158,118 @@ async def aevaluate(
 
     # Calibrate at the end, so that cached scores do not depend on calibrations.
     calibrations = {(each.embedder, each.scorer): each for each in calibration}
-    calibrated = [
-        {name: apply_calibration(score, calibrations) for name, score in row_scores.items()} for row_scores in scores
-    ]
     evaluated = (
-        RowScores(row.exchange, row_scores, row.location)
-        for row, row_scores in zip(dataset_rows, calibrated, strict=True)
+        RowScores(
+            row.exchange,
+            {name: apply_calibration(score, calibrations) for name, score in row_scores.items()},
+            row.location,
+            row.has_id,
+        )
+        for row, row_scores in zip(dataset_rows, scores, strict=True)
     )
     return Evaluation(tuple(evaluated), usage)
 
 
+def evaluate_to_parquet(
+    path: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    scorers: str | Iterable[str] | None = None,
+    *,
+    engine: EngineName | Executor = "local",
+    workers: int | None = None,
+    scheduler: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    partition_size: int | None = None,
+    progress: bool | None = None,
+    **settings: Unpack[EvaluationSettingsArguments],
+) -> DatasetResult:
+    """Score a data set of any size in other processes, and write the scores to a folder of Parquet files.
+
+    Unlike :func:`evaluate`, this function never holds all rows or scores in memory: each process reads one partition at
+    a time, a thousand rows of it at once, and writes one score file. The summary is computed from running sums. If the
+    run is interrupted, call the function again with the same arguments: partitions with a score file are not scored
+    again.
+
+    A script must call it under ``if __name__ == "__main__":``, because the processes import the script.
+
+    Args:
+        path: A file in a format that :func:`evaluate` accepts, or a folder of Parquet files. With a cluster, all of its
+            processes need the same path.
+        output: The folder for the score files. It is created if necessary. If it exists, it must be empty or belong to
+            the same run.
+        scorers: Names of scorers. Put your own scorers into a module that the ``imports`` setting names. Defaults to
+            the ``scorers`` setting.
+        engine: ``local`` for processes on this machine, ``dask``, ``ray``, or any executor, such as that of a Dask
+            client. An executor is not shut down. The workers of a cluster, and of executors other than those of
+            :mod:`concurrent.futures`, take the API key and the judge's URL from their own settings.
+        workers: The number of processes to start. Defaults to the number of CPUs. With an executor, it is required: the
+            number of functions that the executor runs at the same time.
+        scheduler: The address of a running Dask scheduler or Ray cluster, whose workers are used.
+        columns: A mapping of germane's column names to the data set's, such as ``{"question": "q"}``.
+        limit: The number of rows to score, from the start of the data set. Defaults to all rows.
+        partition_size: The number of rows in a partition, by default 1,000, or 500 if a scorer uses a judge. In Parquet
+            files, a partition consists of whole row groups.
+        progress: Whether to show progress on stderr. By default, it is shown only on a terminal and in a notebook.
+        **settings: Any field of :class:`germane.Settings`, as for :func:`evaluate`. The processes share
+            ``requests_per_minute`` and ``tokens_per_minute`` evenly.
+
+    Returns:
+        The summaries, the usage and the folder.
+
+    Raises:
+        UsageError: The data set is invalid, the folder belongs to another run, a scorer is not a name, the engine is
+            not installed, or the arguments do not fit together.
+        SettingsError: A setting is invalid or unknown, or no scorer can run with the settings.
+        GermaneError: A partition failed repeatedly, or the judge rejects all requests.
+    """
+    from germane.evaluation.dataset_run import run_dataset
+    from germane.evaluation.engines import open_engine
+
+    names = None if scorers is None else [scorers] if isinstance(scorers, str) else list(scorers)
+    for name in names or ():
+        if not isinstance(name, str):
+            raise UsageError(
+                f"scorers must be names, not {name!r:.60}, because other processes create the scorers: name a module "
+                "with your scorer in imports=[...]"
+            )
+    loaded = load_settings(**settings) if names is None else load_settings(scorers=names, **settings)
+    opened = open_engine(engine, workers=workers, scheduler=scheduler)
+    return run_dataset(
+        Path(path),
+        Path(output),
+        loaded,
+        opened,
+        columns=columns,
+        limit=limit,
+        partition_size=partition_size,
+        progress=progress,
+    )
+
+
 def _list_scorers(argument: str, scorers: Any) -> list[object] | None:
-    """Return the scorers in an argument, which is a single scorer or an iterable of scorers; None if it is None."""
+    """Return the scorers in an argument, which is a single scorer or an iterable of scorers.
+
+    Return None if it is None.
+    """
     if scorers is None:
         return None
     if isinstance(scorers, Mapping):
         raise UsageError(
-            f"{argument} is a {type(scorers).__name__}: pass a list, such as {argument}={list(scorers)!r:.100}, and "
-            "options as scorer_options={'<name>': {...}}"
+            f"{argument} must be a list, such as {list(scorers)!r:.100}, not {type(scorers).__name__}; "
+            "pass options as scorer_options={'<name>': {...}}"
         )
     if isinstance(scorers, str) or callable(scorers) or hasattr(scorers, "score") or not isinstance(scorers, Iterable):
         return [scorers]
-    # The order of a set of names differs between processes, and reports would list the scorers in that order.
-    return sorted(scorers, key=_scorer_name) if isinstance(scorers, (set, frozenset)) else list(scorers)
-
-
-def _scorer_name(scorer: object) -> str:
-    return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", scorer))
+    # Reports list the scorers in this order, and the order of a set of names differs between processes.
+    if not isinstance(scorers, (set, frozenset)):
+        return list(scorers)
+    return sorted(scorers, key=lambda each: str(getattr(each, "name", None) or getattr(each, "__name__", each)))
 
 
 # Type checkers read Unpack[EvaluationSettingsArguments]; inspect and the tools that use it read __signature__.
 evaluate.__signature__ = signature_with_settings(evaluate, EvaluationSettingsArguments)  # type: ignore[attr-defined]
 aevaluate.__signature__ = signature_with_settings(aevaluate, EvaluationSettingsArguments)  # type: ignore[attr-defined]
+evaluate_to_parquet.__signature__ = signature_with_settings(  # type: ignore[attr-defined]
+    evaluate_to_parquet, EvaluationSettingsArguments
+)

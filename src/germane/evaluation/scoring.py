@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -19,14 +19,17 @@ from germane.exchange import Exchange
 from germane.monitor import Admission, Backoff, CircuitBreaker, retry_after
 from germane.registry import BUILTIN_SCORER_NAMES
 from germane.score import Score, UnscoredReason
-from germane.scorers import is_rejected, is_retryable, run_scorer
+from germane.scorers import exchange_concurrency, is_rejected, is_retryable, run_scorer
 
 if TYPE_CHECKING:
-    from germane.evaluation.rows import Row
-    from germane.scorers import Scorer, UsageMeter
+    from germane.scorers import Scorer, ScorerSet, UsageMeter
 
+MAX_JUDGE_WAIT: Final = 60.0
+"""Maximum time for which requests to an unavailable judge are retried, in seconds. It is short, because a person may be
+waiting."""
 MAX_REJECTIONS: Final = 20
-"""Number of consecutive rejections after which the run stops sending requests: retries do not fix an invalid key."""
+"""Number of consecutive rejections after which the run stops sending requests, because retries do not fix an invalid
+key."""
 FIRST_WAIT: Final = 1.0
 """Seconds before the first retry. The delay doubles with each further retry, up to :data:`MAX_WAIT`."""
 MAX_WAIT: Final = 10.0
@@ -54,7 +57,10 @@ class RetryingScorer:
         first: float = FIRST_WAIT,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Retry until ``retry_timeout`` seconds pass without a success. The first retry is after ``first`` seconds."""
+        """Retry until ``retry_timeout`` seconds pass without a success.
+
+        The first retry is sent after ``first`` seconds.
+        """
         self._scorer = scorer
         self._retry_timeout = timedelta(seconds=retry_timeout)
         self._backoff = Backoff(initial=first, maximum=min(MAX_WAIT, retry_timeout), max_retry_after=retry_timeout)
@@ -63,22 +69,26 @@ class RetryingScorer:
         self._probe_lock = asyncio.Lock()
         self._failing_since: datetime | None = None
         self._rejections = 0
-        self._final_failure: Score | None = None
+        self.final_failure: Score | None = None
+        """The failure with which the scorer has stopped sending requests; None while it sends them."""
 
     async def score(self, exchange: Exchange) -> Score:
-        """Return an exchange's score after any retries, or the final failure if the scorer has given up."""
+        """Return an exchange's score, after retries if necessary.
+
+        If the scorer has given up, return the final failure.
+        """
         failing_since, attempts = None, 0
         while True:
             async with self._probe_lock:
-                if self._breaker.is_rejecting and not self._final_failure:
+                if self._breaker.is_rejecting and not self.final_failure:
                     await asyncio.sleep(self._breaker.retry_delay().total_seconds())
-                if self._final_failure:
-                    return self._final_failure
+                if self.final_failure:
+                    return self.final_failure
                 if (admission := self._breaker.admit()) == "probe":
                     score = await self._run(exchange, admission)
             if admission != "probe":
                 score = await self._run(exchange, admission)
-            if self._final_failure or not _may_retry(score):
+            if self.final_failure or not _may_retry(score):
                 return score
             attempts, failing_since = attempts + 1, failing_since or self._clock()
             wait = self._backoff.delay(attempts, retry_after=retry_after(score))
@@ -100,7 +110,8 @@ class RetryingScorer:
                 self._give_up(score, f"the {model} rejected {MAX_REJECTIONS} requests in a row")
             return score
         if _may_retry(score):
-            # Read the clock before the breaker does: a pause exactly as long as the timeout must count as exceeding it.
+            # Read the clock before the breaker does, so that a pause that is exactly as long as the timeout counts as
+            # exceeding it.
             self._failing_since = self._failing_since or self._clock()
         self._breaker.record_score(score, admission)
         if self._failing_since is not None and _may_retry(score):
@@ -118,14 +129,15 @@ class RetryingScorer:
         return score
 
     def _give_up(self, score: Score, why: str) -> None:
-        if self._final_failure is None:
+        if self.final_failure is None:
             last = sanitize.line(f"{score.reason}: {score.explanation}", 500)
             log.warning("%s has stopped sending requests: %s; last failure: %s", self._scorer.name, why, last)
-            self._final_failure = Score(
+            self.final_failure = Score(
                 scorer=self._scorer.name,
                 fingerprint=score.fingerprint,
                 reason=score.reason,
                 explanation=f"not sent: {why}; last failure: {last}",
+                details=score.details,
             )
 
 
@@ -141,8 +153,9 @@ class DatasetScorer:
         cache: ScoreCache | None,
         retry_timeout: float,
     ) -> None:
-        """Use ``scorers``, with retries for up to ``retry_timeout`` seconds. ``meter`` counts the usage of the scorers
-        in ``metered``.
+        """Use ``scorers``, with retries for up to ``retry_timeout`` seconds.
+
+        ``meter`` counts the usage of the scorers in ``metered``.
         """
         self.scorers = scorers
         self.meter = meter
@@ -157,32 +170,64 @@ class DatasetScorer:
         """The usage of this run so far."""
         return self._unmetered_usage.plus_meter(self.meter)
 
-    async def score(self, exchange: Exchange) -> Scores:
-        """Return an exchange's scores as a mapping of scorer names to scores."""
-        scores = await asyncio.gather(*(self._score(scorer, exchange) for scorer in self.scorers))
+    @property
+    def final_failure(self) -> Score | None:
+        """The failure with which a scorer has stopped sending requests; None if all scorers still send them."""
+        return next(filter(None, (retrying.final_failure for retrying in self._retrying.values())), None)
+
+    def forget_results(self) -> None:
+        """Forget the scores of this run, so that memory does not grow. Later duplicates are scored again."""
+        self._results.clear()
+
+    async def score(self, exchange: Exchange, names: Collection[str] | None = None) -> Scores:
+        """Score an exchange with all scorers, or with those in ``names``, and return its scores by scorer name."""
+        chosen = [scorer for scorer in self.scorers if names is None or scorer.name in names]
+        scores = await asyncio.gather(*(self._score(scorer, exchange) for scorer in chosen))
         return {score.scorer: score for score in scores}
 
     async def score_all(
-        self, rows: Sequence[Row], *, concurrency: int, on_row_done: Callable[[], None] = lambda: None
+        self,
+        exchanges: Sequence[Exchange],
+        *,
+        concurrency: int,
+        names: Sequence[Collection[str]] | None = None,
+        on_row_done: Callable[[], None] = lambda: None,
     ) -> list[Scores]:
-        """Return the scores of each row, in row order. Up to ``concurrency`` rows are scored at a time."""
+        """Score all exchanges, up to ``concurrency`` at a time, and return the scores of each in their order.
+
+        Exchanges are started in order. If all of them are started at once, an embedder gets their texts in batches that
+        do not depend on timing.
+
+        Args:
+            exchanges: The exchanges.
+            concurrency: Maximum number of exchanges at a time.
+            names: The names of the scorers for each exchange. By default, all scorers score every exchange.
+            on_row_done: Called after each exchange.
+        """
         scores: dict[int, Scores] = {}
-        remaining = iter(enumerate(rows))
+        remaining = iter(enumerate(exchanges))
 
         async def work() -> None:
-            for index, row in remaining:
-                scores[index] = await self.score(row.exchange)
+            for index, exchange in remaining:
+                scores[index] = await self.score(exchange, None if names is None else names[index])
                 on_row_done()
 
         async with asyncio.TaskGroup() as workers:
-            for _ in range(min(concurrency, len(rows))):
+            for _ in range(min(concurrency, len(exchanges))):
                 workers.create_task(work())
-        return [scores[index] for index in range(len(rows))]
+        return [scores[index] for index in range(len(exchanges))]
 
     async def _score(self, scorer: Scorer, exchange: Exchange) -> Score:
         key = cache_key(scorer, exchange)
         if key in self._results:
-            return await asyncio.shield(self._results[key])
+            reused = await asyncio.shield(self._results[key])
+            # A reused score caused no requests. Unknown usage stays None.
+            return replace(
+                reused,
+                cost=None if reused.cost is None else 0.0,
+                input_tokens=None if reused.input_tokens is None else 0,
+                output_tokens=None if reused.output_tokens is None else 0,
+            )
         future = self._results[key] = asyncio.get_running_loop().create_future()
         try:
             score = None if self.cache is None else self.cache.find_score(key)
@@ -194,8 +239,22 @@ class DatasetScorer:
                     self.cache.save_score(key, score)
             future.set_result(score)
         finally:
-            future.cancel()  # if there is no result, cancel the waiting rows, too
+            future.cancel()  # on an error, cancel the rows that are still waiting
         return score
+
+
+def partition_concurrency(scorer_set: ScorerSet, concurrency: int, exchanges: int) -> int:
+    """Return the number of exchanges of a partition to score at a time.
+
+    Args:
+        scorer_set: The scorers.
+        concurrency: The ``concurrency`` setting.
+        exchanges: The number of exchanges in the partition.
+    """
+    if scorer_set.judge is not None:  # the judge limits its own requests
+        return exchange_concurrency(concurrency)
+    # Without a judge, all exchanges of a partition fill the embedder's batches.
+    return max(1, exchanges) if all(map(is_builtin, scorer_set.scorers)) else concurrency
 
 
 def cache_key(scorer: Scorer, exchange: Exchange) -> CacheKey:
@@ -234,6 +293,11 @@ def cache_key(scorer: Scorer, exchange: Exchange) -> CacheKey:
 def is_builtin(scorer: Scorer) -> bool:
     """Return whether a scorer is built in."""
     return scorer.name in BUILTIN_SCORER_NAMES and type(scorer).__module__.startswith("germane.scorers.")
+
+
+def is_final(score: Score) -> bool:
+    """Return whether scoring the same exchange later would not help: it has a value, or its failure is its own."""
+    return score.reason is not UnscoredReason.BUDGET and not is_rejected(score) and not is_retryable(score)
 
 
 def _may_retry(score: Score) -> bool:

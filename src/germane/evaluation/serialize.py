@@ -16,9 +16,7 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Score))
 
 
 def to_json_value(value: Any) -> Any:
-    """Convert a value of any type to a JSON-serializable one. Details from user-defined scorers may contain any
-    type.
-    """
+    """Convert any value to a JSON-serializable one. Details from user-defined scorers may have any type."""
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, Mapping):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from germane.storage import Estimate
 
 ROUNDING_TOLERANCE = 1e-9
-"""A mean that is below a threshold by no more than this passes, to allow for rounding errors."""
+"""Tolerance for rounding errors: a mean passes if it is below the threshold by at most this amount."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class RowScores:
     scores: Mapping[str, Score]
     location: str = ""
     """Location of the row, such as ``row 0`` or ``answers.csv, line 2``."""
+    has_id: bool = True
+    """Whether the exchange's id comes from the row. Otherwise, it was generated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,9 @@ class AnswerProblem:
 
 @dataclass(frozen=True, slots=True)
 class ScorerSummary:
-    """Summary of one scorer's scores with one fingerprint. Scores with different fingerprints are never averaged
-    together.
+    """Summary of one scorer's scores with one fingerprint.
+
+    Scores with different fingerprints are never averaged together.
     """
 
     scorer: str
@@ -71,9 +74,10 @@ class ScorerSummary:
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Number of rows without a score, by reason."""
     fingerprint: str = ""
-    """Fingerprint of the scores, or of the unscored attempts if no row has a score."""
+    """Fingerprint of the scores. If no row has a score, it is the fingerprint of the failed or skipped scores."""
     scored: int = 0
-    """Number of rows with a score, across all fingerprints: a server may change its model during a run."""
+    """Number of rows with a score, across all fingerprints. There can be several, because a server may change its model
+    during a run."""
     minimum: float | None = None
     """The lowest score; None if no row has a score."""
     maximum: float | None = None
@@ -129,31 +133,118 @@ class EvaluationCheck:
         return "\n".join(result.message for result in self.results) or "There are no rows."
 
 
-def summarize(rows: Sequence[RowScores]) -> list[ScorerSummary]:
-    """Return a summary per scorer and fingerprint, with each scorer's most frequent fingerprint first."""
-    summaries = []
-    for name in dict.fromkeys(name for row in rows for name in row.scores):
-        scores = [row.scores[name] for row in rows]
-        by_fingerprint: dict[str, list[Score]] = {}
-        for score in scores:
+@dataclass(slots=True)
+class FingerprintSums:
+    """Sums over the scores with one fingerprint."""
+
+    n: int = 0
+    n_zero: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    low: int = 0
+    noncommittal: int = 0
+    minimum: float = math.inf
+    maximum: float = -math.inf
+
+    def add(self, score: Score, value: float) -> None:
+        """Add a score with its value."""
+        self.n += 1
+        self.n_zero += value == 0.0
+        self.total += value
+        self.squares += value * value
+        self.low += score.is_low
+        self.noncommittal += score.label == NONCOMMITTAL
+        self.minimum, self.maximum = min(self.minimum, value), max(self.maximum, value)
+
+    def merge(self, other: FingerprintSums) -> None:
+        """Add the sums over other scores."""
+        for name in ("n", "n_zero", "total", "squares", "low", "noncommittal"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.minimum, self.maximum = min(self.minimum, other.minimum), max(self.maximum, other.maximum)
+
+    def estimate(self, scorer: str, fingerprint: str) -> Estimate:
+        """Return the mean with its interval."""
+        from germane.storage import WeightedSums, estimate_mean
+
+        sums = WeightedSums.of_equal_weights(
+            n=self.n,
+            n_zero=self.n_zero,
+            total=self.total,
+            squares=self.squares,
+            low=self.low,
+            noncommittal=self.noncommittal,
+        )
+        return estimate_mean(sums, scorer, fingerprint)
+
+
+@dataclass(slots=True)
+class ScorerSums:
+    """Sums over one scorer's results."""
+
+    rows: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    unscored_fingerprint: str = ""
+    """Fingerprint of the first result, which is used if no row has a score."""
+    fingerprints: dict[str, FingerprintSums] = field(default_factory=dict)
+
+
+class SummarySums:
+    """Running sums from which the summaries of any number of rows are computed."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.scorers: dict[str, ScorerSums] = {}
+
+    def add(self, scores: Mapping[str, Score]) -> None:
+        """Add the scores of a row."""
+        self.rows += 1
+        for name, score in scores.items():
+            sums = self.scorers.setdefault(name, ScorerSums(unscored_fingerprint=score.fingerprint))
+            sums.rows += 1
             if score.value is not None:
-                by_fingerprint.setdefault(score.fingerprint, []).append(score)
-        groups = sorted(by_fingerprint.items(), key=lambda group: -len(group[1]))
-        summaries += [
-            ScorerSummary(
-                scorer=scores[0].scorer,
-                rows=len(scores),
-                estimate=_estimate(group) if group else None,
-                reasons=Counter(str(score.reason) for score in scores if score.reason is not None),
-                fingerprint=fingerprint,
-                scored=sum(map(len, by_fingerprint.values())),
-                minimum=min(_values(group), default=None),
-                maximum=max(_values(group), default=None),
-                total=math.fsum(_values(group)),
-            )
-            for fingerprint, group in groups or [(scores[0].fingerprint, [])]
-        ]
-    return summaries
+                sums.fingerprints.setdefault(score.fingerprint, FingerprintSums()).add(score, score.value)
+            if score.reason is not None:
+                sums.reasons[str(score.reason)] += 1
+
+    def merge(self, other: SummarySums) -> None:
+        """Add the sums over other rows."""
+        self.rows += other.rows
+        for name, theirs in other.scorers.items():
+            sums = self.scorers.setdefault(name, ScorerSums(unscored_fingerprint=theirs.unscored_fingerprint))
+            sums.rows += theirs.rows
+            sums.reasons.update(theirs.reasons)
+            for fingerprint, group in theirs.fingerprints.items():
+                sums.fingerprints.setdefault(fingerprint, FingerprintSums()).merge(group)
+
+    def summaries(self) -> list[ScorerSummary]:
+        """Return one summary for each scorer and fingerprint. Each scorer's most frequent fingerprint comes first."""
+        summaries = []
+        for name, sums in self.scorers.items():
+            groups = sorted(sums.fingerprints.items(), key=lambda group: -group[1].n)
+            empty = (sums.unscored_fingerprint, FingerprintSums())
+            summaries += [
+                ScorerSummary(
+                    scorer=name,
+                    rows=sums.rows,
+                    estimate=group.estimate(name, fingerprint) if group.n else None,
+                    reasons=dict(sums.reasons),
+                    fingerprint=fingerprint,
+                    scored=sum(each.n for each in sums.fingerprints.values()),
+                    minimum=group.minimum if group.n else None,
+                    maximum=group.maximum if group.n else None,
+                    total=group.total,
+                )
+                for fingerprint, group in groups or [empty]
+            ]
+        return summaries
+
+
+def summarize(rows: Sequence[RowScores]) -> list[ScorerSummary]:
+    """Return one summary for each scorer and fingerprint. Each scorer's most frequent fingerprint comes first."""
+    sums = SummarySums()
+    for row in rows:
+        sums.add(row.scores)
+    return sums.summaries()
 
 
 def find_problems(rows: Sequence[RowScores]) -> list[ScoringProblem]:
@@ -168,7 +259,7 @@ def find_problems(rows: Sequence[RowScores]) -> list[ScoringProblem]:
 
 
 def find_problem_answers(rows: Sequence[RowScores], threshold: float) -> list[AnswerProblem]:
-    """Return the answers with low scores, failed scores, or scores below the threshold, lowest first.
+    """Return the answers that have low scores, failed scores, or scores below the threshold, lowest first.
 
     The threshold applies to the value that determines the label: the calibrated value if there is one.
 
@@ -176,7 +267,7 @@ def find_problem_answers(rows: Sequence[RowScores], threshold: float) -> list[An
         UsageError: the threshold is not finite.
     """
     if not math.isfinite(threshold):
-        raise UsageError(f"threshold is {threshold}: it must be a finite number")
+        raise UsageError(f"threshold must be a finite number, not {threshold}")
     by_answer: dict[tuple[object, ...], list[RowScores]] = {}
     for row in rows:
         exchange = row.exchange
@@ -203,16 +294,16 @@ def check_thresholds(
 ) -> EvaluationCheck:
     """Check each scorer's mean and coverage against thresholds.
 
-    A mean below ``min_mean`` fails even if the threshold lies inside its interval, which the message includes. The mean
-    of fewer than 20 scores is not checked. Coverage is always checked, because it is exact.
+    A mean below ``min_mean`` fails even if the threshold lies inside the mean's interval, which the message shows. The
+    mean of fewer than 20 scores is not checked. Coverage is always checked, because it is exact.
 
     Raises:
         UsageError: ``min_mean`` is not finite, or ``min_coverage`` is not from 0 to 1.
     """
     if min_mean is not None and not math.isfinite(min_mean):
-        raise UsageError(f"min_mean is {min_mean}: it must be a finite number")
+        raise UsageError(f"min_mean must be a finite number, not {min_mean}")
     if min_coverage is not None and not 0 <= min_coverage <= 1:
-        raise UsageError(f"min_coverage is {min_coverage}: it must be a share of the rows, from 0 to 1")
+        raise UsageError(f"min_coverage must be a share of the rows, from 0 to 1, not {min_coverage}")
     fingerprints = Counter(summary.scorer for summary in summaries)
     results = []
     for summary in summaries:
@@ -242,28 +333,9 @@ def _check_mean(summary: ScorerSummary, minimum: float | None) -> tuple[str, boo
     if estimate is None or estimate.n < MIN_SAMPLES:
         return f"not enough data (n={summary.n}, need {MIN_SAMPLES})", False
     low, high = estimate.interval or (estimate.mean, estimate.mean)
-    message = f"mean {estimate.mean:.3f} (n={estimate.n}, 95 % interval {low:.3f} to {high:.3f})"
+    message = f"mean {estimate.mean:.3f} (n={estimate.n}, 95% interval {low:.3f} to {high:.3f})"
     if minimum is None:
         return message, False
     failed = estimate.mean < minimum - ROUNDING_TOLERANCE
     uncertain = ", which is inside the interval" if low <= minimum <= high else ""
     return f"{message} is {'below' if failed else 'at least'} {minimum:g}{uncertain}", failed
-
-
-def _estimate(scores: Sequence[Score]) -> Estimate:
-    from germane.storage import WeightedSums, estimate_mean
-
-    values = _values(scores)
-    sums = WeightedSums.of_equal_weights(
-        n=len(values),
-        n_zero=values.count(0.0),
-        total=sum(values),
-        squares=sum(value * value for value in values),
-        low=sum(score.is_low for score in scores),
-        noncommittal=sum(score.label == NONCOMMITTAL for score in scores),
-    )
-    return estimate_mean(sums, scores[0].scorer, scores[0].fingerprint)
-
-
-def _values(scores: Sequence[Score]) -> list[float]:
-    return [score.value for score in scores if score.value is not None]

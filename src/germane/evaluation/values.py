@@ -88,7 +88,7 @@ def parse_messages(cell: Any) -> tuple[Message, ...]:
 
 
 def parse_attribute(cell: Any) -> AttributeValue | None:
-    """Return a cell as text, a number or a Boolean, or None for other types and for numbers that are not finite."""
+    """Return a cell as text, a number or a Boolean. Return None for other types and for non-finite numbers."""
     cell = cell.item() if hasattr(cell, "item") and hasattr(cell, "dtype") and not getattr(cell, "shape", ()) else cell
     if isinstance(cell, (bool, str)):
         return cell if isinstance(cell, bool) else _SURROGATES.sub("\ufffd", str(cell))

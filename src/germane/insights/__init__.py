@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from germane.lazy import lazy_exports
 from germane.score import NONCOMMITTAL
 
 if TYPE_CHECKING:
@@ -24,10 +24,23 @@ if TYPE_CHECKING:
         available_scorers,
         load_answer,
         load_answer_list,
+        load_newest_rows,
         rescore_answer,
         rescore_matching,
     )
+    from germane.insights.assessment import Assessment, load_assessment
     from germane.insights.charts import ChartMarker, TrendChart, chart_points, sparkline_svg, trend_figure
+    from germane.insights.compared_questions import MAX_ANSWERS_PER_SIDE
+    from germane.insights.comparison import (
+        COMPARED_BY,
+        MAX_LABELS_SHOWN,
+        ComparedBy,
+        ComparisonInsight,
+        ComparisonRequest,
+        UnknownLabel,
+        UnknownQuestion,
+        load_comparison,
+    )
     from germane.insights.context import (
         BUCKETS,
         DEFAULT_WINDOW,
@@ -60,6 +73,7 @@ if TYPE_CHECKING:
         quote_segment,
         route_path,
         scorer_title,
+        session_path,
     )
     from germane.insights.health import (
         HealthSummary,
@@ -81,8 +95,12 @@ if TYPE_CHECKING:
         diagnose_rules,
         run_rule_backtest,
     )
+    from germane.insights.sessions import SessionInsight, SessionTurn, load_session, session_window
     from germane.insights.situation import alert_concerns_route, chart_markers, describe_period
+    from germane.insights.unreadable_trace import AttributeRow, SpanNode, UnreadableTraceInsight, load_unreadable_trace
+    from germane.insights.usage import ServiceUsage, load_service_usage
     from germane.insights.verdict import Verdict
+    from germane.insights.watched_traces import ScopeTraces, UnreadableTraces, WatchedSummary, load_watched_traces
     from germane.insights.worker import (
         WorkerInsight,
         describe_limits,
@@ -101,9 +119,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUCKETS",
+    "COMPARED_BY",
     "DEFAULT_WINDOW",
     "FILTERS",
     "LOADED_PER_ANSWER",
+    "MAX_ANSWERS_PER_SIDE",
+    "MAX_LABELS_SHOWN",
     "MAX_REFUSALS",
     "MAX_WORST_ANSWERS",
     "MEAN_HEADINGS",
@@ -117,9 +138,14 @@ __all__ = [
     "AnswerInsight",
     "AnswerList",
     "AnswerSearch",
+    "Assessment",
+    "AttributeRow",
     "BacktestBusy",
     "BacktestTooLarge",
     "ChartMarker",
+    "ComparedBy",
+    "ComparisonInsight",
+    "ComparisonRequest",
     "DiagnosisScope",
     "Document",
     "DocumentTable",
@@ -130,11 +156,21 @@ __all__ = [
     "RouteCard",
     "RouteInsight",
     "RuleDiagnosis",
+    "ScopeTraces",
     "Section",
+    "ServiceUsage",
+    "SessionInsight",
+    "SessionTurn",
+    "SpanNode",
     "StatusBar",
     "TrendChart",
+    "UnknownLabel",
+    "UnknownQuestion",
+    "UnreadableTraceInsight",
+    "UnreadableTraces",
     "Verdict",
     "ViewParams",
+    "WatchedSummary",
     "WorkerInsight",
     "WorstAnswer",
     "alert_concerns_route",
@@ -168,11 +204,18 @@ __all__ = [
     "load_alert_list",
     "load_answer",
     "load_answer_list",
+    "load_assessment",
+    "load_comparison",
     "load_health",
+    "load_newest_rows",
     "load_onboarding",
     "load_overview",
     "load_route",
+    "load_service_usage",
+    "load_session",
     "load_status_bar",
+    "load_unreadable_trace",
+    "load_watched_traces",
     "load_worker",
     "mean_cells",
     "quote_segment",
@@ -181,6 +224,8 @@ __all__ = [
     "route_path",
     "run_rule_backtest",
     "scorer_title",
+    "session_path",
+    "session_window",
     "sparkline_svg",
     "to_html",
     "to_markdown",
@@ -208,8 +253,13 @@ _MODULES: Final = {
         "available_scorers",
         "load_answer",
         "load_answer_list",
+        "load_newest_rows",
         "rescore_answer",
         "rescore_matching",
+    ),
+    "assessment": (
+        "Assessment",
+        "load_assessment",
     ),
     "charts": (
         "ChartMarker",
@@ -217,6 +267,17 @@ _MODULES: Final = {
         "chart_points",
         "sparkline_svg",
         "trend_figure",
+    ),
+    "compared_questions": ("MAX_ANSWERS_PER_SIDE",),
+    "comparison": (
+        "COMPARED_BY",
+        "MAX_LABELS_SHOWN",
+        "ComparedBy",
+        "ComparisonInsight",
+        "ComparisonRequest",
+        "UnknownLabel",
+        "UnknownQuestion",
+        "load_comparison",
     ),
     "context": (
         "BUCKETS",
@@ -250,6 +311,7 @@ _MODULES: Final = {
         "quote_segment",
         "route_path",
         "scorer_title",
+        "session_path",
     ),
     "health": (
         "HealthSummary",
@@ -279,12 +341,34 @@ _MODULES: Final = {
         "diagnose_rules",
         "run_rule_backtest",
     ),
+    "sessions": (
+        "SessionInsight",
+        "SessionTurn",
+        "load_session",
+        "session_window",
+    ),
     "situation": (
         "alert_concerns_route",
         "chart_markers",
         "describe_period",
     ),
+    "unreadable_trace": (
+        "AttributeRow",
+        "SpanNode",
+        "UnreadableTraceInsight",
+        "load_unreadable_trace",
+    ),
+    "usage": (
+        "ServiceUsage",
+        "load_service_usage",
+    ),
     "verdict": ("Verdict",),
+    "watched_traces": (
+        "ScopeTraces",
+        "UnreadableTraces",
+        "WatchedSummary",
+        "load_watched_traces",
+    ),
     "worker": (
         "WorkerInsight",
         "describe_limits",
@@ -301,12 +385,5 @@ _MODULES: Final = {
         "as_worst_answers",
     ),
 }
-_MODULE_OF: Final = {name: module for module, names in _MODULES.items() for name in names}
 
-
-def __getattr__(name: str) -> Any:
-    # Loaded on first use: the command line renders a document without importing storage or charts.
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    return value
+__getattr__ = lazy_exports(__name__, _MODULES)

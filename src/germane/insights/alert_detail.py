@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -25,9 +25,10 @@ from germane.insights.alerts import (
 )
 from germane.insights.charts import ChartMarker, TrendChart, chart_points, trend_figure
 from germane.insights.context import InsightContext, ViewParams
-from germane.insights.formatting import humanize
-from germane.insights.situation import not_enough_data
+from germane.insights.formatting import format_alert, humanize
+from germane.insights.situation import chart_markers, first_scored, not_enough_data, onset_comparison_path
 from germane.score import Score
+from germane.settings import SCORE_RULES
 from germane.storage import MIN_SAMPLES, TrackingStore
 
 MAX_WORST_ANSWERS: Final = 10
@@ -79,6 +80,9 @@ class AlertChart:
     subject: str
     """The route, or "all routes of" followed by the service."""
     figure: Markup
+    route: str | None
+    first: datetime | None
+    """Start of the first bucket with scores, or None without scores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,8 @@ class AlertDetail:
     """The content of an alert's page."""
 
     summary: AlertSummary
+    text: str
+    """The alert's message, with markers that were added after it fired."""
     notifications: Sequence[NotificationStatus]
     """Newest first."""
     timeline: Sequence[TimelineEntry]
@@ -100,6 +106,14 @@ class AlertDetail:
     """Whether the current level can be accepted as the new baseline. See :func:`can_accept_baseline`."""
     charts: Sequence[AlertChart]
     """Charts for the alert's scope and for the route that contributes most. Empty if the alert has no scorer."""
+
+    onset_comparison: str | None = None
+    """Path of the comparison of the time before and after the onset, on the route that contributes most."""
+
+    @property
+    def compared_route(self) -> str | None:
+        """The alert's route, or the route that contributes most, or None."""
+        return self.charts[-1].route if self.charts else self.alert.route
 
     @property
     def alert(self) -> Alert:
@@ -137,8 +151,15 @@ def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, r
         of_scorer = [score for score in scores.get(id_, ()) if score.scorer == alert.scorer]
         same = [score for score in of_scorer if score.fingerprint == alert.fingerprint]
         worst.append((exchanges[id_], next(reversed(same or of_scorer), None)))
+    charts = list(_load_charts(store, alert, now, view, root))
+    onset_comparison = None
+    if charts and alert.onset is not None and alert.type != IMPROVEMENT:
+        end, affected = alert.resolved_at or now, charts[-1]
+        selected = {"route": affected.route, "scorer": alert.scorer, "service": alert.service or None}
+        onset_comparison = onset_comparison_path(view, alert.onset, end, first=affected.first, **selected)
     return AlertDetail(
         summary=summary,
+        text=format_alert(_with_changes(store, alert), view),
         notifications=[
             notification_status(record)
             for record in posted
@@ -160,8 +181,21 @@ def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, r
             for shift in alert.shifts
         ],
         can_accept=can_accept_baseline(context, alert),
-        charts=list(_load_charts(store, alert, now, view.zone, root)),
+        charts=charts,
+        onset_comparison=onset_comparison,
     )
+
+
+def _with_changes(store: TrackingStore, alert: Alert) -> Alert:
+    """Return an open alert with the changes around its onset that are known now."""
+    from germane.alerting import alert_message, find_changes
+
+    if not alert.is_open or alert.type not in SCORE_RULES or alert.onset is None:
+        return alert
+    found = find_changes(store.trends, alert, alert.onset, store.now())
+    changed = replace(alert, details={**alert.details, **found})
+    # Messages that were worded by an earlier version are kept.
+    return replace(changed, message=alert_message(changed)) if alert.message == alert_message(alert) else alert
 
 
 def can_accept_baseline(context: InsightContext, alert: Alert) -> bool:
@@ -207,7 +241,7 @@ def chart_window(alert: Alert, now: datetime) -> tuple[datetime, datetime]:
 
 
 def _load_charts(
-    store: TrackingStore, alert: Alert, now: datetime, zone: tzinfo | None, root: str
+    store: TrackingStore, alert: Alert, now: datetime, view: ViewParams, root: str
 ) -> Iterator[AlertChart]:
     """Yield the trend for the alert's scope, then for the route that contributes most to a service-wide drop."""
     if alert.scorer is None:
@@ -224,10 +258,10 @@ def _load_charts(
         subjects.append((largest.name, largest.before.mean, "baseline", "where"))
     since, until = chart_window(alert, now)
     bucket = ViewParams(window="", since=since, until=until).bucket
-    moments = {"onset": alert.onset, "fired": alert.fired_at, "resolved": alert.resolved_at}
-    flags = [ChartMarker(at, name, "alert") for name, at in moments.items() if at is not None]
+    times = {"onset": alert.onset, "fired": alert.fired_at, "resolved": alert.resolved_at}
+    moments = [ChartMarker(at, name, "alert") for name, at in times.items() if at is not None]
+    query = {name: value for name, value in (("scorer", alert.scorer), ("service", alert.service)) if value}
     markers = store.trends.list_markers(since=since, until=until, service=alert.service or None, limit=MAX_MARKERS)
-    flags += [ChartMarker(marker.at, marker.name, "deploy") for marker in markers]
     for route, baseline, baseline_name, name in subjects:
         buckets = store.trends.over_time(
             scorer=alert.scorer,
@@ -237,8 +271,10 @@ def _load_charts(
             route=route,
             service=alert.service or None,
             histograms=False,
-            timezone=zone or UTC,
+            timezone=view.zone or UTC,
         )
+        # The view's window applies to other pages.
+        flags = chart_markers([], markers, route=route, view=replace(view, query=query))
         chart = TrendChart(
             points=chart_points(buckets),
             since=since,
@@ -246,10 +282,15 @@ def _load_charts(
             bucket=bucket,
             title=f"{humanize(alert.scorer)} for {route or alert.service}",
             name=name,
-            zone=zone,
+            zone=view.zone,
             baseline=baseline,
             baseline_name=baseline_name,
-            markers=flags,
+            markers=sorted([*moments, *flags], key=lambda flag: flag.at),
             root=root,
         )
-        yield AlertChart(subject=route or f"all routes of {alert.service}", figure=trend_figure(chart))
+        yield AlertChart(
+            subject=route or f"all routes of {alert.service}",
+            figure=trend_figure(chart),
+            route=route,
+            first=first_scored(buckets),
+        )

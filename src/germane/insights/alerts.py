@@ -114,13 +114,13 @@ def format_rule_value(rule_type: str, value: float) -> str:
 
 
 def format_level(rule_type: str, level: ScoreLevel) -> str:
-    """Format a level, such as "0.52 (95 % interval 0.48-0.56, n=40)"."""
+    """Format a level, such as "0.52 (95% interval 0.48-0.56, n=40)"."""
     interval = ""
     if level.interval is not None:
         ends = format_interval(level.interval)
         if rule_type in PERCENT_RULES:
             ends = f"{format_percent(level.interval[0])} to {format_percent(level.interval[1])}"
-        interval = f"95 % interval {ends}, "
+        interval = f"95% interval {ends}, "
     return f"{format_rule_value(rule_type, level.mean)} ({interval}n={level.n:,})"
 
 
@@ -262,7 +262,7 @@ class AlertList:
 
 
 def load_alert_list(context: InsightContext, wanted: AlertFilter) -> AlertList:
-    """Load the alert list."""
+    """Load the alerts that match the filter, with their notifications, silences and baselines."""
     store, settings, now = context.store, context.settings, context.store.now()
     silences = store.alerts.list_silences()
     open_alerts, resolved = list[Alert](), list[Alert]()

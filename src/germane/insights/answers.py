@@ -12,6 +12,7 @@ from germane.annotation import EXTERNAL_FINGERPRINT
 from germane.exchange import Context, Exchange
 from germane.insights.context import RELEVANCY, SIMILARITY, InsightContext, ViewParams, choose_scorer
 from germane.insights.explanation import Explanation, explain_score, finite_number, is_refusal, low_below
+from germane.insights.last_good import LastGoodAnswer, load_last_good
 from germane.score import Score, UnscoredReason
 from germane.storage import (
     Answer,
@@ -19,10 +20,13 @@ from germane.storage import (
     AnswerDetail,
     AnswerFilter,
     AnswerNeighbors,
+    AnswerPage,
     AnswerSort,
     Disagreement,
     Estimate,
     MatchCount,
+    QuestionGroups,
+    QuestionSort,
     RescoreResult,
     RouteMean,
     TaskStatus,
@@ -60,8 +64,10 @@ class AnswerSearch:
     sort: AnswerSort
     after: AnswerCursor | None = None
 
-    hides_refusals: bool = False
-    """Whether refusals are hidden by default rather than at the visitor's request."""
+    grouped: bool = False
+    """Whether answers to the same question form a group."""
+    order: QuestionSort = "answers"
+    """The order of the groups."""
 
     def with_scorer(self, scorer: str | None) -> AnswerSearch:
         """Return this search restricted to one scorer."""
@@ -84,21 +90,27 @@ class AnswerList:
     scorers: Sequence[str]
     routes: Sequence[str]
     services: Sequence[str]
-    hidden_refusals: MatchCount | None = None
-    """Number of matching refusals that are not listed, or None if refusals are not hidden."""
+    groups: QuestionGroups | None = None
+    """The answers grouped by question, if requested; then ``answers`` is empty."""
+    refusals: MatchCount | None = None
+    """Number of refusals among the matching answers, or None if the filter is about refusals or unscored answers."""
+
+    can_follow: bool = False
+    """Whether the list begins with the newest answers at the time of the request, so that new ones can be added."""
 
     @property
     def total_text(self) -> str:
         """Number of matching answers, or a lower bound, in words."""
-        return _count_text(self.total)
+        return count_text(self.total)
 
     @property
-    def hidden_refusals_text(self) -> str:
-        """Number of matching refusals that are not listed, in words."""
-        return "no" if self.hidden_refusals is None else _count_text(self.hidden_refusals)
+    def refusals_text(self) -> str:
+        """Number of refusals among the matching answers, in words."""
+        return "no" if self.refusals is None else count_text(self.refusals)
 
 
-def _count_text(matches: MatchCount) -> str:
+def count_text(matches: MatchCount) -> str:
+    """Return a number of matches, or a lower bound, in words."""
     if not matches.count and not matches.is_capped:
         return "no"
     if matches.is_capped:
@@ -111,26 +123,45 @@ def load_answer_list(context: InsightContext, search: AnswerSearch, *, limit: in
     overall = context.store.trends.window_summary(since=search.view.since, until=search.view.until)
     scorer = choose_scorer(overall.services, search.view.scorer)
     search = search.with_scorer(scorer)
-    page = context.store.answers.search(search.filter, sort=search.sort, after=search.after, limit=limit)
+    groups, page = None, AnswerPage(answers=(), next_cursor=None)
+    if search.grouped:
+        groups = context.store.answers.group_by_question(search.filter, sort=search.order)
+    else:
+        page = context.store.answers.search(search.filter, sort=search.sort, after=search.after, limit=limit)
     mean = None
-    described = replace(search.filter, refusals=None) if search.hides_refusals else search.filter
-    if scorer is not None and not described.selects_by_result:
-        estimates = _matching_estimates(context, search, overall, scorer)
-        mean = estimates[0] if len(estimates) == 1 else None
+    if scorer is not None and not search.filter.selects_by_result:
+        if search.filter.question is not None:
+            summary = context.store.answers.summarize_matches(search.filter)
+            is_whole = summary.estimate is not None and summary.searched_back_to is None
+            mean = summary.estimate if is_whole else None
+        else:
+            estimates = _matching_estimates(context, search, overall, scorer)
+            mean = estimates[0] if len(estimates) == 1 else None
     return AnswerList(
         answers=page.answers,
         after=page.next_cursor,
-        looked_back_to=page.searched_back_to,
+        looked_back_to=groups.searched_back_to if groups else page.searched_back_to,
+        groups=groups,
         total=context.store.answers.count_matches(search.filter),
         mean=mean,
         scorer=scorer,
         scorers=sorted({counts.scorer for counts in overall.coverage if counts.scorer}),
         routes=sorted({counts.route for counts in overall.coverage if counts.route}),
         services=sorted({counts.service for counts in overall.coverage if counts.service}),
-        hidden_refusals=context.store.answers.count_matches(replace(search.filter, refusals=True))
-        if search.hides_refusals
+        refusals=context.store.answers.count_matches(replace(search.filter, refusals=True))
+        if (search.filter.state, search.filter.refusals, search.filter.label) == ("scored", None, None)
         else None,
+        can_follow=search.sort == "newest"
+        and bool(search.view.window)
+        and search.after is None
+        and search.filter.ids is None
+        and not search.grouped,
     )
+
+
+def load_newest_rows(context: InsightContext, search: AnswerSearch) -> Sequence[Answer]:
+    """Return the newest matching answers, at most one page, without totals. Called every few seconds by open pages."""
+    return context.store.answers.search(search.filter, sort="newest", limit=PAGE_SIZE).answers
 
 
 def _matching_estimates(
@@ -138,7 +169,7 @@ def _matching_estimates(
 ) -> Sequence[Estimate]:
     """Return the estimates that cover exactly the answers selected by the filter."""
     wanted = search.filter
-    if wanted.user or wanted.session or wanted.attributes:
+    if wanted.user or wanted.session or wanted.attributes or wanted.ids is not None:
         return []
     dimensions = {name: value for name in ("model", "prompt_version") if (value := getattr(wanted, name))}
     if len(dimensions) > 1:
@@ -173,8 +204,9 @@ def _is_wanted(wanted: AnswerFilter, fingerprint: str, newest: bool) -> bool:  #
 class AnswerExport:
     """Iterates over the matching answers, up to a maximum, and records in ``complete`` whether all were included."""
 
-    def __init__(self, context: InsightContext, search: AnswerSearch) -> None:
+    def __init__(self, context: InsightContext, search: AnswerSearch, limit: int | None = None) -> None:
         self.search = search
+        self._limit = MAX_EXPORTED if limit is None else limit
         if not search.view.scorer:
             overall = context.store.trends.window_summary(since=search.view.since, until=search.view.until)
             self.search = search.with_scorer(choose_scorer(overall.services))
@@ -182,7 +214,7 @@ class AnswerExport:
         self._context = context
 
     def __iter__(self) -> Iterator[Answer]:
-        remaining, after = MAX_EXPORTED, self.search.after
+        remaining, after = self._limit, self.search.after
         while remaining > 0:
             page = self._context.store.answers.search(
                 self.search.filter, sort=self.search.sort, after=after, limit=min(EXPORT_BATCH, remaining)
@@ -225,8 +257,8 @@ class Rank:
     def text(self) -> str:
         """The rank in words, rounded down."""
         if self.above >= self.below:
-            return f"lower than {int(self.above * 100 + 1e-9)} % of answers"
-        return f"higher than {int(self.below * 100 + 1e-9)} % of answers"
+            return f"lower than {int(self.above * 100 + 1e-9)}% of answers"
+        return f"higher than {int(self.below * 100 + 1e-9)}% of answers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,13 +291,22 @@ class AnswerInsight:
     unscored: Sequence[TaskStatus]
     """Failed, skipped and open tasks of scorers without a score."""
     rank: Rank | None
+    last_good: LastGoodAnswer | None
+    """The last good answer to the same question, if the score is low."""
     texts: Sequence[RetrievedText]
     trace: TraceLink | None
     neighbors: AnswerNeighbors
+    total: MatchCount
+    """Number of answers in the list that ``neighbors`` refers to."""
     disagreement: Disagreement | None
     sampling: str
     replaced_labels: frozenset[str]
     """Ids of labels that were replaced by a later label from the same user."""
+
+    @property
+    def total_text(self) -> str:
+        """Number of answers in the list, or a lower bound, in words."""
+        return count_text(self.total)
 
     @property
     def rescoring(self) -> Sequence[TaskStatus]:
@@ -300,9 +341,11 @@ def load_answer(context: InsightContext, search: AnswerSearch, detail: AnswerDet
             if task.state in {"failed", "skipped", *OPEN_STATES} and not _is_rescoring(detail, task)
         ],
         rank=_load_rank(context, detail.exchange, main.score) if main else None,
+        last_good=load_last_good(context, detail.exchange, main.score) if main else None,
         texts=_retrieved_texts(detail),
         trace=build_trace_link(context.settings.trace_url, detail.exchange),
         neighbors=context.store.answers.find_neighbors(wanted, detail.exchange.id, sort=search.sort),
+        total=context.store.answers.count_matches(wanted),
         disagreement=disagreement,
         sampling=describe_answer_sampling(detail),
         replaced_labels=frozenset(
@@ -403,8 +446,9 @@ def describe_answer_sampling(detail: AnswerDetail) -> str:
     words = _SAMPLING.get(reason, str(reason).replace("_", " ")[:60])
     if probability is None or words.endswith("."):
         return words if words.endswith(".") else f"{words}."
-    weight = f": it represents {1 / probability:.3g} answers" if probability < 1 and detail.scores else ""
     shown = f"{probability:.2f}" if probability >= 0.01 else f"{probability:.1g}"
+    represents = probability < 1 and detail.scores
+    weight = f": stands for {1 / probability:.3g} captured answers (1 / {shown})" if represents else ""
     return f"{words}, with probability {shown}{weight}."
 
 

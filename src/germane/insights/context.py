@@ -122,7 +122,7 @@ def choose_scorer(summaries: Iterable[ScoredGroup], requested: str | None = None
 
 
 def choose_second_scorer(summaries: Iterable[ScoredGroup], first: str | None) -> str | None:
-    """Return the scorer to show next to the first, if any: faithfulness, or the one with the most scores."""
+    """Return the scorer to show next to the first: faithfulness, or the one with the most scores, or None."""
     counts = _count((group.scorer, group.n) for group in summaries if group.scorer != first)
     return FAITHFULNESS if counts[FAITHFULNESS] else _most_common(counts)
 

@@ -57,7 +57,7 @@ class Document:
 
 
 NOT_MEASURED: Final = "not measured"
-MEAN_HEADINGS: Final = ("n", "mean", "95 % interval", "low", "refused")
+MEAN_HEADINGS: Final = ("n", "mean", "95% interval", "low", "refused")
 
 
 def mean_cells(estimate: Estimate | None, *, min_samples: int = MIN_SAMPLES) -> tuple[str, ...]:

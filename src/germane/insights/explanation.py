@@ -141,14 +141,6 @@ def _explain_relevancy(score: Score) -> Explanation:
     return Explanation(lead=lead, headings=("Generated question", "Similarity"), rows=rows, total=total, facts=facts)
 
 
-def _calibrated(score: Score) -> str:
-    """Return the calibrated value and its label, or an empty string if the value was not calibrated."""
-    value = finite_number(score.details.get("calibrated"))
-    if score.label == UNCALIBRATED:
-        return "uncalibrated, no label"
-    return "" if value is None else f"calibrated {value:.2f}, {score.label}"
-
-
 def low_below(score: Score) -> float | None:
     """Return the value below which a similarity of this score is low; None if the embedder is not calibrated."""
     if score.label == UNCALIBRATED:
@@ -160,7 +152,11 @@ def low_below(score: Score) -> float | None:
 def _total(score: Score, text: str) -> ExplanationRow:
     """Return the row for the whole score. It is marked as low if the score is low."""
     limit = math.inf if score.is_low else None
-    return ExplanationRow(text=text, value=score.value, verdict=_calibrated(score), low_below=limit)
+    calibrated = finite_number(score.details.get("calibrated"))
+    verdict = "" if calibrated is None else f"calibrated {calibrated:.2f}, {score.label}"
+    if score.label == UNCALIBRATED:
+        verdict = "uncalibrated, no label"
+    return ExplanationRow(text=text, value=score.value, verdict=verdict, low_below=limit)
 
 
 def _explain_similarity(score: Score) -> Explanation:

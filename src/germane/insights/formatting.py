@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import Any, Final
 from unicodedata import category
@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup, escape
 
 from germane import sanitize
+from germane.alert import Alert
 from germane.insights.context import RELEVANCY, SIMILARITY, ViewParams
 
 MINUS: Final = "\u2212"
@@ -26,7 +27,7 @@ _REDACTION: Final = re.compile(
 )
 """Placeholders that redaction functions commonly insert."""
 _DOT_NAMES: Final = frozenset({"", ".", ".."})
-"""Route names that a browser would resolve as a relative path."""
+"""Names that a browser would resolve as a relative path."""
 
 
 def format_number(value: float | None, digits: int = 2) -> str:
@@ -53,13 +54,13 @@ def format_interval(interval: tuple[float, float] | None, digits: int = 2) -> st
 
 
 def format_percent(share: float | None) -> str:
-    """Format a share, such as "12 %".
+    """Format a share, such as "12%".
 
-    Shares below 10 % and above 90 % have one decimal place, so that a small share is not shown as 0 %.
+    Shares below 10% and above 90% have one decimal place, so that a small share is not shown as 0%.
     """
     if share is None:
         return DASH
-    return f"{share * 100:.1f} %" if 0 < share < 0.1 or 0.9 < share < 1 else f"{share * 100:.0f} %"
+    return f"{share * 100:.1f}%" if 0 < share < 0.1 or 0.9 < share < 1 else f"{share * 100:.0f}%"
 
 
 def format_count(value: int) -> str:
@@ -158,6 +159,27 @@ def humanize(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
+def format_alert(alert: Alert, view: ViewParams | None = None) -> str:
+    """Return an alert's message with times in the visitor's time zone and scorers in words."""
+    return describe_alert(alert, lambda moment: format_date_time(moment, view))
+
+
+def describe_alert(alert: Alert, moment: Callable[[datetime], str]) -> str:
+    """Return an alert's message with scorers in words, and times in a given format."""
+    from germane.alerting import alert_message
+
+    if alert.message != alert_message(alert):  # worded by an earlier version
+        return alert.message or alert.rule
+    scorer = {} if alert.scorer is None else {"scorer": humanize(alert.scorer).lower()}
+    shifts = tuple(
+        replace(shift, name=humanize(shift.name).lower()) if shift.dimension == "scorer" else shift
+        for shift in alert.shifts
+    )
+    shown = replace(alert, shifts=shifts, labels={**alert.labels, **scorer})
+    text = alert_message(shown, moment)
+    return text[:1].upper() + text[1:]
+
+
 def scorer_title(scorer: str | None) -> str:
     """Return the title for a scorer's mean: "Relevancy", "Similarity", or the scorer's name in words."""
     return {None: "Relevancy", RELEVANCY: "Relevancy", SIMILARITY: "Similarity"}.get(scorer) or humanize(scorer or "")
@@ -194,6 +216,11 @@ def route_path(name: str) -> str:
     return f"/r/?{urlencode({'name': name})}" if name in _DOT_NAMES else f"/r/{quote_segment(name)}"
 
 
+def session_path(name: str) -> str:
+    """Return the path of a session's page. The id may contain any character."""
+    return f"/sessions/?{urlencode({'name': name})}" if name in _DOT_NAMES else f"/sessions/{quote_segment(name)}"
+
+
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "number": format_number,
     "signed": format_signed,
@@ -205,9 +232,11 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "exact": format_timestamp,
     "local_input": format_local_input,
     "humanize": humanize,
+    "told": format_alert,
     "shorten": shorten,
     "visible": visible,
     "highlight_redactions": highlight_redactions,
     "route_path": route_path,
+    "session_path": session_path,
 }
 """Filters for page and report templates, by name."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from germane import sanitize
 from germane.insights.context import InsightContext
-from germane.insights.situation import NOTIFIED_STATES
+from germane.insights.situation import DAY, NOTIFIED_STATES
+from germane.insights.watched_traces import WatchedSummary, load_watched_traces
 from germane.settings import LOCAL, Budget
 from germane.storage import BudgetLimits, ScoringHealth, Worker, budget_limits_at
 
@@ -64,7 +65,7 @@ class HealthSummary:
 
     @property
     def problem(self) -> str | None:
-        """Why the running workers are not scoring; None if at least one of them is."""
+        """The reason why the running workers are not scoring, or None if at least one of them is."""
         problems = [worker.problem for worker in self.running]
         return problems[0] if problems and all(problems) else None
 
@@ -142,14 +143,16 @@ class HealthSummary:
                 "or start germane with role = all."
             )
         if self.state == "unresponsive":
-            return "The worker stopped without shutting down. Check its logs for the cause and restart it."
+            return "The worker exited without a clean shutdown. Check its logs for the cause, and then restart it."
         return self.problem
 
     @property
     def backlog(self) -> str:
-        """The size of the backlog, or "no backlog"."""
+        """The size of the backlog, such as "33 tasks and 3 undecided answers waiting", or "no backlog"."""
+        counts = {"task": self.scoring.waiting, "undecided answer": self.scoring.undecided}
         more = " or more" if self.is_capped else ""
-        return f"{self.waiting:,}{more} waiting" if self.waiting else "no backlog"
+        parts = [f"{count:,}{more} {noun}{'' if count == 1 else 's'}" for noun, count in counts.items() if count]
+        return f"{' and '.join(parts)} waiting" if parts else "no backlog"
 
     @property
     def failures(self) -> str:
@@ -209,6 +212,8 @@ class Onboarding:
     uncalled: Sequence[Handler] = ()
     """Observed handlers that have never been called."""
     has_handlers: bool = False
+    traces: WatchedSummary = field(default_factory=lambda: WatchedSummary(scopes=()))
+    """The traces that were watched or received in the last day."""
     obstacle: str | None = None
     """Why nothing has been scored. None if there are scores, or if there is nothing to score."""
 
@@ -260,6 +265,7 @@ def load_onboarding(context: InsightContext) -> Onboarding:
         scored=counts.scores,
         uncalled=[Handler(service=service, route=route) for service, route in uncalled[:MAX_HANDLERS]],
         has_handlers=bool(coverage or counts.captured),
+        traces=load_watched_traces(store, since=store.now() - DAY),
         obstacle=obstacle,
     )
 

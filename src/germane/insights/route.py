@@ -23,7 +23,10 @@ from germane.insights.situation import (
     alert_concerns_route,
     chart_markers,
     describe_period,
+    first_scored,
+    onset_comparison_path,
 )
+from germane.insights.usage import Usage, load_usage
 from germane.insights.verdict import Verdict, build_verdict
 from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_worst_answers
 from germane.score import COSINE_SCORERS, LOW_SCORE
@@ -109,9 +112,24 @@ class RouteInsight:
     situation: Situation | None = None
     """The last 24 hours on this route, which the verdict is about, or None if the window has no scores."""
     verdict: Verdict | None = None
+    onset_comparison: str | None = None
+    """Path of the comparison of the time before and after the onset of the drop, if there is one."""
+    usage: Usage | None = None
+    """Response times, and costs of the selected scorer."""
     period_name: str = ""
     """The period that the last 24 hours are compared with, in words."""
     status: StatusBar | None = None
+
+    @property
+    def events(self) -> list[tuple[datetime, Alert | None, Marker | None]]:
+        """The alerts and markers with their times, newest first."""
+        alerts: list[tuple[datetime, Alert | None, Marker | None]] = [
+            (alert_began_at(alert), alert, None) for alert in self.alerts
+        ]
+        markers: list[tuple[datetime, Alert | None, Marker | None]] = [
+            (marker.at, None, marker) for marker in self.markers
+        ]
+        return sorted([*alerts, *markers], key=lambda event: event[0], reverse=True)
 
     @property
     def coverage_of_day(self) -> Coverage | None:
@@ -177,15 +195,21 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
         buckets={insight.first.bucket: insight.first.buckets},
         health=status.health,
     )
-    period = last_day.reference_period
+    period, verdict = last_day.reference_period, build_verdict(situation)
+    compared = {"route": route, "scorer": summary.scorer, "service": summary.service}
+    first = first_scored(insight.first.buckets, None if situation.reference is None else period)
     return replace(
         insight,
         situation=situation,
-        verdict=build_verdict(situation),
+        verdict=verdict,
+        onset_comparison=None
+        if verdict.began is None
+        else onset_comparison_path(view, verdict.began, context.now(), first=first, **compared),
         period_name="" if period is None else describe_period(period, view),
         status=status,
         histogram=_load_histogram(context, view, insight.first),
         breakdowns=list(_load_breakdowns(context, view, summary)),
+        usage=load_usage(context, view, scorer=summary.scorer, route=route, service=summary.service, root=root),
         worst=load_worst_answers(context.store, summary, view.since, view.until),
         disagreement=load_disagreement(context.store, summary, view.since, view.until),
     )

@@ -1,4 +1,4 @@
-"""Diagnosis of rules: the obstacles that prevent each rule from firing now, and backtests on past data."""
+"""Diagnosis of rules: the reasons each rule is not firing, and backtests on past data."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ class DiagnosisScope:
     until: datetime
     service: str | None = None
     route: str | None = None
+    scorer: str | None = None
     view: ViewParams | None = None
     """The view whose time zone is used for dates."""
 
@@ -78,7 +79,7 @@ class DiagnosisFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDiagnosis:
-    """A rule, and the obstacles that prevent it from firing."""
+    """A rule and the reasons it is not firing."""
 
     rule: AnyRule
     enabled: bool
@@ -108,7 +109,11 @@ def diagnose_rules(context: InsightContext, scope: DiagnosisScope) -> tuple[Diag
     store, settings = context.store, context.settings
     summaries = store.trends.summary(since=scope.since, until=scope.until, histograms=False)
     facts = DiagnosisFacts(
-        means=[group for group in summaries if group.newest and scope.matches(group.service, group.route)],
+        means=[
+            group
+            for group in summaries
+            if group.newest and scope.matches(group.service, group.route) and scope.scorer in {None, group.scorer}
+        ],
         versions=[version for version in store.baselines.list_versions() if version.status == "active"],
         learning=store.baselines.list_learning(),
         silences=store.alerts.list_silences(),
@@ -141,6 +146,8 @@ def _statements(
         yield "obstacle", "The rule is disabled in the settings (enabled = false)."
     if scope.route is not None and not rule.matches_route(scope.route):
         yield "obstacle", "The rule's route patterns do not match this route."
+    elif scope.scorer is not None and rule.scorer not in {None, scope.scorer}:
+        yield "obstacle", f"The rule covers only scores from {rule.scorer}."
     else:
         means = [group for group in facts.means if rule.scorer in {None, group.scorer}]
         means = [group for group in means if rule.matches_route(group.route)]
@@ -151,6 +158,7 @@ def _statements(
         elif isinstance(rule, Drop):
             yield from (("obstacle", words) for words in _drop_obstacles(rule, means, scope, facts))
             yield from (("good", words) for words in _provisional_baselines(rule, means, scope, facts))
+            yield from (("good", words) for words in _undetected_drops(rule, means, facts))
         elif isinstance(rule, WindowRule):
             yield from _window_statements(context, rule, scope)
     yield from (("obstacle", words) for words in _silence_obstacles(rule, scope, facts))
@@ -193,13 +201,26 @@ def _provisional_baselines(
             yield f"{scorer} for {service}: until {until}, the baseline is provisional, and drops below 0.1 are missed."
 
 
+def _undetected_drops(rule: Drop, means: Sequence[RouteSummary], facts: DiagnosisFacts) -> Iterator[str]:
+    """Explain why a mean may be lower without an alert, for services with a baseline and no open alert."""
+    alerted = {(alert.service, alert.scorer) for alert in facts.alerts if alert.rule == rule.name}
+    learned = {version.key[:2] for version in facts.versions if bool(version.key.scope) == bool(rule.attributes)}
+    for service, scorer in sorted({(group.service, group.scorer) for group in means}):
+        if (service, scorer) in learned and not {(service, scorer), (service, None)} & alerted:
+            yield (
+                f"{scorer} for {service}: no drop detected. To keep false alerts to {rule.false_alerts_per_year:g} per "
+                "year, detection waits for more evidence than the overview, which can report a drop earlier."
+            )
+
+
 def _window_statements(context: InsightContext, rule: WindowRule, scope: DiagnosisScope) -> Iterator[Statement]:
     """Yield a statement about the scores in the rule's window, for each route."""
     window = timedelta(seconds=rule.window)
-    if rule.scorer is None or rule.attributes:
+    scorer = rule.scorer or scope.scorer
+    if scorer is None or rule.attributes:
         return
     means = context.store.trends.means(
-        scorer=rule.scorer,
+        scorer=scorer,
         since=scope.until - window,
         until=scope.until,
         route=scope.route,
@@ -219,7 +240,7 @@ def _check_window(rule: WindowRule, mean: RouteMean, window: timedelta) -> State
         return "obstacle", f"n={mean.n} in {format_duration(window)}, but the rule needs {rule.min_samples}; {longer}"
     if isinstance(rule, MeanThreshold):
         interval = format_interval(mean.interval)
-        words = f"the mean is {format_number(mean.mean)} (95 % interval {interval}, n={mean.n:,})"
+        words = f"the mean is {format_number(mean.mean)} (95% interval {interval}, n={mean.n:,})"
         if mean.mean >= rule.threshold:
             return "good", f"{words}, not below {rule.threshold:g}"
         if mean.interval is None or mean.interval[1] >= rule.threshold:
@@ -238,7 +259,7 @@ def _check_window(rule: WindowRule, mean: RouteMean, window: timedelta) -> State
 
 def _silence_obstacles(rule: AnyRule, scope: DiagnosisScope, facts: DiagnosisFacts) -> Iterator[str]:
     """Describe the silences that would suppress the rule's alerts, as far as the labels are known."""
-    labels = {"service": scope.service, "route": scope.route, "scorer": rule.scorer}
+    labels = {"service": scope.service, "route": scope.route, "scorer": rule.scorer or scope.scorer}
     known = {name: value for name, value in labels.items() if value is not None}
     alert = Alert(
         id="",

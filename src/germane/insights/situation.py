@@ -36,6 +36,8 @@ DAY: Final = timedelta(hours=24)
 """Length of the current window. "Now" means the last 24 hours."""
 DEFAULT_MIN_DROP: Final = 0.05
 """Minimum change in a mean that is reported, unless the drop rule sets another value."""
+MIN_COMPARED_PERIOD: Final = timedelta(hours=1)
+"""Minimum length of the periods before and after an onset that are compared."""
 NOTIFIED_STATES: Final = frozenset({"firing", "recovering"})
 """States of alerts about which channels were notified. Pending alerts may end without a notification."""
 
@@ -124,7 +126,7 @@ class Situation:
 
     @property
     def change_note(self) -> str:
-        """Why the change is neither good nor bad, or an empty string if it is."""
+        """The reason why the change is neither good nor bad, or an empty string if it is."""
         if self.change is None or self.change_tone:
             return ""
         return "too small to matter" if self.change.finding in {"dropped", "higher"} else "not significant"
@@ -180,24 +182,18 @@ def estimate_onset(buckets: Iterable[Bucket], fingerprint: str, reference: float
     series = sorted(
         (bucket for bucket in buckets if bucket.fingerprint == fingerprint), key=lambda bucket: bucket.start
     )
-    gain, split = 0.0, 0
-    for index in range(1, len(series)):
-        n, m = _total(series[:index]), _total(series[index:])
-        before, after = _mean(series[:index]), _mean(series[index:])
-        reduction = 0.0 if after >= before else n * m / (n + m) * (before - after) ** 2
-        gain, split = max((gain, split), (reduction, index))
+    total, weighted = sum(bucket.n for bucket in series), sum(bucket.n * bucket.mean for bucket in series)
+    best = (0.0, 0, 0.0, 0.0)
+    n, weighted_before = 0, 0.0
+    for index, bucket in enumerate(series[:-1], 1):
+        n, weighted_before = n + bucket.n, weighted_before + bucket.n * bucket.mean
+        before, after = weighted_before / n, (weighted - weighted_before) / (total - n)
+        reduction = 0.0 if after >= before else n * (total - n) / total * (before - after) ** 2
+        best = max(best, (reduction, index, before, after))
+    gain, split, before, after = best
     if gain <= 0:
         return None
-    before, after = _mean(series[:split]), _mean(series[split:])
     return None if reference is not None and before - after < reference - before else series[split].start
-
-
-def _total(buckets: Sequence[Bucket]) -> int:
-    return sum(bucket.n for bucket in buckets)
-
-
-def _mean(buckets: Sequence[Bucket]) -> float:
-    return sum(bucket.n * bucket.mean for bucket in buckets) / _total(buckets)
 
 
 def alert_began_at(alert: Alert) -> datetime:
@@ -223,7 +219,8 @@ def chart_markers(
 ) -> tuple[ChartMarker, ...]:
     """Return the markers for a chart, oldest first.
 
-    Labels omit the name of the chart's own ``route``, and links keep the ``view``.
+    Labels omit the name of the chart's own ``route``, and links keep the ``view``. A marker links to the comparison of
+    the time since the marker with the time before it.
     """
     flags = []
     for alert in alerts:
@@ -231,8 +228,44 @@ def chart_markers(
         label = " on ".join([f"alert: {shorten(humanize(alert.rule), 60).lower()}", *names])
         path = f"/alerts/{quote_segment(alert.id)}"
         flags.append(ChartMarker(alert_began_at(alert), label, "alert", path if view is None else view.link(path)))
-    flags += [ChartMarker(marker.at, shorten(marker.name, 60), "deploy") for marker in markers]
+    for marker in markers:
+        path = "" if view is None else marker_comparison_path(marker, view, route)
+        flags.append(ChartMarker(marker.at, shorten(marker.name, 60), "deploy", path))
     return tuple(sorted(flags, key=lambda flag: flag.at))
+
+
+def marker_comparison_path(marker: Marker, view: ViewParams, route: str | None = None) -> str:
+    """Return the URL of the comparison of the answers since a marker with the period of equal length before it."""
+    return view.link("/compare", window=None, bucket=None, until=None, since=marker.at.isoformat(), route=route)
+
+
+def first_scored(buckets: Iterable[Bucket], period: ComparisonPeriod | None = None) -> datetime | None:
+    """Return the start of the first bucket with scores or of the reference period, or None without either."""
+    starts = [bucket.start for bucket in buckets] + ([] if period is None else [period.since])
+    return min(starts, default=None)
+
+
+def onset_comparison_path(
+    view: ViewParams, onset: datetime, until: datetime, *, first: datetime | None, **selected: str | None
+) -> str | None:
+    """Return the URL of the comparison of the time after an onset with a period of equal length before it.
+
+    Args:
+        view: The selection that the link keeps.
+        onset: The onset of a drop.
+        until: The end of the drop, or now.
+        first: Time of the first score, which bounds both periods. None without scores.
+        selected: The route, scorer and service to compare.
+
+    Returns:
+        The URL, or None if the scores do not begin at least an hour before the onset.
+    """
+    length = timedelta() if first is None else min(until - onset, onset - first)
+    if length < MIN_COMPARED_PERIOD:
+        return None
+    period = {"since": onset, "until": onset + length, "old_since": onset - length, "old_until": onset}
+    times = {name: moment.isoformat() for name, moment in period.items()}
+    return view.link("/compare", window=None, bucket=None, **times, **selected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,10 +294,10 @@ def route_or_service(route: str | None) -> Piece:
 
 
 def describe_mean(estimate: Estimate | ScoreLevel) -> str:
-    """Describe a mean, such as "0.48 (95 % interval 0.42-0.54, n=57)", or state that there is not enough data."""
+    """Describe a mean, such as "0.48 (95% interval 0.42-0.54, n=57)", or state that there is not enough data."""
     if estimate.n < MIN_SAMPLES:
         return not_enough_data(estimate)
-    interval = "" if estimate.interval is None else f"95 % interval {format_interval(estimate.interval)}, "
+    interval = "" if estimate.interval is None else f"95% interval {format_interval(estimate.interval)}, "
     return f"{format_number(estimate.mean)} ({interval}n={estimate.n:,})"
 
 

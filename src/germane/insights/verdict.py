@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final, Literal
+from urllib.parse import urlencode
 
 from germane.alert import Alert, ScoreLevel
-from germane.insights.formatting import DateFormatter, format_seconds, format_whole_hours, quote_segment, scorer_title
+from germane.insights.formatting import (
+    DateFormatter,
+    describe_alert,
+    format_seconds,
+    format_whole_hours,
+    quote_segment,
+    scorer_title,
+)
 from germane.insights.situation import (
     DAY,
     Piece,
@@ -54,6 +63,7 @@ _CAUSES: Final[Mapping[str, str]] = {
     UnscoredReason.MISSING_INPUT: "an input that the scorer needs was not captured. Run germane doctor.",
     UnscoredReason.QUEUE_FULL: "the queue was full, so they were dropped. Raise queue_size, or check the database.",
     UnscoredReason.EXCHANGE_LIMIT: "the exchange limit was exceeded. Raise max_exchanges_per_minute.",
+    UnscoredReason.UNREADABLE: "their traces contain no question or no answer. Run germane doctor.",
     UnscoredReason.EXPIRED: "their tasks expired because no worker runs this scorer. Run germane worker.",
     UnscoredReason.JUDGE_UNREACHABLE: "the judge is unreachable{since}. Check its URL, and that it is running.",
     UnscoredReason.JUDGE_REJECTED: "the judge's server rejects the key, quota or model{since}. Run germane doctor.",
@@ -80,6 +90,12 @@ class Verdict:
     """Routes that got worse or better, sorted by change, largest first."""
     other_alerts: tuple[Alert, ...] = ()
     """Open alerts that the sentence does not mention."""
+    began: datetime | None = None
+    """Estimated onset of the largest drop, if any."""
+    began_on: str | None = None
+    """The route of that drop, or None for the service as a whole."""
+    lacks_alert: bool = False
+    """Whether answers got worse although no alert is open for any of the routes that got worse."""
     is_low: bool = False
     """Whether most answers are in the lowest band. An unchanged mean is then not good news."""
 
@@ -198,7 +214,8 @@ def _worse(situation: Situation, declines: Sequence[_Decline]) -> Verdict:
     pieces = [strong(subject), Piece(" "), route_or_service(first.route)]
     # Describe the size and start of the drop.
     if first.alert is not None and first.is_about_share:
-        pieces.append(Piece(f": {first.alert.message.rstrip('.')}"))
+        message = describe_alert(first.alert, DateFormatter(situation.now, situation.zone).date_time)
+        pieces.append(Piece(f": {message.rstrip('.')}"))
     else:
         dates = DateFormatter(situation.now, situation.zone)
         before, after = first.levels
@@ -216,7 +233,9 @@ def _worse(situation: Situation, declines: Sequence[_Decline]) -> Verdict:
     pieces += [Piece(f"; also on {more_routes(len(more))}")] if more else []
     pieces += [Piece("; the alert is still open but recovering")] if recovering else []
     query = "" if first.route is None else f"&route={quote_segment(first.route)}"
-    pieces += [Piece(". "), link("See the worst answers", f"/answers?window=24h&sort=lowest{query}")]
+    began = (first.alert and first.alert.onset) or situation.onsets.get(first.route or "")
+    window = "window=24h" if began is None else urlencode({"since": began.isoformat()})
+    pieces += [Piece(". "), link("See the worst answers", f"/answers?{window}&sort=lowest{query}")]
     for alert_id in dict.fromkeys(decline.alert.id for decline in declines if decline.alert is not None):
         pieces += [Piece(" or "), link("the alert", f"/alerts/{quote_segment(alert_id)}")]
     return Verdict(
@@ -224,6 +243,9 @@ def _worse(situation: Situation, declines: Sequence[_Decline]) -> Verdict:
         pieces=tuple(pieces),
         routes=tuple(decline.route for decline in declines if decline.route is not None),
         other_alerts=tuple(alert for alert in situation.alerts if alert.id not in mentioned),
+        began=began,
+        began_on=first.route,
+        lacks_alert=not mentioned,
     )
 
 

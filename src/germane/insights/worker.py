@@ -9,6 +9,7 @@ from typing import Final
 from germane.insights.context import InsightContext, ViewParams
 from germane.insights.formatting import format_percent, highlight_redactions
 from germane.insights.health import HealthSummary, load_health
+from germane.insights.watched_traces import WatchedSummary, load_watched_traces
 from germane.settings import Budget, Settings
 from germane.storage import (
     AnswerFilter,
@@ -148,6 +149,8 @@ class WorkerInsight:
     coverage_hidden: int
     channels: Sequence[ChannelQueue]
     undelivered: Sequence[NotificationRecord]
+    traces: WatchedSummary
+    """The traces that were watched or received in the window, with samples of the unreadable ones."""
     storage: StorageSummary
 
 
@@ -194,6 +197,7 @@ def load_worker(context: InsightContext, view: ViewParams, process_id: str | Non
         coverage_hidden=max(0, len(coverage) - MAX_COVERAGE_ROWS),
         channels=store.notifications.list_channel_queues(),
         undelivered=store.notifications.search(status="undelivered", limit=MAX_UNDELIVERED),
+        traces=load_watched_traces(store, since=view.since, until=view.until, with_samples=True),
         storage=_load_storage(context),
     )
 
@@ -213,7 +217,7 @@ def _load_storage(context: InsightContext) -> StorageSummary:
 
 
 def describe_sampling(settings: Settings, coverage: Coverage | None = None) -> str:
-    """Describe sampling in a few words, such as "all sampled", "80 % sampled" or the selection within a budget.
+    """Describe sampling in a few words, such as "all sampled", "80% sampled" or the selection within a budget.
 
     Args:
         settings: The settings of this process. Workers may have other settings, so counted outcomes take precedence.

@@ -1,4 +1,4 @@
-"""The monitor, which does the background work of one process."""
+"""The monitor, which runs the background work of one process."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Monitor:
 
         Returns:
             Whether everything succeeded within ``timeout`` seconds. Interrupted tasks are released, or their leases
-            expire. Another process, or this process after a restart, then scores them.
+            expire. They are then scored by another process, or by this process after a restart.
         """
         return self._scheduler.stop(timeout)
 

@@ -1,4 +1,4 @@
-"""The supervisor: wires one process's background jobs together, and stops them in order."""
+"""The supervisor. It wires one process's background jobs together, and stops them in order."""
 
 from __future__ import annotations
 
@@ -105,8 +105,7 @@ class MonitorStatus:
     budget_problem: str | None = None
     """A message with the time until which the budget is exhausted; None if no budget is set or exhausted."""
     channel_problems: Mapping[str, str] = field(default_factory=dict)
-    """Problems by channel name: the error from the last attempt, or the reason why this process cannot use the
-    channel.
+    """Problems by channel name: the error from the last attempt, or the reason this process cannot use the channel.
     """
     open_alerts: tuple[Alert, ...] = ()
     """The open alerts after the last evaluation by any process."""
@@ -128,45 +127,30 @@ class Supervisor:
         self._sampler_lease, self._evaluator_lease = self._new_lease(SAMPLER_LEASE), self._new_lease(EVALUATOR_LEASE)
 
         # Sampling and scoring
-        fingerprints = self._fingerprints = {scorer.name: scorer.fingerprint for scorer in config.scorers}
+        self._fingerprints = {scorer.name: scorer.fingerprint for scorer in config.scorers}
         self._results = ResultWriter(store, owner=self._owner, thread_pool=pool, attach=self._attach)
         self._sampler = self._new_sampler()
         self._feedback_requeue = FeedbackRequeue(
             store,
             config.eligibility,
-            fingerprints,
+            self._fingerprints,
             leader=self._sampler_lease,
             thread_pool=pool,
             lease_holder=None if settings.budget is None else (SAMPLER_LEASE, self._owner),
         )
-        self._scoring = ScoringWorker(
-            store,
-            config.scorers,
-            self._results,
-            limits=ScoringLimits(
-                max_concurrency(settings), settings.judge_timeout, max_queue_wait(settings), lease=self._lease
-            ),
-            retry_timeout=timedelta(seconds=settings.retry_timeout),
-            backoff=config.backoff,
-            owner=self._owner,
-            thread_pool=pool,
-            clock=clock,
-            preferred=config.waiting_exchanges,
-        )
+        self._scoring = self._new_scoring_worker()
 
         # Alerts
         filters = channel_filters(settings, config.channels)
-        formats = message_formats(settings, config.channels)
-        holder = (EVALUATOR_LEASE, self._owner)
         self._evaluator = AlertEvaluator(
-            store, settings, holder=holder, scorers=list(fingerprints), channels=filters, clock=clock
+            store,
+            settings,
+            holder=(EVALUATOR_LEASE, self._owner),
+            scorers=list(self._fingerprints),
+            channels=filters,
+            clock=clock,
         )
-        context = DeliveryContext(
-            store=store, owner=self._owner, threads=pool, clock=clock, lease=self._lease, formats=formats
-        )
-        self._dispatcher = NotificationDispatcher(
-            context, config.channels, filters, new_job=self._new_job, new_lease=self._new_lease
-        )
+        self._dispatcher = self._new_dispatcher(filters)
 
         # Maintenance
         self._queue_metrics = QueueMetricsJob(store, settings, leader=self._sampler_lease, thread_pool=pool)
@@ -174,35 +158,23 @@ class Supervisor:
             store, settings.breakdowns, leader=self._new_lease("roller"), thread_pool=pool, clock=clock
         )
         self._retention = RetentionJob(
-            store, settings.retention, owner=self._owner, schedule=config.retention_schedule, clock=clock
+            store,
+            settings.retention,
+            owner=self._owner,
+            schedule=config.retention_schedule,
+            clock=clock,
+            archive=settings.archive,
         )
 
         self._calibration = CalibrationJob(
             store, config.scorers, config.calibrations, leader=self._sampler_lease, thread_pool=pool, clock=clock
         )
 
-        work = {
-            "sample": self._run_sampling,
-            "score": self._scoring.claim_tasks,
-            "save": self._results.save,
-            "evaluate": self._run_evaluation,
-            "deliver": self._dispatcher.wake_due_channels,
-            "rollup": self._rollups.run,
-            RETENTION_JOB: self._retention.run,
-        }
-        self._jobs = {name: self._new_job(name, run) for name, run in work.items()}
+        self._jobs = {name: self._new_job(name, run) for name, run in self._reported_work().items()}
         """The jobs whose runs are reported, by name."""
         self._measure = self._new_job("measure", self._queue_metrics.run)
         self._calibrate = self._new_job("calibrate", self._calibration.run)
-
-        async def deregister() -> None:
-            store.workers.deregister_worker(self._owner)
-
-        self._heartbeat = Heartbeat(
-            self._new_job("heartbeat", self._send_heartbeat),
-            deregister=self._new_job("deregister", deregister),
-            lease=self._lease,
-        )
+        self._heartbeat = self._new_heartbeat()
         self._loops = (
             asyncio.create_task(self._jobs["score"].run_whenever(self._scoring.wait_for_tasks)),
             asyncio.create_task(self._jobs["save"].run_whenever(self._results.wait_for_results)),
@@ -214,8 +186,8 @@ class Supervisor:
     def periodic_jobs(self) -> Mapping[str, PeriodicJob]:
         """Return the jobs that run at every poll interval, by name.
 
-        If there are no scorers, nothing is sampled, because the next start may configure scorers. Evaluation runs even
-        if there are no rules, because it removes the scores queued for the detectors.
+        If there are no scorers, nothing is sampled, because the next start may configure some. Evaluation runs even if
+        there are no rules, because it removes the scores that are queued for the detectors.
         """
         always: dict[str, PeriodicJob] = {name: self._jobs[name].run for name in ("evaluate", "deliver", "rollup")}
         if not self._config.scorers:
@@ -267,8 +239,9 @@ class Supervisor:
         )
 
     async def _save_and_release(self) -> bool:
-        """Save all results, release all tasks and leases, and close the clients; return whether everything
-        succeeded.
+        """Save all results, release all tasks and leases, and close the clients.
+
+        Return whether everything succeeded.
         """
 
         async def release_tasks() -> None:
@@ -285,7 +258,7 @@ class Supervisor:
         releasing_tasks = self._new_job("release tasks", release_tasks)
         releasing_leases = self._new_job("release leases", release_leases)
         closing, draining = self._new_job("close", self._config.close), self._new_job("drain", self._dispatcher.drain)
-        # First release what other processes wait for, so that a predicate that never returns only delays later steps.
+        # First release what other processes wait for. A predicate that never returns then delays only the later steps.
         await self._jobs["score"].wait_until_idle()
         await self._jobs["save"].run()
         await releasing_tasks.run()
@@ -339,7 +312,7 @@ class Supervisor:
 
     async def _run_evaluation(self) -> None:
         def evaluate() -> bool:
-            """Evaluate the rules if this process is the leader; return whether there are notifications to send."""
+            """Evaluate the rules if this process is the leader. Return whether there are notifications to send."""
             has_notifications = False
             if self._evaluator_lease.acquire():
                 has_notifications = self._evaluator.evaluate()
@@ -354,7 +327,7 @@ class Supervisor:
     def _attach(self, exchange: Exchange, scores: Sequence[Score]) -> None:
         for score in scores:
             self._failure_log.record_score(score)
-        # Use an empty context, in which telemetry is not suppressed: these spans are intended.
+        # Use an empty context, in which telemetry is not suppressed, because these spans are intended.
         Context().run(self._config.attach, exchange, scores)
 
     def _new_job(self, name: str, work: Callable[[], Awaitable[None]]) -> Job:
@@ -364,6 +337,58 @@ class Supervisor:
     def _new_lease(self, name: str, ttl: timedelta | None = None) -> LeaderLease:
         default_ttl = timedelta(seconds=max(MIN_LEASE_TTL, 5 * self._config.settings.poll_interval))
         return LeaderLease(self._config.store, name, self._owner, ttl=ttl or default_ttl, clock=self._config.clock)
+
+    def _reported_work(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+        return {
+            "sample": self._run_sampling,
+            "score": self._scoring.claim_tasks,
+            "save": self._results.save,
+            "evaluate": self._run_evaluation,
+            "deliver": self._dispatcher.wake_due_channels,
+            "rollup": self._rollups.run,
+            RETENTION_JOB: self._retention.run,
+        }
+
+    def _new_heartbeat(self) -> Heartbeat:
+        async def deregister() -> None:
+            self._config.store.workers.deregister_worker(self._owner)
+
+        return Heartbeat(
+            self._new_job("heartbeat", self._send_heartbeat),
+            deregister=self._new_job("deregister", deregister),
+            lease=self._lease,
+        )
+
+    def _new_scoring_worker(self) -> ScoringWorker:
+        config, settings = self._config, self._config.settings
+        return ScoringWorker(
+            config.store,
+            config.scorers,
+            self._results,
+            limits=ScoringLimits(
+                max_concurrency(settings), settings.judge_timeout, max_queue_wait(settings), lease=self._lease
+            ),
+            retry_timeout=timedelta(seconds=settings.retry_timeout),
+            backoff=config.backoff,
+            owner=self._owner,
+            thread_pool=self._thread_pool,
+            clock=config.clock,
+            preferred=config.waiting_exchanges,
+        )
+
+    def _new_dispatcher(self, filters: Mapping[str, Callable[[Alert], bool]]) -> NotificationDispatcher:
+        config = self._config
+        context = DeliveryContext(
+            store=config.store,
+            owner=self._owner,
+            threads=self._thread_pool,
+            clock=config.clock,
+            lease=self._lease,
+            formats=message_formats(config.settings, config.channels),
+        )
+        return NotificationDispatcher(
+            context, config.channels, filters, new_job=self._new_job, new_lease=self._new_lease
+        )
 
     def _new_sampler(self) -> Sampler:
         config, settings = self._config, self._config.settings

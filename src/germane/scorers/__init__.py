@@ -1,4 +1,4 @@
-"""Scorers, which turn exchanges into scores. This package uses neither a database nor OpenTelemetry.
+"""Scorers turn exchanges into scores. This package uses neither a database nor OpenTelemetry.
 
 A user-defined scorer has the attributes ``name``, ``fingerprint``, ``requires`` and ``range``, and the method
 ``async def score(exchange)``; see :class:`Scorer`. Call scorers through :func:`run_scorer`, which turns every outcome
@@ -47,7 +47,7 @@ from germane.scorers.metrics.intent_match import IntentMatch
 from germane.scorers.metrics.noncommittal import Noncommittal
 from germane.scorers.metrics.question_answer_similarity import QuestionAnswerSimilarity
 from germane.scorers.metrics.question_coverage import QuestionCoverage
-from germane.scorers.plugins import FunctionScorer, find_name_conflicts
+from germane.scorers.plugins import FunctionScorer, find_name_conflicts, import_modules
 from germane.scorers.refusals.rules import find_noncommittal
 
 __all__ = [
@@ -102,6 +102,7 @@ __all__ = [
     "find_name_conflicts",
     "find_noncommittal",
     "fingerprint",
+    "import_modules",
     "is_current_calibration",
     "is_local_installed",
     "is_rejected",

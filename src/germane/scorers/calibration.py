@@ -1,4 +1,4 @@
-"""Calibration of cosine scorers: two floors for an embedder's cosines, and labels on the calibrated scale.
+"""Calibration of cosine scorers: two floors for each embedder's cosines, and labels on the calibrated scale.
 
 Cosines from different embedders have different scales. Both floors are measured between texts from different exchanges:
 the similarity of unrelated texts, and the similarity of texts on the same topic that belong to different questions.
@@ -30,6 +30,7 @@ from germane.score import (
 from germane.scorers.base.fingerprint import fingerprint
 from germane.scorers.base.protocols import Embedder, Scorer, Vectors
 from germane.scorers.base.text import (
+    MAX_EMBEDDED_BYTES,
     ONLY_QUESTION_ECHO,
     is_blank,
     normalize_for_comparison,
@@ -45,19 +46,18 @@ TOPIC_PERCENTILE: Final = 75
 PARAPHRASE_LEVEL: Final = 0.9
 """Two questions, or two answers, are paraphrases if their similarity is at least this, on a scale from 0 for unrelated
 texts to 1 for equal texts. Exchanges with paraphrased questions or answers do not count as different."""
-MAX_EMBEDDED_BYTES = 8_000
-"""Maximum size of an embedded text, the same as for scoring."""
 _TEXTS_PER_REQUEST = 100
 RATING_EXPONENT: Final = 0.515
-"""Maps a rating of 5 to ``relevant``, 4 to ``mostly_relevant``, 3 to ``partly_relevant``, and less to ``irrelevant``:
-0.5 becomes just under 0.7. The expected ratings of small judges cluster in the middle; this spreads them."""
+"""Maps a rating of 5 to ``relevant``, 4 to ``mostly_relevant``, 3 to ``partly_relevant``, and lower ratings to
+``irrelevant``; 0.5 becomes just under 0.7. The expected ratings of small judges cluster in the middle, and this spreads
+them out."""
 MISSING_KIND_LIMIT: Final = 0.6
 """Maximum calibrated value of an answer without the expected kind of information: the middle of ``partly_relevant``.
 The check knows only common words, so it must not give a good answer the lowest label."""
 CALIBRATED_SCORERS: Final = (*COSINE_SCORERS, "guarded_relevancy")
 """Scorers whose labels depend on a cosine. The value of ``guarded_relevancy`` is a rating times a cosine."""
 _PAIRS: Final = {
-    "answer_relevancy": "question and question",
+    "answer_relevancy": "two questions",
     "question_answer_similarity": "question and answer",
     "context_similarity": "question and context",
 }
@@ -76,7 +76,8 @@ class CosinePairs:
     cosines: Vectors
     """Cosines of shape (exchanges, exchanges), with one question per row. The diagonal (same exchange) is ignored."""
     are_different: Mask | None = None
-    """Whether two exchanges differ in both question and answer, with the same shape. Defaults to True for all pairs."""
+    """Whether two exchanges differ in both question and answer. The shape is the same. Defaults to True for all
+    pairs."""
 
     @property
     def pairs(self) -> str:
@@ -89,7 +90,7 @@ class CosinePairs:
         return len(self.cosines)
 
     def mean(self, *, weights: Vectors) -> Vectors:
-        """Return the mean cosine of pairs from different exchanges, per resample.
+        """Return the mean cosine of pairs from different exchanges, for each resample.
 
         ``weights`` has the shape (resamples, n). An exchange that is drawn twice does not form a pair with itself.
         """
@@ -111,8 +112,8 @@ class CosinePairs:
     def to_calibration(self, now: datetime) -> Calibration:
         """Return the calibration with the measured floors.
 
-        If germane ships a calibration for the embedder, the same-topic floor is at least as high as the shipped one,
-        because among exchanges on many topics, the nearest question may be about a different topic.
+        If germane ships a calibration for the embedder, the same-topic floor is at least as high as the shipped one.
+        Among exchanges on many topics, the nearest question may be about a different topic.
 
         Raises:
             ValueError: the embedder returned the same vector for all texts.
@@ -131,8 +132,9 @@ class CosinePairs:
 
 
 def distinct_exchanges(exchanges: Sequence[Exchange]) -> list[Exchange]:
-    """Return the exchanges with a question and an answer, one per distinct question: answers to the same question are
-    related.
+    """Return the exchanges with a question and an answer, one per distinct question.
+
+    Answers to the same question are related.
     """
     distinct: dict[str, Exchange] = {}
     for exchange in exchanges:
@@ -182,36 +184,32 @@ def measurement_fingerprint(embedder: str, scorer: str) -> str:
     return fingerprint(scorer=scorer, version=VERSION, parameters={"pairs": _PAIRS.get(scorer)}, embedder=embedder)
 
 
-def _default_calibrations() -> dict[tuple[str, str], Calibration]:
-    """Return the calibrations of the embedders measured with ``benchmarks/floors.py``."""
-    measured = {
-        # The floors for unrelated and same-topic texts, per scorer.
-        "local:all-MiniLM-L6-v2-int8": ((0.10, 0.74), (0.05, 0.58), (0.05, 0.58)),
-        # The embedder in germane.testing: its vectors count words, so the scale is known.
-        "fake-embedder": ((0.0, TOPIC_LEVEL), (0.0, TOPIC_LEVEL), (0.0, TOPIC_LEVEL)),
-    }
-    return {
-        (embedder, scorer): Calibration(
-            embedder=embedder,
-            scorer=scorer,
-            fingerprint=measurement_fingerprint(embedder, scorer),
-            floor=floor,
-            topic_floor=topic_floor,
-            n=72,
-            made_at=datetime(2026, 11, 23, tzinfo=UTC),
-            is_default=True,
-        )
-        for embedder, floors in measured.items()
-        for scorer, (floor, topic_floor) in zip(COSINE_SCORERS, floors, strict=True)
-    }
-
-
-DEFAULT_CALIBRATIONS: Final = _default_calibrations()
+_MEASURED_FLOORS: Final = {
+    "local:all-MiniLM-L6-v2-int8": ((0.10, 0.74), (0.05, 0.58), (0.05, 0.58)),
+    # The embedder in germane.testing. Its vectors count words, so the scale is known.
+    "fake-embedder": ((0.0, TOPIC_LEVEL), (0.0, TOPIC_LEVEL), (0.0, TOPIC_LEVEL)),
+}
+"""The floors for unrelated and same-topic texts, for each of :data:`COSINE_SCORERS`, by embedder. They were measured
+with ``benchmarks/floors.py``."""
+DEFAULT_CALIBRATIONS: Final = {
+    (embedder, scorer): Calibration(
+        embedder=embedder,
+        scorer=scorer,
+        fingerprint=measurement_fingerprint(embedder, scorer),
+        floor=floor,
+        topic_floor=topic_floor,
+        n=72,
+        made_at=datetime(2026, 11, 23, tzinfo=UTC),
+        is_default=True,
+    )
+    for embedder, floors in _MEASURED_FLOORS.items()
+    for scorer, (floor, topic_floor) in zip(COSINE_SCORERS, floors, strict=True)
+}
 """Shipped calibrations by embedder and scorer. Measured calibrations take precedence."""
 
 
 WEAK_EVIDENCE: Final = frozenset({("local:all-MiniLM-L6-v2-int8", "question_answer_similarity")})
-"""Embedders and scorers whose scores have no band before they are calibrated with the user's own texts: a correct short
+"""Embedders and scorers whose scores have no band until they are calibrated with the user's own texts. A correct short
 answer, such as "Three years.", is not similar to its question."""
 
 
@@ -271,14 +269,17 @@ class CalibratedScorer:
 
 
 def calibration_of(calibrations: Calibrations, embedder: str | None, scorer: str) -> Calibration | None:
-    """Return the calibration that applies: a measured one if it is current, otherwise a shipped one, otherwise None."""
+    """Return the calibration that applies: a current measured one, otherwise the default one, otherwise None."""
     key = (embedder or "", scorer)
     measured = calibrations.get(key)
     return measured if measured and is_current_calibration(measured) else DEFAULT_CALIBRATIONS.get(key)
 
 
 def label_calibration_of(calibrations: Calibrations, embedder: str | None, scorer: str) -> Calibration | None:
-    """Return the calibration for labels: :func:`calibration_of`, except a shipped one of :data:`WEAK_EVIDENCE`."""
+    """Return the calibration that determines labels.
+
+    It is the result of :func:`calibration_of`, except that shipped calibrations of :data:`WEAK_EVIDENCE` are not used.
+    """
     calibration = calibration_of(calibrations, embedder, scorer)
     is_weak = calibration is not None and calibration.is_default and (embedder, scorer) in WEAK_EVIDENCE
     return None if is_weak else calibration
@@ -308,7 +309,14 @@ def apply_calibration(score: Score, calibrations: Calibrations) -> Score:
     label = UNCALIBRATED if calibrated is None else band_of(calibrated)
     explanation = score.explanation
     if score.scorer != "context_similarity" and not _is_only_question_echo(score):
-        explanation = _with_meaning(label, explanation, is_rated=isinstance(score.details.get("direct"), float))
+        # The sentence for the label replaces that for an earlier label. Without a judge's rating, it only states what
+        # the similarities show.
+        rest = explanation or ""
+        for meaning in (*MEANINGS.values(), *UNRATED_MEANINGS.values()):
+            if rest.startswith(f"{meaning}."):
+                rest = rest.removeprefix(f"{meaning}.").lstrip()
+        is_rated = isinstance(score.details.get("direct"), float)
+        explanation = f"{(MEANINGS if is_rated else UNRATED_MEANINGS)[label]}. {rest}".rstrip()
     return replace(score, label=label, explanation=explanation, details=details)
 
 
@@ -338,20 +346,8 @@ def _is_only_question_echo(score: Score) -> bool:
     return score.value == 0 and score.explanation == ONLY_QUESTION_ECHO
 
 
-def _with_meaning(label: str, explanation: str | None, *, is_rated: bool) -> str:
-    """Return the explanation, with the sentence for the label at the start, in place of an earlier label's.
-
-    Without a judge's rating, the sentence says only what the similarities show.
-    """
-    rest = explanation or ""
-    for meaning in (*MEANINGS.values(), *UNRATED_MEANINGS.values()):
-        if rest.startswith(f"{meaning}."):
-            rest = rest.removeprefix(f"{meaning}.").lstrip()
-    return f"{(MEANINGS if is_rated else UNRATED_MEANINGS)[label]}. {rest}".rstrip()
-
-
 def with_calibrated_labels(scorer: Scorer, calibrations: Calibrations | None) -> Scorer:
-    """Wrap scorers whose values are cosines in :class:`CalibratedScorer`; return other scorers unchanged."""
+    """Wrap scorers whose values are cosines in :class:`CalibratedScorer`. Other scorers are returned unchanged."""
     if calibrations is None or scorer.name not in CALIBRATED_SCORERS:
         return scorer
     return CalibratedScorer(scorer, calibrations)

@@ -33,8 +33,7 @@ ENTRY_POINT_GROUP: Final = "germane.scorers"
 SCORER_ATTRIBUTES: Final = ("name", "fingerprint", "requires", "range", "score")
 """The attributes of the :class:`Scorer` protocol."""
 THREADS_PER_SCORER: Final = 4
-"""Number of exchanges that a synchronous function scores concurrently. If that many calls hang, the scorer
-blocks.
+"""Number of exchanges that a synchronous function scores concurrently. If this many calls hang, the scorer is blocked.
 """
 
 
@@ -116,7 +115,7 @@ def find_name_conflicts() -> list[NameConflict]:
 
 
 def load_plugin(name: str) -> Scorer | None:
-    """Load a scorer from an installed package; return None if no package has an entry point with this name.
+    """Load a scorer from an installed package. Return None if no package has an entry point with this name.
 
     The entry point refers to a scoring function, a scorer, or a class or function that creates a scorer.
 
@@ -134,7 +133,7 @@ def load_plugin(name: str) -> Scorer | None:
     try:
         scorer: Scorer = _make_scorer(entries[0].load(), name)
         defect = scorer_defect(scorer)
-    except Exception as error:  # code from other packages may raise anything
+    except Exception as error:  # code from other packages may raise any exception
         raise SettingsError(f"{what} cannot be loaded: {type(error).__name__}: {error}") from error
     if defect:
         raise SettingsError(f"{what} is not a scorer: {defect}")
@@ -144,7 +143,7 @@ def load_plugin(name: str) -> Scorer | None:
 
 
 def scorer_defect(candidate: Any) -> str | None:
-    """Return the reason why an object does not satisfy the :class:`Scorer` protocol; None if it does."""
+    """Return the reason an object does not satisfy the :class:`Scorer` protocol; None if it does."""
     if absent := [name for name in SCORER_ATTRIBUTES if not hasattr(candidate, name)]:
         return f"it has no {', no '.join(absent)}"
     try:

@@ -6,6 +6,7 @@ In order of precedence, values come from the arguments of :func:`load_settings`,
 
 from __future__ import annotations
 
+from germane.settings.archive import Archive, parse_archive_location
 from germane.settings.channels import (
     BUILTIN_CHANNELS,
     AlertmanagerSettings,
@@ -43,7 +44,6 @@ from germane.settings.settings import (
     DEFAULT_JUDGE,
     ENV_PREFIX,
     LOCAL,
-    Capture,
     EvaluationSettingsArguments,
     Settings,
     SettingsArguments,
@@ -58,6 +58,7 @@ from germane.settings.types import (
     ExchangeFilter,
     Price,
     Retention,
+    matches_patterns,
     parse_timezone,
     parse_token,
     resolve_secret,
@@ -80,9 +81,9 @@ __all__ = [
     "AlwaysScore",
     "AnyChannel",
     "AnyRule",
+    "Archive",
     "Budget",
     "BudgetExhausted",
-    "Capture",
     "ChannelSettings",
     "DiscordSettings",
     "Drop",
@@ -108,7 +109,9 @@ __all__ = [
     "WebhookSettings",
     "WindowRule",
     "load_settings",
+    "matches_patterns",
     "opentelemetry_service_name",
+    "parse_archive_location",
     "parse_timezone",
     "parse_token",
     "project_name",

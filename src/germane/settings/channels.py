@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from fnmatch import fnmatchcase
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -12,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from germane.alert import SEVERITIES, Alert, Severity
-from germane.settings.types import Names, PublicURL, PublicURLs, SecretReference, Timezone
+from germane.settings.types import CommaSeparated, Names, PublicURL, SecretReference, Timezone, matches_patterns
 
 BUILTIN_CHANNELS: Final = ("log", "callback")
 """Channels that need no configuration."""
@@ -31,21 +29,15 @@ def _validate_networks(values: tuple[str, ...]) -> tuple[str, ...]:
         try:
             ip_network(value)
         except ValueError:
-            raise ValueError(f"{value!r} is not a network such as 10.0.0.0/8") from None
+            raise ValueError(f"must be a network such as 10.0.0.0/8, not {value!r}") from None
     return values
 
 
 def _validate_mailbox(value: str) -> str:
     local, at, domain = value.rpartition("@")
     if not (local and at and domain and value.isprintable()) or any(sign in value for sign in ' <>,;:"()[]\\'):
-        raise ValueError(f"{value!r} is not an e-mail address such as oncall@example.com")
+        raise ValueError(f"must be an email address such as oncall@example.com, not {value!r}")
     return value
-
-
-def _validate_mailboxes(values: tuple[str, ...]) -> tuple[str, ...]:
-    if not values:
-        raise ValueError("must contain at least one e-mail address, such as oncall@example.com")
-    return tuple(map(_validate_mailbox, values))
 
 
 def _validate_channel_names(channels: dict[str, Any]) -> dict[str, Any]:
@@ -75,14 +67,10 @@ def _validate_message_template(value: str) -> str:
     return value
 
 
-def _matches_any(patterns: Collection[str], name: str) -> bool:
-    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
 class ChannelSettings(BaseModel):
     """Fields shared by all channels."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     severity: Severity = "info"
     """The lowest severity to deliver: `info` (improvements), `warning` or `critical`."""
@@ -104,8 +92,8 @@ class ChannelSettings(BaseModel):
         return (
             (self.send_resolved or alert.state != "resolved")
             and SEVERITIES.index(alert.severity) >= SEVERITIES.index(self.severity)
-            and _matches_any(self.rules, alert.rule)
-            and (alert.route is None or _matches_any(self.routes, alert.route))
+            and matches_patterns(self.rules, alert.rule)
+            and (alert.route is None or matches_patterns(self.routes, alert.route))
         )
 
 
@@ -120,12 +108,12 @@ class HTTPChannel(ChannelSettings):
 
 
 class _Credentials(BaseModel):
-    """A mixin for channels with a user and a password."""
+    """A mixin for channels with a username and password."""
 
     @model_validator(mode="after")
     def _require_both(self) -> Self:
         if (getattr(self, "user", None) is None) != (getattr(self, "password", None) is None):
-            raise ValueError("user and password belong together: set both or neither")
+            raise ValueError("user and password must be set together")
         return self
 
 
@@ -181,7 +169,7 @@ class AlertmanagerSettings(HTTPChannel, _Credentials):
     """Send alerts to the Prometheus Alertmanager API v2."""
 
     type: Literal["alertmanager"]
-    url: PublicURLs
+    url: Annotated[CommaSeparated[PublicURL], Field(min_length=1)]
     """URLs such as `http://alertmanager:9093`. List every member of a cluster."""
     user: str | None = None
     """User name for basic authentication. Requires `password`."""
@@ -192,7 +180,7 @@ class AlertmanagerSettings(HTTPChannel, _Credentials):
 
 
 class EmailSettings(ChannelSettings, _Credentials):
-    """Send alerts by e-mail over SMTP."""
+    """Send alerts by email over SMTP."""
 
     type: Literal["email"]
     host: str = Field(min_length=1)
@@ -209,7 +197,7 @@ class EmailSettings(ChannelSettings, _Credentials):
     """The password, as `env:NAME` or `file:/path`."""
     sender: Annotated[str, AfterValidator(_validate_mailbox)]
     """The From address."""
-    to: Annotated[Names, AfterValidator(_validate_mailboxes)]
+    to: Annotated[CommaSeparated[Annotated[str, AfterValidator(_validate_mailbox)]], Field(min_length=1)]
     """The recipients."""
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, time, timedelta
-from fnmatch import fnmatchcase
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from germane.alert import Alert
 from germane.settings.rules import Name
-from germane.settings.types import Names, Timezone, parse_timezone
+from germane.settings.types import Names, Timezone, matches_patterns, parse_timezone
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: Final[tuple[Weekday, ...]] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -26,9 +25,9 @@ TimeOfDay = Annotated[time, AfterValidator(_without_zone)]
 
 
 class MaintenanceWindow(BaseModel):
-    """A recurring period without notifications about matching alerts. It does not affect the state of alerts."""
+    """A recurring period in which matching alerts send no notifications. It does not affect the state of alerts."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Name = "maintenance"
     """Name of the window."""
@@ -50,7 +49,7 @@ class MaintenanceWindow(BaseModel):
     def covers(self, alert: Alert, at: datetime) -> bool:
         """Return whether the window applies to an alert at a given time. A missing label matches no pattern."""
         pairs = ((self.services, alert.service), (self.routes, alert.route), (self.rules, alert.rule))
-        return all(_matches(patterns, value) for patterns, value in pairs) and self.is_active(at)
+        return all(matches_patterns(patterns, value) for patterns, value in pairs) and self.is_active(at)
 
     def is_active(self, at: datetime) -> bool:
         """Return whether the window is active at a given time."""
@@ -63,7 +62,3 @@ class MaintenanceWindow(BaseModel):
 
     def _starts_on(self, day: datetime) -> bool:
         return WEEKDAYS[day.weekday()] in self.days
-
-
-def _matches(patterns: Names, value: str | None) -> bool:
-    return not patterns or (value is not None and any(fnmatchcase(value, pattern) for pattern in patterns))

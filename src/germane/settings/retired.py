@@ -40,7 +40,7 @@ RETIRED_FIELDS = {
         "repeat_every": "repeat_interval",
     },
 }
-"""Former names of fields mapped to the current ones, by setting."""
+"""Maps each setting to its renamed fields, from the former name to the current one."""
 RETIRED_RULE_TYPES = {"floor": "mean_threshold", "low_rate": "low_score_rate"}
 
 

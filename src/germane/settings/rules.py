@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from germane.alert import Severity
-from germane.settings.types import DAY, Names, PublicURL
+from germane.settings.types import DAY, Names, PublicURL, matches_patterns
 
 HOUR: Final = 3600
 DEFAULT_SCORER: Final = "answer_relevancy"
@@ -20,7 +20,7 @@ RESERVED_LABELS: Final = ("alertname", "rule", "severity", "service", "scorer", 
 _LABEL_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}")
 
 Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^\P{Cc}+$")]
-"""Stored in the database and shown in messages, so control characters are rejected."""
+"""A string that is stored in the database and shown in messages. Control characters are rejected."""
 
 
 def _validate_labels(labels: dict[str, str]) -> dict[str, str]:
@@ -36,7 +36,7 @@ def _validate_labels(labels: dict[str, str]) -> dict[str, str]:
 class Rule(BaseModel):
     """Fields shared by all rules."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     name: Name
     """Name of the rule in its alerts. Defaults to the rule's type."""
@@ -53,15 +53,15 @@ class Rule(BaseModel):
     repeat_interval: float = Field(default=DAY, ge=60, le=400 * DAY)
     """Seconds after which the notification about a firing, unacknowledged alert is repeated."""
     runbook_url: PublicURL | None = None
-    """URL of a page that describes how to respond, linked in notifications."""
+    """URL of a page that describes how to respond. Notifications link to it."""
     owner: str | None = Field(default=None, min_length=1, max_length=200, pattern=r"^\P{Cc}+$")
-    """The responsible person or team, named in notifications and sent to Alertmanager as a label."""
+    """The responsible person or team. Notifications name the owner, and Alertmanager receives it as a label."""
     labels: Annotated[dict[str, str], AfterValidator(_validate_labels)] = Field(default_factory=dict)
-    """Additional labels for notifications, such as `team = "search"`. Alertmanager can route by them."""
+    """Additional labels for notifications, such as `team = "search"`. Alertmanager can use them for routing."""
 
     def matches_route(self, route: str) -> bool:
         """Return whether the rule applies to a route."""
-        return not self.routes or any(fnmatchcase(route, pattern) for pattern in self.routes)
+        return matches_patterns(self.routes, route)
 
 
 class Drop(Rule):
@@ -76,11 +76,12 @@ class Drop(Rule):
     critical_drop: float | None = Field(default=0.15, gt=0, le=1)
     """The drop in a service's or a route's mean at which the alert becomes critical."""
     accept_improvements: bool = False
-    """Whether germane accepts a lasting improvement as the new baseline automatically. By default, it only proposes it.
+    """Whether germane automatically accepts a lasting improvement as the new baseline. By default, it only proposes the
+    new baseline.
     """
     attributes: dict[str, str] = Field(default_factory=dict)
     """Attribute value patterns, by attribute name. Only answers that match all patterns count. They have their own
-    baseline, and learning starts with the first of them."""
+    baseline, which germane starts learning at the first matching answer."""
 
 
 class WindowRule(Rule):
@@ -107,7 +108,7 @@ class MeanThreshold(WindowRule):
     type: Literal["mean_threshold"] = "mean_threshold"
     name: Name = "mean_threshold"
     threshold: float = Field(ge=-1, le=1)
-    """The alert fires when the mean and the upper bound of its one-sided 95 % interval are below the threshold."""
+    """The alert fires when the mean and the upper bound of its one-sided 95% interval are below the threshold."""
 
 
 class LowScoreRate(WindowRule):
@@ -116,7 +117,7 @@ class LowScoreRate(WindowRule):
     type: Literal["low_score_rate"] = "low_score_rate"
     name: Name = "low_score_rate"
     threshold: float = Field(ge=0, lt=1)
-    """The alert fires when the share and the lower bound of its one-sided 95 % interval are above the threshold."""
+    """The alert fires when the share and the lower bound of its one-sided 95% interval are above the threshold."""
 
 
 class NoncommittalRate(WindowRule):
@@ -125,11 +126,11 @@ class NoncommittalRate(WindowRule):
     type: Literal["noncommittal_rate"] = "noncommittal_rate"
     name: Name = "noncommittal_rate"
     threshold: float = Field(ge=0, lt=1)
-    """The alert fires when the share and the lower bound of its one-sided 95 % interval are above the threshold."""
+    """The alert fires when the share and the lower bound of its one-sided 95% interval are above the threshold."""
 
 
 class NoData(Rule):
-    """Alert when answers arrive but none is scored."""
+    """Alert when answers arrive but none are scored."""
 
     type: Literal["no_data"] = "no_data"
     name: Name = "no_data"
@@ -138,7 +139,7 @@ class NoData(Rule):
     outage, after which the backlog is scored."""
     at_least: float = Field(default=900, ge=1, le=30 * DAY)
     """Seconds without a score, while answers are due for scoring, after which the condition holds. If twice the usual
-    gap between scores is longer, it is used instead."""
+    gap between scores is longer, that is used instead."""
 
 
 class ScorerError(Rule):
@@ -194,7 +195,7 @@ def active_rules(rules: Sequence[AnyRule]) -> tuple[AnyRule, ...]:
 
 
 def _rule_type(value: Any) -> str:
-    """Return the type of a configured rule; ``mean_threshold`` if the rule does not have one."""
+    """Return the type of a configured rule, or ``mean_threshold`` if the rule does not specify one."""
     rule_type = value.get("type", "mean_threshold") if isinstance(value, dict) else getattr(value, "type", None)
     return rule_type if isinstance(rule_type, str) else "?"
 

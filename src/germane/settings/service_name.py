@@ -1,4 +1,4 @@
-"""The default service name, which is the same for every process that runs in an application's directory."""
+"""The default service name. It is the same for every process that runs in an application's directory."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _APPLICATION: Final = re.compile(r"(?P<module>[A-Za-z_][\w.]*):[A-Za-z_][\w.]*(\
 
 
 def default_service_name() -> str:
-    """Return OpenTelemetry's service name, or else the name of the project.
+    """Return OpenTelemetry's service name if it is set, and the project's name otherwise.
 
-    The program's name is ignored, because it may be uvicorn, gunicorn, celery or germane itself, and one application's
-    scores would be split between these names.
+    The program's name is ignored. It may be uvicorn, gunicorn, celery or germane itself, which would split one
+    application's scores between several names.
     """
     return opentelemetry_service_name() or project_name(Path.cwd())
 
 
 def opentelemetry_service_name() -> str | None:
-    """Return the name in ``OTEL_SERVICE_NAME``, or else in ``OTEL_RESOURCE_ATTRIBUTES``."""
+    """Return the name from ``OTEL_SERVICE_NAME``, falling back to ``OTEL_RESOURCE_ATTRIBUTES``."""
     if name := os.environ.get("OTEL_SERVICE_NAME"):
         return name
     for pair in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
@@ -40,9 +40,9 @@ def opentelemetry_service_name() -> str | None:
 
 
 def project_name(directory: Path) -> str:
-    """Return the name of the project in a directory: from ``pyproject.toml``, or else the directory's name.
+    """Return the name of the project in a directory: the name in ``pyproject.toml``, or else the directory's name.
 
-    In the root directory, where some process managers start programs, it is the name of the application's module.
+    In the root directory, where some process managers start programs, return the name of the application's module.
     """
     names = (_declared_name(directory), directory.resolve().name, _application_module(sys.argv))
     shown = (sanitize.line(name, MAX_LENGTH).strip() for name in names)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_type_hints
 
-from pydantic import BaseModel, Field, SecretStr, ValidationError, field_serializer
+from pydantic import BaseModel, Field, SecretStr, ValidationError, field_serializer, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -22,6 +22,8 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as InvalidVariable
 
 from germane.errors import SettingsError
+from germane.exchange import Capture
+from germane.settings.archive import Archive
 from germane.settings.channels import CHANNEL_TYPES, Channels, ChannelSettings, URLTemplate
 from germane.settings.maintenance import MaintenanceWindow
 from germane.settings.retired import RETIRED_RULE_TYPES, current_name
@@ -52,8 +54,6 @@ DEFAULT_EMBEDDER = "text-embedding-3-small"
 LOCAL = "local"
 """Value of `judge` or `embedder` that selects the model that runs inside the process."""
 
-Capture = Literal["span+store", "store", "none"]
-
 
 class Settings(BaseSettings):
     """All settings of a process. Immutable. Create an instance with :func:`load_settings`."""
@@ -67,7 +67,6 @@ class Settings(BaseSettings):
         extra="forbid",
         frozen=True,
         hide_input_in_errors=True,
-        use_attribute_docstrings=True,
     )
 
     database: DatabaseURL = Field(default="sqlite:///germane.db", repr=False)
@@ -95,8 +94,8 @@ class Settings(BaseSettings):
     generated_questions: int = Field(default=3, ge=1, le=10)
     """Number of questions that the judge generates for each answer."""
     judge_detects_refusals: bool = False
-    """Whether the judge's verdict can classify an answer as noncommittal. Small judges are wrong nine times out of ten;
-    `germane calibrate` shows whether yours is reliable."""
+    """Whether the judge's verdict can classify an answer as noncommittal. Small judges are wrong in nine out of ten
+    such verdicts; `germane calibrate` shows whether yours is reliable."""
     scorer_options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Options by scorer, such as `similarity = "judge"` in `[scorer_options.answer_relevancy]`."""
     imports: Names = ()
@@ -117,13 +116,13 @@ class Settings(BaseSettings):
     filters: dict[str, ExchangeFilter] = Field(default_factory=dict)
     """Filters for the exchanges to score, by scorer, such as `routes = ["docs"]` in `[filters.faithfulness]`."""
     proxy_cpu: float = Field(default=0.05, ge=0, le=1)
-    """Share of one CPU core for computing proxy scores, which are free local scores of a uniform sample."""
+    """Share of one CPU core to use for proxy scores, which are free local scores of a uniform sample."""
     poll_interval: float = Field(default=2.0, ge=0.05, le=3600)
     """Seconds between polls of the database. Each poll samples exchanges, scores them and evaluates alert rules."""
     concurrency: int = Field(default=16, ge=1, le=1024)
     """Maximum number of concurrent judge requests from this process."""
     task_lease: float = Field(default=60, ge=1, le=3600)
-    """Seconds after which other processes take over an unresponsive process's scoring tasks."""
+    """Seconds after which other processes take over the scoring tasks of an unresponsive process."""
     retry_timeout: float = Field(default=3600, ge=0, le=30 * DAY)
     """Seconds for which requests to an unreachable, slow or overloaded judge are retried before the score fails. When
     a data set is evaluated, the limit is 60 seconds unless this setting is passed as an argument."""
@@ -131,11 +130,14 @@ class Settings(BaseSettings):
     capture: Capture = "span+store"
     """Where questions, answers and contexts are recorded: `span+store` (span and database), `store` (database only) or
     `none`."""
+    watch: bool = False
+    """Whether to recognize exchanges in spans that other instrumentations record, as `germane.watch()` does."""
     queue_size: int = Field(default=10_000, ge=1)
-    """Maximum number of exchanges queued in memory for the database. If it is reached, new exchanges are dropped."""
+    """Maximum number of exchanges queued in memory for the database. While the queue is full, new exchanges are
+    dropped."""
     max_exchanges_per_minute: int = Field(default=6_000, ge=1)
-    """Approximate maximum number of exchanges that this process keeps per minute. Above it, exchanges are sampled
-    before they enter the queue."""
+    """Approximate maximum number of exchanges that this process keeps per minute. Above this rate, exchanges are
+    sampled before they enter the queue."""
     max_span_delay: float = Field(default=15.0, ge=0, le=3600)
     """Maximum number of seconds for which a sampled span waits for its scores. Keep it below the decision wait of a
     tail-sampling collector."""
@@ -143,12 +145,15 @@ class Settings(BaseSettings):
     """Number of characters to which questions, answers and contexts are truncated."""
     retention: Retention = Retention()
     """Retention periods for text and scores."""
+    archive: Archive | None = None
+    """Archive of Parquet files for closed days, such as `location = "s3://bucket/germane"` in `[archive]`. By default,
+    all days stay in the database until they expire."""
     erase_after_scoring: bool = False
     """Whether to erase the text of an exchange as soon as its scoring is complete."""
 
     timezone: Timezone = "UTC"
     """Timezone that determines when days start in trends and reports, such as `Europe/Berlin`. Dashboard pages also use
-    it until the browser has sent its own. Weeks start on Monday."""
+    it until the browser has sent its own timezone. Weeks start on Monday."""
     breakdowns: Breakdowns = ("model", "prompt_version")
     """Dimensions, in addition to the route, by which trends are precomputed: `model`, `prompt_version`,
     `attributes.NAME`."""
@@ -172,12 +177,15 @@ class Settings(BaseSettings):
     dashboard_token: Token | None = None
     """Token required by `germane serve`. Without a token, the dashboard is reachable only from this machine. Generate a
     token with `germane serve --generate-token`."""
+    receiver_token: Token | None = None
+    """Token that clients of `germane receive` must send as `Authorization: Bearer TOKEN`. Without a token and without
+    client certificates, the receiver is reachable only from this machine."""
     allowed_hosts: AllowedHosts = ()
     """Host names that requests to the dashboard may use, in addition to localhost and IP addresses; `*` for any."""
 
     @field_serializer("database")
     def _redact_database(self, url: str) -> str:
-        """Return the URL without user, password and parameters, so that it can be logged."""
+        """Return the URL without the username, password and query parameters, so that it can be logged."""
         head, _, tail = url.rpartition("@")
         return f"{head.partition(':')[0]}://***@{tail.partition('?')[0]}" if head else url.partition("?")[0]
 
@@ -197,6 +205,15 @@ class Settings(BaseSettings):
             PyprojectTomlConfigSettingsSource(settings_cls),
         )
 
+    @model_validator(mode="after")
+    def _archive_before_deletion(self) -> Settings:
+        if self.archive is not None and self.archive.after_days >= self.retention.score_days:
+            raise ValueError(
+                f"archive.after_days must be less than retention.score_days ({self.retention.score_days:g}), "
+                f"not {self.archive.after_days:g}"
+            )
+        return self
+
     @property
     def active_rules(self) -> tuple[AnyRule, ...]:
         """The enabled rules, including those that are active by default."""
@@ -209,7 +226,7 @@ class Settings(BaseSettings):
 
 
 class EvaluationSettingsArguments(TypedDict, total=False):
-    """Keyword arguments of :func:`germane.evaluate`: every setting except ``scorers``, which is its own argument."""
+    """Keyword arguments of :func:`germane.evaluate`: every setting except ``scorers``, which is a separate argument."""
 
     database: str
     service: str
@@ -237,11 +254,13 @@ class EvaluationSettingsArguments(TypedDict, total=False):
     task_lease: float
     retry_timeout: float
     capture: Capture
+    watch: bool
     queue_size: int
     max_exchanges_per_minute: int
     max_span_delay: float
     max_text_length: int
     retention: Retention | Mapping[str, Any]
+    archive: Archive | Mapping[str, Any] | None
     erase_after_scoring: bool
     timezone: str
     breakdowns: Sequence[str]
@@ -252,6 +271,7 @@ class EvaluationSettingsArguments(TypedDict, total=False):
     exchange_url: str | None
     trace_url: str | None
     dashboard_token: str | SecretStr | None
+    receiver_token: str | SecretStr | None
     allowed_hosts: Sequence[str]
 
 
@@ -281,7 +301,8 @@ def load_settings(**arguments: Any) -> Settings:
     ``[tool.germane]`` in ``pyproject.toml``.
 
     Raises:
-        SettingsError: Settings are invalid or unknown. The message has a line for each, with its value and the fix.
+        SettingsError: Settings are invalid or unknown. The message has one line for each of them, with its value and
+            the fix.
     """
     problems = [problem for variable in os.environ if (problem := _explain_variable(variable))]
     try:
@@ -324,6 +345,7 @@ _NESTED: dict[str, type[BaseModel]] = {
     "always_score": AlwaysScore,
     "filters": ExchangeFilter,
     "retention": Retention,
+    "archive": Archive,
 }
 _TYPED: dict[str, Mapping[str, type[BaseModel]]] = {"channels": CHANNEL_TYPES, "rules": RULE_TYPES}
 _WITHOUT_FIELD_VARIABLES = {
@@ -334,14 +356,16 @@ _WITHOUT_FIELD_VARIABLES = {
 _FIELD_VARIABLES = [
     f"{name}__{field}" for name in _NESTED.keys() - _WITHOUT_FIELD_VARIABLES for field in _NESTED[name].model_fields
 ]
-_SECRET = {"database", "api_key", "base_url", "channels", "dashboard_token"}
+_SECRET = {"database", "archive", "api_key", "base_url", "channels", "dashboard_token", "receiver_token"}
 _KUBERNETES_VARIABLE = re.compile(r"_(SERVICE_HOST|SERVICE_PORT\w*|PORT|PORT_\d+_\w+)$")
-"""Names of the variables that Kubernetes sets for a service named germane or germane-worker."""
+"""Names of the variables that Kubernetes sets for a service named ``germane`` or ``germane-worker``."""
 
 
 def _explain(detail: Any) -> str:
-    """Describe one validation error: the setting, its value unless that may be secret, and the fix."""
+    """Describe one validation error: the setting, its value (unless it may be secret), and the fix."""
     path = [str(part) for part in detail["loc"]]
+    if not path:  # settings contradict each other
+        return f"settings: {detail['msg'].removeprefix('Value error, ')}"
     head = path[0]
     model = _NESTED.get(head)
     if len(path) > 2 and path[2] in _TYPED.get(head, ()):  # pydantic inserts the type of a rule or channel

@@ -34,7 +34,7 @@ class Origin:
     """Name of the environment variable, if the value comes from one."""
     file: Path | None = None
     table: str | None = None
-    """Table in the file, such as ``budget``. None for the top level."""
+    """Table in the file, such as ``budget``; None for the top level."""
 
     def __str__(self) -> str:
         if self.file is not None:
@@ -47,7 +47,8 @@ class SettingValue:
     """A setting or one of its fields, with its value and source."""
 
     name: str
-    """Name of the setting, followed by a dot and the field, if any, such as ``budget.requests_per_day``."""
+    """Name of the setting. If the value is for one field, a dot and the field's name follow, such as in
+    ``budget.requests_per_day``."""
     value: Any
     origin: Origin
 

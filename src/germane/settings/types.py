@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from datetime import UTC, tzinfo
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -20,12 +22,12 @@ DAY = 86_400
 """Seconds."""
 MIN_TOKEN_LENGTH = 16
 """Minimum number of characters in a token, chosen to make brute-force attacks infeasible."""
-TRACE_URL_FIELDS = ("trace_id", "span_id")
+_Item = TypeVar("_Item")
 _REFERENCE_PREFIXES = ("env:", "file:")
 
 
 def resolve_secret(reference: str) -> str:
-    """Read the secret at ``env:NAME`` or ``file:/path``. Call this on every use, because secrets can be rotated.
+    """Read the secret from ``env:NAME`` or ``file:/path``. Call this on every use, because secrets can be rotated.
 
     Raises:
         SettingsError: The variable or file is missing, unreadable or empty.
@@ -40,7 +42,7 @@ def resolve_secret(reference: str) -> str:
 
 
 def resolve_url(reference: str) -> str:
-    """Read the URL at ``env:NAME`` or ``file:/path``.
+    """Read the URL from ``env:NAME`` or ``file:/path``.
 
     Raises:
         SettingsError: The variable or file is missing, unreadable, or does not contain an HTTP URL.
@@ -54,7 +56,7 @@ def resolve_url(reference: str) -> str:
 
 
 def parse_token(token: str | SecretStr) -> SecretStr:
-    """Validate a token that is passed in code in the same way as the ``dashboard_token`` setting.
+    """Validate a token that is passed in code. The rules are those of the ``dashboard_token`` setting.
 
     Raises:
         SettingsError: The token is too short, or contains characters that an HTTP header cannot carry.
@@ -63,6 +65,11 @@ def parse_token(token: str | SecretStr) -> SecretStr:
         return _validate_token(SecretStr(token) if isinstance(token, str) else token)
     except ValueError as error:
         raise SettingsError(f"the token {error}") from None
+
+
+def matches_patterns(patterns: Collection[str], value: str | None) -> bool:
+    """Return whether a value matches one of the patterns. Without patterns, all values match, including None."""
+    return not patterns or (value is not None and any(fnmatchcase(value, pattern) for pattern in patterns))
 
 
 def _dereference(value: str) -> str:
@@ -95,7 +102,7 @@ def _full_match(pattern: str, error: str) -> AfterValidator:
 
 
 def _read_secret(value: Any) -> Any:
-    """Resolve ``env:NAME`` and ``file:/path``, and strip the trailing newline that files and secret stores add."""
+    """Resolve ``env:NAME`` or ``file:/path``, and strip the trailing newline that editors and secret stores add."""
     return _dereference(value).strip() if isinstance(value, str) else value
 
 
@@ -113,15 +120,6 @@ def _validate_token(value: SecretStr) -> SecretStr:
     return value
 
 
-def _validate_hosts(values: tuple[str, ...]) -> tuple[str, ...]:
-    for value in values:
-        if value != "*" and not re.fullmatch(r"[A-Za-z0-9._-]+", value):
-            raise ValueError(
-                f"{value!r:.100} is not a host name such as germane.example.com: omit http:// and the port"
-            )
-    return values
-
-
 def _validate_http_url(value: SecretStr) -> SecretStr:
     try:
         parts = urlsplit(value.get_secret_value())
@@ -137,34 +135,24 @@ def _validate_public_url(value: str) -> str:
     _validate_http_url(SecretStr(value))
     parts = urlsplit(value)
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise ValueError("must not contain a user, a password or parameters, because those may be secrets")
+        raise ValueError("must not contain a username, password or query parameters, because they may be secrets")
     return value
 
 
-def _validate_public_urls(values: tuple[str, ...]) -> tuple[str, ...]:
-    if not values:
-        raise ValueError("must contain at least one URL")
-    return tuple(map(_validate_public_url, values))
+def _link_template(*fields: str) -> AfterValidator:
+    """Accept only ids as placeholders, and only after the host, so that a link can never contain captured text."""
+    allowed = " or ".join(f"{{{field}}}" for field in fields)
 
+    def validate(value: str) -> str:
+        _validate_http_url(SecretStr(value))
+        placeholders = re.findall(r"{([^{}]*)}", value)
+        rest = re.sub(r"{[^{}]*}", "", value)
+        unsafe = not value.isprintable() or set('{} "<>') & set(rest) or "{" in urlsplit(value).netloc
+        if unsafe or not placeholders or set(placeholders) - set(fields):
+            raise ValueError(f"must contain {allowed} after its host, and no other placeholder")
+        return value
 
-def _validate_trace_url(value: str) -> str:
-    """Accept only ids as placeholders, and only after the host, so that the link can never contain a user's text."""
-    _validate_http_url(SecretStr(value))
-    placeholders = re.findall(r"{([^{}]*)}", value)
-    rest = re.sub(r"{[^{}]*}", "", value)
-    unsafe = not value.isprintable() or set('{} "<>') & set(rest) or "{" in urlsplit(value).netloc
-    if unsafe or not placeholders or set(placeholders) - set(TRACE_URL_FIELDS):
-        raise ValueError("must contain {trace_id} or {span_id} after its host, and no other placeholder")
-    return value
-
-
-def _validate_exchange_url(value: str) -> str:
-    """Accept only the id as a placeholder, and only after the host."""
-    _validate_http_url(SecretStr(value))
-    rest = value.replace("{id}", "")
-    if rest == value or not value.isprintable() or set('{} "<>') & set(rest) or "{id}" in urlsplit(value).netloc:
-        raise ValueError("must contain {id} after its host, and no other placeholder")
-    return value
+    return AfterValidator(validate)
 
 
 def parse_timezone(name: str) -> tzinfo:
@@ -182,8 +170,8 @@ def _validate_timezone(value: str) -> str:
         parse_timezone(value)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ValueError(
-            f"{value!r:.80} is not a timezone such as Europe/Berlin, or the system has no timezone data: "
-            "pip install tzdata"
+            f"must be a timezone such as Europe/Berlin, not {value!r:.80}; "
+            "if the system has no timezone data, run: pip install tzdata"
         ) from None
     return value
 
@@ -193,7 +181,7 @@ Timezone = Annotated[str, AfterValidator(_validate_timezone)]
 
 
 def _split_list(value: Any) -> Any:
-    """Parse ``a,b`` as a list, because environment variables are strings."""
+    """Parse ``a,b`` as a list. Environment variables are strings, so lists in them are comma-separated."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
@@ -212,13 +200,19 @@ DatabaseURL = Annotated[
     ),
 ]
 SecretURL = Annotated[SecretStr, BeforeValidator(_read_secret), AfterValidator(_validate_http_url)]
-ExchangeURL = Annotated[str, AfterValidator(_validate_exchange_url)]
-TraceURL = Annotated[str, AfterValidator(_validate_trace_url)]
+ExchangeURL = Annotated[str, _link_template("id")]
+TraceURL = Annotated[str, _link_template("trace_id", "span_id")]
 PublicURL = Annotated[str, AfterValidator(_validate_public_url)]
-Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_list)]
-PublicURLs = Annotated[Names, AfterValidator(_validate_public_urls)]
-AllowedHosts = Annotated[Names, AfterValidator(_validate_hosts)]
-Statuses = Annotated[tuple[Status, ...], NoDecode, BeforeValidator(_split_list)]
+CommaSeparated = Annotated[tuple[_Item, ...], NoDecode, BeforeValidator(_split_list)]
+Names = CommaSeparated[str]
+AllowedHosts = CommaSeparated[
+    Annotated[
+        str,
+        _full_match(
+            r"\*|[A-Za-z0-9._-]+", "must be a host name such as germane.example.com, without http:// and the port"
+        ),
+    ]
+]
 SecretReference = Annotated[str, AfterValidator(_validate_reference)]
 """``env:NAME`` or ``file:/path``; :func:`resolve_secret` reads it on each use."""
 Dimension = Annotated[
@@ -229,9 +223,7 @@ Dimension = Annotated[
     ),
 ]
 Breakdowns = Annotated[
-    tuple[Dimension, ...],
-    NoDecode,
-    BeforeValidator(_split_list),
+    CommaSeparated[Dimension],
     AfterValidator(lambda dimensions: tuple(name for name in dimensions if name != "route")),  # always a breakdown
 ]
 
@@ -239,7 +231,7 @@ Breakdowns = Annotated[
 def _validate_function_name(value: str) -> str:
     module, _, name = value.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
-        raise ValueError("must name a module and a function in it, such as myapp.sampling:is_odd")
+        raise ValueError("must be a module and a function in it, such as myapp.sampling:is_odd")
     return value
 
 
@@ -249,7 +241,7 @@ FunctionName = Annotated[str, AfterValidator(_validate_function_name)]
 class Price(BaseModel):
     """A model's price."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     input: float = Field(ge=0, allow_inf_nan=False)
     """US dollars per million input tokens."""
@@ -258,21 +250,23 @@ class Price(BaseModel):
 
 
 class Budget(BaseModel):
-    """Limits on judge usage, shared by all processes on one database. With a budget, germane selects the exchanges
-    whose scores are most valuable, within the limits."""
+    """Limits on judge usage, shared by all processes on one database.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    Within these limits, germane selects the exchanges whose scores are most valuable.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     requests_per_hour: int | None = Field(default=None, gt=0)
     """Judge requests per hour. Unused requests carry over to later hours of the same day (UTC)."""
     requests_per_day: int | None = Field(default=None, gt=0)
     """Judge requests per day (UTC)."""
     tokens_per_hour: int | None = Field(default=None, gt=0)
-    """Input and output tokens of the judge per hour, with the same carry-over."""
+    """Input and output tokens of the judge per hour. Unused tokens carry over in the same way."""
     tokens_per_day: int | None = Field(default=None, gt=0)
     """Input and output tokens of the judge per day (UTC)."""
     usd_per_hour: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """US dollars per hour, with the same carry-over. Requires a price for the judge: see `prices`."""
+    """US dollars per hour. Unused dollars carry over in the same way. Requires a price for the judge: see `prices`."""
     usd_per_day: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """US dollars per day (UTC). Requires a price for the judge: see `prices`."""
 
@@ -284,13 +278,13 @@ class Budget(BaseModel):
 
 
 class ExchangeFilter(BaseModel):
-    """A filter for exchanges. An exchange matches if it meets every condition that is set."""
+    """A filter for exchanges. An exchange matches the filter if it meets every condition that is set."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     routes: Names = ()
     """Route patterns, such as `support-*`. One of them must match."""
-    status: Statuses = ()
+    status: CommaSeparated[Status] = ()
     """Handler statuses: `ok`, `error`, `cancelled`, `abandoned`. One of them must match."""
     attributes: dict[str, str] = Field(default_factory=dict)
     """Attribute value patterns, by attribute name. All must match."""
@@ -316,7 +310,7 @@ class AlwaysScore(ExchangeFilter):
 class Retention(BaseModel):
     """Retention periods for captured data. Text is erased before scores are deleted."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     text_days: float = Field(default=30, gt=0, le=36_500)
     """Days after which questions, answers, contexts and quotes from them are erased."""

@@ -5,37 +5,61 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from germane.calibration import Calibration
 from germane.errors import StorageError
-from germane.storage.alerting.alerts import AlertReader, AlertStore
-from germane.storage.alerting.baselines import BaselineStore
-from germane.storage.alerting.detectors import DetectorStore
-from germane.storage.alerting.notifications import NotificationStore
-from germane.storage.answers.store_answers import AnswerReader, AnswerStore
-from germane.storage.answers.store_labels import LabelReader, LabelStore
 from germane.storage.counts import dirty_hours, tally
 from germane.storage.db import migrate
 from germane.storage.db.component import StoreContext, utc_now
 from germane.storage.db.engine import CommitListener, Database
-from germane.storage.ingest.store_exchanges import ExchangeStore
-from germane.storage.queue.store_sampling import SamplingStore
-from germane.storage.queue.store_tasks import TaskQueue
-from germane.storage.quota.store_quota import QuotaStore
-from germane.storage.retention.integrity_check import IntegrityChecker
-from germane.storage.retention.store_retention import RetentionStore
-from germane.storage.transfer.store_transfer import TransferStore
-from germane.storage.trends.rollup import RollupStore
-from germane.storage.trends.store_trends import TrendReader, TrendStore
-from germane.storage.workers import WorkerStore
+
+if TYPE_CHECKING:
+    from germane.storage.alerting.alerts import AlertReader, AlertStore
+    from germane.storage.alerting.baselines import BaselineStore
+    from germane.storage.alerting.detectors import DetectorStore
+    from germane.storage.alerting.notifications import NotificationStore
+    from germane.storage.answers.store_answers import AnswerReader, AnswerStore
+    from germane.storage.answers.store_labels import LabelReader, LabelStore
+    from germane.storage.history.store_history import HistoryStore
+    from germane.storage.ingest.forwarding import ForwardingQueue
+    from germane.storage.ingest.received_spans import ReceivedSpanStore
+    from germane.storage.ingest.store_exchanges import ExchangeStore
+    from germane.storage.ingest.unreadable_traces import UnreadableTraceStore
+    from germane.storage.queue.store_sampling import SamplingStore
+    from germane.storage.queue.store_tasks import TaskQueue
+    from germane.storage.quota.store_quota import QuotaStore
+    from germane.storage.retention.integrity_check import IntegrityChecker
+    from germane.storage.retention.store_archive import ArchiveStore
+    from germane.storage.retention.store_retention import RetentionStore
+    from germane.storage.transfer.store_transfer import TransferStore
+    from germane.storage.trends.rollup import RollupStore
+    from germane.storage.trends.store_trends import TrendReader, TrendStore
+    from germane.storage.views import SavedViewStore
+    from germane.storage.workers import WorkerStore
 
 logger = logging.getLogger("germane.storage")
 
 
-class TrackingStore:
+class _WithComponents:
+    """Creates the components that a subclass annotates when they are first used, and only then imports their code."""
+
+    context: StoreContext
+
+    if not TYPE_CHECKING:  # type checkers read the annotations
+
+        def __getattr__(self, name: str) -> Any:
+            class_name = type(self).__annotations__.get(name)
+            if class_name is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            component = getattr(import_module("germane.storage"), class_name)(self.context)
+            return self.__dict__.setdefault(name, component)  # another thread may have been faster
+
+
+class TrackingStore(_WithComponents):
     """Exchanges, scoring tasks, scores, counts and alerts in one database. Thread-safe.
 
     Each group of methods is a component. All times are timezone-aware. Windows are ``since <= started_at < until``. All
@@ -49,6 +73,7 @@ class TrackingStore:
         url: SQLAlchemy URL of an SQLite or PostgreSQL database.
         clock: Returns the current time. With the default, leases and limits use the database server's clock.
         erase_after_scoring: Whether to erase an exchange's text when its last task is closed.
+        archive: The ``archive.location`` setting. If it is given, exchanges are not deleted before they are archived.
         on_commit: Called with event counts after each transaction that stored exchanges or closed tasks; must not
             raise.
 
@@ -56,12 +81,36 @@ class TrackingStore:
         SettingsError: The URL is invalid or names an unsupported database.
     """
 
+    exchanges: ExchangeStore
+    received: ReceivedSpanStore
+    forwarding: ForwardingQueue
+    unreadable: UnreadableTraceStore
+    answers: AnswerStore
+    labels: LabelStore
+    trends: TrendStore
+    rollups: RollupStore
+    sampling: SamplingStore
+    queue: TaskQueue
+    workers: WorkerStore
+    history: HistoryStore
+    quota: QuotaStore
+    alerts: AlertStore
+    baselines: BaselineStore
+    detectors: DetectorStore
+    notifications: NotificationStore
+    retention: RetentionStore
+    archive: ArchiveStore
+    integrity: IntegrityChecker
+    transfer: TransferStore
+    views: SavedViewStore
+
     def __init__(
         self,
         url: str = "sqlite:///germane.db",
         *,
         clock: Callable[[], datetime] = utc_now,
         erase_after_scoring: bool = False,
+        archive: str | None = None,
         on_commit: CommitListener = lambda _: None,
     ) -> None:
         self._database = Database(
@@ -71,23 +120,9 @@ class TrackingStore:
             check_tables=migrate.check_tables,
             recreate=migrate.migrate,
         )
-        self.context = context = StoreContext(self._database, clock=clock, erase_after_scoring=erase_after_scoring)
-        self.exchanges = ExchangeStore(context)
-        self.answers = AnswerStore(context)
-        self.labels = LabelStore(context)
-        self.trends = TrendStore(context)
-        self.rollups = RollupStore(context)
-        self.sampling = SamplingStore(context)
-        self.queue = TaskQueue(context)
-        self.workers = WorkerStore(context)
-        self.quota = QuotaStore(context)
-        self.alerts = AlertStore(context)
-        self.baselines = BaselineStore(context)
-        self.detectors = DetectorStore(context)
-        self.notifications = NotificationStore(context)
-        self.retention = RetentionStore(context)
-        self.integrity = IntegrityChecker(context)
-        self.transfer = TransferStore(context)
+        self.context = StoreContext(
+            self._database, clock=clock, erase_after_scoring=erase_after_scoring, archive=archive
+        )
 
     def __repr__(self) -> str:
         return f"TrackingStore({self.name!r})"
@@ -174,7 +209,7 @@ class CalibrationCache(Mapping[tuple[str, str], Calibration]):
         return self._calibrations or {}
 
 
-class Store:
+class Store(_WithComponents):
     """Read-only access to a tracking database. Thread-safe.
 
     Example::
@@ -205,11 +240,7 @@ class Store:
 
     def __init__(self, url: str = "sqlite:///germane.db") -> None:
         self._database = Database(url)
-        context = StoreContext(self._database)
-        self.answers = AnswerReader(context)
-        self.trends = TrendReader(context)
-        self.alerts = AlertReader(context)
-        self.labels = LabelReader(context)
+        self.context = StoreContext(self._database)
 
     def __repr__(self) -> str:
         return f"Store({self.name!r})"

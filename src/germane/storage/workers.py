@@ -14,14 +14,14 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Any, Final
 
-from sqlalchemy import Connection, Insert, Table, bindparam, delete, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, bindparam, delete, or_, select, update
 
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched
 from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import job, scoring_task, worker
 from germane.storage.db.tables import lease as lease_table
+from germane.storage.db.upsert import insert_into, insert_or_replace
 
 ORPHANED_AFTER: Final = timedelta(hours=1)
 """Time after which a scorer that no process runs is considered orphaned."""
@@ -142,7 +142,7 @@ def register_workers(connection: Connection, services: Mapping[str, str], now: d
     process = {"host": clean_text(socket.gethostname()), "pid": os.getpid(), "version": version("germane")}
     state = {"scorers": {}, "concurrency": 0, "in_flight": 0, "started_at": now, "seen_at": now}
     rows = [{"id": id_, "service": clean_text(service), **process, **state} for id_, service in services.items()]
-    connection.execute(_REGISTER_WORKER[connection.dialect.name], rows)
+    connection.execute(insert_into(worker, connection.dialect.name).on_conflict_do_nothing(), rows)
 
 
 class WorkerStore(StoreComponent):
@@ -197,7 +197,7 @@ class WorkerStore(StoreComponent):
                 "started_at": now,
                 "seen_at": now,
             }
-            connection.execute(_UPSERT_WORKER[connection.dialect.name], reported)
+            connection.execute(insert_or_replace(worker, connection.dialect.name, _WORKER_COLUMNS), reported)
             jobs = [
                 {
                     "process": presence.id,
@@ -208,7 +208,7 @@ class WorkerStore(StoreComponent):
                 for job_runs in presence.jobs
             ]
             if jobs:
-                connection.execute(_UPSERT_JOB[connection.dialect.name], jobs)
+                connection.execute(insert_or_replace(job, connection.dialect.name, _JOB_COLUMNS), jobs)
         self._context.registered_workers.add(presence.id)
         return renewed
 
@@ -257,8 +257,7 @@ class WorkerStore(StoreComponent):
                 lease_table.c.expires_at <= now,
                 lease_table.c.renewed_at > now + MAX_CLOCK_STEP,
             )
-            make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-            upsert = make(lease_table).values(values)
+            upsert = insert_into(lease_table, connection.dialect.name).values(values)
             upsert = upsert.on_conflict_do_update(index_elements=["name"], set_=renewed, where=is_free)
             return connection.execute(upsert.returning(lease_table.c.name)).first() is not None
 
@@ -286,26 +285,9 @@ def save_cursor(connection: Connection, name: str, owner: str, cursor: str) -> b
     return connection.execute(statement).rowcount == 1
 
 
-def _upserts(table: Table, key: Sequence[str], columns: Sequence[str]) -> dict[str, Insert]:
-    on_sqlite, on_postgresql = sqlite.insert(table), postgresql.insert(table)
-    return {
-        "sqlite": on_sqlite.on_conflict_do_update(
-            index_elements=key, set_={name: on_sqlite.excluded[name] for name in columns}
-        ),
-        "postgresql": on_postgresql.on_conflict_do_update(
-            index_elements=key, set_={name: on_postgresql.excluded[name] for name in columns}
-        ),
-    }
-
-
-_UPSERT_JOB: Final = _upserts(job, ["process", "name"], ["every", "runs"])
-_UPSERT_WORKER: Final = _upserts(
-    worker, ["id"], [column.name for column in worker.c if column.name not in {"id", "started_at"}]
-)
-_REGISTER_WORKER: Final = {
-    "sqlite": sqlite.insert(worker).on_conflict_do_nothing(),
-    "postgresql": postgresql.insert(worker).on_conflict_do_nothing(),
-}
+_JOB_COLUMNS: Final = ("every", "runs")
+_WORKER_COLUMNS: Final = tuple(column.name for column in worker.c if column.name not in {"id", "started_at"})
+"""Columns that a heartbeat replaces."""
 _RUNNING: Final = (
     select(scoring_task.c.id, scoring_task.c.lease_owner)
     .where(scoring_task.c.state == "running")

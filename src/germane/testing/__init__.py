@@ -1,4 +1,4 @@
-"""Testing tools for germane and for applications that use it. They work without a network, an API key or a model."""
+"""Testing tools for germane and for applications that use it. They need no network, API key or model."""
 
 from __future__ import annotations
 

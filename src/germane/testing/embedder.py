@@ -1,4 +1,4 @@
-"""A fake embedder, which does not need a model."""
+"""A fake embedder that needs no model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORD = re.compile(r"\w+")
 
 
 def hashed_words(text: str, dimension: int = 256) -> list[float]:
-    """Return a unit-length vector that counts a text's words by their hashes. Texts that share words are similar.
+    """Return a unit-length vector of hashed word counts. Texts that share words have similar vectors.
 
     The vector is the same in every process. If a text has no words, the whole text is hashed.
     """
@@ -26,7 +26,7 @@ def hashed_words(text: str, dimension: int = 256) -> list[float]:
 
 
 class FakeEmbedder:
-    """An in-process embedder that uses :func:`hashed_words`. Similarity depends on shared words, not on meaning."""
+    """An in-process embedder based on :func:`hashed_words`. Similarity depends on shared words, not on meaning."""
 
     model = "fake-embedder"
 

@@ -1,4 +1,4 @@
-"""A fake judge: an HTTP server with an OpenAI-compatible API, without a model."""
+"""A fake judge: an HTTP server with an OpenAI-compatible API that needs no model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ScriptedReply = str | Mapping[str, Any] | Sequence[str] | None
 """A text, a JSON object, a list with one text per choice, or None for the default reply."""
 ReplyFunction = Callable[[JudgeRequest], ScriptedReply]
 OptionSupport = Literal["supported", "ignored", "rejected"]
-"""How the server handles a request option. If an option is rejected, it returns HTTP status 400."""
+"""How the server handles a request option. It responds to a rejected option with HTTP status 400."""
 
 
 def questions_about(answer: str) -> list[str]:
@@ -78,8 +78,8 @@ class FakeJudge:
     ) -> None:
         """Start the server on 127.0.0.1. If ``port`` is 0, the operating system chooses a free port."""
         self.questions = questions
-        """Returns the generated questions for an answer. Choice i is question i; if there are fewer questions than
-        choices, the questions repeat.
+        """A function that returns the generated questions for an answer. Choice i is question i; if there are fewer
+        questions than choices, the questions repeat.
         """
         self.noncommittal = noncommittal
         """Whether the judge votes that the answer is noncommittal: one vote for all choices, one per choice, or a
@@ -87,14 +87,15 @@ class FakeJudge:
         self.replies = replies
         self.first_token = first_token
         """The probabilities for the first token of a chat reply, or a function of the request that returns them. If
-        None, there are no logprobs. The default reply to a request for a single token is the likeliest of these tokens.
+        None, there are no logprobs. By default, the reply to a request for a single token is the most likely of these
+        tokens.
         """
         self.vectors = dict(vectors or {})
         """Fixed vectors by text, all of the same dimension. Other texts are hashed."""
         self.latency = latency
-        """Seconds before each reply."""
+        """Delay before each reply, in seconds."""
         self.embedding_latency = embedding_latency
-        """Seconds before each embedding reply. Defaults to ``latency``."""
+        """Delay before each embedding reply, in seconds. Defaults to ``latency``."""
         self.faults: deque[Fault | None] = deque(faults)
         """Faults for the next chat requests, in order. None means no fault for that request."""
         self.embedding_faults: deque[Fault | None] = deque(embedding_faults)
@@ -140,8 +141,8 @@ class FakeJudge:
     def replies(self) -> ReplyFunction | deque[ScriptedReply]:
         """The scripted replies: a function of the request, or a queue that is consumed one reply at a time.
 
-        A text is sent unchanged and a mapping as JSON, in both cases for every requested choice. A list contains one
-        text per choice. For None, and when the queue is empty, the default reply is sent.
+        A text is sent unchanged, and a mapping is sent as JSON; both apply to every requested choice. A list contains
+        one text per choice. The default reply is sent for None, and when the queue is empty.
         """
         return self._replies
 
@@ -186,7 +187,10 @@ class FakeJudge:
 
     @contextmanager
     def track_request(self, request: JudgeRequest) -> Iterator[Fault | None]:
-        """Record a request, count it as in flight while the block runs, and yield its fault. Called by the server."""
+        """Record a request, count it as in flight while the block runs, and yield its fault.
+
+        The server calls this method.
+        """
         is_embedding = request.path.endswith("/embeddings")
         with self._lock:
             self.requests.append(request)
@@ -211,7 +215,7 @@ class FakeJudge:
                     self.in_flight -= 1
 
     def reply(self, request: JudgeRequest, fault: Fault | None) -> JudgeReply:
-        """Return the reply to a request, with a fault applied. Called by the server."""
+        """Return the reply to a request, with a fault applied. The server calls this method."""
         if fault is not None and fault.kind == "status":
             return _error_reply(fault)
         if fault is not None and fault.kind == "garbage":
@@ -241,7 +245,14 @@ class FakeJudge:
         contents = self._contents(request, probabilities)
         logprobs = None
         if probabilities and request.body.get("logprobs") and self.logprobs == "supported":
-            logprobs = _logprobs(probabilities, int(request.body.get("top_logprobs") or 0))
+            tokens = [
+                {"token": token, "logprob": math.log(probability) if probability > 0 else -9999.0, "bytes": None}
+                for token, probability in sorted(probabilities.items(), key=lambda item: -item[1])
+            ]
+            logprobs = {
+                "content": [{**tokens[0], "top_logprobs": tokens[: int(request.body.get("top_logprobs") or 0)]}],
+                "refusal": None,
+            }
         choices = [
             {
                 "index": index,
@@ -287,7 +298,7 @@ class FakeJudge:
         return [defaults[index % len(defaults)] if defaults else "" for index in range(n)]
 
     def _default_contents(self, request: JudgeRequest) -> list[str]:
-        """Return the contents of the default reply, which the choices use in turn."""
+        """Return the contents of the default reply. The choices cycle through them."""
         if request.asks_for_rating:
             return [DEFAULT_RATING]
         if request.schema is not None and not request.asks_for_questions:
@@ -331,8 +342,8 @@ def schema_instance(schema: Mapping[str, Any], *, items: int = 1) -> Any:
     """Return a minimal value that is valid under a JSON schema.
 
     Alternatives and enumerations use their first member, objects have all properties, and lists have ``items`` items,
-    within the limits of the schema. A number is its minimum. If it has no minimum, it is 0 or, inside a list item, the
-    number of that item (from 1), because such numbers usually identify the item.
+    within the limits of the schema. A number is its minimum. A number without a minimum is 0. Inside a list item, it is
+    instead the item's number (starting at 1), because such numbers usually identify the item.
     """
 
     def resolve(node: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -370,15 +381,6 @@ def schema_instance(schema: Mapping[str, Any], *, items: int = 1) -> Any:
                 return None
 
     return build(schema, 0)
-
-
-def _logprobs(probabilities: TokenProbabilities, top: int) -> dict[str, Any]:
-    """Return the ``logprobs`` for a one-token choice, with the ``top`` likeliest tokens."""
-    tokens = [
-        {"token": token, "logprob": math.log(probability) if probability > 0 else -9999.0, "bytes": None}
-        for token, probability in sorted(probabilities.items(), key=lambda item: -item[1])
-    ]
-    return {"content": [{**tokens[0], "top_logprobs": tokens[:top]}], "refusal": None}
 
 
 def _error_reply(fault: Fault) -> JudgeReply:

@@ -29,7 +29,7 @@ _FINISH_REASONS: dict[Any, str] = {
 
 @dataclass(frozen=True)
 class Fault:
-    """A simulated failure of one request. These are the kinds of faults.
+    """A simulated failure of one request. The following kinds are available.
 
     For any request:
 

@@ -35,8 +35,8 @@ class JudgeRequest(NamedTuple):
     def answer(self) -> str:
         """The answer that the request is about.
 
-        This is the ``answer`` section of the last message that has delimited sections, or that message's first section
-        if there is none with that name. If no message has sections, it is the whole last message.
+        It is taken from the last message that has delimited sections: the section named ``answer``, or else the first
+        section. If no message has sections, it is the whole last message.
         """
         for message in reversed(self.texts):
             sections = dict(_sections(message))
@@ -45,7 +45,7 @@ class JudgeRequest(NamedTuple):
         return self.texts[-1] if self.texts else ""
 
     def section(self, name: str) -> str | None:
-        """Return the text of the last delimited section with this name, such as ``question``; None if there is none."""
+        """Return the text of the last delimited section with this name, such as ``question``, or None."""
         texts = [text for message in self.texts for label, text in _sections(message) if label == name]
         return texts[-1] if texts else None
 
@@ -87,7 +87,7 @@ class JudgeRequest(NamedTuple):
 
     @property
     def asks_for_votes(self) -> bool:
-        """Whether the reply must also say, for each question, whether the answer is noncommittal."""
+        """Whether the reply must also state, for each question, whether the answer is noncommittal."""
         return '"noncommittal"' in (self.text if self.schema is None else json.dumps(self.schema))
 
     @property

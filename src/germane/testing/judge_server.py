@@ -42,7 +42,7 @@ class JudgeBackend(Protocol):
 
 
 class JudgeServer(ThreadingHTTPServer):
-    """A server that tracks its connections and threads, so that all of them end when it is closed."""
+    """A server that tracks its connections and threads, so that closing it shuts them all down."""
 
     daemon_threads = True
     request_queue_size = 256
@@ -54,7 +54,7 @@ class JudgeServer(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Handle a connection in a separate thread, which :meth:`end_connections` waits for."""
+        """Handle a connection in a separate thread. :meth:`end_connections` waits for these threads."""
         self.threads = [thread for thread in self.threads if thread.is_alive()]
         thread = threading.Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
         self.threads.append(thread)
@@ -106,7 +106,8 @@ class _Handler(BaseHTTPRequestHandler):
         with judge.track_request(request) as fault:
             failed = fault is not None and self._fail(fault, request)
             reply = None if failed else judge.reply(request, fault)
-        # Reply only when the request no longer counts as in flight: the client may send another one immediately.
+        # Reply only when the request no longer counts as in flight, because the client may send another one
+        # immediately.
         if reply is not None:
             self._send(reply)
 

@@ -1,4 +1,4 @@
-"""An OTLP receiver for tests, which uses real HTTP and gRPC connections."""
+"""An OTLP receiver for tests. It accepts real HTTP and gRPC connections."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class OTLPReceiver:
         return {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": protocol}
 
     def clear(self) -> None:
-        """Discard everything received so far."""
+        """Discard all received data."""
         with self._changed:
             self._spans.clear()
             self._logs.clear()
@@ -141,7 +141,7 @@ class OTLPReceiver:
             self._grpc[0].stop(grace=None).wait()
 
     def receive(self, signal: str, request: Any) -> None:
-        """Store an export request. Called by the servers."""
+        """Store an export request. The servers call this method."""
         with self._changed:
             if signal == "traces":
                 self._spans.extend(parse_spans(request))
@@ -189,7 +189,14 @@ class _Handler(BaseHTTPRequestHandler):
     """Seconds within which a client must send its request. Closing the server may take that long."""
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":  # sent by exporters for Node.js
+            chunks = []
+            while size := int(self.rfile.readline().partition(b";")[0], 16):
+                chunks.append(self.rfile.read(size))
+                self.rfile.readline()
+            body = b"".join(chunks)
+        else:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         signal = self.path.removeprefix("/v1/")
         if signal not in _MESSAGES:
             self.send_error(404)

@@ -15,7 +15,14 @@ from germane.tracer.guard import strict
 from germane.tracer.lifecycle import connect, disconnect, flush
 from germane.tracer.score_processor import ScoreSpanProcessor, exchanges_with_waiting_spans
 from germane.tracer.selectors import Call, Selector, is_async
-from germane.tracer.telemetry import are_gauges_exported, count_outcomes
+from germane.tracer.telemetry import (
+    are_gauges_exported,
+    count_forwarded,
+    count_outcomes,
+    count_received,
+    count_watched,
+)
+from germane.tracer.watching import watch
 
 __all__ = [
     "BacklogState",
@@ -28,7 +35,10 @@ __all__ = [
     "are_gauges_exported",
     "attach_scores",
     "connect",
+    "count_forwarded",
     "count_outcomes",
+    "count_received",
+    "count_watched",
     "current_exchange",
     "disconnect",
     "exchanges_with_waiting_spans",
@@ -46,4 +56,5 @@ __all__ = [
     "set_question",
     "strict",
     "suppress_tracing",
+    "watch",
 ]

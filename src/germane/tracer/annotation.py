@@ -144,7 +144,7 @@ def record_exchange(
         exchange_id, started_at, privacy = new_exchange_id(), datetime.now(UTC), Privacy(connection)
         for what, text in {"question": question, "answer": answer}.items():
             if not isinstance(text, str):
-                raise UsageError(f"{what} must be text, not {type(text).__name__}")
+                raise UsageError(f"{what} must be a string, not {type(text).__name__}")
         if scores is not None and not isinstance(scores, Mapping):
             raise UsageError(f"scores must be a mapping of names to numbers, not {type(scores).__name__}")
         recorded = [_recorded_score(connection, exchange_id, *item) for item in (scores or {}).items()]
@@ -266,54 +266,44 @@ def _screened(connection: Connection, what: str, text: Any) -> str | None:
 
 
 def _copied(what: str, details: Any, screen: Callable[[Any], str | None]) -> dict[str, Any]:
+    """Copy details to plain JSON values immediately, because the caller may change them later.
+
+    Texts are redacted, but keys are not. Copying stops once the result is too long, because the caller is waiting.
+    """
     if details is None:
         return {}
     if not isinstance(details, Mapping):
         raise UsageError(f"{what} must be a mapping, not {type(details).__name__}")
-    plain: dict[str, Any] = _JSONCopy(what, screen).copy(details)
-    if len(json.dumps(plain, ensure_ascii=False)) > MAX_DETAILS_LENGTH:
-        raise _too_long(what)
-    return plain
+    remaining = MAX_DETAILS_LENGTH
 
+    def count(characters: int) -> None:
+        nonlocal remaining
+        remaining -= characters
+        if remaining < 0:
+            raise UsageError(f"{what} must be at most {MAX_DETAILS_LENGTH} characters of JSON")
 
-def _too_long(what: str) -> UsageError:
-    return UsageError(f"{what} must be at most {MAX_DETAILS_LENGTH} characters of JSON")
-
-
-class _JSONCopy:
-    """Copies details to plain JSON values immediately, because the caller may change them later.
-
-    Texts are redacted, but keys are not. Copying stops once the result is too long, because the caller is waiting.
-    """
-
-    def __init__(self, what: str, screen: Callable[[Any], str | None]) -> None:
-        self._what = what
-        self._screen = screen
-        self._left = MAX_DETAILS_LENGTH
-
-    def copy(self, value: Any, depth: int = MAX_NESTING) -> Any:
-        """Return a copy of a value, at most ``depth`` levels deep."""
+    def copy(value: Any, depth: int) -> Any:
         if depth < 0:
-            raise UsageError(f"{self._what} must be nested at most {MAX_NESTING} levels deep")
-        self._count(1)
+            raise UsageError(f"{what} must be nested at most {MAX_NESTING} levels deep")
+        count(1)
         if isinstance(value, Mapping):
             copied = {}
             for key, item in value.items():
                 name = clean(str(key), NAME_LIMIT)
-                self._count(len(name))
-                copied[name] = self.copy(item, depth - 1)
+                count(len(name))
+                copied[name] = copy(item, depth - 1)
             return copied
         if isinstance(value, list | tuple):
-            return [self.copy(item, depth - 1) for item in value]
+            return [copy(item, depth - 1) for item in value]
         if value is None or isinstance(value, bool | int):
             return value
         if isinstance(value, Real) or hasattr(value, "__float__"):
             return float(value) if math.isfinite(value) else None
-        text = self._screen(value)
-        self._count(len(text or ""))
+        text = screen(value)
+        count(len(text or ""))
         return text
 
-    def _count(self, characters: int) -> None:
-        self._left -= characters
-        if self._left < 0:
-            raise _too_long(self._what)
+    plain: dict[str, Any] = copy(details, MAX_NESTING)
+    remaining = MAX_DETAILS_LENGTH
+    count(len(json.dumps(plain, ensure_ascii=False)))
+    return plain

@@ -23,7 +23,7 @@ def answer_text(value: Any) -> str | None:
     """
     if value is None or type(value) is str:
         return value
-    return _text(value, _answer_reader(type(value)))
+    return _text(value, _text_readers(type(value))[0])
 
 
 def chunk_text(chunk: Any) -> str | None:
@@ -34,7 +34,7 @@ def chunk_text(chunk: Any) -> str | None:
     """
     if chunk is None or type(chunk) is str:
         return chunk
-    return _text(chunk, _chunk_reader(type(chunk)))
+    return _text(chunk, _text_readers(type(chunk))[1])
 
 
 def response_text(body: Any) -> str | None:
@@ -72,12 +72,11 @@ def _message_text(content: Any) -> str | None:
     """Return the text of a message's content, which is a string or a list of strings and typed blocks."""
     if content is None or isinstance(content, str):
         return content
-    parts = [part if isinstance(part, str) else _block_text(part) for part in content]
+    parts = []
+    for part in content:
+        text = part.get("text") if isinstance(part, dict) else getattr(part, "text", None)
+        parts.append(part if isinstance(part, str) else text)
     return "".join(part for part in parts if isinstance(part, str)) or None
-
-
-def _block_text(block: Any) -> Any:
-    return block.get("text") if isinstance(block, dict) else getattr(block, "text", None)
 
 
 def _first_choice(value: Any) -> Any:
@@ -139,15 +138,10 @@ without text."""
 
 
 @decided_per_type
-def _answer_reader(kind: type) -> TextReader | None:
-    return _reader_in(_ANSWERS, kind)
-
-
-@decided_per_type
-def _chunk_reader(kind: type) -> TextReader | None:
-    return _reader_in(_CHUNKS, kind) or _reader_in(_ANSWERS, kind)
-
-
-def _reader_in(readers: dict[tuple[str, str], TextReader], kind: type) -> TextReader | None:
+def _text_readers(kind: type) -> tuple[TextReader | None, TextReader | None]:
+    """Return the functions that read an answer and a chunk of a type. They are None if the type is not known."""
     classes = library_classes(kind)
-    return next((read for name, read in readers.items() if name in classes), None)
+    answer, chunk = (
+        next((read for name, read in readers.items() if name in classes), None) for readers in (_ANSWERS, _CHUNKS)
+    )
+    return answer, chunk or answer

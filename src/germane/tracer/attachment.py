@@ -12,8 +12,10 @@ from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, detach
 from opentelemetry.context import attach as attach_context
 from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
+from germane.exchange import FORWARDING
 from germane.tracer import conventions
 from germane.tracer.connection import SPAN_TEXT_LIMIT, current_connection
+from germane.tracer.guard import guarded
 from germane.tracer.privacy import REDACTED_ROUTES, Privacy
 from germane.tracer.provider import carrier_tracer
 from germane.tracer.score_processor import SpanKey, score_processors, set_orphan_handler
@@ -48,7 +50,11 @@ def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
     attributes = score_attributes([score for score in exported if score.state != "skipped"])
     attachment: Attachment = "none"
     outcomes = [processor.attach(key, attributes) for processor in score_processors()]
-    if any(outcome != "gone" for outcome in outcomes):
+    is_attached = any(outcome != "gone" for outcome in outcomes)
+    if not is_attached and connection is not None and exchange.span_holder == FORWARDING:
+        forwarded = guarded("scores of a forwarded span", connection.attach_forwarded, exchange.id, attributes)
+        is_attached = bool(forwarded)
+    if is_attached:
         attachment = "original" if attributes else "none"
     elif exchange.traced and any(score.state == "scored" for score in exported) and export_carrier(key, attributes):
         attachment = "carrier"

@@ -6,16 +6,14 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     from germane.annotation import Annotation
-    from germane.exchange import Exchange
-
-Capture = Literal["span+store", "store", "none"]
-Redact = Callable[[str], str]
+    from germane.exchange import Capture, Exchange, Redact
+    from germane.trace_outline import UnreadableTrace
 
 SPAN_TEXT_LIMIT = 32_768
 """Maximum number of characters in one text on a span, so that a batch of spans fits into an OTLP message of 4 MiB."""
@@ -70,6 +68,17 @@ class Connection:
     admit: Callable[[str, str, int, float], float | None] = lambda *_: 1.0
     """A function that applies the exchange limit, on the caller's thread. It takes service, route, start (nanoseconds
     since 1970) and sampling key, and returns the capture probability, or None if the exchange is dropped."""
+    count_unreadable: Callable[[str, str, int], object] = lambda *_: None
+    """A function that counts a watched trace from which no exchange could be read, in a background thread. It takes
+    service, route and start (nanoseconds since 1970)."""
+    count_watched: Callable[[str, str, str, int, int], object] = lambda *_: None
+    """A function that counts watched traces, in a background thread. It takes service, instrumentation scope, outcome
+    (``recognized`` or a reason), start (nanoseconds since 1970) and number."""
+    sample_unreadable: Callable[[str, str, str, Callable[[], UnreadableTrace]], object] = lambda *_: None
+    """A function that may add an unreadable trace to the stored sample, in a background thread. It takes service,
+    instrumentation scope, reason, and a function that returns the trace without values."""
+    watches: bool = False
+    """Whether exchanges are recognized in spans that other instrumentations record."""
     annotate: Callable[[Annotation], object] | None = None
     """A function that receives annotations, on the caller's thread. It must return immediately."""
     scorers: frozenset[str] = frozenset()
@@ -86,6 +95,9 @@ class Connection:
     """Whether spans of sampled exchanges wait for their scores, because this process scores them."""
     worker_id: Callable[[], str] = lambda: "unknown"
     """A function that returns this process's worker id, which is stored with exchanges whose spans wait."""
+    attach_forwarded: Callable[[str, Mapping[str, Any]], bool] = lambda *_: False
+    """A function that attaches scores, as attributes, to the span of an exchange that waits in a receiver's queue. It
+    returns whether the span was still waiting."""
     max_span_delay: float = 15.0
     provider: TracerProvider | None = None
     """The provider to use instead of the application's global provider."""

@@ -9,15 +9,15 @@ from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, Metho
 from typing import Any, TypeVar, overload
 
 from germane.errors import UsageError
-from germane.tracer.connection import Capture, Redact
+from germane.exchange import Capture, Redact
 from germane.tracer.delivery import deliver, record_iterable_coroutine
 from germane.tracer.guard import guarded
-from germane.tracer.handler import Handler, unwrap_partial
+from germane.tracer.handler import Handler
 from germane.tracer.handler_recording import start_handler_recording
 from germane.tracer.known_types import pretends
 from germane.tracer.privacy import REDACTED_ROUTES
 from germane.tracer.retrieval_recording import Retriever, start_retrieval_recording
-from germane.tracer.selectors import Selector
+from germane.tracer.selectors import Selector, unwrap_partial
 from germane.tracer.streams import StartRecording, async_generator_function, record_generator
 
 F = TypeVar("F")

@@ -1,4 +1,5 @@
-"""Delivery of return values to the caller: unchanged, or as a stream that records the items that the caller reads.
+"""Wrappers for a handler's return value. Most values are returned unchanged; streams are wrapped to record the items
+that the caller reads.
 
 Only the following streams are recorded while they are read: generators and iterators, the streaming responses of common
 libraries, tasks and futures, and the classes that the user specifies. The choice of recorder is cached per type.
@@ -161,7 +162,9 @@ def _record_body(recording: Recording, body: Any) -> Any:
 def _replace_attribute(holder: Any, name: str, body: Any, recorded: Any) -> bool:
     """Replace the attribute that contains a body, even behind a read-only property. Return whether this succeeded."""
     names = [name, *attributes_of(holder)]
-    names += [slot for base in type(holder).__mro__ for slot in _slots(base)]
+    for base in type(holder).__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        names += [slots] if isinstance(slots, str) else slots
     for candidate in dict.fromkeys(names):
         if candidate != name and getattr(holder, candidate, None) is not body:
             continue
@@ -173,11 +176,6 @@ def _replace_attribute(holder: Any, name: str, body: Any, recorded: Any) -> bool
             if getattr(holder, name) is recorded:
                 return True
     return False
-
-
-def _slots(base: type) -> tuple[str, ...]:
-    slots = base.__dict__.get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _record_werkzeug(recording: Recording, response: Any) -> Any:
@@ -239,22 +237,15 @@ def _record_stream_reader(recording: Recording, reader: Any) -> Any:
 
     for name in ("read", "readline", "readuntil", "readexactly"):
         setattr(reader, name, recorded(getattr(reader, name)))
-    weakref.finalize(reader, _finish_unread, recording).atexit = False
+    finish = weakref.finalize(reader, lambda: recording.finish("ok" if recording.has_chunks else "abandoned"))
+    finish.atexit = False
     return reader
-
-
-def _finish_unread(recording: Recording) -> None:
-    recording.finish("ok" if recording.has_chunks else "abandoned")
 
 
 def _record_returned_generator(recording: Recording, body: Any) -> Any:
     is_awaited = body.gi_code.co_flags & CO_ITERABLE_COROUTINE
     record = record_iterable_coroutine if is_awaited else record_generator
     return _named_like(body, record(recording, body), recording)
-
-
-def _record_returned_async_generator(recording: Recording, body: Any) -> Any:
-    return _named_like(body, record_async_generator(recording, body), recording)
 
 
 def _record_returned_coroutine(recording: Recording, body: Any) -> Any:
@@ -265,7 +256,7 @@ def _record_returned_coroutine(recording: Recording, body: Any) -> Any:
 
 _BUILT_IN: dict[type, StreamRecorder | None] = {
     GeneratorType: _record_returned_generator,
-    AsyncGeneratorType: _record_returned_async_generator,
+    AsyncGeneratorType: lambda recording, body: _named_like(body, record_async_generator(recording, body), recording),
     CoroutineType: _record_returned_coroutine,
 }
 _LIBRARIES: dict[tuple[str, str], StreamRecorder | None] = {

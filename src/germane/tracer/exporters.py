@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
+Signal = Literal["traces", "metrics", "logs"]
+_EXPORTERS: Final = {
+    "traces": ("trace_exporter", "OTLPSpanExporter"),
+    "metrics": ("metric_exporter", "OTLPMetricExporter"),
+    "logs": ("_log_exporter", "OTLPLogExporter"),
+}
+"""The module and class of each signal's exporter. The names are the same for both protocols."""
 _registry: CollectorRegistry | None = None
 
 
@@ -25,8 +33,8 @@ def exposed_registry() -> CollectorRegistry | None:
     return _registry
 
 
-def otlp_endpoint(signal: str) -> str | None:
-    """Return the OTLP endpoint that is configured for a signal (``traces``, ``metrics`` or ``logs``), if any."""
+def otlp_endpoint(signal: Signal) -> str | None:
+    """Return the OTLP endpoint that is configured for a signal, if any."""
     if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     if os.environ.get(f"OTEL_{signal.upper()}_EXPORTER", "otlp").lower() == "none":
@@ -35,10 +43,16 @@ def otlp_endpoint(signal: str) -> str | None:
     return endpoint or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
-def uses_grpc(signal: str) -> bool:
-    """Return whether OTLP over gRPC is configured for a signal. The default is HTTP."""
+def create_otlp_exporter(signal: Signal) -> Any:
+    """Create the OTLP exporter for a signal, with the configured protocol. The default is HTTP.
+
+    grpcio is imported only if gRPC is configured, because grpcio does not support forks.
+    """
     general = os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
-    return os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL", general).lower() == "grpc"
+    is_grpc = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL", general).lower() == "grpc"
+    module, name = _EXPORTERS[signal]
+    exporters = import_module(f"opentelemetry.exporter.otlp.proto.{'grpc' if is_grpc else 'http'}.{module}")
+    return getattr(exporters, name)()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from inspect import CO_VARARGS, getattr_static
 from itertools import pairwise
 from opcode import opmap, opname
@@ -15,6 +14,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
 from germane.errors import GermaneError
+from germane.tracer.selectors import unwrap_partial
 
 T = TypeVar("T")
 
@@ -76,7 +76,10 @@ def _is_interruption(error: BaseException) -> bool:
     while errors:
         current = errors.pop()
         seen.add(id(current))
-        entries = list(_entries(current))
+        entries, entry = list[TracebackType](), current.__traceback__
+        while entry is not None:
+            entries.append(entry)
+            entry = entry.tb_next
         if current is not error and entries and entries[0].tb_frame in frames:
             continue  # the application was handling this error when it called germane
         if entries and (_is_raised_by_signal_handler(entries) or _is_raised_elsewhere(current, entries[-1])):
@@ -85,13 +88,6 @@ def _is_interruption(error: BaseException) -> bool:
         related += current.exceptions if isinstance(current, BaseExceptionGroup) else ()
         errors += [item for item in related if item is not None and id(item) not in seen]
     return False
-
-
-def _entries(error: BaseException) -> Iterator[TracebackType]:
-    entry = error.__traceback__
-    while entry is not None:
-        yield entry
-        entry = entry.tb_next
 
 
 def _is_raised_elsewhere(error: BaseException, entry: TracebackType) -> bool:
@@ -105,10 +101,11 @@ def _is_raised_elsewhere(error: BaseException, entry: TracebackType) -> bool:
     code = frame.f_code.co_code
     if not issubclass(kind, Exception):  # such as the cancellation that becomes an error in asyncio.wait_for()
         return False
-    is_known_kind = _is_defined_in_python(kind)
+    module = sys.modules.get(kind.__module__)
+    is_in_python = kind.__module__ == "__main__" or str(getattr(module, "__file__", None)).endswith((".py", ".pyc"))
     if str(frame.f_globals.get("__name__")).partition(".")[0] in _GREENLET_PACKAGES:
         is_own = kind.__module__.partition(".")[0] in _GREENLET_PACKAGES
-        return frame.f_code.co_name.endswith("switch") and is_known_kind and not is_own
+        return frame.f_code.co_name.endswith("switch") and is_in_python and not is_own
     # Compiled extensions, such as Cython's, add entries whose code only consists of a raise statement.
     is_placeholder = len(code) <= _MAX_PLACEHOLDER_LENGTH and opmap["RAISE_VARARGS"] in code[::2]
     if is_placeholder or not 0 <= entry.tb_lasti < len(code):
@@ -119,12 +116,7 @@ def _is_raised_elsewhere(error: BaseException, entry: TracebackType) -> bool:
     if instruction == "RESUME" or "JUMP_BACKWARD" in instruction:
         return not issubclass(kind, MemoryError | RecursionError)
     may_be_interrupted = instruction not in _RAISING and not error.args
-    return may_be_interrupted and (is_known_kind or kind in {Exception, TimeoutError})
-
-
-def _is_defined_in_python(kind: type) -> bool:
-    module = sys.modules.get(kind.__module__)
-    return kind.__module__ == "__main__" or str(getattr(module, "__file__", None)).endswith((".py", ".pyc"))
+    return may_be_interrupted and (is_in_python or kind in {Exception, TimeoutError})
 
 
 def _is_raised_by_signal_handler(entries: Sequence[TracebackType]) -> bool:
@@ -138,8 +130,7 @@ def _is_raised_by_signal_handler(entries: Sequence[TracebackType]) -> bool:
 
 
 def _code_of(handler: Any) -> CodeType | None:
-    while isinstance(handler, partial):
-        handler = handler.func
+    handler = unwrap_partial(handler)
     function = handler if hasattr(handler, "__code__") else getattr_static(type(handler), "__call__", None)
     code = getattr(function, "__code__", None)
     return code if isinstance(code, CodeType) else None

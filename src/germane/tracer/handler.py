@@ -6,7 +6,6 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import UsageError
@@ -16,11 +15,21 @@ from germane.tracer.answers import answer_text, chunk_text
 from germane.tracer.contexts import ContextReader, first_present
 from germane.tracer.guard import log_once
 from germane.tracer.privacy import Privacy
-from germane.tracer.selectors import Call, Selector, argument_reader, chunk_reader, is_async, signature_of, value_reader
+from germane.tracer.selectors import (
+    Call,
+    Selector,
+    argument_reader,
+    chunk_reader,
+    is_async,
+    signature_of,
+    unwrap_partial,
+    value_reader,
+)
 from germane.tracer.text import NAME_LIMIT, as_text, clean, items_of
 
 if TYPE_CHECKING:
-    from germane.tracer.connection import Capture, Connection, Redact
+    from germane.exchange import Capture, Redact
+    from germane.tracer.connection import Connection
 
 _CONTEXT_READER = ContextReader()
 _VARIABLE = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
@@ -52,7 +61,10 @@ class Handler:
             (
                 "stream",
                 stream,
-                all(_is_stream_class(kind) for kind in classes),
+                all(
+                    isinstance(kind, type) and (hasattr(kind, "__iter__") or hasattr(kind, "__aiter__"))
+                    for kind in classes
+                ),
                 "an iterable class, or a tuple of them",
             ),
             ("capture", capture, capture in {"span+store", "store", "none"}, "'span+store', 'store' or 'none'"),
@@ -67,7 +79,7 @@ class Handler:
             ("redact", redact, callable(redact) and not is_async(redact), "a synchronous function that takes a text"),
         ):
             if value is not None and not valid:
-                raise UsageError(f"{option}={value!r:.100}: must be {expected}")
+                raise UsageError(f"{option} must be {expected}, not {value!r:.100}")
         self.function = function
         self.signature = signature_of(function)
         self.route = clean(route or name_of(function), NAME_LIMIT)
@@ -124,7 +136,7 @@ class Handler:
         return chunk_text(chunk if self.find_chunk is None else self.find_chunk(chunk))
 
     def joined(self, pieces: list[str]) -> str:
-        """Join the texts of the chunks into an answer."""
+        """Join the texts of a stream's chunks into an answer."""
         return as_text(self.join(pieces))
 
 
@@ -208,17 +220,6 @@ def _is_text(value: Any) -> bool:
     """Return whether a value is a ``str`` but not an enum member."""
     kind = type(value)  # isinstance() would call the value's own code, which may fail
     return kind is str or (issubclass(kind, str) and not issubclass(kind, Enum))
-
-
-def _is_stream_class(kind: Any) -> bool:
-    return isinstance(kind, type) and (hasattr(kind, "__iter__") or hasattr(kind, "__aiter__"))
-
-
-def unwrap_partial(function: Callable[..., Any]) -> Any:
-    """Return the function inside nested :func:`functools.partial` objects."""
-    while isinstance(function, partial):
-        function = function.func
-    return function
 
 
 def name_of(function: Callable[..., Any]) -> str:

@@ -21,6 +21,7 @@ from germane.tracer.score_processor import score_processors
 from germane.tracer.selectors import Call
 from germane.tracer.stream_text import StreamText
 from germane.tracer.text import NAME_LIMIT, as_attribute, as_text, clean
+from germane.tracer.watching import complete_from_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -70,6 +71,7 @@ class HandlerRecording(Recording):
         outer: EnclosingRecording | None,
     ) -> None:
         super().__init__(span, outer_context, privacy, outer)
+        dict.__setitem__(self.context, RECORDING_KEY, self)  # a context is read-only, but no one else has it yet
         self.span_context = span.get_span_context()
         self.handler = handler
         self.question: str | None = None
@@ -86,9 +88,6 @@ class HandlerRecording(Recording):
         self._has_text = True
         self._skipped_media: str | None = None
         """The media type of a stream that is not captured. None once a warning has been logged."""
-
-    def _context_values(self) -> dict[str, object]:
-        return {RECORDING_KEY: self}
 
     @property
     def root(self) -> EnclosingRecording:
@@ -166,7 +165,7 @@ class HandlerRecording(Recording):
         if type(result) is str and handler.find_answer is None:
             self.answer = result
         else:
-            self.answer = guarded(handler.on_answer, self._answer_in, result, problems=self.problems)
+            self.answer = guarded(handler.on_answer, self._read_answer, result, problems=self.problems)
         if handler.find_contexts is not None and self._http_error is None:
             self.add_contexts(guarded("contexts", handler.contexts, result, problems=self.problems) or ())
         self.finish()
@@ -189,7 +188,7 @@ class HandlerRecording(Recording):
         elif self._http_error is None and not is_redirect(response):
             self._skipped_media = media
 
-    def _answer_in(self, result: Any) -> str | None:
+    def _read_answer(self, result: Any) -> str | None:
         if is_response(type(result)):
             self._read_head(result, self.handler.find_answer)
         return self.handler.answer(result) if self._has_text else None
@@ -229,6 +228,7 @@ class HandlerRecording(Recording):
 
     def _finish(self, status: Status, error: BaseException | None) -> None:
         seconds, exchange, handler, privacy = self.seconds, None, self.handler, self.privacy
+        is_taken = False
         error_text = self._http_error
         if error is not None:
             error_text = self._describe_error(status, error)
@@ -261,9 +261,11 @@ class HandlerRecording(Recording):
                 attributes[conventions.OUTPUT_VALUE] = text
                 attributes[conventions.OUTPUT_MIME_TYPE] = conventions.TEXT_PLAIN
             self.span.set_attributes(attributes)
+            if exchange is not None:
+                is_taken = complete_from_spans(exchange, privacy, self.span_context.span_id)
         finally:
             guarded("end of the span", self._end_sampled_span, exchange, status, error, error_text)
-        if exchange is not None:
+        if exchange is not None and not is_taken:
             privacy.connection.sink(exchange)
 
     def _create_exchange(

@@ -51,7 +51,7 @@ class _State:
 
 
 class _Proxy:
-    """Forwards everything, including the class, to the original. Only reads are intercepted."""
+    """Forwards all attribute access, including ``__class__``, to the original. Only reads are intercepted."""
 
     __slots__ = ("__weakref__", "state")
 
@@ -116,17 +116,17 @@ class _MappingProxy(_SequenceProxy):
 
 def proxy_iterator(recording: Recording, body: Any, source: Any = None) -> Any:
     """Return a proxy for an iterator, or for an iterable that is known to be a stream."""
-    return _proxy_type(_iterator_types, _IteratorProxy, _ITERATION, type(body))(_State(body, recording, source))
+    return _proxy_type(_IteratorProxy, type(body))(_State(body, recording, source))
 
 
 def proxy_sequence(recording: Recording, body: Any, source: Any = None) -> Any:
     """Return a proxy for a lazy sequence."""
-    return _proxy_type(_sequence_types, _SequenceProxy, _INDEXING, type(body))(_State(body, recording, source))
+    return _proxy_type(_SequenceProxy, type(body))(_State(body, recording, source))
 
 
 def proxy_mapping(recording: Recording, body: Any, source: Any = None) -> Any:
     """Return a proxy for a lazy mapping."""
-    return _proxy_type(_mapping_types, _MappingProxy, _LOOKUP, type(body))(_State(body, recording, source))
+    return _proxy_type(_MappingProxy, type(body))(_State(body, recording, source))
 
 
 def is_proxy(kind: type) -> bool:
@@ -374,18 +374,20 @@ _BINARY_OPERATORS = (
     *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"),
     *("lshift", "rshift", "and", "or", "xor"),
 )
-_ITERATION = {name: method for name, method in vars(_Iteration).items() if callable(method)}
-_INDEXING = {name: method for name, method in vars(_Indexing).items() if callable(method)}
-_LOOKUP = {name: method for name, method in vars(_Lookup).items() if callable(method)}
-_iterator_types: WeakKeyDictionary[type, type[_Proxy]] = WeakKeyDictionary()
-_sequence_types: WeakKeyDictionary[type, type[_Proxy]] = WeakKeyDictionary()
-_mapping_types: WeakKeyDictionary[type, type[_Proxy]] = WeakKeyDictionary()
+_INTERCEPTED: dict[type[_Proxy], type] = {
+    _IteratorProxy: _Iteration,
+    _SequenceProxy: _Indexing,
+    _MappingProxy: _Lookup,
+}
+"""The methods that each kind of proxy does not only forward."""
+_proxy_types: dict[type[_Proxy], WeakKeyDictionary[type, type[_Proxy]]] = {
+    base: WeakKeyDictionary() for base in _INTERCEPTED
+}
 
 
-def _proxy_type(
-    types: WeakKeyDictionary[type, type[_Proxy]], base: type[_Proxy], intercepted: dict[str, Any], kind: type
-) -> type[_Proxy]:
+def _proxy_type(base: type[_Proxy], kind: type) -> type[_Proxy]:
     """Return the proxy class for a type. It has exactly the same special methods as the type."""
+    types = _proxy_types[base]
     if kind in types:
         return types[kind]
 
@@ -414,7 +416,8 @@ def _proxy_type(
             methods[f"__r{name}__"] = forward_operator(operate, is_reflected=True)
         if f"__i{name}__" in methods:
             methods[f"__i{name}__"] = forward_operator(getattr(operator, f"__i{name}__"))
-    methods.update({name: method for name, method in intercepted.items() if hasattr(kind, name)})
+    intercepted = vars(_INTERCEPTED[base])
+    methods |= {name: method for name, method in intercepted.items() if callable(method) and hasattr(kind, name)}
     names = {"__slots__": (), "__doc__": kind.__doc__, "__module__": kind.__module__}
     types[kind] = made = type(kind.__name__, (base,), {**names, **methods})
     return made

@@ -84,7 +84,9 @@ def is_bare_iterable(kind: type) -> bool:
 @decided_per_type
 def is_collection(kind: type) -> bool:
     """Return whether a type's objects hold their items in memory, so that reading the items has no side effects."""
-    if not _is_sized_iterable(kind):
+    if not defines(kind, "__iter__") or not defines(kind, "__len__") or pretends(kind):
+        return False
+    if issubclass(kind, str | bytes | Mapping):
         return False
     written_in_c = not isinstance(_static(kind, "__iter__"), FunctionType)
     return (
@@ -150,11 +152,6 @@ def _computes_attributes(kind: type) -> bool:
 def _dict_descriptor(kind: type) -> Any:
     descriptor = next((base.__dict__["__dict__"] for base in kind.__mro__ if "__dict__" in base.__dict__), None)
     return descriptor if isinstance(descriptor, GetSetDescriptorType) else None
-
-
-def _is_sized_iterable(kind: type) -> bool:
-    is_sized_iterable = defines(kind, "__iter__") and defines(kind, "__len__")
-    return is_sized_iterable and not pretends(kind) and not issubclass(kind, str | bytes | Mapping)
 
 
 def _static(kind: type, name: str) -> Any:

@@ -14,7 +14,8 @@ from germane.tracer.text import NAME_LIMIT, clean
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from germane.tracer.connection import Capture, Connection, Redact
+    from germane.exchange import Capture, Redact
+    from germane.tracer.connection import Connection
 
 REDACTED_ROUTES: set[str] = set()
 """Routes whose text must not appear on spans. Score explanations are omitted too, because they may quote the text."""

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 from opentelemetry import trace
 
 from germane.tracer import conventions
-from germane.tracer.connection import Connection, current_connection
-from germane.tracer.exporters import otlp_endpoint, uses_grpc
+from germane.tracer.connection import current_connection
+from germane.tracer.exporters import create_otlp_exporter, otlp_endpoint
 from germane.tracer.score_processor import ScoreSpanProcessor, forget_closed_processors, score_processors
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider as SDKTracerProvider
-    from opentelemetry.sdk.trace.export import SpanExporter
 
 _lock = threading.RLock()  # reentrant, because creating the private provider acquires it twice
 _private_provider: SDKTracerProvider | None = None
@@ -55,57 +54,57 @@ def carrier_tracer() -> trace.Tracer | None:
     if sampled is None or provider is None:
         return None
     if _carrier_tracer is None or _carrier_tracer[0] is not provider:
-        carriers, sdk_provider = sampled, _sdk_provider(provider)
-        if sdk_provider is not None:
+        carriers, of_sdk = sampled, sdk_provider(provider)
+        if of_sdk is not None:
             from opentelemetry.sdk.trace import TracerProvider
             from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
             unsampled = TracerProvider(
                 ALWAYS_ON,
-                sdk_provider.resource,
+                of_sdk.resource,
                 shutdown_on_exit=False,
-                active_span_processor=sdk_provider._active_span_processor,  # noqa: SLF001 - also sees later additions
-                id_generator=sdk_provider.id_generator,
+                active_span_processor=of_sdk._active_span_processor,  # noqa: SLF001 - also sees later additions
+                id_generator=of_sdk.id_generator,
             )
             carriers = unsampled.get_tracer(conventions.SCOPE, version("germane"))
         _carrier_tracer = provider, carriers
     return _carrier_tracer[1]
 
 
-def _sdk_provider(provider: trace.TracerProvider, depth: int = 3) -> SDKTracerProvider | None:
+def sdk_provider(provider: trace.TracerProvider, depth: int = 3) -> SDKTracerProvider | None:
     """Return ``provider`` or the SDK provider that it wraps, as with Logfire; None if there is no SDK provider."""
     from opentelemetry.sdk.trace import TracerProvider
 
     if isinstance(provider, TracerProvider):
         return provider
     wrapped = (value for value in getattr(provider, "__dict__", {}).values() if isinstance(value, trace.TracerProvider))
-    found = (_sdk_provider(inner, depth - 1) for inner in wrapped) if depth else ()
+    found = (sdk_provider(inner, depth - 1) for inner in wrapped) if depth else ()
     return next((inner for inner in found if inner is not None), None)
 
 
 def _current_provider() -> trace.TracerProvider | None:
+    """Return the application's provider, or else the private one, which is created if necessary."""
+    global _private_provider
     connection = current_connection()
     if connection is not None and connection.provider is not None:
         return connection.provider
     provider = trace.get_tracer_provider()
     if not isinstance(provider, trace.ProxyTracerProvider):
         return provider
-    if _private_provider is None and connection is not None:
-        return _create_private_provider(connection)
-    return _private_provider
+    if _private_provider is not None or connection is None:
+        return _private_provider
 
-
-def _create_private_provider(connection: Connection) -> trace.TracerProvider:
-    global _private_provider
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     with _lock:
-        if _private_provider is None and not otlp_endpoint("traces"):
+        if _private_provider is not None:  # another thread has created it in the meantime
+            return _private_provider
+        if not otlp_endpoint("traces"):
             _private_provider = _provider_without_exporter()
-        elif _private_provider is None:
+        else:
             provider = TracerProvider(resource=resource(), shutdown_on_exit=False)
-            exporting = BatchSpanProcessor(_create_exporter())
+            exporting = BatchSpanProcessor(create_otlp_exporter("traces"))
             provider.add_span_processor(ScoreSpanProcessor(exporting, max_delay=connection.max_span_delay))
             _private_provider = provider
         return _private_provider
@@ -122,16 +121,6 @@ def _provider_without_exporter() -> SDKTracerProvider:
     from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
     return TracerProvider(ALWAYS_OFF, Resource.get_empty(), shutdown_on_exit=False)
-
-
-def _create_exporter() -> SpanExporter:
-    if uses_grpc("traces"):  # grpcio is imported only if gRPC is configured, because grpcio does not support forks
-        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
-
-        return GrpcExporter()
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-
-    return OTLPSpanExporter()
 
 
 def resource() -> Resource:

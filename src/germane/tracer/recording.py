@@ -126,11 +126,7 @@ class Recording(ABC):
         self._outer_context = outer_context
         self._left_context: OTelContext | None = None
         """The call's own context, if the body attached another context and did not detach that in the same step."""
-        self.context = OTelContext({**outer_context, _SPAN_KEY: span, **self._context_values()})
-
-    def _context_values(self) -> dict[str, object]:
-        """Return the values to add to the call's context, in addition to its span."""
-        return {}
+        self.context = OTelContext({**outer_context, _SPAN_KEY: span})
 
     def __enter__(self) -> None:
         """Enter a step of the body. Spans that the body starts become children of this call's span."""
@@ -279,7 +275,10 @@ def enclosing_recording(context: OTelContext | None = None) -> EnclosingRecordin
 
 
 def _status_after(error: BaseException) -> Status:
-    """Return the status of a call that ended with an error. A group is cancelled if all errors in it are."""
+    """Return the status of a call that raised an exception.
+
+    An exception group counts as canceled if every exception in it is a cancellation.
+    """
     if issubclass(type(error), BaseExceptionGroup):
         statuses = {_status_after(part) for part in error.exceptions}  # type: ignore[attr-defined]  # of a group
         return "cancelled" if statuses == {"cancelled"} else "error"

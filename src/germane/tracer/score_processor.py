@@ -174,6 +174,16 @@ class ScoreSpanProcessor(SpanProcessor):
         if orphan is not None:
             self.on_orphaned_score(key, orphan)
 
+    def cancel(self, key: SpanKey) -> None:
+        """Stop waiting for a span's scores, whether it has ended or not. If it is waiting, it is exported now."""
+        with self._lock:
+            self._announced.pop(key, None)
+            self._stash.pop(key, None)
+            entry = self._held.pop(key, None)
+            self._counts.expired += entry is not None
+        if entry is not None:
+            self._export([entry.span])
+
     def attach(self, key: SpanKey, attributes: Mapping[str, Any]) -> AttachOutcome:
         """Attach score attributes to a span.
 

@@ -43,10 +43,16 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def is_async(function: Any) -> bool:
-    """Return whether calling a function or callable object returns a coroutine or an asynchronous generator."""
+def unwrap_partial(function: Any) -> Any:
+    """Return the function inside nested :func:`functools.partial` objects."""
     while isinstance(function, partial):
         function = function.func
+    return function
+
+
+def is_async(function: Any) -> bool:
+    """Return whether calling a function or callable object returns a coroutine or an asynchronous generator."""
+    function = unwrap_partial(function)
     candidates = (function, getattr_static(type(function), "__call__", None))
     return any(check(candidate) for check in (iscoroutinefunction, isasyncgenfunction) for candidate in candidates)
 
@@ -99,7 +105,7 @@ def argument_reader(selector: Selector) -> ValueReader:
 
 
 def chunk_reader(selector: Selector) -> ValueReader:
-    """Compile a selector into a function of one chunk of a stream. A path parses a text chunk as JSON."""
+    """Compile a selector into a function that reads a value from a stream chunk. Paths are applied to parsed JSON."""
     read = value_reader(selector)
     if not isinstance(selector, str):
         return read

@@ -1,4 +1,4 @@
-"""Server-sent events: detection, and extraction of their data from chunks with arbitrary boundaries."""
+"""Detection of server-sent events, and extraction of their data from arbitrarily split chunks."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class StreamText:
     Args:
         handler: The handler, which selects the text of a chunk.
         limit: Maximum length of the text.
-        problems: The recording's problems, to which the problems of chunks are added.
+        problems: The recording's list of problems. Problems with chunks are appended to it.
         is_sse: Whether the declared content type is that of server-sent events. None if no content type is declared.
     """
 
@@ -58,31 +58,18 @@ class StreamText:
             self._has_other_chunks = True
             is_event = self._declares_sse and type(chunk) is dict and self._handler.find_chunk is None
             self._add_piece(chunk.get("data") if is_event else chunk)
-        elif chunk:
-            self._received += len(chunk)
-            if not self._is_started:  # the first chunk decides whether the stream may contain events
-                self._is_started = True
-                if self._detects_sse and may_become_sse(chunk):
-                    self._events, self._uncertain = EventReader(), []
-            if self._events is None:
-                self._add_plain(chunk)
-            else:
-                self._add_events(self._events, chunk)
-
-    def close(self, *, is_complete: bool) -> None:
-        """Process the remaining data. The last event of an incomplete stream is dropped."""
+            return
+        if not chunk:
+            return
+        self._received += len(chunk)
+        if not self._is_started:  # the first chunk decides whether the stream may contain events
+            self._is_started = True
+            if self._detects_sse and may_become_sse(chunk):
+                self._events, self._uncertain = EventReader(), []
         events = self._events
         if events is None:
-            if self._decoder is not None and is_complete:
-                self._add_piece(self._decoder.decode(b"", final=True))
+            self._add_plain(chunk)
             return
-        if is_complete and (self._declares_sse or events.is_confirmed):
-            for data in events.close():
-                guarded(self._handler.on_chunk, self._add_piece, data, problems=self._problems)
-        if self._uncertain is not None and not (events.is_valid and (self._declares_sse or events.is_confirmed)):
-            self._revert_to_plain()
-
-    def _add_events(self, events: EventReader, chunk: RawChunk) -> None:
         if self._uncertain is not None and self._uncertain_length < self._limit:
             self._uncertain.append(chunk)
             self._uncertain_length += len(chunk)
@@ -97,6 +84,19 @@ class StreamText:
             self._add_piece(data)
         if self._declares_sse and events.is_confirmed:
             self._uncertain = None
+
+    def close(self, *, is_complete: bool) -> None:
+        """Process the remaining data. The last event of an incomplete stream is dropped."""
+        events = self._events
+        if events is None:
+            if self._decoder is not None and is_complete:
+                self._add_piece(self._decoder.decode(b"", final=True))
+            return
+        if is_complete and (self._declares_sse or events.is_confirmed):
+            for data in events.close():
+                guarded(self._handler.on_chunk, self._add_piece, data, problems=self._problems)
+        if self._uncertain is not None and not (events.is_valid and (self._declares_sse or events.is_confirmed)):
+            self._revert_to_plain()
 
     def _revert_to_plain(self) -> None:
         """Process the chunks again as plain text, because they are not server-sent events."""

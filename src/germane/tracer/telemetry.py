@@ -21,7 +21,7 @@ from opentelemetry.metrics._internal import _ProxyMeterProvider
 
 from germane.tracer import conventions
 from germane.tracer.connection import TelemetryState, current_connection
-from germane.tracer.exporters import exposed_registry, otlp_endpoint, uses_grpc
+from germane.tracer.exporters import Signal, create_otlp_exporter, exposed_registry, otlp_endpoint
 from germane.tracer.guard import guarded
 from germane.tracer.provider import resource
 
@@ -54,13 +54,6 @@ class Gauge(NamedTuple):
     read: Callable[[TelemetryState], Iterable[Reading]]
 
 
-def _read_backlog(state: TelemetryState) -> Iterable[Reading]:
-    if state.waiting is not None:
-        yield state.waiting.undecided, {conventions.STATE: "undecided"}
-        for (scorer, name), number in state.waiting.exchanges.items():
-            yield number, {conventions.EVALUATION_NAME: scorer, conventions.STATE: name}
-
-
 GAUGES = (
     Gauge(
         conventions.CAPTURE_DEPTH,
@@ -68,7 +61,22 @@ GAUGES = (
         "Exchanges in this process's memory that are not stored yet",
         lambda state: [(state.queued, {})],
     ),
-    Gauge(conventions.QUEUE_DEPTH, "{exchange}", "Stored exchanges waiting for a score", _read_backlog),
+    Gauge(
+        conventions.QUEUE_DEPTH,
+        "{exchange}",
+        "Stored exchanges waiting for a score",
+        lambda state: (
+            [
+                (state.waiting.undecided, {conventions.STATE: "undecided"}),
+                *(
+                    (number, {conventions.EVALUATION_NAME: scorer, conventions.STATE: name})
+                    for (scorer, name), number in state.waiting.exchanges.items()
+                ),
+            ]
+            if state.waiting
+            else []
+        ),
+    ),
     Gauge(
         conventions.LAG,
         "s",
@@ -117,6 +125,18 @@ class Instruments:
         self.runs = meter.create_counter(conventions.RUNS_COUNTER, unit="{run}", description="Scoring runs by outcome")
         self.captured = meter.create_counter(
             conventions.CAPTURE_COUNTER, unit="{exchange}", description="Captured exchanges, stored or dropped"
+        )
+        self.watched = meter.create_counter(
+            conventions.WATCH_COUNTER, unit="{trace}", description="Watched traces, recognized or unreadable"
+        )
+        self.late = meter.create_counter(
+            conventions.LATE_COUNTER, unit="{span}", description="Spans that ended after their trace was read"
+        )
+        self.received = meter.create_counter(
+            conventions.RECEIVE_COUNTER, unit="{span}", description="Received spans and log records by outcome"
+        )
+        self.forwarded = meter.create_counter(
+            conventions.FORWARD_COUNTER, unit="{request}", description="Requests to the forwarding target by outcome"
         )
         self.tokens = meter.create_counter(
             conventions.TOKENS_COUNTER, unit="{token}", description="Input and output tokens used for scoring"
@@ -182,6 +202,36 @@ def count_outcomes(outcomes: Mapping[OutcomeKey, int]) -> None:
 
     if current_connection() is not None:
         guarded("counters", count, message=_FAILED)
+
+
+def count_watched(scope: str, reason: str | None, number: int) -> None:
+    """Count watched traces: recognized, or unreadable for a reason. Never raises."""
+    labels = {conventions.SCOPE_NAME: scope, conventions.OUTCOME: "recognized" if reason is None else "unreadable"}
+    if reason is not None:
+        labels[conventions.REASON] = reason
+    guarded("counters", lambda: instruments().watched.add(number, labels), message=_FAILED)
+
+
+def count_late(number: int) -> None:
+    """Count spans that ended after their trace was read. Never raises."""
+    guarded("counters", lambda: instruments().late.add(number), message=_FAILED)
+
+
+def count_received(outcomes: Mapping[str, int]) -> None:
+    """Count received spans and log records by outcome. Never raises."""
+
+    def count() -> None:
+        received = instruments().received
+        for outcome, number in outcomes.items():
+            if number:
+                received.add(number, {conventions.OUTCOME: outcome})
+
+    guarded("counters", count, message=_FAILED)
+
+
+def count_forwarded(outcome: str) -> None:
+    """Count a request to the forwarding target: accepted or rejected. Never raises."""
+    guarded("counters", lambda: instruments().forwarded.add(1, {conventions.OUTCOME: outcome}), message=_FAILED)
 
 
 def are_gauges_exported() -> bool:
@@ -264,7 +314,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def _private_provider(signal: str, make: Any) -> Any:
+def _private_provider(signal: Signal, make: Callable[[], Any]) -> Any:
     if not otlp_endpoint(signal) and not (signal == "metrics" and exposed_registry()):
         return None
     with _lock:
@@ -279,12 +329,6 @@ def _meter_provider() -> MeterProvider:
 
     readers: list[MetricReader] = []
     if otlp_endpoint("metrics"):
-        if uses_grpc("metrics"):
-            from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
-        else:
-            from opentelemetry.exporter.otlp.proto.http.metric_exporter import (  # type: ignore[assignment]  # same name, other protocol
-                OTLPMetricExporter,
-            )
 
         class Reader(PeriodicExportingMetricReader):
             """A reader that exports nothing in a forked child, where OpenTelemetry restarts every periodic reader."""
@@ -295,7 +339,7 @@ def _meter_provider() -> MeterProvider:
                 if self.process == os.getpid():
                     super()._receive_metrics(metrics_data, timeout_millis, **others)
 
-        readers.append(Reader(OTLPMetricExporter()))
+        readers.append(Reader(create_otlp_exporter("metrics")))
     if (registry := exposed_registry()) is not None:
         from opentelemetry.exporter.prometheus import PrometheusMetricReader
 
@@ -307,12 +351,6 @@ def _logger_provider() -> LoggerProvider:
     from opentelemetry.sdk._logs import LoggerProvider as SDKLoggerProvider
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 
-    if uses_grpc("logs"):
-        from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter
-    else:
-        from opentelemetry.exporter.otlp.proto.http._log_exporter import (  # type: ignore[assignment]  # same name, other protocol
-            OTLPLogExporter,
-        )
     provider = SDKLoggerProvider(resource=resource(), shutdown_on_exit=False)
-    provider.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
+    provider.add_log_record_processor(BatchLogRecordProcessor(create_otlp_exporter("logs")))
     return provider

@@ -21,7 +21,7 @@ def alertmanager(*urls: str, every: float = 60, **given: Any) -> Alertmanager:
     return Alertmanager(given_, resend_interval=every, clock=lambda: NOON + timedelta(minutes=10))
 
 
-def test_firing_alert_expires_after_four_intervals(receiver: Receiver) -> None:
+def test_a_firing_alert_expires_after_four_resend_intervals(receiver: Receiver) -> None:
     """The alert starts when it fires; its expiry is counted from when it is sent."""
     asyncio.run(
         alertmanager(receiver.url, every=90).send(a_message(alert_url_template="https://germane.example.com/{id}"))
@@ -42,11 +42,11 @@ def test_firing_alert_expires_after_four_intervals(receiver: Receiver) -> None:
     assert datetime.fromisoformat(alert["startsAt"]) == NOON
     assert datetime.fromisoformat(alert["endsAt"]) == NOON + timedelta(minutes=10, seconds=4 * 90)
     assert alert["generatorURL"] == "https://germane.example.com/a1"
-    assert alert["annotations"]["now"] == "0.61 (mean of 120 answers, 95 % confidence 0.57 to 0.65)"
+    assert alert["annotations"]["now"] == "0.61 (mean of 120 answers, 95% confidence 0.57 to 0.65)"
     assert alert["annotations"]["worst_exchanges"] == "x1, x2"
 
 
-def test_labels_contain_no_changing_values(receiver: Receiver) -> None:
+def test_alertmanager_labels_contain_no_changing_values(receiver: Receiver) -> None:
     """The same alert with different values has the same identity in Alertmanager."""
     channel = alertmanager(receiver.url)
     asyncio.run(channel.send(a_message()))
@@ -58,7 +58,7 @@ def test_labels_contain_no_changing_values(receiver: Receiver) -> None:
     assert first["annotations"] != second["annotations"]
 
 
-def test_resolved_alert_ends_when_it_resolved(receiver: Receiver) -> None:
+def test_a_resolved_alert_ends_at_its_time_of_resolution(receiver: Receiver) -> None:
     """The alert ends at that time for every severity that it may have had."""
     asyncio.run(alertmanager(receiver.url).send(a_message(over(an_alert(severity="critical")))))
 
@@ -68,7 +68,7 @@ def test_resolved_alert_ends_when_it_resolved(receiver: Receiver) -> None:
     assert {datetime.fromisoformat(one["endsAt"]) for one in alerts} == {NOON + timedelta(hours=1)}
 
 
-def test_escalation_resolves_the_previous_severity(receiver: Receiver) -> None:
+def test_an_escalation_resolves_the_alert_with_the_previous_severity(receiver: Receiver) -> None:
     """Severity is a label, so the alert with severity warning ends."""
     asyncio.run(alertmanager(receiver.url).send(a_message(an_alert(severity="critical"), type_="escalated")))
 
@@ -76,7 +76,7 @@ def test_escalation_resolves_the_previous_severity(receiver: Receiver) -> None:
     assert ends == {"critical": NOON + timedelta(minutes=14), "warning": NOON + timedelta(minutes=10)}
 
 
-def test_resend_posts_all_alerts_in_one_request(receiver: Receiver) -> None:
+def test_a_resend_posts_all_alerts_in_one_request(receiver: Receiver) -> None:
     """The request contains firing and recently resolved alerts, each with its own end time."""
     other = over(an_alert(id="a2", key="k2", labels={"service": "shop", "route": "faq"}))
     asyncio.run(alertmanager(receiver.url).resend([an_alert(), other], format=MessageFormat()))
@@ -89,7 +89,7 @@ def test_resend_posts_all_alerts_in_one_request(receiver: Receiver) -> None:
     ]
 
 
-def test_delivery_succeeds_if_one_cluster_member_accepts_it(receiver: Receiver) -> None:
+def test_delivery_succeeds_if_one_alertmanager_of_a_cluster_accepts_it(receiver: Receiver) -> None:
     """If none accepts the alert, it is retried if any error is temporary."""
     receiver.answers = [Answer(200), Answer(400)]
     assert asyncio.run(alertmanager("http://127.0.0.1:1", receiver.url).send(a_message())) == 200
@@ -99,7 +99,7 @@ def test_delivery_succeeds_if_one_cluster_member_accepts_it(receiver: Receiver) 
     assert raised.value.retryable
 
 
-def test_credentials_are_sent_but_never_shown(receiver: Receiver, secret: Any) -> None:
+def test_alertmanager_credentials_are_sent_but_never_shown(receiver: Receiver, secret: Any) -> None:
     """The credentials are a user and password, or a bearer token."""
     by_password = alertmanager(receiver.url, user="germane", password=secret("PW", "hunter2"))
     by_token = alertmanager(receiver.url, token=secret("TOKEN", "hunter3"))
@@ -112,7 +112,7 @@ def test_credentials_are_sent_but_never_shown(receiver: Receiver, secret: Any) -
     assert alertmanager(receiver.url, token="env:NOWHERE").config_error is not None
 
 
-def test_hostile_text_is_sanitized(receiver: Receiver) -> None:
+def test_hostile_text_in_labels_and_annotations_is_sanitized(receiver: Receiver) -> None:
     """Labels and annotations are single lines, and label names are valid."""
     asyncio.run(alertmanager(receiver.url).send(a_hostile_message()))
     odd = an_alert(labels={"service": "shop", "attributes.tenant": "a", "1x": "b", "": "c"})
@@ -125,7 +125,7 @@ def test_hostile_text_is_sanitized(receiver: Receiver) -> None:
     assert "attributes_tenant" in receiver.posts[1].json[0]["labels"]
 
 
-def test_text_is_included_only_if_configured(receiver: Receiver) -> None:
+def test_alertmanager_annotations_contain_answers_only_if_configured(receiver: Receiver) -> None:
     """By default, messages contain the ids of exchanges and no text."""
     quotes = {"x1": ExchangeQuote(exchange_id="x1", question="q", answer="a")}
     asyncio.run(alertmanager(receiver.url).send(a_message()))

@@ -120,7 +120,7 @@ async def looking(delivery: NotificationDispatcher, condition: Callable[[], obje
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_queued_notification_is_sent_and_recorded(
+def test_a_queued_notification_is_sent_and_recorded(
     store: TrackingStore, receiver: Receiver, monitor: Any, until: Any
 ) -> None:
     """It is sent once, and the status of the response is stored."""
@@ -136,7 +136,7 @@ def test_queued_notification_is_sent_and_recorded(
     assert receiver.keys == [queued.idempotency_key]
 
 
-def test_failed_delivery_is_retried_with_the_same_key(
+def test_a_failed_delivery_is_retried_with_the_same_idempotency_key(
     store: TrackingStore, receiver: Receiver, desk: DeliveryContext
 ) -> None:
     """Delivery succeeds after a 500, a 429 and a closed connection."""
@@ -151,7 +151,7 @@ def test_failed_delivery_is_retried_with_the_same_key(
     assert len({post.body for post in receiver.posts}) == 1
 
 
-def test_retry_after_is_respected(store: TrackingStore, desk: DeliveryContext) -> None:
+def test_a_retry_after_header_of_a_channel_is_respected(store: TrackingStore, desk: DeliveryContext) -> None:
     """No attempt is made earlier, even if the backoff is shorter."""
     asked = DeliveryError("status 429", status=429, retry_after=0.2)
     times: list[float] = []
@@ -168,7 +168,7 @@ def test_retry_after_is_respected(store: TrackingStore, desk: DeliveryContext) -
     assert times[1] - times[0] > 0.15
 
 
-def test_retry_does_not_wait_for_the_next_poll(store: TrackingStore, desk: DeliveryContext) -> None:
+def test_a_retry_does_not_wait_for_the_next_poll(store: TrackingStore, desk: DeliveryContext) -> None:
     """Polls may be an hour apart."""
     channel = Kept(DeliveryError("status 500", status=500))
 
@@ -183,7 +183,7 @@ def test_retry_does_not_wait_for_the_next_poll(store: TrackingStore, desk: Deliv
     assert channel.tries == [queued.idempotency_key] * 2
 
 
-def test_rejected_notification_is_undelivered_and_logged_once(
+def test_a_rejected_notification_is_marked_undelivered_and_logged_once(
     store: TrackingStore, desk: DeliveryContext, caplog: Any
 ) -> None:
     """The log contains no secrets, and later notifications are still sent."""
@@ -199,7 +199,7 @@ def test_rejected_notification_is_undelivered_and_logged_once(
     assert caplog.text.count("channel hook gave up on a notification: status 404") == 1
 
 
-def test_blocked_channel_does_not_delay_others(store: TrackingStore, desk: DeliveryContext) -> None:
+def test_a_blocked_channel_does_not_delay_other_channels(store: TrackingStore, desk: DeliveryContext) -> None:
     """A failing channel does not delay the others either."""
 
     class Hangs(Kept):
@@ -218,7 +218,9 @@ def test_blocked_channel_does_not_delay_others(store: TrackingStore, desk: Deliv
     }
 
 
-def test_resolution_is_never_delivered_before_firing(store: TrackingStore, desk: DeliveryContext) -> None:
+def test_a_resolution_is_never_delivered_before_the_firing_notification(
+    store: TrackingStore, desk: DeliveryContext
+) -> None:
     """This holds even if the first attempt of the firing notification fails."""
     channel = Kept(DeliveryError("status 503"), DeliveryError("status 503"))
     tell(store)
@@ -228,7 +230,7 @@ def test_resolution_is_never_delivered_before_firing(store: TrackingStore, desk:
     assert [message.notification.type for message in channel.got] == ["firing", "resolved"]
 
 
-def test_lease_is_renewed_during_a_slow_delivery(url: str, desk: DeliveryContext) -> None:
+def test_the_lease_of_a_notification_is_renewed_during_a_slow_delivery(url: str, desk: DeliveryContext) -> None:
     """A notification is not sent twice while its sender is running."""
 
     class Slow(Kept):
@@ -265,7 +267,7 @@ def test_lease_is_renewed_during_a_slow_delivery(url: str, desk: DeliveryContext
     assert len(channel.tries) == 1
 
 
-def test_missing_secret_leaves_notifications_to_other_processes(
+def test_a_process_without_the_channel_secret_leaves_notifications_to_others(
     store: TrackingStore, monitor: Any, until: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The status gives the reason, and no attempt is counted."""
@@ -281,7 +283,7 @@ def test_missing_secret_leaves_notifications_to_other_processes(
     until(lambda: running.status().channel_problems == {})
 
 
-def test_unexpected_exception_backs_off_the_channel(store: TrackingStore, desk: DeliveryContext) -> None:
+def test_a_channel_backs_off_after_an_unexpected_exception(store: TrackingStore, desk: DeliveryContext) -> None:
     """The exception's text is not recorded, and other channels continue."""
 
     class Broken(Kept):
@@ -301,7 +303,7 @@ def test_unexpected_exception_backs_off_the_channel(store: TrackingStore, desk: 
     assert dead.error.startswith("RuntimeError at test_delivery.py:")
 
 
-def test_text_is_loaded_only_for_channels_that_include_it(
+def test_answers_are_loaded_only_for_channels_that_include_text(
     store: TrackingStore, desk: DeliveryContext, new_exchange: Any
 ) -> None:
     """Text is loaded at the time of sending, so erased text is not quoted."""
@@ -322,7 +324,7 @@ def test_text_is_loaded_only_for_channels_that_include_it(
     assert silent.got[0].quotes == {}
 
 
-def test_draining_sends_all_due_notifications(store: TrackingStore, desk: DeliveryContext) -> None:
+def test_draining_the_channels_sends_all_due_notifications(store: TrackingStore, desk: DeliveryContext) -> None:
     """Draining also waits for deliveries in progress."""
     channel = Kept()
     for number in range(5):
@@ -333,7 +335,7 @@ def test_draining_sends_all_due_notifications(store: TrackingStore, desk: Delive
     assert len(store.notifications.search(status="sent")) == 5
 
 
-def test_interrupted_delivery_is_due_immediately(
+def test_an_interrupted_delivery_is_due_immediately(
     store: TrackingStore, other_store: TrackingStore, desk: DeliveryContext
 ) -> None:
     """A stopped process does not keep its lease."""
@@ -370,7 +372,9 @@ def begin(store: TrackingStore, alert: Alert) -> None:
     assert store.alerts.commit(AlertTransaction(changes=[AlertChange(alert=alert, event=event)]))
 
 
-def test_firing_and_recently_resolved_alerts_are_resent(store: TrackingStore, desk: DeliveryContext) -> None:
+def test_firing_and_recently_resolved_alerts_are_resent_to_alertmanager(
+    store: TrackingStore, desk: DeliveryContext
+) -> None:
     """Silenced alerts and alerts that resolved earlier are not resent. No row is written."""
     now = datetime.now(UTC)
     for name, notified_at in {"lasts": now, "silent": None}.items():
@@ -385,7 +389,9 @@ def test_firing_and_recently_resolved_alerts_are_resent(store: TrackingStore, de
     assert len(store.notifications.search()) == 3
 
 
-def test_only_one_process_resends(store: TrackingStore, other_store: TrackingStore, desk: DeliveryContext) -> None:
+def test_only_one_process_resends_alerts(
+    store: TrackingStore, other_store: TrackingStore, desk: DeliveryContext
+) -> None:
     """Other processes do nothing while its lease lasts."""
     begin(store, an_alert(notified_at=datetime.now(UTC)))
     assert other_store.workers.acquire_lease("reminder hook", "other", ttl=timedelta(minutes=1))
@@ -400,7 +406,9 @@ def test_only_one_process_resends(store: TrackingStore, other_store: TrackingSto
     assert channel.reminded == []
 
 
-def test_successor_resends_before_alerts_expire(store: TrackingStore, desk: DeliveryContext) -> None:
+def test_the_successor_of_a_killed_process_resends_alerts_before_they_expire(
+    store: TrackingStore, desk: DeliveryContext
+) -> None:
     """Alerts do not expire at the receiver when a process is killed."""
     terms = []
 
@@ -424,7 +432,7 @@ def test_successor_resends_before_alerts_expire(store: TrackingStore, desk: Deli
     assert found_gone + reminded_anew < EXPIRY_INTERVALS * Forgets.resend_interval
 
 
-def test_failed_resend_is_shown_as_a_channel_problem(store: TrackingStore, desk: DeliveryContext) -> None:
+def test_a_failed_resend_is_shown_as_a_channel_problem(store: TrackingStore, desk: DeliveryContext) -> None:
     """The channel keeps running."""
 
     class Away(Forgets):
@@ -440,7 +448,7 @@ def test_failed_resend_is_shown_as_a_channel_problem(store: TrackingStore, desk:
     assert delivered(desk, {"hook": Away()}, work) == {"hook": "ConnectError"}
 
 
-def test_database_outage_after_sending_causes_no_duplicate(
+def test_a_database_outage_after_sending_causes_no_duplicate_notification(
     store: TrackingStore, url: str, desk: DeliveryContext
 ) -> None:
     """The result is recorded once the database is back."""
@@ -481,7 +489,7 @@ def test_database_outage_after_sending_causes_no_duplicate(
     assert lane.in_progress is None
 
 
-def test_channel_outage_and_recovery_are_each_logged_once(
+def test_the_outage_and_recovery_of_a_channel_are_each_logged_once(
     store: TrackingStore, desk: DeliveryContext, caplog: Any
 ) -> None:
     """A long network outage is logged in two lines."""
@@ -507,7 +515,7 @@ def test_channel_outage_and_recovery_are_each_logged_once(
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_two_processes_deliver_each_notification_once(
+def test_two_processes_deliver_each_notification_exactly_once(
     store: TrackingStore,
     other_store: TrackingStore,
     monitor: Any,
@@ -527,7 +535,7 @@ def test_two_processes_deliver_each_notification_once(
     assert sorted(receiver.keys) == sorted(keys)
 
 
-def test_notifications_for_unconfigured_channels_wait(
+def test_notifications_for_channels_that_are_not_configured_stay_queued(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], until: Any
 ) -> None:
     """Waiting does not use an attempt, and processes without scorers also deliver."""
@@ -540,7 +548,7 @@ def test_notifications_for_unconfigured_channels_wait(
     assert (waits.status, waits.notification.attempt) == ("waiting", 0)
 
 
-def test_slow_callback_does_not_delay_the_webhook(
+def test_a_slow_callback_does_not_delay_the_webhook(
     store: TrackingStore, start: Start, settings: Any, receiver: Receiver, until: Any, hold: threading.Event,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

@@ -1,4 +1,4 @@
-"""The e-mail channel against a real SMTP server."""
+"""The email channel against a real SMTP server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SENDER, TO = "germane@example.com", ("oncall@example.com", "lead@example.com")
 
 
 class Box:
-    """An SMTP handler that records e-mails and sends the given replies."""
+    """An SMTP handler that records emails and sends the given replies."""
 
     def __init__(self) -> None:
         self.mails: list[Any] = []
@@ -139,8 +139,8 @@ def text_of(mail: EmailMessage, kind: str = "plain") -> str:
     return str(part.get_content())
 
 
-def test_email_contains_text_and_html(serve: Callable[..., Email], box: Box) -> None:
-    """The e-mail goes to all recipients and contains message, values and link."""
+def test_an_email_contains_text_and_html(serve: Callable[..., Email], box: Box) -> None:
+    """The email goes to all recipients and contains message, values and link."""
     assert send(serve(), alert_url_template="https://germane.example.com/alerts/{id}") == 250
 
     (mail,) = box.mails
@@ -151,12 +151,12 @@ def test_email_contains_text_and_html(serve: Callable[..., Email], box: Box) -> 
     assert mail["Date"] == "Sun, 01 Mar 2026 12:00:00 +0000"
     for body in (text_of(mail), text_of(mail, "html")):
         assert "has dropped from 0.820 to 0.610." in body
-        assert "0.61 (mean of 120 answers, 95 % confidence 0.57 to 0.65)" in body
+        assert "0.61 (mean of 120 answers, 95% confidence 0.57 to 0.65)" in body
         assert "https://germane.example.com/alerts/a1" in body
         assert "x1, x2" in body
 
 
-def test_every_attempt_sends_the_same_email(serve: Callable[..., Email], box: Box) -> None:
+def test_every_delivery_attempt_sends_the_same_email(serve: Callable[..., Email], box: Box) -> None:
     """Mail programs show messages with the same Message-ID once."""
     channel = serve()
     send(channel), send(channel)
@@ -167,7 +167,7 @@ def test_every_attempt_sends_the_same_email(serve: Callable[..., Email], box: Bo
 
 @pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")  # it is encrypted from the first byte
 @pytest.mark.parametrize("security", ["starttls", "tls"])
-def test_connection_is_encrypted_and_authenticated(
+def test_the_smtp_connection_is_encrypted_and_authenticated(
     serve: Callable[..., Email], box: Box, secret: Any, security: str
 ) -> None:
     """The certificate is trusted. The password is read when it is needed."""
@@ -179,7 +179,7 @@ def test_connection_is_encrypted_and_authenticated(
 
 
 @pytest.mark.parametrize("security", ["starttls", "tls"])
-def test_untrusted_certificate_prevents_delivery(serve: Callable[..., Email], box: Box, security: str) -> None:
+def test_an_untrusted_smtp_certificate_prevents_delivery(serve: Callable[..., Email], box: Box, security: str) -> None:
     """The client sends nothing to an unverified server."""
     error = refused(serve(security, certificates=None))
 
@@ -187,8 +187,8 @@ def test_untrusted_certificate_prevents_delivery(serve: Callable[..., Email], bo
     assert box.mails == []
 
 
-def test_server_without_encryption_receives_nothing(serve: Callable[..., Email], box: Box, secret: Any) -> None:
-    """Neither password nor e-mail is sent if encryption is configured but not offered."""
+def test_an_smtp_server_without_encryption_receives_nothing(serve: Callable[..., Email], box: Box, secret: Any) -> None:
+    """Neither password nor email is sent if encryption is configured but not offered."""
     channel = serve("none")
     given = channel._settings.model_copy(update={"security": "starttls", "user": "me", "password": secret("PW", "x")})
 
@@ -198,7 +198,7 @@ def test_server_without_encryption_receives_nothing(serve: Callable[..., Email],
     assert (box.mails, box.logins) == ([], [])
 
 
-def test_wrong_password_is_a_permanent_error(serve: Callable[..., Email], secret: Any) -> None:
+def test_a_wrong_smtp_password_is_a_permanent_error(serve: Callable[..., Email], secret: Any) -> None:
     """The error contains only the status."""
     error = refused(serve("starttls", login=True, user="me", password=secret("PW", "wrong-hunter")))
 
@@ -209,7 +209,9 @@ def test_wrong_password_is_a_permanent_error(serve: Callable[..., Email], secret
 
 
 @pytest.mark.parametrize(("answer", "again"), [("451 later", True), ("452 full", True), ("554 no", False)])
-def test_smtp_status_determines_retries(serve: Callable[..., Email], box: Box, answer: str, again: bool) -> None:
+def test_the_smtp_status_determines_whether_delivery_is_retried(
+    serve: Callable[..., Email], box: Box, answer: str, again: bool
+) -> None:
     """4xx is temporary, 5xx is permanent."""
     box.answers = [answer]
     channel = serve()
@@ -219,8 +221,8 @@ def test_smtp_status_determines_retries(serve: Callable[..., Email], box: Box, a
     assert send(channel) == 250
 
 
-def test_refused_recipients_are_reported(serve: Callable[..., Email], box: Box) -> None:
-    """The other recipients still receive the e-mail."""
+def test_recipients_that_the_smtp_server_refuses_are_reported(serve: Callable[..., Email], box: Box) -> None:
+    """The other recipients still receive the email."""
     box.refused = set(TO)
     assert (refused(serve()).problem, box.mails) == ("status 550", [])
 
@@ -232,7 +234,9 @@ def test_refused_recipients_are_reported(serve: Callable[..., Email], box: Box) 
     assert box.envelopes == [(SENDER, TO[1:])] * 2
 
 
-def test_unreachable_server_is_retried(serve: Callable[..., Email], box: Box, hold: threading.Event) -> None:
+def test_delivery_to_an_unreachable_smtp_server_is_retried(
+    serve: Callable[..., Email], box: Box, hold: threading.Event
+) -> None:
     """Timeouts and refused connections are temporary."""
     box.hold = hold
     hanging = serve(timeout=1.0)
@@ -246,7 +250,7 @@ def test_unreachable_server_is_retried(serve: Callable[..., Email], box: Box, ho
 
 
 @pytest.mark.slow
-def test_slow_server_times_out(hold: threading.Event) -> None:
+def test_delivery_to_a_slow_smtp_server_times_out(hold: threading.Event) -> None:
     """Each line arrives in time, but the reply never ends. The next attempt does not start another thread."""
 
     class Drips(socketserver.StreamRequestHandler):
@@ -272,14 +276,14 @@ def test_slow_server_times_out(hold: threading.Event) -> None:
     assert len(mine) == 1
 
 
-def test_password_that_smtp_cannot_encode_is_not_shown(serve: Callable[..., Email], secret: Any) -> None:
+def test_a_password_that_smtp_cannot_encode_is_not_shown(serve: Callable[..., Email], secret: Any) -> None:
     """SMTP supports only ASCII passwords."""
     error = refused(serve("starttls", login=True, user="me", password=secret("PW", "geheim-\u00fc")))
 
     assert (error.problem, error.retryable) == ("UnicodeEncodeError", False)
 
 
-def test_hostile_text_adds_no_header_or_tag(serve: Callable[..., Email], box: Box) -> None:
+def test_hostile_text_adds_no_header_or_tag_to_an_email(serve: Callable[..., Email], box: Box) -> None:
     """Control characters are also removed."""
     channel = serve()
     asyncio.run(channel.send(a_hostile_message()))
@@ -293,7 +297,7 @@ def test_hostile_text_adds_no_header_or_tag(serve: Callable[..., Email], box: Bo
     assert len(mail["Subject"]) < 200
 
 
-def test_any_text_can_be_sent(serve: Callable[..., Email], box: Box) -> None:
+def test_any_text_can_be_sent_by_email(serve: Callable[..., Email], box: Box) -> None:
     """This includes lone surrogates and all scripts."""
     send(serve(), an_alert(message="\ud800 \u202e ответы хуже 回答 🙂", rule="правило"))
 
@@ -301,7 +305,7 @@ def test_any_text_can_be_sent(serve: Callable[..., Email], box: Box) -> None:
     assert "правило" in box.mails[0]["Subject"]
 
 
-def test_text_is_included_only_if_configured() -> None:
+def test_emails_contain_answers_only_if_configured() -> None:
     """By default, messages contain the ids of exchanges and no text."""
     quotes = {"x1": ExchangeQuote(exchange_id="x1", question="How long?", answer=HOSTILE)}
 
@@ -311,7 +315,7 @@ def test_text_is_included_only_if_configured() -> None:
     assert "<script>" not in text_of(quoting, "html")
 
 
-def test_resolved_alert_is_announced_as_resolved() -> None:
+def test_an_email_about_a_resolved_alert_says_so() -> None:
     """The message contains the reason."""
     mail = build_email(a_message(over(an_alert())), SENDER, TO)
 

@@ -66,7 +66,7 @@ def refusal(url: str, *found: str, allow: Sequence[str] = ()) -> DeliveryError:
         "fe80::1", "fe80::1%eth0", "fec0::1", "ff02::1", "2001:db8::1", "100::1", "::ffff:0:10.0.0.1",
     ],
 )  # fmt: skip
-def test_non_public_addresses_are_blocked(address: str) -> None:
+def test_addresses_that_are_not_public_are_blocked(address: str) -> None:
     """This covers private, loopback, link-local, metadata, CGNAT, NAT64, 6to4, Teredo and multicast addresses."""
     error = refusal("https://example.com/x", address)
 
@@ -86,7 +86,7 @@ def test_every_address_in_a_blocked_network_is_blocked(network: Any, number: int
     assert is_blocked(network[number % network.num_addresses])
 
 
-def test_one_blocked_address_blocks_the_host() -> None:
+def test_a_host_is_blocked_if_one_of_its_addresses_is_blocked() -> None:
     """A name with a public and a private address is rejected."""
     refusal("https://example.com/", PUBLIC, "10.0.0.1")
     refusal("https://example.com/", "::1", PUBLIC)
@@ -95,18 +95,18 @@ def test_one_blocked_address_blocks_the_host() -> None:
 @pytest.mark.parametrize(
     "url", ["http://example.com/", "https://example.com:8443/", "https://example.com:22/", "http://example.com:443/"]
 )
-def test_unsupported_schemes_and_ports_are_blocked(url: str) -> None:
+def test_unsupported_url_schemes_and_ports_are_blocked(url: str) -> None:
     """Requests cannot reach other services."""
     assert not refusal(url, PUBLIC).retryable
 
 
 @pytest.mark.parametrize("url", ["https://example.com/", "https://example.com:443/", "https://example.com:80/"])
-def test_https_on_443_and_80_is_allowed(url: str) -> None:
+def test_https_is_allowed_on_ports_443_and_80(url: str) -> None:
     """Both ports are allowed."""
     assert addresses(url, PUBLIC) == [PUBLIC]
 
 
-def test_allowed_networks_are_reachable() -> None:
+def test_configured_networks_are_reachable() -> None:
     """Any scheme and port are allowed, but metadata addresses stay blocked."""
     assert addresses("http://alertmanager:9093/", "10.1.0.7", allow=["10.1.0.0/16"]) == ["10.1.0.7"]
     refusal("http://alertmanager:9093/", "10.2.0.7", allow=["10.1.0.0/16"])
@@ -116,7 +116,7 @@ def test_allowed_networks_are_reachable() -> None:
         refusal("http://metadata/", address, allow=["0.0.0.0/0", "::/0"])
 
 
-def test_unresolvable_host_is_retried() -> None:
+def test_delivery_to_a_host_that_cannot_be_resolved_is_retried() -> None:
     """DNS failures are temporary."""
 
     async def nowhere(host: str, port: int) -> list[str]:
@@ -129,13 +129,13 @@ def test_unresolvable_host_is_retried() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.1", "localhost", "[::1]"])
-def test_every_name_for_loopback_is_blocked(host: str) -> None:
+def test_every_host_name_that_resolves_to_loopback_is_blocked(host: str) -> None:
     """The resolved address is checked, not the name."""
     with pytest.raises(DeliveryError):
         asyncio.run(JsonPoster(NetworkGuard()).post(f"https://{host}/", b"{}"))
 
 
-def test_connection_uses_the_checked_address(receiver: Receiver) -> None:
+def test_the_connection_uses_the_address_that_was_checked(receiver: Receiver) -> None:
     """A name is resolved once, so DNS rebinding has no effect. The Host header still contains the name."""
     names = Names(["127.0.0.1"], ["10.9.9.9"])
     guard = NetworkGuard(["127.0.0.0/8"], resolve=names)
@@ -147,7 +147,7 @@ def test_connection_uses_the_checked_address(receiver: Receiver) -> None:
     assert post.headers["Host"] == f"rebinding.example:{receiver.server_port}"
 
 
-def test_every_request_is_checked(receiver: Receiver) -> None:
+def test_addresses_are_checked_for_every_request(receiver: Receiver) -> None:
     """A name that becomes private later is blocked."""
     guard = NetworkGuard(["127.0.0.0/8"], resolve=Names(["127.0.0.1"], ["10.9.9.9"]))
     web, url = JsonPoster(guard), f"http://rebinding.example:{receiver.server_port}/"
@@ -158,14 +158,14 @@ def test_every_request_is_checked(receiver: Receiver) -> None:
     assert len(receiver.posts) == 1
 
 
-def test_next_address_is_used_if_one_refuses_the_connection(receiver: Receiver) -> None:
+def test_the_next_address_is_used_if_one_refuses_the_connection(receiver: Receiver) -> None:
     """HTTP clients usually do the same."""
     guard = NetworkGuard(["127.0.0.0/8", "::1/128"], resolve=Names(["::1", "127.0.0.1"]))
 
     assert asyncio.run(JsonPoster(guard).post(f"http://two.example:{receiver.server_port}/", b"{}")) == 200
 
 
-def test_redirects_are_not_followed(receiver: Receiver) -> None:
+def test_guarded_requests_do_not_follow_redirects(receiver: Receiver) -> None:
     """Redirects are followed neither to allowed nor to blocked addresses."""
     receiver.answers = [Answer(307, {"Location": f"http://127.0.0.1:{receiver.server_port}/elsewhere"})]
     guard = NetworkGuard(["127.0.0.0/8"])
@@ -183,7 +183,7 @@ def test_guarded_requests_ignore_proxies(receiver: Receiver, monkeypatch: pytest
     assert asyncio.run(JsonPoster(NetworkGuard(["127.0.0.0/8"])).post(receiver.url, b"{}")) == 200
 
 
-def test_private_networks_are_allowed_by_default(receiver: Receiver, secret: Any) -> None:
+def test_webhooks_to_private_networks_are_allowed_by_default(receiver: Receiver, secret: Any) -> None:
     """`allow_private_networks = false` blocks them, `allowed_networks` permits some."""
     url = secret("URL", receiver.url)
     asyncio.run(Webhook(settings.WebhookSettings(type="webhook", url=url)).send(a_message()))
@@ -227,7 +227,7 @@ def secure(certificate: Path) -> Iterator[Receiver]:
 
 
 @pytest.mark.parametrize(("host", "taken"), [("good.example", True), ("evil.example", False)])
-def test_certificate_is_checked_against_the_host_name(
+def test_the_certificate_is_checked_against_the_host_name(
     secure: Receiver, certificate: Path, host: str, taken: bool
 ) -> None:
     """The certificate is not checked against the address."""

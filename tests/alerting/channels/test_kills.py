@@ -101,7 +101,7 @@ def next_process(start: Any, settings: Any, receiver: Receiver, monkeypatch: pyt
 
 @pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_killing_a_process_before_delivery_loses_nothing(
+def test_no_notification_is_lost_when_a_process_is_killed_before_delivery(
     store: TrackingStore, begin: Any, next_process: Any, receiver: Receiver, until: Any
 ) -> None:
     """The next process sends the notification."""
@@ -116,7 +116,7 @@ def test_killing_a_process_before_delivery_loses_nothing(
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_killing_a_process_during_delivery_causes_a_resend_with_the_same_key(
+def test_a_notification_is_resent_with_the_same_key_when_its_process_is_killed(
     store: TrackingStore, begin: Any, next_process: Any, receiver: Receiver, until: Any, hold: threading.Event
 ) -> None:
     """The notification is sent again after one lease. The receiver can recognize the duplicate."""
@@ -144,7 +144,7 @@ KINDS: dict[str, dict[str, Any]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 @pytest.mark.parametrize("fields", KINDS.values(), ids=KINDS)
-def test_killing_two_workers_causes_no_losses_and_only_duplicates_with_the_same_key(
+def test_no_notification_is_lost_when_two_workers_are_killed(
     url: str,
     store: TrackingStore,
     begin: Any,

@@ -46,7 +46,7 @@ def a_linked_message(route: str = "docs", **form: Any) -> ChannelMessage:
     )
 
 
-def test_discord_links_are_not_escaped() -> None:
+def test_links_in_discord_messages_are_not_escaped() -> None:
     """Angle brackets enclose a link in which Markdown has no effect. The title links to the alert."""
     body = discord_payload(a_linked_message())
 
@@ -71,7 +71,7 @@ def test_a_hostile_name_cannot_break_out_of_a_discord_link() -> None:
     assert links == ["<https://germane.example.com/%3Cx1%3E%20**b**%5C>"]
 
 
-def test_slack_links_have_labels() -> None:
+def test_links_in_slack_messages_have_labels() -> None:
     """With ``verbatim``, Slack creates no links by itself. A URL cannot contain the separator before its label."""
     body = slack_payload(a_linked_message())
 
@@ -83,14 +83,14 @@ def test_slack_links_have_labels() -> None:
     assert "<https://germane.example.com/a%7Cb&gt;x1|Bad example>" in json.dumps(slack_payload(piped))
 
 
-def test_slack_links_fit_into_a_section() -> None:
+def test_links_in_slack_messages_fit_into_a_section() -> None:
     """Links that do not fit are omitted."""
     long = a_linked_message(alert_url_template="https://example.com/" + "&" * 700)
 
     check(slack_payload(long), SLACK)
 
 
-def test_teams_links_are_buttons() -> None:
+def test_links_in_teams_messages_are_buttons() -> None:
     """Each link is a button."""
     body = teams_payload(a_linked_message())
 
@@ -99,7 +99,7 @@ def test_teams_links_are_buttons() -> None:
     assert {action["title"]: action["url"] for action in actions["actions"]} == LINKS
 
 
-def test_pagerduty_and_alertmanager_receive_the_links() -> None:
+def test_pagerduty_and_alertmanager_receive_the_links_of_an_alert() -> None:
     """PagerDuty gets links, and Alertmanager gets annotations."""
     message = a_linked_message()
     event = pagerduty_event(message, message.alerts[0], "0" * 32)
@@ -112,7 +112,7 @@ def test_pagerduty_and_alertmanager_receive_the_links() -> None:
     assert {name: sent["annotations"][name] for name in names} == {name: LINKS[label] for name, label in names.items()}
 
 
-def test_email_links_are_anchors() -> None:
+def test_links_in_emails_are_anchors() -> None:
     """The HTML part has anchors, and the text part shows the URLs."""
     mail = build_email(a_linked_message(), "a@example.com", ("b@example.com",))
     text, html = mail.get_body(("plain",)), mail.get_body(("html",))
@@ -125,7 +125,7 @@ def test_email_links_are_anchors() -> None:
         assert f'{label}: <a href="{escaped}">{escaped}</a>' in html.get_content()
 
 
-def test_webhook_payload_has_links_owner_labels_and_the_channel_text() -> None:
+def test_webhook_payload_contains_links_owner_labels_and_the_channel_text() -> None:
     """``message`` stays in UTC; ``text`` has the channel's timezone and template."""
     message = a_linked_message(timezone=parse_timezone("Asia/Tokyo"), template="{message} Call {owner}.")
     alert = message.alerts[0]
@@ -149,7 +149,7 @@ def test_webhook_payload_has_links_owner_labels_and_the_channel_text() -> None:
     assert {bare[name] for name in ("url", "runbook_url", "owner", "bad_example", "good_example")} == {None}
 
 
-def test_a_link_that_is_too_long_is_omitted() -> None:
+def test_a_link_that_is_too_long_for_the_channel_is_omitted() -> None:
     """A truncated link leads nowhere."""
     long = a_message(exchange_url_template="https://example.com/{id}/" + "x" * MAX_LINK_LENGTH)
 

@@ -25,7 +25,7 @@ def test_each_alert_is_logged_as_one_warning_line(caplog: pytest.LogCaptureFixtu
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 
 
-def test_callback_may_be_sync_or_async() -> None:
+def test_a_callback_can_be_sync_or_async() -> None:
     """A sync function runs in a thread."""
     got: list[tuple[str, str]] = []
 
@@ -40,10 +40,10 @@ def test_callback_may_be_sync_or_async() -> None:
 
     assert [id_ for id_, _ in got] == ["a1", "a2"] * 3
     assert [name for _, name in got[::2]] == ["germane-callback-0", "MainThread", "MainThread"]
-    assert repr(Callback(plain)).startswith("Callback(test_callback_may_be")
+    assert repr(Callback(plain)).startswith("Callback(test_a_callback_can_be_sync_or_async")
 
 
-def test_raising_callback_is_called_once_per_alert() -> None:
+def test_a_callback_that_raises_is_called_once_per_alert() -> None:
     """The call is not retried, and the text of its exception is not recorded."""
     got: list[str] = []
 

@@ -39,7 +39,7 @@ def _fields(settings: Settings) -> dict[str, object]:
     return {name: getattr(found, name) for name in names}
 
 
-def test_times_are_in_the_channel_timezone() -> None:
+def test_message_times_are_in_the_time_zone_of_the_channel() -> None:
     """This applies to the facts and the message, which also state the elapsed time."""
     alert = an_alert(onset=NOON - timedelta(hours=4))
     alert = an_alert(onset=alert.onset, message=alert_message(alert))
@@ -54,7 +54,7 @@ def test_times_are_in_the_channel_timezone() -> None:
     ("age", "expected"),
     [(0, "0 min"), (119, "119 min"), (120, "2 h"), (2879, "47 h"), (2880, "2 days"), (-5, "0 min")],
 )
-def test_ages_use_readable_units(age: int, expected: str) -> None:
+def test_ages_in_messages_use_readable_units(age: int, expected: str) -> None:
     """An age is never negative, even if the clock is behind."""
     assert a_message().moment(NOON - timedelta(minutes=age)).endswith(f"UTC, {expected} ago")
 
@@ -77,7 +77,7 @@ def test_messages_contain_the_runbook_owner_and_labels_of_the_rule() -> None:
     assert event["payload"]["custom_details"]["Owner"] == "Search team"
 
 
-def test_a_template_replaces_the_message() -> None:
+def test_a_channel_template_replaces_the_message() -> None:
     """Braces in names are kept as text, and unknown placeholders are rejected."""
     template = "{severity} in {route}: {current} instead of {baseline}. Call {owner}. {url}"
     message = a_message(
@@ -92,7 +92,7 @@ def test_a_template_replaces_the_message() -> None:
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_resolution_messages_can_be_disabled(severity: str) -> None:
+def test_messages_about_resolutions_can_be_disabled(severity: str) -> None:
     """Firing alerts are still delivered."""
     channel = configured(send_resolved=False).channels["team"]
     alert = an_alert(severity=severity)
@@ -109,14 +109,14 @@ def test_reserved_and_invalid_label_names_are_rejected(name: str) -> None:
         load_settings(rules=[{"type": "drop", "labels": {name: "x"}}])
 
 
-def test_an_unknown_timezone_is_rejected() -> None:
+def test_an_unknown_channel_time_zone_is_rejected() -> None:
     """The error gives an example."""
     with pytest.raises(SettingsError, match="Europe/Berlin"):
         configured(timezone="Mars/Base")
     assert message_formats(configured(timezone="Europe/Berlin"), ["team"])["team"].timezone == ZoneInfo("Europe/Berlin")
 
 
-def test_every_channel_type_has_the_message_settings() -> None:
+def test_every_channel_type_accepts_the_message_format_settings() -> None:
     """These settings are shared by all channels."""
     for settings in CHANNEL_TYPES.values():
         assert {"send_resolved", "timezone", "template"} <= set(settings.model_fields)

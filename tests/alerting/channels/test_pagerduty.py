@@ -23,7 +23,7 @@ def pagerduty(receiver: Receiver, secret: Any) -> PagerDuty:
     return PagerDuty(settings.PagerDutySettings(type="pagerduty", routing_key=place, url=f"{receiver.url}/v2/enqueue"))
 
 
-def test_alert_triggers_an_incident(receiver: Receiver, pagerduty: PagerDuty) -> None:
+def test_a_firing_alert_triggers_a_pagerduty_incident(receiver: Receiver, pagerduty: PagerDuty) -> None:
     """The event has the alert's key, its message as the summary, and means with n and interval."""
     alert = an_alert(severity="critical")
     assert asyncio.run(pagerduty.send(a_message(alert, alert_url_template="https://germane.example.com/{id}"))) == 202
@@ -37,12 +37,12 @@ def test_alert_triggers_an_incident(receiver: Receiver, pagerduty: PagerDuty) ->
     assert payload["summary"].startswith("drop in shop, docs (0.82 to 0.61): answer_relevancy for route docs")
     assert (payload["severity"], payload["source"], payload["class"]) == ("critical", "shop", "drop")
     assert (payload["component"], payload["group"]) == ("answer_relevancy", "docs")
-    assert payload["custom_details"]["Now"] == "0.61 (mean of 120 answers, 95 % confidence 0.57 to 0.65)"
+    assert payload["custom_details"]["Now"] == "0.61 (mean of 120 answers, 95% confidence 0.57 to 0.65)"
     assert payload["custom_details"]["Worst exchanges"] == "x1, x2"
     assert event["links"][0]["href"] == "https://germane.example.com/a1"
 
 
-def test_resolution_resolves_the_incident(receiver: Receiver, pagerduty: PagerDuty) -> None:
+def test_a_resolved_alert_resolves_its_pagerduty_incident(receiver: Receiver, pagerduty: PagerDuty) -> None:
     """The resolve event has the same key as the trigger event."""
     asyncio.run(pagerduty.send(a_message(an_alert())))
     asyncio.run(pagerduty.send(a_message(over(an_alert()))))
@@ -52,7 +52,7 @@ def test_resolution_resolves_the_incident(receiver: Receiver, pagerduty: PagerDu
     assert ended == {"routing_key": KEY, "event_action": "resolve", "dedup_key": begun["dedup_key"]}
 
 
-def test_each_alert_is_one_event(receiver: Receiver, pagerduty: PagerDuty) -> None:
+def test_each_alert_is_a_separate_pagerduty_event(receiver: Receiver, pagerduty: PagerDuty) -> None:
     """Incidents are resolved one by one."""
     other = an_alert(id="a2", key="other", labels={"service": "shop"})
     asyncio.run(pagerduty.send(a_message(an_alert(), over(other), type_="firing")))
@@ -67,7 +67,7 @@ def test_each_alert_is_one_event(receiver: Receiver, pagerduty: PagerDuty) -> No
 
 
 @pytest.mark.parametrize(("status", "again"), [(400, False), (429, True), (500, True)])
-def test_temporary_error_fails_the_whole_message(
+def test_a_temporary_pagerduty_error_fails_the_whole_message(
     receiver: Receiver, pagerduty: PagerDuty, status: int, again: bool
 ) -> None:
     """All events are sent again; PagerDuty recognizes them by their key."""
@@ -80,7 +80,7 @@ def test_temporary_error_fails_the_whole_message(
     assert KEY not in repr(pagerduty) + pagerduty.destination + str(raised.value)
 
 
-def test_rejected_event_does_not_stop_others(receiver: Receiver, pagerduty: PagerDuty) -> None:
+def test_a_rejected_pagerduty_event_does_not_stop_other_events(receiver: Receiver, pagerduty: PagerDuty) -> None:
     """Later events of the message are still sent."""
     receiver.answers = [Answer(400), Answer(202)]
 
@@ -91,7 +91,7 @@ def test_rejected_event_does_not_stop_others(receiver: Receiver, pagerduty: Page
     assert [post.json["dedup_key"] for post in receiver.posts] == [an_alert().key, "other"]
 
 
-def test_hostile_text_is_truncated() -> None:
+def test_hostile_text_in_pagerduty_events_is_truncated() -> None:
     """The summary is one line without control characters."""
     message = a_hostile_message()
     event = pagerduty_event(message, message.alerts[0], KEY)
@@ -103,14 +103,14 @@ def test_hostile_text_is_truncated() -> None:
     assert (quoted["id"], len(quoted["answer"])) == ("x2", 500)
 
 
-def test_alert_without_service_has_a_source() -> None:
+def test_a_pagerduty_event_for_an_alert_without_a_service_has_a_source() -> None:
     """PagerDuty rejects events without one."""
     alert = an_alert(labels={}, message="")
 
     check(pagerduty_event(a_message(alert), alert, KEY), PAGERDUTY)
 
 
-def test_text_is_included_only_if_configured() -> None:
+def test_pagerduty_events_contain_answers_only_if_configured() -> None:
     """By default, messages contain the ids of exchanges and no text."""
     quotes = {"x2": ExchangeQuote(exchange_id="x2", question="q", answer="a")}
 

@@ -18,7 +18,7 @@ from germane.storage import AlertTransaction, TrackingStore
 SECRETS = ("hunter-url", "hunter-key", "hunter-pager", "hunter-slack", "hunter-mail", "hunter-token")
 
 
-def test_secrets_appear_nowhere(
+def test_channel_secrets_appear_in_no_row_log_error_or_repr(
     store: TrackingStore, start: Any, settings: Any, receiver: Receiver, until: Any, tmp_path: Path, caplog: Any,
     monkeypatch: pytest.MonkeyPatch, url: str,
 ) -> None:  # fmt: skip
@@ -78,7 +78,7 @@ def test_secrets_appear_nowhere(
     assert [one for one in SECRETS if any(one in text for text in outputs) or one.encode() in files] == []
 
 
-def test_secret_references_are_shown() -> None:
+def test_references_to_channel_secrets_are_shown() -> None:
     """People need the references to fix the secrets."""
     given = load_settings(channels={"pager": {"type": "pagerduty", "routing_key": "env:PAGER_KEY"}})
 

@@ -26,7 +26,7 @@ def texts(body: Any, kind: str) -> list[str]:
     return found
 
 
-def test_payload_respects_slack_limits(receiver: Receiver, secret: Any) -> None:
+def test_slack_messages_stay_within_the_limits(receiver: Receiver, secret: Any) -> None:
     """The payload has a headline, the message, facts and the ids of the worst exchanges."""
     channel = Slack(settings.SlackSettings(type="slack", url=secret("URL", receiver.url + "/services/T0/B0/x")))
     assert asyncio.run(channel.send(a_message(alert_url_template="https://germane.example.com/alerts/{id}"))) == 200
@@ -39,7 +39,7 @@ def test_payload_respects_slack_limits(receiver: Receiver, secret: Any) -> None:
     everything = json.dumps(body)
     for expected in (
         "has dropped from 0.820",
-        "0.61 (mean of 120 answers, 95 % confidence 0.57 to 0.65)",
+        "0.61 (mean of 120 answers, 95% confidence 0.57 to 0.65)",
         "more refusals",
         "x1, x2",
     ):
@@ -47,7 +47,7 @@ def test_payload_respects_slack_limits(receiver: Receiver, secret: Any) -> None:
     assert "<https://germane.example.com/alerts/a1|Open alert>" in texts(body, "mrkdwn")
 
 
-def test_hostile_text_cannot_mention_or_link() -> None:
+def test_hostile_text_creates_no_mention_or_link_in_slack() -> None:
     """Questions and answers are plain text."""
     body = slack_payload(a_hostile_message())
 
@@ -61,7 +61,7 @@ def test_hostile_text_cannot_mention_or_link() -> None:
     assert not [one for one in marked + plain if not one.isprintable() and one != "\n"]
 
 
-def test_text_is_included_only_if_configured() -> None:
+def test_slack_messages_contain_answers_only_if_configured() -> None:
     """By default, messages contain the ids of exchanges and no text."""
     quotes = {"x1": ExchangeQuote(exchange_id="x1", question="How long?", answer=None)}
 
@@ -69,7 +69,7 @@ def test_text_is_included_only_if_configured() -> None:
     assert "Question: How long?\\nAnswer: (none)" in json.dumps(slack_payload(a_message(quotes=quotes)))
 
 
-def test_remaining_alerts_are_counted() -> None:
+def test_a_slack_message_states_the_number_of_alerts_that_it_omits() -> None:
     """A message with many alerts stays within Slack's limits."""
     quotes = {
         f"x{number}": ExchangeQuote(exchange_id=f"x{number}", question="q" * 900, answer="&" * 900)
@@ -90,14 +90,14 @@ def test_remaining_alerts_are_counted() -> None:
     assert len(json.dumps(body["blocks"], ensure_ascii=False)) <= 13_000
 
 
-def test_long_names_are_truncated() -> None:
+def test_long_names_are_truncated_in_slack_messages() -> None:
     """Each part is cut to Slack's limit."""
     alert = an_alert(rule="&" * 5000, message="<" * 5000, labels={"service": "&" * 999}, exchange_ids=("&" * 3000,) * 9)
 
     check(slack_payload(a_message(alert)), SLACK)
 
 
-def test_truncation_does_not_split_escape_sequences_or_links() -> None:
+def test_truncation_in_slack_messages_does_not_split_escapes_or_links() -> None:
     """A link that is too long is omitted."""
     alert = an_alert(labels={"service": "&" * 200, "route": "docs"}, rule="&<>" * 60, message="<&>" * 300)
     body = slack_payload(a_message(alert, alert_url_template="https://germane.example.com/{id}"))
@@ -109,7 +109,7 @@ def test_truncation_does_not_split_escape_sequences_or_links() -> None:
     )
 
 
-def test_long_quotes_are_dropped_from_the_end() -> None:
+def test_the_last_quotes_are_omitted_from_a_slack_message_that_is_too_long() -> None:
     """Slack rejects messages that are too long."""
     ids = tuple(f"x{number}" for number in range(5))
     quotes = {id_: ExchangeQuote(exchange_id=id_, question='"' * 900, answer="<" * 900) for id_ in ids}
@@ -120,7 +120,7 @@ def test_long_quotes_are_dropped_from_the_end() -> None:
     assert len(json.dumps(body["blocks"], ensure_ascii=False)) <= 13_000
 
 
-def test_resolved_alert_is_announced_as_resolved() -> None:
+def test_a_slack_message_about_a_resolved_alert_says_so() -> None:
     """The message contains the reason."""
     body = slack_payload(a_message(over(an_alert())))
 
@@ -129,7 +129,7 @@ def test_resolved_alert_is_announced_as_resolved() -> None:
     assert "recovered" in json.dumps(body)
 
 
-def test_headline_names_the_notification_type() -> None:
+def test_the_headline_of_a_slack_message_states_the_notification_type() -> None:
     """Escalated and repeated notifications are labeled as such."""
 
     def headline(message: ChannelMessage) -> str:
@@ -139,7 +139,7 @@ def test_headline_names_the_notification_type() -> None:
     assert headline(a_message(type_="repeated")).startswith("Still firing: ")
 
 
-def test_headline_counts_resolved_alerts_separately() -> None:
+def test_the_headline_of_a_slack_message_counts_resolved_alerts_separately() -> None:
     """Only firing alerts are counted as firing. The routes are named, with the size of each drop."""
     fires, ended = an_alert(), over(an_alert(key="other", labels={"service": "shop", "route": "faq"}))
     groups = [(fires, ended), (fires, fires), (ended, ended)]
@@ -152,7 +152,7 @@ def test_headline_counts_resolved_alerts_separately() -> None:
     ]
 
 
-def test_hostile_sample_text_contains_all_attacks() -> None:
+def test_the_hostile_sample_text_contains_all_attacks() -> None:
     """The hostile text of these tests contains the attacks that they rely on."""
     assert "\n" in HOSTILE
     assert "\x1b" in HOSTILE

@@ -40,7 +40,9 @@ def characters(payload: Any) -> int:
 
 
 @pytest.mark.parametrize("kind", PAYLOADS)
-def test_message_describes_the_alert_and_links_to_it(receiver: Receiver, secret: Any, kind: str) -> None:
+def test_teams_and_discord_messages_describe_the_alert_and_link_to_it(
+    receiver: Receiver, secret: Any, kind: str
+) -> None:
     """The text contains the message, the means, the likely cause, and the ids of the worst exchanges."""
     receiver.answers = [Answer(204)]
     sent = channel(kind, secret("URL", receiver.url + "/hook")).send(a_message(alert_url_template=URL))
@@ -67,7 +69,7 @@ def test_message_describes_the_alert_and_links_to_it(receiver: Receiver, secret:
     ],
     ids=["resolved", "improvement", "escalated", "60 alerts", "long alerts", "quotes", "hostile"],
 )
-def test_messages_stay_within_the_limits(kind: str, message: ChannelMessage) -> None:
+def test_teams_and_discord_messages_stay_within_the_limits(kind: str, message: ChannelMessage) -> None:
     """Alerts that do not fit are counted."""
     payload, schema = PAYLOADS[kind]
     body = payload(message)
@@ -80,7 +82,7 @@ def test_messages_stay_within_the_limits(kind: str, message: ChannelMessage) -> 
         assert f"and {len(message.alerts) - shown} more alert" in json.dumps(body)
 
 
-def test_teams_texts_are_text_runs_without_markdown() -> None:
+def test_text_in_teams_messages_is_not_interpreted_as_markdown() -> None:
     """No text in a card is in an element that interprets Markdown."""
     card = teams_payload(a_hostile_message())["attachments"][0]["content"]
 
@@ -89,7 +91,7 @@ def test_teams_texts_are_text_runs_without_markdown() -> None:
     }  # fmt: skip
 
 
-def test_discord_texts_contain_no_markdown_mention_or_link() -> None:
+def test_discord_texts_contain_no_markdown_mentions_or_links() -> None:
     """Special characters are escaped, and mentions are disabled."""
     body = discord_payload(a_hostile_message())
     texts = [body["content"]]
@@ -103,7 +105,9 @@ def test_discord_texts_contain_no_markdown_mention_or_link() -> None:
 
 
 @pytest.mark.parametrize("kind", PAYLOADS)
-def test_rejections_and_missing_secrets_are_reported(receiver: Receiver, secret: Any, kind: str) -> None:
+def test_rejected_teams_and_discord_messages_and_missing_secrets_are_reported(
+    receiver: Receiver, secret: Any, kind: str
+) -> None:
     """A rate limit is retried after the given time. The URL is shown without its secret part."""
     receiver.answers = [Answer(429, {"Retry-After": "7"}), Answer(404)]
     sender = channel(kind, secret("URL", receiver.url + "/secret"))

@@ -17,7 +17,7 @@ from tests.alerting.channels.conftest import HOSTILE, Answer, Receiver, a_hostil
 
 from germane.alert import Alert
 from germane.alerting.channels import DeliveryError, ExchangeQuote, Webhook
-from germane.alerting.channels.http import JsonPoster, parse_retry_after, redact_url
+from germane.alerting.channels.http import JsonPoster, redact_url
 from germane.errors import SettingsError
 from germane.settings import channels as settings
 
@@ -35,7 +35,7 @@ def refused(channel: Webhook) -> DeliveryError:
     return raised.value
 
 
-def test_webhook_body_is_signed(receiver: Receiver, secret: Any) -> None:
+def test_a_webhook_body_is_signed_with_the_secret(receiver: Receiver, secret: Any) -> None:
     """The body is the documented JSON. The HMAC-SHA256 covers the timestamp and the body."""
     channel = webhook(secret("URL", receiver.url + PATH), secret("KEY", "key"))
     status = asyncio.run(
@@ -63,7 +63,7 @@ def test_webhook_body_is_signed(receiver: Receiver, secret: Any) -> None:
     assert payload["alerts"][0]["current"] == {"mean": 0.61, "n": 120, "interval": [0.57, 0.65]}
 
 
-def test_every_attempt_has_the_same_body_and_key(receiver: Receiver, secret: Any) -> None:
+def test_every_delivery_attempt_sends_the_same_body_and_key(receiver: Receiver, secret: Any) -> None:
     """Receivers can recognize duplicates."""
     channel = webhook(secret("URL", receiver.url))
     for _ in range(2):
@@ -73,14 +73,14 @@ def test_every_attempt_has_the_same_body_and_key(receiver: Receiver, secret: Any
     assert receiver.keys == ["0123456789abcdef"] * 2
 
 
-def test_body_is_not_signed_without_a_secret(receiver: Receiver, secret: Any) -> None:
+def test_a_webhook_body_is_not_signed_without_a_secret(receiver: Receiver, secret: Any) -> None:
     """The timestamp is still sent."""
     asyncio.run(webhook(secret("URL", receiver.url)).send(a_message()))
 
     assert "Germane-Signature" not in receiver.posts[0].headers
 
 
-def test_secrets_are_read_for_every_message(receiver: Receiver, secret: Any) -> None:
+def test_webhook_secrets_are_read_for_every_message(receiver: Receiver, secret: Any) -> None:
     """A rotated key or URL takes effect immediately."""
     channel = webhook(secret("URL", receiver.url + "/old"), secret("KEY", "old"))
     asyncio.run(channel.send(a_message()))
@@ -94,7 +94,7 @@ def test_secrets_are_read_for_every_message(receiver: Receiver, secret: Any) -> 
     assert before.headers["Germane-Signature"] != after.headers["Germane-Signature"]
 
 
-def test_quotes_are_included_unescaped(receiver: Receiver, secret: Any) -> None:
+def test_quotes_are_not_escaped_in_webhook_bodies(receiver: Receiver, secret: Any) -> None:
     """Questions and answers have their own fields."""
     channel = webhook(secret("URL", receiver.url), include_text=True)
     asyncio.run(channel.send(a_message(quotes={"x1": ExchangeQuote(exchange_id="x1", question="q", answer=HOSTILE)})))
@@ -105,7 +105,7 @@ def test_quotes_are_included_unescaped(receiver: Receiver, secret: Any) -> None:
     assert receiver.posts[1].json["alerts"][0]["exchanges"] == []
 
 
-def test_hostile_text_is_encoded_as_json(receiver: Receiver, secret: Any) -> None:
+def test_hostile_text_in_webhook_bodies_is_encoded_as_json(receiver: Receiver, secret: Any) -> None:
     """Any name arrives unchanged."""
     asyncio.run(webhook(secret("URL", receiver.url)).send(a_hostile_message()))
 
@@ -115,7 +115,7 @@ def test_hostile_text_is_encoded_as_json(receiver: Receiver, secret: Any) -> Non
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
-def test_temporary_errors_are_retryable(receiver: Receiver, secret: Any, status: int) -> None:
+def test_temporary_webhook_errors_are_retryable(receiver: Receiver, secret: Any, status: int) -> None:
     """429 and 5xx are retryable, and Retry-After is passed on."""
     receiver.answers = [Answer(status, {"Retry-After": "17"})]
     error = refused(webhook(secret("URL", receiver.url)))
@@ -124,7 +124,7 @@ def test_temporary_errors_are_retryable(receiver: Receiver, secret: Any, status:
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308, 400, 401, 403, 404, 410, 413])
-def test_rejections_and_redirects_are_not_retryable(receiver: Receiver, secret: Any, status: int) -> None:
+def test_webhook_rejections_and_redirects_are_not_retryable(receiver: Receiver, secret: Any, status: int) -> None:
     """Redirects are not followed."""
     receiver.answers = [Answer(status, {"Location": receiver.url + "/elsewhere", "Retry-After": "1"})]
     error = refused(webhook(secret("URL", receiver.url)))
@@ -133,7 +133,7 @@ def test_rejections_and_redirects_are_not_retryable(receiver: Receiver, secret: 
     assert len(receiver.posts) == 1
 
 
-def test_connection_errors_are_retryable(receiver: Receiver, secret: Any) -> None:
+def test_webhook_connection_errors_are_retryable(receiver: Receiver, secret: Any) -> None:
     """This covers closed and refused connections."""
     receiver.answers = [Answer(0)]
     errors = [refused(webhook(secret("URL", url))) for url in (receiver.url, "http://127.0.0.1:1")]
@@ -143,7 +143,7 @@ def test_connection_errors_are_retryable(receiver: Receiver, secret: Any) -> Non
 
 
 @pytest.mark.parametrize("proxy", ["nonsense://me:hunter2@proxy", "socks5://me:hunter2@proxy"])
-def test_unusable_proxy_is_reported_without_its_password(
+def test_an_unusable_proxy_is_reported_without_its_password(
     receiver: Receiver, secret: Any, monkeypatch: pytest.MonkeyPatch, proxy: str
 ) -> None:
     """The proxy comes from the environment."""
@@ -156,7 +156,7 @@ def test_unusable_proxy_is_reported_without_its_password(
     assert "hunter2" not in str(raised.value)
 
 
-def test_slow_receiver_times_out(receiver: Receiver, secret: Any, hold: threading.Event) -> None:
+def test_delivery_to_a_slow_webhook_times_out(receiver: Receiver, secret: Any, hold: threading.Event) -> None:
     """The error is temporary."""
     receiver.answers = [Answer(after=hold)]
     error = refused(webhook(secret("URL", receiver.url), timeout=1.0))
@@ -164,7 +164,7 @@ def test_slow_receiver_times_out(receiver: Receiver, secret: Any, hold: threadin
     assert (error.retryable, error.problem) == (True, "ReadTimeout")
 
 
-def test_missing_secret_is_a_config_error(secret: Any) -> None:
+def test_a_missing_webhook_secret_is_a_configuration_error(secret: Any) -> None:
     """The error names the reference before anything is sent."""
     channel = webhook("env:NOWHERE_URL")
     assert channel.config_error == "the environment variable NOWHERE_URL is not set"
@@ -176,14 +176,16 @@ def test_missing_secret_is_a_config_error(secret: Any) -> None:
     assert webhook(secret("URL", "http://example.com")).config_error is None
 
 
-def test_invalid_url_is_a_permanent_error(secret: Any) -> None:
+def test_an_invalid_webhook_url_is_a_permanent_error(secret: Any) -> None:
     """The error does not quote the URL."""
     error = refused(webhook(secret("URL", "http://example/very-secret-path\x01")))
 
     assert (error.problem, error.retryable) == ("InvalidURL", False)
 
 
-def test_webhook_url_appears_nowhere(receiver: Receiver, secret: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_webhook_url_appears_in_no_log_error_or_repr(
+    receiver: Receiver, secret: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     """The URL does not appear in logs, errors or reprs."""
     caplog.set_level(logging.DEBUG)
     receiver.answers = [Answer(500)]
@@ -201,7 +203,9 @@ def test_webhook_url_appears_nowhere(receiver: Receiver, secret: Any, caplog: py
     assert channel.destination == f"{receiver.url}/***"
 
 
-def test_requests_from_the_application_are_still_logged(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+def test_http_requests_of_the_application_are_still_logged(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
     """Only the channel's own requests are hidden from the client's log."""
     caplog.set_level(logging.INFO, "httpx2")
     httpx2.post(receiver.url + "/theirs")
@@ -217,27 +221,12 @@ def test_requests_from_the_application_are_still_logged(receiver: Receiver, capl
         ("http://[::1]:80/x", "http://[::1]:80/***"),
     ],
 )
-def test_displayed_url_is_redacted(url: str, shown: str) -> None:
+def test_the_displayed_webhook_url_is_redacted(url: str, shown: str) -> None:
     """Only scheme, host and port are shown."""
     assert redact_url(url) == shown
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("7", 7.0), ("", None), ("soon", None), ("-3", None), ("٣", None), (f"1 Jan {'9' * 20} 0:0:0 +0", None)],
-)
-def test_retry_after_may_be_a_number_of_seconds(text: str, seconds: float | None) -> None:
-    """Other text is ignored."""
-    assert parse_retry_after(text) == seconds
-
-
-def test_retry_after_may_be_a_date() -> None:
-    """A past date means that no wait is needed."""
-    assert parse_retry_after("Sun, 01 Mar 2020 12:00:00 GMT") == 0.0
-    assert (parse_retry_after("Fri, 01 Mar 2999 12:00:00 GMT") or 0) > 1e9
-
-
-def test_resolution_includes_its_reason() -> None:
+def test_a_webhook_body_about_a_resolution_contains_the_reason() -> None:
     """The JSON body contains the reason."""
     from germane.alerting.channels.webhook import webhook_payload
 

@@ -17,7 +17,7 @@ RUNS, MAX_SCORES = 60, 6000
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["beta", "two_point"])
-def test_mean_run_length_is_at_least_the_threshold(kind: str) -> None:
+def test_the_mean_run_length_without_a_drop_is_at_least_the_threshold(kind: str) -> None:
     """With A = 1000 and all routes at their narrowest null, an alert takes at least 1000 scores on average."""
     random, cells = np.random.default_rng(20), BetGrid(BASELINE, 0.05)
 

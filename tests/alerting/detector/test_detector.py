@@ -86,7 +86,7 @@ def plain(transitions: list[Transition]) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_every_bet_matches_its_formula() -> None:
+def test_every_bet_of_the_detector_matches_its_formula() -> None:
     """All 8 + 8 bets of the service and of each route agree to 1e-9."""
     cells, reference = BetGrid(BASELINE, 0.05), ReferenceDetector(BASELINE)
     for kind, place, route, i in np.ndindex(2, 2, len(cells.routes), 8):
@@ -97,7 +97,7 @@ def test_every_bet_matches_its_formula() -> None:
         assert bets[kind, route, i] == pytest.approx(bet, abs=1e-9)
 
 
-def test_one_bet_matches_a_manual_calculation() -> None:
+def test_a_bet_of_the_detector_matches_a_manual_calculation() -> None:
     """The mean is 0.8, the standard deviation 0.1, 100 of 120 scores are nonzero, and there is no wander."""
     one = RouteBaseline(
         n=120, mean=0.7, deviation=0.3, committed=100, committed_mean=0.8, committed_deviation=0.1, zero_rate=0.17,
@@ -111,7 +111,7 @@ def test_one_bet_matches_a_manual_calculation() -> None:
     assert cells.rates[0, 0] == pytest.approx(0.17 + 0.02 + math.sqrt(0.17 * 0.83 / 120), abs=1e-12)
 
 
-def test_one_score_removes_at_most_nine_tenths_of_evidence() -> None:
+def test_one_score_removes_at_most_nine_tenths_of_the_evidence() -> None:
     """The worst score may be any number."""
     cells = BetGrid(baseline(per_day=40), 0.3)
     lowest = 1 + cells.committed_bets * (cells.means - 1)
@@ -135,7 +135,7 @@ def test_detector_matches_the_reference_implementation() -> None:
 
 @settings(max_examples=60)
 @given(baselines(), seen_scores, st.sampled_from([1.0, 1e3, 1e5]), st.sampled_from([0.01, 0.05, 0.3]))
-def test_detector_matches_the_reference_for_any_baseline_and_scores(
+def test_detector_matches_the_reference_implementation_for_any_baseline_and_scores(
     given_baseline: Baseline, seen: ScoreBatch, false_alarms: float, min_drop: float
 ) -> None:
     """Covers rates near 0 and 1, no variance, only zeros, scores outside [0, 1], and unknown and pooled routes."""
@@ -153,7 +153,7 @@ def test_detector_matches_the_reference_for_any_baseline_and_scores(
 
 @settings(max_examples=25)
 @given(st.lists(st.integers(0, len(STREAM)), max_size=12), st.booleans())
-def test_batch_boundaries_do_not_matter(cuts: list[int], through_json: bool) -> None:
+def test_transitions_do_not_depend_on_batch_boundaries(cuts: list[int], through_json: bool) -> None:
     """The state may also make a round trip through JSON."""
     whole, parts = Detector(BASELINE), Detector(BASELINE)
     expected, found = whole.process(STREAM), []
@@ -170,7 +170,7 @@ def test_batch_boundaries_do_not_matter(cuts: list[int], through_json: bool) -> 
     same(parts, whole)
 
 
-def test_scores_processed_one_by_one_yield_the_same_result() -> None:
+def test_processing_scores_one_by_one_or_in_batches_has_the_same_result() -> None:
     """Small batches use a different code path."""
     whole, single = Detector(BASELINE), Detector(BASELINE)
 
@@ -190,7 +190,7 @@ def same(one: Detector, other: Detector) -> None:
         )
 
 
-def test_one_batch_may_contain_several_transitions() -> None:
+def test_one_batch_can_contain_several_transitions() -> None:
     """The result is the same as if the scores arrived one by one."""
     lively = replace(BASELINE, scores_per_day=2.0, routes={"faq": replace(BASELINE.routes["faq"], scores_per_day=2.0)})
     values = np.array(([0.2] * 12 + [0.95] * 150) * 2 + [0.2] * 12)
@@ -206,7 +206,7 @@ def test_one_batch_may_contain_several_transitions() -> None:
     assert reference.transitions == plain(transitions)
 
 
-def test_missing_scores_do_not_change_the_state() -> None:
+def test_missing_scores_do_not_change_the_detector_state() -> None:
     """Without scores, a detector neither fires nor resolves."""
     detector = Detector(BASELINE)
     for part in (cut(STREAM, 0, 700), cut(STREAM, 700, 1500)):
@@ -217,7 +217,7 @@ def test_missing_scores_do_not_change_the_state() -> None:
     assert detector.firing
 
 
-def test_unknown_routes_and_nan_are_skipped() -> None:
+def test_scores_of_unknown_routes_and_nan_are_skipped() -> None:
     """Such scores do not change the state. Only the index of later scores advances."""
     detector, other = Detector(BASELINE), Detector(BASELINE)
     strange = ScoreBatch(
@@ -235,7 +235,7 @@ def test_unknown_routes_and_nan_are_skipped() -> None:
     assert detector.state() == other.state()
 
 
-def test_baseline_without_routes_never_fires() -> None:
+def test_a_detector_whose_baseline_has_no_routes_never_fires() -> None:
     """Without routes, there is no evidence."""
     empty = replace(BASELINE, routes={}, scores_per_day=0.0, committed_per_day=0.0)
     detector = Detector(empty)
@@ -245,7 +245,7 @@ def test_baseline_without_routes_never_fires() -> None:
     assert json.loads(json.dumps(detector.state())) == Detector(empty, state=detector.state()).state()
 
 
-def test_transition_reports_contributors_and_onset() -> None:
+def test_a_transition_contains_contributors_and_onset() -> None:
     """A resolution reports the onset of its drop."""
     detector = Detector(BASELINE)
     transitions = detector.process(STREAM)
@@ -256,7 +256,7 @@ def test_transition_reports_contributors_and_onset() -> None:
     assert transitions[1].onset == transitions[0].onset
 
 
-def test_drop_on_one_route_names_the_route() -> None:
+def test_a_drop_on_one_route_names_the_route() -> None:
     """The route's stream is the strongest contributor."""
     good = scores(np.random.default_rng(3), 3000, since=14 * 86_400)
     values = np.where(np.array(good.routes) == "support", good.values * 0.6, good.values)
@@ -267,13 +267,13 @@ def test_drop_on_one_route_names_the_route() -> None:
 
 
 @pytest.mark.parametrize(("min_drop", "false_alarms"), [(0, 1), (1, 1), (math.nan, 1), (0.05, 0), (0.05, math.inf)])
-def test_parameters_out_of_range_are_rejected(min_drop: float, false_alarms: float) -> None:
+def test_detector_parameters_out_of_range_are_rejected(min_drop: float, false_alarms: float) -> None:
     """The error names the parameter."""
     with pytest.raises(ValueError, match=r"min_drop|false_alerts"):
         Detector(BASELINE, min_drop=min_drop, false_alerts_per_year=false_alarms)
 
 
-def test_fields_of_different_length_are_rejected() -> None:
+def test_score_arrays_of_different_lengths_are_rejected() -> None:
     """Each score has a route, a value, a flag and a time."""
     with pytest.raises(ValueError, match="same length"):
         ScoreBatch(["faq"], np.zeros(2), np.zeros(2, dtype=np.bool_), np.zeros(2))

@@ -49,7 +49,7 @@ def wander_by_hand(values: list[float], times: list[float], since: float) -> flo
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 3 * DAY - 1)), min_size=30, max_size=120),
     st.sampled_from([0.0, 12_345.0]),
 )
-def test_wander_matches_its_formula(rows: list[tuple[float, float]], since: float) -> None:
+def test_the_learned_wander_matches_its_formula(rows: list[tuple[float, float]], since: float) -> None:
     """Blocks last 6 h. Blocks with fewer than 3 scores are ignored, and fewer than 6 blocks yield 0."""
     found = learned([("a", value, False, since + time) for value, time in rows], since=since, days=3).routes["a"]
 
@@ -63,7 +63,7 @@ def by_hand(rows: list[tuple[float, float]], since: float) -> float:
     return wander_by_hand([value for value, _ in rows], [time for _, time in rows], since)
 
 
-def test_wander_recovers_a_simulated_value() -> None:
+def test_learning_recovers_a_simulated_wander() -> None:
     """A wander of 0.03 is recovered within a tenth; without wander, the result is close to 0."""
     random = np.random.default_rng(8)
     blocks = np.repeat(np.arange(400), 25)
@@ -73,7 +73,7 @@ def test_wander_recovers_a_simulated_value() -> None:
     assert wander(0.7 + noise, blocks) < 0.008
 
 
-def test_route_statistics_match_the_scores() -> None:
+def test_learned_route_statistics_match_the_scores() -> None:
     """Standard deviations divide by n - 1, the rate of zeros is smoothed, and rates use the window length."""
     rows: list[Any] = [("a", 0.6, False, 60.0 * i) for i in range(20)]
     rows += [("a", 0.9, False, 60.0), ("a", 1.7, False, 60.0), ("a", -0.2, False, 60.0)]
@@ -92,7 +92,7 @@ def test_route_statistics_match_the_scores() -> None:
     assert (found.n, found.mean, found.scores_per_day, found.committed_per_day) == (32, route.mean, 16, 11)
 
 
-def test_small_routes_are_pooled() -> None:
+def test_routes_with_few_scores_are_pooled() -> None:
     """The routes have fewer than 30 scores each and at least 30 together."""
     found = learned([("a", 0.5, False, 0.0)] * 30 + [("b", 0.5, False, 0.0)] * 29 + [("c", 0.7, False, 0.0)])
 
@@ -101,7 +101,7 @@ def test_small_routes_are_pooled() -> None:
     assert found.routes[POOLED_ROUTE].n == 30
 
 
-def test_small_pool_is_not_watched() -> None:
+def test_a_pool_with_few_scores_is_not_watched_on_its_own() -> None:
     """The pool's scores count only in the mean of the service."""
     found = learned([("a", 0.5, False, 0.0)] * 30 + [("b", 0.8, False, 0.0)] * 29)
 
@@ -110,7 +110,7 @@ def test_small_pool_is_not_watched() -> None:
     assert (found.n, found.scores_per_day) == (59, 30 / 14)
 
 
-def test_route_named_like_the_pool_is_pooled() -> None:
+def test_a_route_with_the_name_of_the_pool_is_pooled() -> None:
     """The number of its scores does not matter. A route named "other" is an ordinary route."""
     found = learned(
         [(POOLED_ROUTE, 0.5, False, 0.0)] * 50 + [("b", 0.8, False, 0.0)] * 5 + [("other", 0.8, False, 0.0)] * 30
@@ -123,14 +123,14 @@ def test_route_named_like_the_pool_is_pooled() -> None:
     assert [stream["logs"][0][0] is None for stream in detector.state()["streams"]] == [False, False, True]
 
 
-def test_deviation_and_wander_are_zero_without_committed_answers() -> None:
+def test_deviation_and_wander_are_zero_if_all_answers_are_refusals() -> None:
     """The standard deviation is 0, not NaN."""
     for committed in (0, 1):
         found = learned([("a", 0.5, False, 0.0)] * committed + [("a", 0.0, False, 0.0)] * 40)
         assert (found.routes["a"].committed_deviation, found.routes["a"].committed_wander) == (0.0, 0.0)
 
 
-def test_route_with_mostly_refusals_does_not_fire() -> None:
+def test_a_steady_route_with_mostly_refusals_does_not_fire() -> None:
     """The route's rate of zeros is too high to be watched."""
     random = np.random.default_rng(4)
     rows = [("a", float(value > 0.95) / 2, False, 900.0 * i) for i, value in enumerate(random.random(1300))]
@@ -140,19 +140,19 @@ def test_route_with_mostly_refusals_does_not_fire() -> None:
     assert detector.process(ScoreBatch(["a"] * len(more), more / 2, ~more, np.arange(len(more)) * 900.0)) == []
 
 
-def test_empty_window_is_rejected() -> None:
+def test_learning_from_an_empty_window_is_rejected() -> None:
     """Scores per day would be undefined."""
-    with pytest.raises(ValueError, match="end of a baseline"):
+    with pytest.raises(ValueError, match="window must end after it starts"):
         learned([("a", 0.5, False, 0.0)], days=0)
 
 
-def test_empty_batch_yields_an_empty_baseline() -> None:
+def test_learning_from_no_scores_yields_an_empty_baseline() -> None:
     """The resulting baseline has no routes."""
     found = learned([])
     assert (found.n, found.scores_per_day, dict(found.routes)) == (0, 0, {})
 
 
-def test_baseline_recovers_simulated_values() -> None:
+def test_a_learned_baseline_recovers_simulated_values() -> None:
     """The scores cover fourteen days and three routes."""
     found = learn_baseline(
         scores(np.random.default_rng(1), 14_000, per_day=1000), service="s", scorer="r", fingerprint="f", since=0.0,

@@ -32,7 +32,7 @@ def test_normal_traffic_is_not_downsampled(share: float) -> None:
 
 
 @given(st.sampled_from([3.0, 10.0, 50.0]))
-def test_increased_traffic_is_downsampled_to_the_baseline_rate(factor: float) -> None:
+def test_increased_traffic_is_downsampled_to_the_rate_of_the_baseline(factor: float) -> None:
     """Thinning starts after the first day, which is needed to learn the number of scores per day."""
     limiter = StreamLimiter(BASELINE)
     first = select(limiter, factor * PER_DAY, 1)
@@ -43,7 +43,7 @@ def test_increased_traffic_is_downsampled_to_the_baseline_rate(factor: float) ->
 
 
 @given(st.lists(st.tuples(st.floats(0, 5 * HOUR), st.sampled_from(["ann", "bob"])), max_size=60))
-def test_each_user_counts_at_most_three_times_per_hour(asked: list[tuple[float, str]]) -> None:
+def test_at_most_three_scores_per_user_and_hour_count(asked: list[tuple[float, str]]) -> None:
     """The first three scores of each clock hour count, even if the state is stored and restored in between."""
     limit, seen = UserLimit(), dict[tuple[int, str], int]()
     for at, user in sorted(asked):
@@ -63,7 +63,7 @@ def test_scores_without_a_user_are_not_limited_and_unknown_routes_are_skipped() 
 
 
 @given(st.integers(0, 60))
-def test_a_restored_limiter_selects_the_same_scores(cut: int) -> None:
+def test_a_limiter_restored_from_its_state_selects_the_same_scores(cut: int) -> None:
     """Batches do not change which scores are selected."""
     times = DAY + np.arange(60) * DAY / (20 * PER_DAY)
     draws, users = np.random.default_rng(8).random(60), [f"u{number % 7}" for number in range(60)]

@@ -22,7 +22,7 @@ def without(route: str) -> Baseline:
     return replace(BASELINE, routes=routes, scores_per_day=rate)
 
 
-def test_joining_route_starts_without_evidence() -> None:
+def test_a_route_that_joins_a_detector_starts_without_evidence() -> None:
     """Other streams keep their evidence, and the threshold rises with the traffic."""
     before = Detector(without("support"))
     before.process(cut(STREAM, 0, 500))
@@ -38,7 +38,7 @@ def test_joining_route_starts_without_evidence() -> None:
     assert after.log_evidence == pytest.approx(before.log_evidence + math.log(3 / 4), abs=1e-9)
 
 
-def test_joining_route_does_not_resolve_a_drop() -> None:
+def test_a_route_that_joins_a_detector_does_not_resolve_a_drop() -> None:
     """Contributors and recovery evidence are kept."""
     before = Detector(without("support"))
     before.process(cut(STREAM, 0, 1500))
@@ -51,7 +51,7 @@ def test_joining_route_does_not_resolve_a_drop() -> None:
 
 
 @pytest.mark.parametrize("change", ["removed", "numbers", "fingerprint", "min_drop"])
-def test_changed_baseline_restarts_the_detector(change: str) -> None:
+def test_a_changed_baseline_restarts_the_detector(change: str) -> None:
     """This applies to a removed route, different numbers, a different fingerprint or a different min_drop."""
     before = Detector(BASELINE)
     before.process(cut(STREAM, 0, 1500))
@@ -69,7 +69,7 @@ def test_changed_baseline_restarts_the_detector(change: str) -> None:
     assert after.log_evidence == -math.inf
 
 
-def test_threshold_never_falls_during_a_run() -> None:
+def test_the_detection_threshold_never_falls_during_a_run() -> None:
     """A higher number of allowed false alerts takes effect after the next resolution."""
     strict = Detector(BASELINE, false_alerts_per_year=1)
     strict.process(cut(STREAM, 0, 1500))
@@ -82,14 +82,14 @@ def test_threshold_never_falls_during_a_run() -> None:
     assert lax.threshold == pytest.approx(strict.threshold - math.log(12), abs=1e-9)
 
 
-def test_threshold_is_computed_from_false_alerts_per_year() -> None:
+def test_the_detection_threshold_is_computed_from_false_alerts_per_year() -> None:
     """A = 365 N / false alerts per year. The threshold may rise immediately."""
     assert Detector(BASELINE).threshold == pytest.approx(math.log(365 * 300), abs=1e-9)
     state = Detector(BASELINE, false_alerts_per_year=12).state()
     assert Detector(BASELINE, state=state).threshold == pytest.approx(math.log(365 * 300), abs=1e-9)
 
 
-def test_state_is_small() -> None:
+def test_the_stored_detector_state_is_small() -> None:
     """The state takes about 1 kB per stream."""
     detector = Detector(BASELINE)
     detector.process(cut(STREAM, 0, 500))

@@ -91,7 +91,7 @@ def months(simulation: Any, watcher: Any) -> list[str]:
 
 
 @pytest.mark.slow
-def test_backtest_finds_the_live_alert(simulation: Any) -> None:
+def test_a_backtest_reproduces_the_alert_of_the_live_evaluation(simulation: Any) -> None:
     """The evidence, onset and contributors are the same, and nothing is written."""
     assert months(simulation, simulation.new_watcher(CALM)) == ["fired", "recovering", "resolved"]
     (live,) = simulation.fired
@@ -124,7 +124,7 @@ def test_backtest_finds_the_live_alert(simulation: Any) -> None:
     assert [each.fired.baseline for each in later.episodes] == [live.baseline]
 
 
-def test_mean_threshold_fires_and_resolves_once(sqlite_simulation: Any) -> None:
+def test_a_mean_threshold_fires_and_resolves_once_in_a_backtest(sqlite_simulation: Any) -> None:
     """The recovery margin and keep_firing_for apply as in live evaluation."""
     for days, mean in ((1, 0.8), (1, 0.4), (2, 0.8)):
         sqlite_simulation.pass_days(days, per_day=40, mean=mean)
@@ -142,7 +142,7 @@ def test_mean_threshold_fires_and_resolves_once(sqlite_simulation: Any) -> None:
     assert found.notifications == {"firing": 1, "resolved": 1, "repeated": one.seconds // 86_400}
 
 
-def test_missing_baseline_is_learned_during_the_backtest(sqlite_simulation: Any) -> None:
+def test_a_missing_baseline_is_learned_during_the_backtest(sqlite_simulation: Any) -> None:
     """The baseline is learned from the first 14 days, and a note states this."""
     sqlite_simulation.pass_days(1, per_day=1)
     sqlite_simulation.pass_days(14, per_day=40)
@@ -162,7 +162,7 @@ def test_missing_baseline_is_learned_during_the_backtest(sqlite_simulation: Any)
     assert backtest_rule(sqlite_simulation, Drop(min_drop=0.9), step=DAY).episodes == ()
 
 
-def test_short_period_reports_that_learning_is_incomplete(sqlite_simulation: Any) -> None:
+def test_a_backtest_over_a_short_period_reports_that_learning_is_incomplete(sqlite_simulation: Any) -> None:
     """Until learning ends, nothing fires."""
     sqlite_simulation.pass_days(3, per_day=40)
 
@@ -173,7 +173,7 @@ def test_short_period_reports_that_learning_is_incomplete(sqlite_simulation: Any
     assert "no baseline yet; one would be learned until 2026-01-19" in found.notes[0]
 
 
-def test_late_scores_count_as_missing_until_they_arrive(sqlite_simulation: Any) -> None:
+def test_late_scores_count_as_missing_until_they_arrive_in_a_backtest(sqlite_simulation: Any) -> None:
     """If scores are computed half a day late, no_data fires."""
     rule = NoData(scorer="relevancy", at_least=7200)
     sqlite_simulation.pass_days(1, per_day=96)
@@ -190,7 +190,7 @@ def test_late_scores_count_as_missing_until_they_arrive(sqlite_simulation: Any) 
 
 
 @pytest.mark.slow
-def test_backtest_finds_final_scoring_failures(sqlite_simulation: Any) -> None:
+def test_a_backtest_includes_permanent_scoring_failures(sqlite_simulation: Any) -> None:
     """Without a configured budget, the budget rule is skipped, with a reason."""
     sqlite_simulation.pass_days(1, per_day=96)
     end(sqlite_simulation, 96, 24, failed)
@@ -204,7 +204,7 @@ def test_backtest_finds_final_scoring_failures(sqlite_simulation: Any) -> None:
     assert missing.reason == "no budget is configured"
 
 
-def test_budget_counts_as_exhausted_from_the_first_skipped_answer(sqlite_simulation: Any) -> None:
+def test_a_backtest_treats_the_budget_as_exhausted_from_the_first_skipped_answer(sqlite_simulation: Any) -> None:
     """The alert is limited to that day."""
     budget = Budget(requests_per_day=96)
     sqlite_simulation.pass_days(1, per_day=96)
@@ -255,14 +255,14 @@ def test_backtests_sample_busy_services_like_the_detector(sqlite_simulation: Any
     assert sampled.list_new_scores(9) == []
 
 
-def test_empty_period_or_step_is_rejected() -> None:
+def test_a_backtest_with_an_empty_period_or_step_is_rejected() -> None:
     """Nothing can be evaluated."""
     for until, step in ((START, None), (START + DAY, timedelta())):
         with pytest.raises(ValueError, match="nothing to backtest"):
             run_backtest(TrackingStore("sqlite://"), load_settings(), (Drop(),), since=START, until=until, step=step)
 
 
-def test_default_step_depends_on_the_rule() -> None:
+def test_the_default_step_of_a_backtest_depends_on_the_rule() -> None:
     """Rules are evaluated hourly, but at least 12 times per window and 3 times per no_data wait."""
     rules = (Drop(), MeanThreshold(threshold=0.5), MeanThreshold(threshold=0.5, window=3600), NoData(), ScorerError())
 

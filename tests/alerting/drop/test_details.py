@@ -12,7 +12,7 @@ from germane.settings.rules import Drop
 DAY = timedelta(days=1)
 
 
-def test_contributor_shows_the_rise_in_refusals(sqlite_simulation: Any) -> None:
+def test_a_contributor_contains_the_rise_in_refusals(sqlite_simulation: Any) -> None:
     """The contributor has the rates before and since the onset."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -27,7 +27,7 @@ def test_contributor_shows_the_rise_in_refusals(sqlite_simulation: Any) -> None:
     assert contributor["since"]["mean"] == pytest.approx(0.4, abs=0.15)
 
 
-def test_large_drop_is_critical(sqlite_simulation: Any) -> None:
+def test_an_alert_about_a_large_drop_is_critical(sqlite_simulation: Any) -> None:
     """The alert is critical immediately, or when the mean of a day has fallen by critical_drop."""
     watcher = sqlite_simulation.new_watcher(Drop(critical_drop=0.15))
     sqlite_simulation.learn_baseline(watcher)
@@ -38,7 +38,7 @@ def test_large_drop_is_critical(sqlite_simulation: Any) -> None:
     assert sqlite_simulation.store.alerts.list_open()[0].severity == "critical"
 
 
-def test_critical_alert_stays_critical_until_it_resolves(sqlite_simulation: Any) -> None:
+def test_a_critical_alert_stays_critical_until_it_resolves(sqlite_simulation: Any) -> None:
     """The severity does not flap when means are near the limit, and a period without traffic changes nothing."""
     sqlite_simulation.learn_baseline(sqlite_simulation.new_watcher(Drop(critical_drop=0.15)))
     happened = []
@@ -53,7 +53,7 @@ def test_critical_alert_stays_critical_until_it_resolves(sqlite_simulation: Any)
     assert sqlite_simulation.store.alerts.list_open()[0].severity == "critical"
 
 
-def test_nothing_is_written_without_new_scores(sqlite_simulation: Any) -> None:
+def test_drop_evaluation_without_new_scores_writes_nothing(sqlite_simulation: Any) -> None:
     """This applies to the same process and to its successor."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -65,7 +65,7 @@ def test_nothing_is_written_without_new_scores(sqlite_simulation: Any) -> None:
         assert (step.detector_states, step.processed_score_ids, step.changes) == ([], [], [])
 
 
-def test_returning_leader_shows_the_current_drop(sqlite_simulation: Any) -> None:
+def test_a_process_that_regains_the_lease_reports_the_current_drop(sqlite_simulation: Any) -> None:
     """The alert is not about an earlier drop that another process has resolved in the meantime."""
     first, second = sqlite_simulation.new_watcher(), sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(first)
@@ -81,7 +81,7 @@ def test_returning_leader_shows_the_current_drop(sqlite_simulation: Any) -> None
     assert (again.onset, again.value) == (alert.onset, alert.value)
 
 
-def test_resolved_alert_keeps_onset_and_baseline(sqlite_simulation: Any) -> None:
+def test_a_resolved_drop_alert_keeps_its_onset_and_baseline(sqlite_simulation: Any) -> None:
     """The current mean is the mean of the recovery."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -97,7 +97,7 @@ def test_resolved_alert_keeps_onset_and_baseline(sqlite_simulation: Any) -> None
     assert over.current.mean > fired.current.mean
 
 
-def test_new_release_is_reported_and_baseline_is_kept(sqlite_simulation: Any) -> None:
+def test_an_alert_reports_a_new_release_and_the_baseline_is_kept(sqlite_simulation: Any) -> None:
     """A bad deployment must not become the baseline."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher, model="m", prompt_version="7")
@@ -111,7 +111,7 @@ def test_new_release_is_reported_and_baseline_is_kept(sqlite_simulation: Any) ->
     ]
 
 
-def test_reverted_release_is_still_reported(sqlite_simulation: Any) -> None:
+def test_a_resolved_alert_still_reports_a_release_that_was_reverted(sqlite_simulation: Any) -> None:
     """The resolved alert still contains the change of release."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher, prompt_version="7")

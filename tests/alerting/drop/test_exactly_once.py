@@ -74,7 +74,7 @@ def assert_counted_once(simulation: Simulation) -> None:
 
 
 @pytest.mark.slow
-def test_scores_are_counted_once_despite_a_killed_evaluation(simulation: Any, processes: Any) -> None:
+def test_scores_are_counted_once_even_if_an_evaluation_is_killed(simulation: Any, processes: Any) -> None:
     """The process may be killed at any statement. The next evaluation repeats uncommitted work."""
     prepared(simulation)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from germane.alerting.detector import Contributor, ScoreBatch, learn_baseline
 from germane.alerting.drop.baselines import BaselineExample, learn_from_examples
-from germane.alerting.drop.scope import add_routes, attribute_scope, matches_scope, restrict_to_routes
+from germane.alerting.drop.scope import add_routes, attribute_scope, restrict_to_routes
 from germane.alerting.drop.score_levels import (
     affected_routes,
     baseline_level,
@@ -49,7 +49,7 @@ def baseline(counts: dict[str, int], days: int = 14, seed: int = 3) -> Baseline:
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=120), st.lists(st.integers(1, 40), max_size=6))
-def test_active_fingerprint_does_not_depend_on_batches(votes: list[str], cuts: list[int]) -> None:
+def test_the_active_fingerprint_does_not_depend_on_batch_boundaries(votes: list[str], cuts: list[int]) -> None:
     """One evaluation has the same result as many."""
     arrivals = [arrival(fingerprint=vote) for vote in votes]
 
@@ -69,7 +69,7 @@ def test_active_fingerprint_does_not_depend_on_batches(votes: list[str], cuts: l
     assert whole[1] == cut_up[1]
 
 
-def test_another_fingerprint_takes_over_after_twenty_scores() -> None:
+def test_another_fingerprint_becomes_active_after_twenty_scores() -> None:
     """Nineteen scores are not enough."""
     lead = ActiveFingerprint("a")
 
@@ -80,7 +80,7 @@ def test_another_fingerprint_takes_over_after_twenty_scores() -> None:
 
 
 @given(st.integers(1, 500))
-def test_minority_fingerprint_never_takes_over(number: int) -> None:
+def test_a_fingerprint_with_the_minority_of_scores_never_becomes_active(number: int) -> None:
     """One score in three has the other fingerprint, for any length of time."""
     lead = ActiveFingerprint("a")
     for _ in range(number):
@@ -89,25 +89,15 @@ def test_minority_fingerprint_never_takes_over(number: int) -> None:
     assert lead.fingerprint == "a"
 
 
-@pytest.mark.parametrize(
-    ("patterns", "attributes", "fits"),
-    [
-        ({}, {}, True),
-        ({"tenant": "ac*"}, {"tenant": "acme"}, True),
-        ({"tenant": "ac*"}, {"tenant": "other"}, False),
-        ({"tenant": "ac*"}, {}, False),
-        ({"trial": "false", "seats": "4"}, {"trial": False, "seats": 4}, True),
-        ({"trial": "false", "seats": "5"}, {"trial": False, "seats": 4}, False),
-    ],
-)
-def test_all_attribute_patterns_must_match(patterns: dict[str, str], attributes: dict[str, Any], fits: bool) -> None:
-    """Numbers and booleans are written as in TOML and JSON."""
-    assert matches_scope(attribute_scope(patterns), attributes) == fits
-    assert attribute_scope(dict(reversed(patterns.items()))) == attribute_scope(patterns)
+def test_attribute_scope_does_not_depend_on_the_order_of_the_patterns() -> None:
+    """Equal patterns share one baseline."""
+    patterns = {"tenant": "ac*", "trial": "false"}
+
+    assert attribute_scope(patterns) == attribute_scope(dict(reversed(patterns.items())))
 
 
 @given(st.dictionaries(st.sampled_from(["ask", "buy", "help", "rare", "odd"]), st.integers(2, 90), min_size=1))
-def test_restricted_baseline_contains_its_routes(counts: dict[str, int]) -> None:
+def test_a_baseline_restricted_to_routes_contains_exactly_these_routes(counts: dict[str, int]) -> None:
     """The values of its routes do not change, and the totals match them."""
     found = baseline(counts)
 
@@ -121,7 +111,7 @@ def test_restricted_baseline_contains_its_routes(counts: dict[str, int]) -> None
     assert (POOLED_ROUTE in some.routes) == bool(some.pooled)
 
 
-def test_added_routes_do_not_change_others() -> None:
+def test_adding_routes_to_a_baseline_does_not_change_other_routes() -> None:
     """Totals cover all routes together."""
     apart = baseline({"ask": 80, "buy": 50})
     old, new = restrict_to_routes(apart, "ask".__eq__), restrict_to_routes(apart, "buy".__eq__)
@@ -135,7 +125,7 @@ def test_added_routes_do_not_change_others() -> None:
     assert add_routes(both, restrict_to_routes(baseline({"ask": 60}, seed=9), "ask".__eq__)) == both
 
 
-def test_level_clips_values() -> None:
+def test_values_are_clipped_before_levels_are_computed() -> None:
     """Refusals count as 0. Without scores, there is no level."""
     found = score_level([arrival(0.5), arrival(1.5), arrival(-0.5), arrival(0.9, is_zero=True)])
 
@@ -144,7 +134,7 @@ def test_level_clips_values() -> None:
     assert score_level([]) is None
 
 
-def test_contributor_has_levels_before_and_since_the_onset() -> None:
+def test_a_contributor_has_levels_before_and_since_the_onset() -> None:
     """A level is the mean of nonzero scores or the rate of zeros, for a route or the service."""
     found = baseline({"ask": 80, "buy": 50})
     since = [arrival(value, route=route) for route in ("ask", "buy") for value in (0.25, 0.75, 0.0, 0.0)]
@@ -167,7 +157,7 @@ def test_contributor_has_levels_before_and_since_the_onset() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(["ask", "buy", "help"]), st.integers(1, 60), min_size=1))
-def test_compared_levels_ignore_the_route_mix(mix: dict[str, int]) -> None:
+def test_levels_of_a_service_do_not_depend_on_the_route_mix(mix: dict[str, int]) -> None:
     """Means are equal if routes keep their level, whatever their shares. A fall on all routes keeps its size."""
     found = baseline({"ask": 80, "buy": 50, "help": 40})
     level = {route: one.mean for route, one in found.routes.items()}
@@ -235,7 +225,7 @@ def test_a_route_without_answers_does_not_hide_the_affected_route() -> None:
     assert affected_routes(found, scores, 0.05) == ("ask",)
 
 
-def test_current_level_of_a_small_route_covers_twenty_scores() -> None:
+def test_the_current_level_of_a_route_with_little_traffic_covers_twenty_scores() -> None:
     """A day with fewer scores is extended back to the last twenty; other routes keep their last scores."""
     found = baseline({"ask": 80, "buy": 80})
     old = [arrival(0.1, id=n, route="ask", arrived_at=NOW - timedelta(hours=40 - n / 2)) for n in range(20)]
@@ -262,7 +252,7 @@ def test_levels_cover_only_routes_that_existed_at_the_onset() -> None:
     assert levels == compared_levels(joined, [*scores, *late], routes=covered)
 
 
-def test_examples_without_timestamps_use_the_given_rate() -> None:
+def test_a_baseline_imported_from_rows_without_timestamps_uses_the_given_rate() -> None:
     """Above a thousand scores per day, they are sampled. The wander is that of a steady service."""
     examples = [BaselineExample(route="ask", value=0.5 + number / 200, zero=False) for number in range(60)]
 
@@ -275,7 +265,7 @@ def test_examples_without_timestamps_use_the_given_rate() -> None:
         learn_from_examples(KEY, examples, per_day=None, now=NOW)
 
 
-def test_missing_timestamps_and_spans_under_three_days_are_rejected() -> None:
+def test_baseline_rows_with_missing_timestamps_or_under_three_days_are_rejected() -> None:
     """Such timestamps would yield a wrong rate or wander."""
     dated = [
         BaselineExample(route="ask", value=0.5, zero=False, at=NOW - timedelta(hours=number)) for number in range(60)

@@ -22,7 +22,7 @@ def start(simulation: Any, watcher: Any, *, per_day: int = 250, **given: Any) ->
     simulation.evaluate(watcher)
 
 
-def test_drop_on_the_second_day_fires(simulation: Any) -> None:
+def test_a_drop_on_the_second_day_fires_an_alert(simulation: Any) -> None:
     """After 250 good answers, 150 bad ones fire an alert against the provisional baseline."""
     watcher = simulation.new_watcher()
     simulation.add_scores(simulation.values(250), hours=24)
@@ -38,7 +38,7 @@ def test_drop_on_the_second_day_fires(simulation: Any) -> None:
     assert statuses(simulation.store) == [("f1", 1, "active", "provisional"), ("f1", 2, "learning", "first")]
 
 
-def test_baseline_learned_in_14_days_replaces_the_provisional_one(simulation: Any) -> None:
+def test_the_baseline_learned_in_14_days_replaces_the_provisional_baseline(simulation: Any) -> None:
     """Learning continues for the whole learning period, which starts with the first score."""
     watcher = simulation.new_watcher()
     start(simulation, watcher)
@@ -55,7 +55,7 @@ def test_baseline_learned_in_14_days_replaces_the_provisional_one(simulation: An
 
 
 @pytest.mark.parametrize(("per_day", "days"), [(199, 1), (20, 9), (1000, 0.9)])
-def test_provisional_baseline_needs_a_day_and_200_scores(sqlite_simulation: Any, per_day: int, days: float) -> None:
+def test_a_provisional_baseline_needs_a_day_and_200_scores(sqlite_simulation: Any, per_day: int, days: float) -> None:
     """With fewer scores or less time, only learning continues."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.add_scores(sqlite_simulation.values(int(per_day * days)), hours=24 * days)
@@ -65,7 +65,7 @@ def test_provisional_baseline_needs_a_day_and_200_scores(sqlite_simulation: Any,
     assert statuses(sqlite_simulation.store) == [("f1", 1, "learning", "first")]
 
 
-def test_provisional_baseline_may_need_several_days_of_scores(sqlite_simulation: Any) -> None:
+def test_a_provisional_baseline_takes_several_days_if_there_are_few_scores(sqlite_simulation: Any) -> None:
     """A slow service may take more than a day to collect 200 scores."""
     watcher = sqlite_simulation.new_watcher()
     for _ in range(11):
@@ -76,7 +76,7 @@ def test_provisional_baseline_may_need_several_days_of_scores(sqlite_simulation:
     assert 200 <= learning.provisional.n <= 220
 
 
-def test_late_evaluation_learns_from_the_first_day_only(sqlite_simulation: Any) -> None:
+def test_a_provisional_baseline_learns_only_from_the_first_day_even_if_evaluated_late(sqlite_simulation: Any) -> None:
     """A drop that began before the worker ran does not become part of the provisional baseline."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.add_scores(sqlite_simulation.values(10), hours=1)
@@ -87,7 +87,7 @@ def test_late_evaluation_learns_from_the_first_day_only(sqlite_simulation: Any) 
     assert sqlite_simulation.evaluate(watcher) == ["fired"]
 
 
-def test_provisional_baseline_assumes_differences_between_days(sqlite_simulation: Any) -> None:
+def test_a_provisional_baseline_assumes_a_variation_between_days(sqlite_simulation: Any) -> None:
     """A single day does not show day-to-day differences."""
     watcher = sqlite_simulation.new_watcher()
     start(sqlite_simulation, watcher)
@@ -97,7 +97,7 @@ def test_provisional_baseline_assumes_differences_between_days(sqlite_simulation
     assert min(route.committed_wander, route.zero_wander) >= PROVISIONAL_WANDER
 
 
-def test_drop_that_fires_does_not_become_the_baseline(sqlite_simulation: Any) -> None:
+def test_a_drop_that_fires_does_not_become_part_of_the_baseline(sqlite_simulation: Any) -> None:
     """Learning is extended day by day until the drop resolves."""
     watcher = sqlite_simulation.new_watcher(Drop(critical_drop=None))
     start(sqlite_simulation, watcher)
@@ -115,7 +115,7 @@ def test_drop_that_fires_does_not_become_the_baseline(sqlite_simulation: Any) ->
     assert statuses(sqlite_simulation.store)[-1] == ("f1", 2, "active", "first")
 
 
-def test_new_judge_gets_a_provisional_baseline(sqlite_simulation: Any) -> None:
+def test_a_new_judge_gets_a_provisional_baseline(sqlite_simulation: Any) -> None:
     """The old judge's baseline stays active until the new judge has enough scores."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -128,7 +128,7 @@ def test_new_judge_gets_a_provisional_baseline(sqlite_simulation: Any) -> None:
     ]
 
 
-def test_process_without_the_lease_writes_nothing(simulation: Any) -> None:
+def test_a_process_without_the_lease_starts_no_provisional_baseline(simulation: Any) -> None:
     """Only the process that holds the lease starts a provisional baseline."""
     watcher = simulation.new_watcher()
     simulation.pass_days(1, per_day=250)

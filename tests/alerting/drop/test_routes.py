@@ -37,8 +37,8 @@ def pass_days(simulation: Any, count: int, watcher: Any, **means: float) -> list
     return happened
 
 
-def test_drop_on_one_route_has_the_route_label(three_routes: Any) -> None:
-    """The alert has the numbers of the route, and is covered by a silence for the route."""
+def test_an_alert_about_a_drop_on_one_route_has_the_route_label(three_routes: Any) -> None:
+    """The alert shows the route's means, and a silence for the route covers it."""
     assert pass_days(three_routes, 3, three_routes.new_watcher(), support=0.3)[0] == "fired"
 
     (alert,) = three_routes.store.alerts.list_open()
@@ -50,7 +50,7 @@ def test_drop_on_one_route_has_the_route_label(three_routes: Any) -> None:
     assert silence.covers(alert, three_routes.now)
 
 
-def test_drop_on_two_of_three_routes_fires_for_both(three_routes: Any) -> None:
+def test_a_drop_on_two_of_three_routes_fires_an_alert_for_each(three_routes: Any) -> None:
     """No alert fires for the third route."""
     happened = pass_days(three_routes, 3, three_routes.new_watcher(), support=0.5, docs=0.5)
 
@@ -58,7 +58,7 @@ def test_drop_on_two_of_three_routes_fires_for_both(three_routes: Any) -> None:
     assert {alert.route for alert in three_routes.store.alerts.list_open()} == {"docs", "support"}
 
 
-def test_drop_on_all_routes_has_no_route(three_routes: Any) -> None:
+def test_an_alert_about_a_drop_on_all_routes_has_no_route_label(three_routes: Any) -> None:
     """There is one alert, which is about the service."""
     happened = pass_days(three_routes, 3, three_routes.new_watcher(), docs=0.6, faq=0.6, support=0.6)
 
@@ -66,7 +66,7 @@ def test_drop_on_all_routes_has_no_route(three_routes: Any) -> None:
     assert [alert.route for alert in three_routes.store.alerts.list_open()] == [None]
 
 
-def test_message_is_correct_if_the_route_mix_changes_too(three_routes: Any) -> None:
+def test_the_drop_message_is_correct_if_the_route_mix_changes_too(three_routes: Any) -> None:
     """All scores fall by 0.15 while most traffic moves to a better route. The new level is below the old one."""
     watcher = three_routes.new_watcher()
     for _ in range(4):
@@ -79,7 +79,7 @@ def test_message_is_correct_if_the_route_mix_changes_too(three_routes: Any) -> N
     assert alert.current.mean < alert.baseline.mean
 
 
-def test_route_that_recovers_is_not_reported_again(three_routes: Any) -> None:
+def test_a_route_that_recovers_is_not_reported_again(three_routes: Any) -> None:
     """The alert recovers after a good day, and resolves once there is enough evidence."""
     watcher = three_routes.new_watcher()
     pass_days(three_routes, 3, watcher, support=0.3)
@@ -92,7 +92,7 @@ def test_route_that_recovers_is_not_reported_again(three_routes: Any) -> None:
     assert three_routes.store.alerts.list_open() == []
 
 
-def test_drop_that_spreads_is_notified_for_each_route(three_routes: Any) -> None:
+def test_a_notification_is_sent_for_each_route_that_a_drop_spreads_to(three_routes: Any) -> None:
     """A route that falls later is not hidden by the route that fell first."""
     watcher = three_routes.new_watcher()
     pass_days(three_routes, 3, watcher, support=0.3)
@@ -101,7 +101,7 @@ def test_drop_that_spreads_is_notified_for_each_route(three_routes: Any) -> None
     assert {alert.route for alert in three_routes.store.alerts.list_open()} == {"support", "docs", "faq"}
 
 
-def test_new_bad_route_fires_an_alert_and_does_not_join_the_baseline(three_routes: Any) -> None:
+def test_a_new_route_with_low_scores_fires_an_alert_and_does_not_join_the_baseline(three_routes: Any) -> None:
     """The alert fires within days, although the route is still being learned."""
     watcher = three_routes.new_watcher()
     assert pass_days(three_routes, 3, watcher, beta=0.15)[0] == "fired"
@@ -119,14 +119,14 @@ def test_new_bad_route_fires_an_alert_and_does_not_join_the_baseline(three_route
     assert "beta" in active.baseline.routes
 
 
-def test_new_good_route_fires_no_alert(three_routes: Any) -> None:
+def test_a_new_route_with_high_scores_fires_no_alert(three_routes: Any) -> None:
     """The route joins the baseline after its learning period."""
     assert pass_days(three_routes, 16, three_routes.new_watcher(), beta=0.7) == []
     active = next(one for one in three_routes.store.baselines.list_versions() if one.status == "active")
     assert "beta" in active.baseline.routes
 
 
-def test_improvement_is_proposed_once_and_accepted_by_a_person(three_routes: Any) -> None:
+def test_an_improvement_is_proposed_once_and_a_person_can_accept_it(three_routes: Any) -> None:
     """After that, a fall that is smaller than the improvement is a drop."""
     watcher = three_routes.new_watcher()
     better = dict.fromkeys(ROUTES, 0.9)
@@ -141,7 +141,7 @@ def test_improvement_is_proposed_once_and_accepted_by_a_person(three_routes: Any
     assert "fired" in pass_days(three_routes, 6, watcher, **dict.fromkeys(ROUTES, 0.8))
 
 
-def test_improvement_is_accepted_automatically_if_configured(three_routes: Any) -> None:
+def test_an_improvement_is_accepted_automatically_if_configured(three_routes: Any) -> None:
     """People are notified before the alert resolves."""
     watcher = three_routes.new_watcher(Drop(accept_improvements=True))
     happened = pass_days(three_routes, 9, watcher, **dict.fromkeys(ROUTES, 0.9))
@@ -151,7 +151,7 @@ def test_improvement_is_accepted_automatically_if_configured(three_routes: Any) 
     assert (active.reason, active.baseline.mean > 0.82) == ("accepted", True)
 
 
-def test_improvement_that_does_not_last_is_not_proposed(three_routes: Any) -> None:
+def test_an_improvement_that_does_not_last_is_not_proposed(three_routes: Any) -> None:
     """Two good days are not enough evidence."""
     watcher = three_routes.new_watcher()
     happened = pass_days(three_routes, 2, watcher, **dict.fromkeys(ROUTES, 0.9))
@@ -159,7 +159,7 @@ def test_improvement_that_does_not_last_is_not_proposed(three_routes: Any) -> No
     assert happened + pass_days(three_routes, 10, watcher) == []
 
 
-def test_declined_improvement_is_not_proposed_again(three_routes: Any) -> None:
+def test_a_declined_improvement_is_not_proposed_again(three_routes: Any) -> None:
     """If a person resolves the proposal, the baseline is kept, even after a restart."""
     better = dict.fromkeys(ROUTES, 0.9)
     assert pass_days(three_routes, 8, three_routes.new_watcher(), **better) == ["fired"]
@@ -170,7 +170,7 @@ def test_declined_improvement_is_not_proposed_again(three_routes: Any) -> None:
     assert three_routes.store.alerts.list_open() == []
 
 
-def test_new_improvement_is_proposed_after_an_earlier_one_was_declined(three_routes: Any) -> None:
+def test_a_new_improvement_is_proposed_after_an_earlier_one_was_declined(three_routes: Any) -> None:
     """A declined improvement is ignored only until it ends."""
     watcher = three_routes.new_watcher()
     better = dict.fromkeys(ROUTES, 0.9)
@@ -181,7 +181,7 @@ def test_new_improvement_is_proposed_after_an_earlier_one_was_declined(three_rou
     assert "fired" in pass_days(three_routes, 8, watcher, **better)
 
 
-def test_detector_starts_over_after_an_alert_about_a_new_route_is_resolved(three_routes: Any) -> None:
+def test_the_detector_restarts_after_an_alert_about_a_new_route_is_resolved(three_routes: Any) -> None:
     """The alert does not fire again with the next score, but fires again if the answers stay bad."""
     watcher = three_routes.new_watcher()
     pass_days(three_routes, 3, watcher, beta=0.15)

@@ -49,14 +49,14 @@ def test_smaller_drops_are_detected_with_more_scores_up_to_a_thousand_per_day() 
     assert thousand == more
 
 
-def test_results_are_reproducible() -> None:
+def test_simulated_sensitivity_is_reproducible() -> None:
     """The random seed is fixed."""
     first, second = (simulate_drops(BASELINE, RULE, drops=(0.1,), runs=4) for _ in range(2))
 
     assert first == second
 
 
-def test_smallest_drop_requires_that_all_larger_drops_are_detected() -> None:
+def test_the_smallest_detectable_drop_requires_that_all_larger_drops_are_detected() -> None:
     """A gap ends the search. Times that were not simulated are an error."""
     result = DropSensitivity(
         rule="drop", service="shop", scorer="relevancy", scores_per_day=1, days=(1.0, 7.0), drops=(0.1, 0.2, 0.3),
@@ -70,7 +70,7 @@ def test_smallest_drop_requires_that_all_larger_drops_are_detected() -> None:
         result.smallest_drop(3)
 
 
-def test_tolerance_is_a_multiple_of_the_wander_or_a_fraction_of_the_smallest_drop() -> None:
+def test_the_tolerance_is_a_multiple_of_the_wander_or_a_fraction_of_the_smallest_drop() -> None:
     """The tolerance is averaged over routes, weighted by their scores."""
     unsteady = replace(ROUTE, committed_wander=0.1, scores_per_day=300.0)
     baseline = replace(BASELINE, routes={"ask": ROUTE, "buy": unsteady})
@@ -89,7 +89,7 @@ def test_constant_scores_and_routes_with_only_refusals_can_be_simulated() -> Non
     assert np.isfinite(result.probabilities).all()
 
 
-def test_active_baselines_are_simulated_per_rule_and_service(sqlite_simulation: Any) -> None:
+def test_sensitivity_is_simulated_for_each_rule_and_service_with_a_baseline(sqlite_simulation: Any) -> None:
     """Learning baselines and other scorers are excluded."""
     store = sqlite_simulation.store
     assert list_sensitivities(store, [RULE], runs=2) == []

@@ -27,7 +27,7 @@ def statuses(store: TrackingStore) -> list[tuple[str, int, str, str]]:
     ]
 
 
-def test_first_score_starts_14_days_of_learning(sqlite_simulation: Any) -> None:
+def test_the_first_score_starts_14_days_of_learning(sqlite_simulation: Any) -> None:
     """With few scores, nothing fires during this period, whose end is known."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.add_scores([0.5])
@@ -43,7 +43,7 @@ def test_first_score_starts_14_days_of_learning(sqlite_simulation: Any) -> None:
     assert statuses(sqlite_simulation.store) == [("f1", 1, "learning", "first")]
 
 
-def test_baseline_becomes_active_after_14_days(simulation: Any) -> None:
+def test_a_baseline_becomes_active_after_14_days(simulation: Any) -> None:
     """The baseline contains the scores by route and the release of the application."""
     watcher = simulation.new_watcher()
     simulation.learn_baseline(watcher, routes=("ask", "buy"), model="m", prompt_version="7")
@@ -57,7 +57,7 @@ def test_baseline_becomes_active_after_14_days(simulation: Any) -> None:
     assert simulation.store.baselines.list_learning() == []
 
 
-def test_learning_is_extended_until_there_are_enough_scores(sqlite_simulation: Any) -> None:
+def test_learning_a_baseline_is_extended_until_there_are_enough_scores(sqlite_simulation: Any) -> None:
     """Learning ends once there are 30 scores."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher, per_day=1)
@@ -72,7 +72,7 @@ def test_learning_is_extended_until_there_are_enough_scores(sqlite_simulation: A
     assert (days, version.status, version.baseline.n) == (30, "active", 30)
 
 
-def test_abandoned_learning_is_cancelled(sqlite_simulation: Any) -> None:
+def test_learning_is_cancelled_if_its_scores_stop_arriving(sqlite_simulation: Any) -> None:
     """Learning restarts with the next score."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.add_scores([0.5])
@@ -88,7 +88,7 @@ def test_abandoned_learning_is_cancelled(sqlite_simulation: Any) -> None:
     assert statuses(sqlite_simulation.store) == [("f1", 1, "superseded", "first"), ("f1", 2, "learning", "first")]
 
 
-def test_drop_alert_fires_once_and_resolves_once(simulation: Any) -> None:
+def test_a_drop_alert_fires_once_and_resolves_once(simulation: Any) -> None:
     """The alert has the onset and the means."""
     watcher = simulation.new_watcher(Drop(critical_drop=None))
     simulation.learn_baseline(watcher)
@@ -119,7 +119,7 @@ def test_drop_alert_fires_once_and_resolves_once(simulation: Any) -> None:
     assert (over.resolve_reason, over.current.mean > 0.7) == ("recovered", True)
 
 
-def test_change_in_the_route_mix_is_not_a_drop(sqlite_simulation: Any) -> None:
+def test_a_change_in_the_route_mix_is_not_a_drop(sqlite_simulation: Any) -> None:
     """Each route is compared with itself."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.add_scores(sqlite_simulation.values(1), hours=0.01)
@@ -137,7 +137,7 @@ def test_change_in_the_route_mix_is_not_a_drop(sqlite_simulation: Any) -> None:
     assert happened == []
 
 
-def test_missing_scores_do_not_change_the_state(sqlite_simulation: Any) -> None:
+def test_missing_scores_do_not_change_the_watcher_state(sqlite_simulation: Any) -> None:
     """Without scores, a detector neither fires nor resolves."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -152,7 +152,7 @@ def test_missing_scores_do_not_change_the_state(sqlite_simulation: Any) -> None:
     assert len(sqlite_simulation.store.alerts.list_open()) == 1
 
 
-def test_judge_change_resolves_the_alert_and_starts_learning(sqlite_simulation: Any) -> None:
+def test_a_judge_change_resolves_the_alert_and_starts_learning_a_baseline(sqlite_simulation: Any) -> None:
     """A new judge never causes an alert."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -179,7 +179,7 @@ def test_judge_change_resolves_the_alert_and_starts_learning(sqlite_simulation: 
     }
 
 
-def test_occasional_fallback_judge_is_ignored(sqlite_simulation: Any) -> None:
+def test_scores_of_an_occasional_fallback_judge_are_ignored(sqlite_simulation: Any) -> None:
     """The baseline of the usual judge stays active."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -193,7 +193,7 @@ def test_occasional_fallback_judge_is_ignored(sqlite_simulation: Any) -> None:
     assert sqlite_simulation.store.alerts.list_open()[0].fingerprint == "f1"
 
 
-def test_returning_judge_uses_its_old_baseline(sqlite_simulation: Any) -> None:
+def test_a_judge_that_is_used_again_gets_its_old_baseline(sqlite_simulation: Any) -> None:
     """After the change is reverted, nothing has to be learned again."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -209,7 +209,7 @@ def test_returning_judge_uses_its_old_baseline(sqlite_simulation: Any) -> None:
     assert happened == ["fired"]
 
 
-def test_baseline_is_learned_again_after_lasting_traffic_growth(sqlite_simulation: Any) -> None:
+def test_a_baseline_is_relearned_after_two_weeks_of_higher_traffic(sqlite_simulation: Any) -> None:
     """Two weeks with three times the traffic at the same level become the baseline. Nobody is notified."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -228,7 +228,9 @@ def test_baseline_is_learned_again_after_lasting_traffic_growth(sqlite_simulatio
 @pytest.mark.parametrize(
     ("per_day", "mean"), [(30, 0.8), (80, 0.74)], ids=["a little growth", "growth with a small drop"]
 )
-def test_baseline_is_kept_if_growth_is_small_or_scores_drop(sqlite_simulation: Any, per_day: int, mean: float) -> None:
+def test_a_baseline_is_kept_if_traffic_grows_little_or_scores_drop(
+    sqlite_simulation: Any, per_day: int, mean: float
+) -> None:
     """A drop that coincides with growing traffic does not become the baseline."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -240,7 +242,7 @@ def test_baseline_is_kept_if_growth_is_small_or_scores_drop(sqlite_simulation: A
     assert baseline.reason == "first"
 
 
-def test_new_route_joins_after_14_days(sqlite_simulation: Any) -> None:
+def test_a_new_route_joins_the_baseline_after_14_days(sqlite_simulation: Any) -> None:
     """The baseline gets a new version. Other routes are not affected."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -271,7 +273,7 @@ def test_new_route_joins_after_14_days(sqlite_simulation: Any) -> None:
     assert happened[0] == "fired"
 
 
-def test_rule_with_routes_ignores_other_routes(sqlite_simulation: Any) -> None:
+def test_a_drop_rule_with_routes_ignores_other_routes(sqlite_simulation: Any) -> None:
     """A drop on another route does not fire the rule."""
     watcher = sqlite_simulation.new_watcher(Drop(name="only", routes=("a*",)))
     sqlite_simulation.learn_baseline(watcher, routes=("ask", "buy"))
@@ -288,7 +290,7 @@ def test_rule_with_routes_ignores_other_routes(sqlite_simulation: Any) -> None:
 
 
 @pytest.mark.slow
-def test_rule_with_attributes_has_its_own_baseline(sqlite_simulation: Any) -> None:
+def test_a_drop_rule_with_attributes_has_its_own_baseline(sqlite_simulation: Any) -> None:
     """One tenant's level differs from the overall level."""
     watcher = sqlite_simulation.new_watcher(Drop(name="all"), Drop(name="acme", attributes={"tenant": "ac*"}))
     for day in range(20):
@@ -305,7 +307,7 @@ def test_rule_with_attributes_has_its_own_baseline(sqlite_simulation: Any) -> No
     assert scopes[""] > 3 * scopes['{"tenant": "ac*"}']
 
 
-def test_manual_resolution_restarts_the_detector(sqlite_simulation: Any) -> None:
+def test_resolving_an_alert_manually_restarts_the_detector(sqlite_simulation: Any) -> None:
     """The alert fires again once there is enough evidence."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -335,7 +337,7 @@ def test_manual_resolution_restarts_the_detector(sqlite_simulation: Any) -> None
     assert happened[0] == "fired"
 
 
-def test_changed_rule_settings_restart_the_detector(sqlite_simulation: Any) -> None:
+def test_changing_the_rule_settings_restarts_the_detector(sqlite_simulation: Any) -> None:
     """The alert raised with the old settings resolves."""
     watcher = sqlite_simulation.new_watcher()
     sqlite_simulation.learn_baseline(watcher)
@@ -348,7 +350,7 @@ def test_changed_rule_settings_restart_the_detector(sqlite_simulation: Any) -> N
     assert sqlite_simulation.evaluate(sqlite_simulation.new_watcher(Drop(min_drop=0.1))) == []
 
 
-def test_busy_service_is_sampled(sqlite_simulation: Any) -> None:
+def test_scores_of_a_busy_service_are_sampled(sqlite_simulation: Any) -> None:
     """Above a thousand scores per day, exchanges are sampled by their hash."""
     watcher = sqlite_simulation.new_watcher(learning_period=DAY)
     sqlite_simulation.add_scores(sqlite_simulation.values(1600), hours=24)
@@ -368,7 +370,7 @@ def test_busy_service_is_sampled(sqlite_simulation: Any) -> None:
     assert sqlite_simulation.store.detectors.list_states()[0].state["detector"] == alone.state()
 
 
-def test_live_state_equals_a_single_pass(sqlite_simulation: Any) -> None:
+def test_evaluating_in_many_steps_has_the_same_result_as_a_single_pass(sqlite_simulation: Any) -> None:
     """The result does not depend on the batches or on the processes that evaluate them."""
     sqlite_simulation.learn_baseline(sqlite_simulation.new_watcher())
     (version,) = sqlite_simulation.store.baselines.list_versions()
@@ -412,7 +414,7 @@ def test_only_one_of_two_concurrent_evaluations_is_committed(simulation: Any) ->
     assert (second.evaluate().detector_states, second.evaluate().processed_score_ids) == ([], [])
 
 
-def test_first_of_two_processes_that_replace_a_baseline_wins(simulation: Any) -> None:
+def test_only_the_first_of_two_processes_that_replace_a_baseline_succeeds(simulation: Any) -> None:
     """The second process finds that another version is active, and writes nothing."""
     simulation.learn_baseline(simulation.new_watcher())
     (version,) = simulation.store.baselines.list_versions()

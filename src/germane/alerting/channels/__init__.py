@@ -1,4 +1,4 @@
-"""Channels that deliver alerts, with one module per channel type."""
+"""Channels that deliver alerts. Each channel type has its own module."""
 
 from __future__ import annotations
 

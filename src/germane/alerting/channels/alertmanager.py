@@ -57,7 +57,7 @@ class Alertmanager:
 
     @property
     def config_error(self) -> str | None:
-        """The reason why the channel cannot send messages; None if it can."""
+        """The reason why the channel cannot send messages, or None if it can."""
         return config_error_of(self._credentials)
 
     @property
@@ -66,7 +66,7 @@ class Alertmanager:
         return ", ".join(map(redact_url, self._settings.url))
 
     async def send(self, message: ChannelMessage) -> int:
-        """Send a message to all members. Return the status from a member that accepted it."""
+        """Send a message to all members, and return the status from a member that accepted it."""
         return await self._post(list(alertmanager_alerts(message, self._clock(), self._expiry)))
 
     async def resend(self, alerts: Sequence[Alert], *, format: MessageFormat) -> None:  # noqa: A002 - the field's name
@@ -91,7 +91,7 @@ class Alertmanager:
         raise next((error for error in errors if isinstance(error, DeliveryError) and error.retryable), errors[0])
 
     def _credentials(self) -> tuple[Mapping[str, str], tuple[str, str] | None]:
-        """Return the authorization headers, and the user and password, if any."""
+        """Return the authorization headers, and the username and password, if any."""
         settings = self._settings
         headers = {} if settings.token is None else {"Authorization": f"Bearer {resolve_secret(settings.token)}"}
         password = None if settings.password is None else resolve_secret(settings.password)
@@ -126,7 +126,7 @@ def alertmanager_alert(
         "worst_answers": "\n".join(quotes),
         "bad_example": links.get("bad_example"),
         "good_example": links.get("good_example"),
-        "runbook_url": links.get("runbook"),  # Alertmanager's own templates link to it
+        "runbook_url": links.get("runbook"),  # Alertmanager's default templates link to this URL
     }
     return {
         "labels": {

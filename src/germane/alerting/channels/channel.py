@@ -1,4 +1,4 @@
-"""The channel protocol, the messages that channels send, and the text fragments that all channels share."""
+"""The channel protocol, the messages that channels send, and text fragments for all channels."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ class MessageFormat:
     timezone: tzinfo = UTC
     """The timezone in which times are shown."""
     rules: Mapping[str, Rule] = field(default_factory=dict)
-    """The configured rules by name, for their runbooks, owners and labels."""
+    """The configured rules by name. They provide runbooks, owners and labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelMessage:
-    """A notification, with the quotes and links that its channel may show."""
+    """A notification, together with the quotes and links that its channel may show."""
 
     notification: Notification
     quotes: Mapping[str, ExchangeQuote] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class ChannelMessage:
         return self.notification.alerts
 
     def url_for(self, alert: Alert) -> str | None:
-        """Return the URL of an alert's page, or None."""
+        """Return the URL of an alert's page, or None without the ``alert_url`` setting."""
         if self.format.alert_url_template is None:
             return None
         values = {name: quote(value, safe="") for name, value in _url_values(alert).items()}
@@ -102,7 +102,7 @@ class ChannelMessage:
         return alert.details.get(GOOD_EXCHANGE)
 
     def links_for(self, alert: Alert) -> dict[str, str]:
-        """Return the URLs that germane has built or read from the settings, by label."""
+        """Return the URLs that germane built or read from the settings, by label."""
         links = {
             "Open alert": self.url_for(alert),
             "Bad example": self.exchange_url_for(self.bad_example_for(alert)),
@@ -147,25 +147,47 @@ class ChannelMessage:
         return sanitize.line(_fill(self.format.template, values), MAX_FILLED_LENGTH)
 
     def facts_for(self, alert: Alert) -> list[tuple[str, str]]:
-        """Return labels and values that describe an alert, each on one line. :meth:`links_for` returns its links."""
-        shifts = [
+        """Describe an alert in pairs of a label and a one-line value. :meth:`links_for` returns its links."""
+        drops = "; ".join(
             f"{shift.dimension} {shift.name}: {format_score(shift.before.mean, shift.since.mean)} to "
             f"{format_score(shift.since.mean, shift.before.mean)}"
             for shift in [shift for shift in alert.shifts if shift.name != alert.scorer][:3]
-        ]
-        # These were measured when the alert fired. Once it has resolved, they would contradict the current level.
-        while_open = {"Likely cause": _likely_cause(alert), "Largest drops": "; ".join(shifts) or None}
-        open_facts = while_open if alert.is_open else {}
-        began = began_at(alert)
+        )
+        began, changes = began_at(alert), describe_changes(alert, self.moment)
+        cause, shares = alert.cause and CAUSES[alert.cause], alert.details.get(REFUSALS)
+        if alert.cause == "refusals_rising" and shares and rise_of_refusals(alert) is None:
+            cause = f"{cause}: {format_percent(shares[1])} of the answers, {format_percent(shares[0])} before"
+        scorer, scale, threshold = alert.scorer or "", None, None
+        if alert.type in {*MEAN_RULES, IMPROVEMENT} and scorer in MEASURES:
+            highest = "at most 1" if scorer in COSINE_SCORERS else "0 to 1"
+            scale = f"{scorer}: {MEASURES[scorer]}; {highest}, higher is better"
+        if alert.threshold is not None and alert.type in _SHARES:
+            unscored = " of the answers unscored" if alert.type == "scorer_error" else ""
+            threshold = format_percent(alert.threshold) + unscored
+        elif alert.threshold is not None and alert.type != "no_data":
+            threshold = f"{alert.threshold:g}"
+        current, baseline = alert.current, alert.baseline
+        levels: dict[str, str] = {}
+        is_current = alert.is_open or alert.resolve_reason == "recovered"
+        is_unknown = is_new_route(alert) and alert.resolve_reason == "recovered" and baseline is None
+        if current is not None and not is_unknown:
+            other = baseline.mean if baseline and alert.threshold is None else alert.threshold
+            levels["Now" if is_current else "At the end"] = format_level(alert, current, other)
+        if baseline is not None:
+            label = "Baseline" if alert.type in {"drop", IMPROVEMENT} else "Before"
+            levels[label] = format_level(alert, baseline, None if current is None else current.mean)
         facts = {
-            "Likely cause": open_facts.get("Likely cause"),
+            # The cause and the drops were determined while the alert fired, so they do not match a resolved alert.
+            "Likely cause": cause if alert.is_open else None,
             "Next step": _next_step(alert),
-            **_levels(alert),
-            "Scale": _scale(alert),
-            "Largest drops": open_facts.get("Largest drops"),
-            "Threshold": _threshold(alert),
+            **levels,
+            "Scale": scale,
+            "Largest drops": drops if drops and alert.is_open else None,
+            "Threshold": threshold,
             "Started about": None if began is None else self.moment(began),
-            "Changed": ", ".join(describe_changes(alert, self.moment)) or None,
+            "Changed": changes.get("changes around that time"),
+            "Changed earlier": changes.get("earlier"),
+            "Changed since the baseline": changes.get("changed since the baseline"),
             "Resolved because": alert.resolve_reason and RESOLVE_REASONS[alert.resolve_reason],
             **{name.capitalize(): value for name, value in self.labels_for(alert).items()},
             "Alert": alert.id,
@@ -221,21 +243,14 @@ def _fill(template: str, values: Mapping[str, str]) -> str:
 
 
 def began_at(alert: Alert) -> datetime | None:
-    """Return the estimated start of the problem; None for window rules, which do not estimate it."""
+    """Return the estimated start of the problem. It is None for window rules, which do not estimate it."""
     if alert.onset is None and alert.type in {"scorer_error", "budget_exhausted"}:
         return alert.starts_at
     return alert.onset
 
 
-def _likely_cause(alert: Alert) -> str | None:
-    cause, shares = alert.cause and CAUSES[alert.cause], alert.details.get(REFUSALS)
-    if alert.cause != "refusals_rising" or not shares or rise_of_refusals(alert) is not None:
-        return cause
-    return f"{cause}: {format_percent(shares[1])} of the answers, {format_percent(shares[0])} before"
-
-
 def _next_step(alert: Alert) -> str | None:
-    """Return a first step for a person who knows nothing about the alert."""
+    """Return a first step for readers who do not know the alert."""
     short_id = alert.id[:8]
     if alert.resolve_reason == "judge_changed":
         return (
@@ -255,37 +270,6 @@ def _next_step(alert: Alert) -> str | None:
     return f"see the worst answers and what changed: germane alerts show {short_id}"
 
 
-def _levels(alert: Alert) -> dict[str, str]:
-    """Return the levels that the message compares."""
-    current, baseline = alert.current, alert.baseline
-    levels: dict[str, str] = {}
-    is_current = alert.is_open or alert.resolve_reason == "recovered"
-    is_unknown = is_new_route(alert) and alert.resolve_reason == "recovered" and baseline is None
-    if current is not None and not is_unknown:
-        other = baseline.mean if baseline and alert.threshold is None else alert.threshold
-        levels["Now" if is_current else "At the end"] = format_level(alert, current, other)
-    if baseline is not None:
-        label = "Baseline" if alert.type in {"drop", IMPROVEMENT} else "Before"
-        levels[label] = format_level(alert, baseline, None if current is None else current.mean)
-    return levels
-
-
-def _scale(alert: Alert) -> str | None:
-    """Return what a built-in scorer measures and the range of its scores, for an alert about their mean."""
-    scorer = alert.scorer or ""
-    if alert.type not in {*MEAN_RULES, IMPROVEMENT} or scorer not in MEASURES:
-        return None
-    return f"{scorer}: {MEASURES[scorer]}; {'at most 1' if scorer in COSINE_SCORERS else '0 to 1'}, higher is better"
-
-
-def _threshold(alert: Alert) -> str | None:
-    if alert.threshold is None or alert.type == "no_data":
-        return None
-    if alert.type not in _SHARES:
-        return f"{alert.threshold:g}"
-    return format_percent(alert.threshold) + (" of the answers unscored" if alert.type == "scorer_error" else "")
-
-
 class DeliveryError(GermaneError):
     """A channel did not accept a message. The error text contains no secrets.
 
@@ -293,7 +277,7 @@ class DeliveryError(GermaneError):
         problem: Description of the failure, such as ``status 503``.
         status: HTTP or SMTP status, if there was a response.
         retryable: Whether a later attempt may succeed.
-        retry_after: Seconds after which the receiver asked to retry.
+        retry_after: The receiver's requested delay before a retry, in seconds.
     """
 
     def __init__(
@@ -315,14 +299,14 @@ class Channel(Protocol):
 
     @property
     def config_error(self) -> str | None:
-        """The reason why this process cannot send messages, such as a missing secret; None if it can."""
+        """The reason why this process cannot send messages, such as a missing secret, or None if it can."""
 
     @property
     def destination(self) -> str:
-        """The destination of messages for display, without secrets."""
+        """The destination of messages, for display. It contains no secrets."""
 
     async def send(self, message: ChannelMessage) -> int | None:
-        """Send a message once. Return the status of the response, or None if there is no response.
+        """Send a message, without retries. Return the status of the response, or None if there is none.
 
         Raises:
             DeliveryError: The message was not accepted.
@@ -331,7 +315,7 @@ class Channel(Protocol):
 
 @runtime_checkable
 class ResendingChannel(Protocol):
-    """A channel whose receiver automatically resolves an alert that is not resent."""
+    """A channel whose receiver resolves an alert automatically unless it is resent."""
 
     @property
     def resend_interval(self) -> float:
@@ -350,7 +334,7 @@ class ResendingChannel(Protocol):
 
 
 def config_error_of(read_secrets: Callable[[], object]) -> str | None:
-    """Return the reason why a channel's secrets cannot be read, including the expected source; None if they can."""
+    """Return the reason why a channel's secrets cannot be read, with their expected location, or None if they can."""
     try:
         read_secrets()
     except SettingsError as error:

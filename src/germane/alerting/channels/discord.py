@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Final
 from urllib.parse import quote
 
 from germane import sanitize
-from germane.alert import Alert
-from germane.alerting.channels.channel import (
-    ChannelMessage,
-    config_error_of,
-    quote_line,
-    status_label,
-    worst_exchange_ids,
-)
-from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
+from germane.alerting.channels.channel import ChannelMessage, quote_line, status_label, worst_exchange_ids
+from germane.alerting.channels.webhook import WebhookChannel
 from germane.alerting.titles import alert_title, headline
-from germane.settings import DiscordSettings, resolve_url
+from germane.settings import DiscordSettings
 
 MAX_EMBEDS: Final = 10
 MAX_SIZE: Final = 5500
@@ -31,38 +23,42 @@ _AFTER_LINK: Final = re.compile(r"[<>\s\\]")
 _MARKDOWN: Final = re.compile(r"([\\`*_~|<>\[\]()#:@-])")
 
 
-class Discord:
+class Discord(WebhookChannel[DiscordSettings]):
     """Posts each notification as embeds. Markdown in names, questions and answers is escaped; mentions are disabled."""
 
-    def __init__(self, settings: DiscordSettings, *, poster: JsonPoster | None = None) -> None:
-        self._settings = settings
-        self._poster = poster or build_poster(settings)
-        self.include_text = settings.include_text
-
-    def __repr__(self) -> str:
-        return f"Discord({self._settings.url})"
-
-    @property
-    def config_error(self) -> str | None:
-        """The reason why the channel cannot send messages; None if it can."""
-        return config_error_of(lambda: resolve_url(self._settings.url))
-
-    @property
-    def destination(self) -> str:
-        """The redacted URL."""
-        return redact_reference(self._settings.url)
-
-    async def send(self, message: ChannelMessage) -> int:
-        """Send a message once."""
-        return await self._poster.post(resolve_url(self._settings.url), json.dumps(discord_payload(message)).encode())
+    def build_payload(self, message: ChannelMessage) -> dict[str, Any]:
+        """Return the JSON body for a message as a dict."""
+        return discord_payload(message)
 
 
 def discord_payload(message: ChannelMessage) -> dict[str, Any]:
-    """Return the JSON body as a dict, with as many alerts as Discord accepts, most important first."""
+    """Return the JSON body as a dict. It contains as many alerts as Discord accepts, most important first."""
     embeds: list[dict[str, Any]] = []
     content = escape_markdown(headline(message.notification))
     for index, alert in enumerate(message.alerts):
-        embed = _embed(message, alert)
+        facts = [
+            pair
+            for shown in message.quotes_for(alert)
+            for pair in (("Question", quote_line(shown.question)), ("Answer", quote_line(shown.answer)))
+        ]
+        if alert.exchange_ids:
+            facts.append(("Worst exchanges", worst_exchange_ids(alert)))
+        links = message.links_for(alert)
+        url, status = links.pop("Open alert", None), status_label(alert)
+        fields = [{"name": _cut(name, 256), "value": _cut(value, 1024)} for name, value in message.facts_for(alert)]
+        fields += [{"name": label, "value": escape_link(link)} for label, link in links.items()]
+        fields += [{"name": _cut(name, 256), "value": _cut(value, 1024)} for name, value in facts]
+        fields = fields[:MAX_FIELDS]
+        embed = {
+            "title": _cut(f"{status}: {alert_title(alert)}", 256),
+            "description": _cut(message.text_for(alert), 2000),
+            "color": _COLORS[status],
+            "timestamp": alert.evaluated_at.isoformat(),
+            "fields": fields,
+            **({} if url is None else {"url": url}),
+        }
+        while _size(embed) > MAX_SIZE:
+            fields.pop()
         if index and (index == MAX_EMBEDS or sum(map(_size, [*embeds, embed])) > MAX_SIZE):
             content += f" (and {sanitize.count_noun(len(message.alerts) - index, 'more alert')})"
             break
@@ -76,35 +72,8 @@ def escape_markdown(text: str) -> str:
 
 
 def escape_link(url: str) -> str:
-    """Return one of germane's own URLs as a link that Discord does not cut short or parse as Markdown."""
+    """Return one of germane's own URLs as a link that Discord neither truncates nor parses as Markdown."""
     return f"<{_AFTER_LINK.sub(lambda match: quote(match[0]), url)}>"
-
-
-def _embed(message: ChannelMessage, alert: Alert) -> dict[str, Any]:
-    facts = [
-        pair
-        for shown in message.quotes_for(alert)
-        for pair in (("Question", quote_line(shown.question)), ("Answer", quote_line(shown.answer)))
-    ]
-    if alert.exchange_ids:
-        facts.append(("Worst exchanges", worst_exchange_ids(alert)))
-    links = message.links_for(alert)
-    url, status = links.pop("Open alert", None), status_label(alert)
-    fields = [{"name": _cut(name, 256), "value": _cut(value, 1024)} for name, value in message.facts_for(alert)]
-    fields += [{"name": label, "value": escape_link(link)} for label, link in links.items()]
-    fields += [{"name": _cut(name, 256), "value": _cut(value, 1024)} for name, value in facts]
-    fields = fields[:MAX_FIELDS]
-    embed = {
-        "title": _cut(f"{status}: {alert_title(alert)}", 256),
-        "description": _cut(message.text_for(alert), 2000),
-        "color": _COLORS[status],
-        "timestamp": alert.evaluated_at.isoformat(),
-        "fields": fields,
-        **({} if url is None else {"url": url}),
-    }
-    while _size(embed) > MAX_SIZE:
-        fields.pop()
-    return embed
 
 
 def _cut(text: str, width: int) -> str:

@@ -1,4 +1,4 @@
-"""Delivery of alerts by e-mail."""
+"""Delivery of alerts by email."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from germane.settings import EmailSettings, resolve_secret
 TIMEOUT: Final = 15.0
 """Timeout in seconds for each reply from the server."""
 MAX_TIMEOUTS: Final = 8
-"""Maximum time per message, as a multiple of the timeout. It limits servers that send one byte at a time."""
+"""Maximum time per message, as a multiple of the timeout. It protects against servers that send one byte at a time."""
 PERMANENT_STATUS: Final = 500
 """SMTP status codes at or above this value are permanent errors."""
 _DEFAULT_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
@@ -53,7 +53,7 @@ class Email:
 
     @property
     def config_error(self) -> str | None:
-        """The reason why the channel cannot send messages; None if it can."""
+        """The reason the channel cannot send messages; None if it can."""
         return config_error_of(self._password)
 
     @property
@@ -62,13 +62,13 @@ class Email:
         return f"{self._settings.host}:{self._port}, to {sanitize.count_noun(len(self._settings.to), 'address')}"
 
     async def send(self, message: ChannelMessage) -> int:
-        """Send a message once. This runs in a thread, because the SMTP client blocks."""
+        """Send a message, without retries. This runs in a thread, because the SMTP client blocks."""
         threads, self._blocked_threads = self._blocked_threads or DaemonThreadPool(1, name="germane-email"), None
         try:
             async with asyncio.timeout(MAX_TIMEOUTS * self._timeout):
                 return await threads.run(self._send, build_email(message, self._settings.sender, self._settings.to))
         except TimeoutError:
-            # The next attempt is queued behind this one, so that blocked threads do not accumulate.
+            # The next attempt waits for this one, so that blocked threads do not accumulate.
             self._blocked_threads = threads
             raise DeliveryError("TimeoutError") from None
         finally:
@@ -126,7 +126,7 @@ class Email:
 
 
 def build_email(message: ChannelMessage, sender: str, recipients: tuple[str, ...]) -> EmailMessage:
-    """Return the e-mail for a message. It is the same for every attempt."""
+    """Build the email for a message. It is the same for every attempt."""
     notification = message.notification
     email = EmailMessage(policy=SMTP)
     email["Subject"] = f"[germane] {headline(notification)}"
@@ -153,7 +153,7 @@ def build_email(message: ChannelMessage, sender: str, recipients: tuple[str, ...
 
 
 def _rejected(status: int) -> DeliveryError:
-    """Return the error for an SMTP status: 4xx is temporary, 5xx is permanent."""
+    """Build the error for an SMTP status. Status 4xx is temporary, and 5xx is permanent."""
     return DeliveryError(f"status {status}", status=status, retryable=status < PERMANENT_STATUS)
 
 

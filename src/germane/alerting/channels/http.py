@@ -1,8 +1,10 @@
-"""HTTP requests sent by channels, with a single attempt, without redirects, and without the URL in error messages.
+"""HTTP requests sent by channels.
+
+Each request is attempted once, does not follow redirects, and keeps the URL out of error messages.
 
 With a guard, requests cannot reach private networks or cloud metadata services (SSRF). A host name is resolved and
-checked immediately before the connection, which is made to the checked address. DNS rebinding, where a name resolves
-to a different address a moment later, therefore has no effect.
+checked immediately before connecting, and the connection goes to the checked address, so DNS rebinding (where a name
+resolves to a different address a moment later) has no effect.
 """
 
 from __future__ import annotations
@@ -10,8 +12,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 from urllib.parse import urlsplit
@@ -21,6 +21,7 @@ import httpx2
 from germane.alerting.channels.channel import DeliveryError
 from germane.errors import SettingsError
 from germane.logging_filters import suppressed_loggers
+from germane.retry_after import parse_retry_after
 from germane.settings import HTTPChannel, resolve_url
 
 Address = IPv4Address | IPv6Address
@@ -123,17 +124,17 @@ class NetworkGuard:
             return list(map(str, addresses))
         if any(map(is_blocked, addresses)):
             raise DeliveryError(
-                "the host is in a private network, which allow_private_networks = false blocks", retryable=False
+                "the host is in a private network, and allow_private_networks is false", retryable=False
             )
         if url.scheme != "https" or port not in ALLOWED_PORTS:
             raise DeliveryError(
-                "with allow_private_networks = false the URL must use https:// and port 443 or 80", retryable=False
+                "if allow_private_networks is false, the URL must use https:// and port 443 or 80", retryable=False
             )
         return list(map(str, addresses))
 
     def _is_allowed(self, address: Address) -> bool:
         equivalents: set[Address | None] = {address}
-        if isinstance(address, IPv6Address):  # also check the IPv4 addresses to which a gateway would translate it
+        if isinstance(address, IPv6Address):  # also check the IPv4 address that a gateway would translate it to
             plain = IPv6Address(int(address))  # without a zone
             equivalents = {plain, plain.ipv4_mapped, plain.sixtofour}
             if any(plain in network for network in _EMBEDDED_IPV4):
@@ -164,7 +165,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._transport = transport or httpx2.AsyncHTTPTransport(trust_env=False)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request to the first address of the host that accepts a connection."""
+        """Send a request to the first of the host's addresses that accepts a connection."""
         url = request.url
         addresses = await self._guard.resolve_allowed(url)
         # The certificate is verified against this name. The Host header already contains it.
@@ -187,7 +188,7 @@ class JsonPoster:
     """Sends JSON in POST requests.
 
     Args:
-        guard: The guard that restricts the addresses; None to allow all addresses.
+        guard: The guard that restricts addresses, or None to allow all of them.
         timeout: Timeout in seconds for each step of a request.
     """
 
@@ -198,7 +199,7 @@ class JsonPoster:
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str] = {}, *, auth: tuple[str, str] | None = None
     ) -> int:
-        """Send a request once, and return the status of the successful response.
+        """Send a request, without retries, and return the status of the successful response.
 
         Raises:
             DeliveryError: The request failed or was rejected. The error text contains no part of the URL.
@@ -226,7 +227,7 @@ class JsonPoster:
         if response.is_success:
             return status
         retryable = status == httpx2.codes.TOO_MANY_REQUESTS or response.is_server_error
-        retry_after = parse_retry_after(response.headers.get("retry-after", "")) if retryable else None
+        retry_after = parse_retry_after(response.headers) if retryable else None
         raise DeliveryError(f"status {status}", status=status, retryable=retryable, retry_after=retry_after)
 
 
@@ -237,7 +238,7 @@ def build_poster(settings: HTTPChannel, *, timeout: float = TIMEOUT) -> JsonPost
 
 
 def redact_url(url: str) -> str:
-    """Return a URL with only its scheme, host and port, because its user, path and query may be secret."""
+    """Return a URL's scheme, host and port. The other parts are omitted, because they may be secret."""
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
@@ -245,19 +246,8 @@ def redact_url(url: str) -> str:
 
 
 def redact_reference(reference: str) -> str:
-    """Return the redacted URL to which a secret reference points, or the reference if the secret cannot be read."""
+    """Return the redacted URL behind a secret reference, or the reference itself if the secret cannot be read."""
     try:
         return redact_url(resolve_url(reference))
     except SettingsError:
         return reference
-
-
-def parse_retry_after(text: str) -> float | None:
-    """Return the number of seconds in a ``Retry-After`` header, which is a number or a date; None if it is invalid."""
-    if text.isascii() and text.isdecimal():
-        return float(text)
-    try:
-        date = parsedate_to_datetime(text)
-    except (ValueError, OverflowError):
-        return None
-    return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

@@ -15,7 +15,10 @@ logger = logging.getLogger("germane.alerting")
 
 
 class Log:
-    """Logs each alert as a warning to ``germane.alerting``, on one line even if names contain line breaks."""
+    """Logs each alert as a warning to ``germane.alerting``.
+
+    A message is one line, even if names contain line breaks.
+    """
 
     include_text = False
     config_error: str | None = None
@@ -33,7 +36,7 @@ class Log:
 
 
 class Callback:
-    """Calls a plain or coroutine function once with each alert. A call that raises is not retried."""
+    """Calls a plain or coroutine function once for each alert. A call that raises an exception is not retried."""
 
     include_text = False
     config_error: str | None = None
@@ -50,7 +53,10 @@ class Callback:
         return getattr(self._function, "__qualname__", type(self._function).__name__)
 
     async def send(self, message: ChannelMessage) -> None:
-        """Call the function with each alert: a coroutine function on the monitor's event loop, others in a thread."""
+        """Call the function with each alert.
+
+        Coroutine functions run on the monitor's event loop, others in a thread.
+        """
         problems = []
         for alert in message.alerts:
             try:

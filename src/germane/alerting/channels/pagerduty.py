@@ -35,7 +35,7 @@ class PagerDuty:
 
     @property
     def config_error(self) -> str | None:
-        """The reason why the channel cannot send messages; None if it can."""
+        """The reason the channel cannot send messages; None if it can."""
         return config_error_of(lambda: resolve_secret(self._settings.routing_key))
 
     @property

@@ -7,16 +7,10 @@ import re
 from typing import Any, Final
 
 from germane import sanitize
-from germane.alerting.channels.channel import (
-    ChannelMessage,
-    config_error_of,
-    quote_line,
-    status_label,
-    worst_exchange_ids,
-)
-from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
+from germane.alerting.channels.channel import ChannelMessage, quote_line, status_label, worst_exchange_ids
+from germane.alerting.channels.webhook import WebhookChannel
 from germane.alerting.titles import alert_title, headline
-from germane.settings import SlackSettings, resolve_url
+from germane.settings import SlackSettings
 
 MAX_BLOCKS: Final = 48
 """Maximum number of blocks per message. Slack accepts 50."""
@@ -26,39 +20,21 @@ MAX_SIZE: Final = 11_000
 """Maximum total number of characters in all blocks. Slack rejects messages above about 13,000 characters, even if each
 block is within its limit."""
 MAX_LINKS_LENGTH: Final = 2900
-"""Maximum number of characters of an alert's links. Slack accepts 3,000 per section."""
+"""Maximum number of characters in an alert's links. Slack accepts 3,000 per section."""
 
 Block = dict[str, Any]
 
 
-class Slack:
+class Slack(WebhookChannel[SlackSettings]):
     """Posts each notification as blocks. Names are escaped, and questions and answers are sent as plain text."""
 
-    def __init__(self, settings: SlackSettings, *, poster: JsonPoster | None = None) -> None:
-        self._settings = settings
-        self._poster = poster or build_poster(settings)
-        self.include_text = settings.include_text
-
-    def __repr__(self) -> str:
-        return f"Slack({self._settings.url})"
-
-    @property
-    def config_error(self) -> str | None:
-        """The reason why the channel cannot send messages; None if it can."""
-        return config_error_of(lambda: resolve_url(self._settings.url))
-
-    @property
-    def destination(self) -> str:
-        """The redacted URL."""
-        return redact_reference(self._settings.url)
-
-    async def send(self, message: ChannelMessage) -> int:
-        """Send a message once."""
-        return await self._poster.post(resolve_url(self._settings.url), json.dumps(slack_payload(message)).encode())
+    def build_payload(self, message: ChannelMessage) -> dict[str, Any]:
+        """Return the JSON body for a message as a dict."""
+        return slack_payload(message)
 
 
 def slack_payload(message: ChannelMessage) -> dict[str, Any]:
-    """Return the JSON body as a dict, with as many alerts as Slack accepts, most important first."""
+    """Return the JSON body as a dict. It contains as many alerts as Slack accepts, most important first."""
     title = headline(message.notification)
     blocks: list[Block] = [{"type": "header", "text": _plain_text(title)}]
     for index, alert in enumerate(message.alerts):

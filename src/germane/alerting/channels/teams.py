@@ -6,16 +6,10 @@ import json
 from typing import Any, Final
 
 from germane import sanitize
-from germane.alerting.channels.channel import (
-    ChannelMessage,
-    config_error_of,
-    quote_line,
-    status_label,
-    worst_exchange_ids,
-)
-from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
+from germane.alerting.channels.channel import ChannelMessage, quote_line, status_label, worst_exchange_ids
+from germane.alerting.channels.webhook import WebhookChannel
 from germane.alerting.titles import alert_title, headline
-from germane.settings import TeamsSettings, resolve_url
+from germane.settings import TeamsSettings
 
 MAX_SIZE: Final = 24_000
 """Maximum size of a card in bytes. Teams rejects messages larger than 28 KB."""
@@ -25,34 +19,16 @@ _STYLES: Final = {"Critical": "attention", "Warning": "warning", "Info": "accent
 Element = dict[str, Any]
 
 
-class Teams:
+class Teams(WebhookChannel[TeamsSettings]):
     """Posts each notification as an Adaptive Card. Text is sent as text runs, which do not support Markdown."""
 
-    def __init__(self, settings: TeamsSettings, *, poster: JsonPoster | None = None) -> None:
-        self._settings = settings
-        self._poster = poster or build_poster(settings)
-        self.include_text = settings.include_text
-
-    def __repr__(self) -> str:
-        return f"Teams({self._settings.url})"
-
-    @property
-    def config_error(self) -> str | None:
-        """The reason why the channel cannot send messages; None if it can."""
-        return config_error_of(lambda: resolve_url(self._settings.url))
-
-    @property
-    def destination(self) -> str:
-        """The redacted URL."""
-        return redact_reference(self._settings.url)
-
-    async def send(self, message: ChannelMessage) -> int:
-        """Send a message once."""
-        return await self._poster.post(resolve_url(self._settings.url), json.dumps(teams_payload(message)).encode())
+    def build_payload(self, message: ChannelMessage) -> dict[str, Any]:
+        """Return the JSON body for a message as a dict."""
+        return teams_payload(message)
 
 
 def teams_payload(message: ChannelMessage) -> dict[str, Any]:
-    """Return the JSON body as a dict, with as many alerts as fit into a card, most important first."""
+    """Return the JSON body as a dict. It contains as many alerts as fit into a card, most important first."""
     body: list[Element] = [_text(headline(message.notification), size="Large", weight="Bolder")]
     for index, alert in enumerate(message.alerts):
         items = [

@@ -1,4 +1,4 @@
-"""Delivery of alerts to a webhook, as optionally signed JSON."""
+"""Delivery of alerts to webhooks, as JSON."""
 
 from __future__ import annotations
 
@@ -6,50 +6,85 @@ import hashlib
 import hmac
 import json
 import time
-from typing import Any, Final
+from abc import ABC, abstractmethod
+from typing import Any, Final, Generic, TypeVar
 
 from germane.alerting.channels.channel import ChannelMessage, config_error_of
 from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
 from germane.alerting.titles import alert_title
-from germane.settings import WebhookSettings, resolve_secret, resolve_url
+from germane.settings import (
+    DiscordSettings,
+    SlackSettings,
+    TeamsSettings,
+    WebhookSettings,
+    resolve_secret,
+    resolve_url,
+)
 
 PAYLOAD_VERSION: Final = 1
+SettingsT = TypeVar("SettingsT", bound=WebhookSettings | SlackSettings | TeamsSettings | DiscordSettings)
 
 
-class Webhook:
-    """Posts each notification as JSON.
+class WebhookChannel(ABC, Generic[SettingsT]):
+    """A base class for channels that post JSON to a secret URL."""
 
-    If a secret is configured, the ``Germane-Signature`` header contains ``sha256=`` followed by the HMAC-SHA256 of
-    ``<Germane-Timestamp>.<body>`` in hexadecimal digits. The ``Idempotency-Key`` header is the same for every attempt.
-    """
-
-    def __init__(self, settings: WebhookSettings, *, poster: JsonPoster | None = None) -> None:
+    def __init__(self, settings: SettingsT, *, poster: JsonPoster | None = None) -> None:
         self._settings = settings
         self._poster = poster or build_poster(settings)
         self.include_text = settings.include_text
 
     def __repr__(self) -> str:
-        return f"Webhook({self._settings.url})"
+        return f"{type(self).__name__}({self._settings.url})"
 
     @property
     def config_error(self) -> str | None:
-        """The reason why the channel cannot send messages; None if it can."""
-        return config_error_of(lambda: (resolve_url(self._settings.url), self._secret()))
+        """The reason the channel cannot send messages; None if it can."""
+        return config_error_of(lambda: resolve_url(self._settings.url))
 
     @property
     def destination(self) -> str:
         """The redacted URL."""
         return redact_reference(self._settings.url)
 
+    @abstractmethod
+    def build_payload(self, message: ChannelMessage) -> dict[str, Any]:
+        """Return the JSON body for a message as a dict."""
+
+    def build_headers(self, message: ChannelMessage, body: bytes) -> dict[str, str]:  # noqa: ARG002 - for subclasses
+        """Return additional HTTP headers for a message and its encoded body."""
+        return {}
+
     async def send(self, message: ChannelMessage) -> int:
-        """Send a message once."""
-        body = json.dumps(webhook_payload(message), allow_nan=False).encode()
+        """Send a message, without retries."""
+        body = json.dumps(self.build_payload(message), allow_nan=False).encode()
+        headers = self.build_headers(message, body)
+        return await self._poster.post(resolve_url(self._settings.url), body, headers)
+
+
+class Webhook(WebhookChannel[WebhookSettings]):
+    """Posts each notification as JSON.
+
+    If a secret is configured, the ``Germane-Signature`` header contains ``sha256=`` followed by the HMAC-SHA256 of
+    ``<Germane-Timestamp>.<body>`` in hexadecimal digits. The ``Idempotency-Key`` header is the same for every attempt.
+    """
+
+    @property
+    def config_error(self) -> str | None:
+        """The reason the channel cannot send messages; None if it can."""
+        return config_error_of(lambda: (resolve_url(self._settings.url), self._secret()))
+
+    def build_payload(self, message: ChannelMessage) -> dict[str, Any]:
+        """Return the JSON body for a message as a dict."""
+        return webhook_payload(message)
+
+    def build_headers(self, message: ChannelMessage, body: bytes) -> dict[str, str]:
+        """Return the headers that identify the message and, if a secret is configured, sign its body."""
         timestamp, secret = str(int(time.time())), self._secret()
         headers = {"Idempotency-Key": message.notification.idempotency_key, "Germane-Timestamp": timestamp}
         if secret is not None:
             signature = hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256)
             headers["Germane-Signature"] = f"sha256={signature.hexdigest()}"
-        return await self._poster.post(resolve_url(self._settings.url), body, headers)
+        return headers
 
     def _secret(self) -> str | None:
         return None if self._settings.secret is None else resolve_secret(self._settings.secret)

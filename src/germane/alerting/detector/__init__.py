@@ -1,4 +1,4 @@
-"""The drop detector, which turns scores into transitions. It does not use a database, a clock or settings."""
+"""The drop detector. It turns scores into transitions, and uses no database, clock or settings."""
 
 from __future__ import annotations
 

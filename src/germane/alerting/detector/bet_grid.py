@@ -44,12 +44,12 @@ class BetGrid:
     """The null levels and stakes for all streams in one baseline.
 
     Raises:
-        ValueError: ``min_drop`` is not within (0, 1).
+        ValueError: ``min_drop`` is not in (0, 1).
     """
 
     def __init__(self, baseline: Baseline, min_drop: float) -> None:
         if not 0 < min_drop < 1:
-            raise ValueError(f"min_drop must be above 0 and below 1, got {min_drop}")
+            raise ValueError(f"min_drop must be above 0 and below 1, not {min_drop}")
         self.baseline = baseline
         self.routes = tuple(baseline.routes)
         self.route_baselines = [baseline.routes[name] for name in self.routes]
@@ -75,22 +75,22 @@ class BetGrid:
         self.rates: FloatArray = np.minimum(MAX_ZERO_RATE, self.rate[:, None] + margin + standard_error[:, None])
         """Nulls for the rate of zeros, by route and bet."""
 
-        # If the upper limit moved the null to within the tolerance or below the baseline, normal scores would look bad.
+        # If the upper limit moved the null into the tolerance or below the baseline, normal scores would look bad.
         self.watched: BoolArray = np.stack([self.column("committed") >= 2, self.rate + self.tolerance <= MAX_ZERO_RATE])
         """Whether there is a null to test, by half and route."""
 
         variance = self.deviation[:, None] ** 2 + self._shared_variance("committed_per_day", self.wander)
         self.committed_bets = bet_size(_geometric_grid(0.6 * self.min_drop, 0.4), variance, 1 - self.means)
-        """Stakes for the mean of nonzero scores, by kind of stream (whole service or one route), route and bet."""
+        """Stakes for the mean of nonzero scores, by type of stream (whole service or one route), route and bet."""
 
         variance = self.rates * (1 - self.rates) + 0.01 + self._shared_variance("scores_per_day", self.rate_wander)
         bets = np.minimum(_geometric_grid(0.8 * self.min_drop, 0.5) / variance, (1 - MIN_FACTOR) / self.rates)
         self.zero_bets: FloatArray = np.asarray(bets)
         self.zero_logs: FloatArray = np.stack([np.log1p(-bets * self.rates), np.log1p(bets * (1 - self.rates))], axis=2)
-        """Log factors for the rate of zeros, by kind of stream, route, whether the score is zero, and bet."""
+        """Log factors for the rate of zeros, by type of stream, route, whether the score is zero, and bet."""
 
     def column(self, field: str) -> FloatArray:
-        """Return the values of one field of all route baselines, as an array in route order."""
+        """Return one field of all route baselines as an array, in route order."""
         return np.array([getattr(route, field) for route in self.route_baselines], dtype=np.float64)
 
     def index_scores(self, batch: ScoreBatch) -> IndexedScores:
@@ -104,19 +104,24 @@ class BetGrid:
         )
 
     def updates_half(self, scores: IndexedScores, half: int) -> BoolArray:
-        """Return a mask of the scores that update a half: nonzero or all scores, on routes with a null to test."""
+        """Return a mask of the scores that update a half of a stream.
+
+        These are nonzero scores or all scores, on routes with a null to test.
+        """
         watched: BoolArray = self.watched[half, scores.routes]
         return watched & ~scores.zeros if half == 0 else watched
 
     def _shared_variance(self, per_day: str, wander: FloatArray) -> FloatArray:
-        """Return the variance that the scores from one day share, by kind of stream, route and bet."""
+        """Return the variance that scores from the same day share, by type of stream, route and bet."""
         whole_service = np.full(len(self.routes), getattr(self.baseline, per_day))
         scores_per_day = np.stack([whole_service, self.column(per_day)])
         return np.where(_IS_SMALL_DROP, _CORRELATED_DAYS * (scores_per_day * wander**2)[:, :, None], 0.0)
 
 
 def bet_size(shift: FloatArray, variance: FloatArray, worst: FloatArray) -> FloatArray:
-    """Return the stake for a shift in scores, limited so that the worst score leaves at least a tenth of the capital.
+    """Return the stake for a shift in scores.
+
+    It is limited so that the worst score leaves at least a tenth of the capital.
 
     The stake maximizes the first two terms of the expected log capital. Source: J. Kelly, A new interpretation of
     information rate, Bell System Technical Journal 35, 1956.
@@ -131,7 +136,7 @@ def bet_size(shift: FloatArray, variance: FloatArray, worst: FloatArray) -> Floa
 
 
 def tolerance(baseline: Baseline, *, min_drop: float = 0.05) -> tuple[float, float]:
-    """Return the drop in the nonzero mean and the increase in the zero rate that do not yet count as evidence.
+    """Return the largest drop in the nonzero mean and the largest increase in the zero rate that are not evidence.
 
     The value for a route with wander s is max(0.4 min_drop, 1.5 s). Values are averaged over routes, weighted by scores
     per day. Sampling error is tolerated in addition.

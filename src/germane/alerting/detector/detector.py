@@ -1,4 +1,4 @@
-"""The drop detector, which fires when scores drop and resolves when they recover, at a given false-alert rate.
+"""The drop detector. It fires when scores drop and resolves when they recover, at a given false-alert rate.
 
 The evidence from all streams is averaged, so any number of routes shares one false-alert budget. With N scores per day,
 the detector fires if the evidence exceeds A = 365 N / (false alerts per year). While it is firing, it collects only
@@ -25,7 +25,7 @@ BLOCK: Final = 2048
 """Maximum number of scores in one vectorized step."""
 DAYS_PER_YEAR: Final = 365
 CONTRIBUTOR_RANGE: Final = math.log(10)
-"""Maximum distance between the log evidence of a contributor to a drop and the strongest log evidence."""
+"""Maximum difference between the strongest log evidence and that of any other contributor to a drop."""
 
 
 class Detector:
@@ -35,9 +35,9 @@ class Detector:
         baseline: The baseline. Scores from routes that it does not contain are skipped.
         min_drop: Smallest drop that matters, in (0, 1).
         false_alerts_per_year: Accepted number of false alerts per year; must be above 0.
-        state: A result of :meth:`state` to continue from. Streams that have joined the baseline since then start
-            without evidence. If a stream has left the baseline, or if its values or ``min_drop`` have changed, the
-            detector starts over (see :attr:`restarted`).
+        state: A result of :meth:`state` to continue from. Streams that have joined the baseline since the state was
+            stored start without evidence. If a stream has left the baseline, or if its values or ``min_drop`` have
+            changed, the detector starts over (see :attr:`restarted`).
 
     Raises:
         ValueError: A parameter is out of range.
@@ -52,7 +52,7 @@ class Detector:
         state: Mapping[str, Any] | None = None,
     ) -> None:
         if not 0 < false_alerts_per_year < math.inf:
-            raise ValueError(f"false_alerts_per_year must be a finite number above 0, got {false_alerts_per_year}")
+            raise ValueError(f"false_alerts_per_year must be a finite number above 0, not {false_alerts_per_year}")
         self._baseline = baseline
         self._grid = BetGrid(baseline, min_drop)
         self._drop_evidence = ShiryaevRoberts(self._grid)
@@ -63,7 +63,7 @@ class Detector:
         self._nominal_threshold = math.log(scores_per_alert) if scores_per_alert > 0 else -math.inf
         self._threshold = self._nominal_threshold
         self.restarted = state is not None and not self._restore(state)
-        """Whether the detector started over because the given state did not match."""
+        """Whether the detector started over because the state that it was given did not match."""
 
     @property
     def firing(self) -> bool:
@@ -97,7 +97,26 @@ class Detector:
             done += processed
             if changed:
                 index, at = int(block.positions[processed - 1]), float(block.times[processed - 1])
-                transitions.append(self._change_state(index, at))
+                # Fire or resolve after the score at this index.
+                state: Any = "firing" if self._recovery is None else "resolved"
+                if self._recovery is None:
+                    self._onset = self._drop_evidence.onset()
+                    strength = self._drop_evidence.log_strength()
+                    order = np.argsort(-strength, axis=None, kind="stable").tolist()
+                    strongest = [place for place in order if strength.flat[place] >= strength.max() - CONTRIBUTOR_RANGE]
+                    streams = [None, *self._grid.routes]
+                    contributors = [
+                        Contributor(streams[place // len(HALVES)], HALVES[place % len(HALVES)]) for place in strongest
+                    ]
+                    self._recovery = RecoveryEvidence(self._grid, contributors)
+                transition = Transition(
+                    index=index, at=at, state=state, onset=self._onset, contributors=self.contributors
+                )
+                if state == "resolved":
+                    self._recovery = None
+                    self._drop_evidence.reset()
+                    self._threshold = self._nominal_threshold
+                transitions.append(transition)
         return transitions
 
     def state(self) -> dict[str, Any]:
@@ -123,28 +142,8 @@ class Detector:
             },
         }
 
-    def _change_state(self, index: int, at: float) -> Transition:
-        """Fire or resolve after the score at ``index``."""
-        state: Any = "firing" if self._recovery is None else "resolved"
-        if self._recovery is None:
-            self._onset = self._drop_evidence.onset()
-            strength = self._drop_evidence.log_strength()
-            order = np.argsort(-strength, axis=None, kind="stable").tolist()
-            strongest = [place for place in order if strength.flat[place] >= strength.max() - CONTRIBUTOR_RANGE]
-            streams = [None, *self._grid.routes]
-            contributors = [
-                Contributor(streams[place // len(HALVES)], HALVES[place % len(HALVES)]) for place in strongest
-            ]
-            self._recovery = RecoveryEvidence(self._grid, contributors)
-        transition = Transition(index=index, at=at, state=state, onset=self._onset, contributors=self.contributors)
-        if state == "resolved":
-            self._recovery = None
-            self._drop_evidence.reset()
-            self._threshold = self._nominal_threshold
-        return transition
-
     def _digest(self, stream: int) -> str:
-        """Return a digest of the values from which a stream's nulls and bets are derived.
+        """Return a digest of the values that a stream's nulls and bets are derived from.
 
         For the whole service, the digest covers only the names and ``min_drop``, because its values follow from the
         routes. Therefore, the whole service keeps its evidence when a route joins.
@@ -153,7 +152,7 @@ class Detector:
             baseline = self._baseline
             names = [baseline.service, baseline.scorer, baseline.fingerprint, self._grid.min_drop]
             numbers = asdict(self._grid.route_baselines[stream - 1]) if stream else {}
-            # A database may return a float without a fractional part as an integer.
+            # A database may return a float that has no fractional part as an integer.
             numbers = {name: float(value) for name, value in numbers.items()}
             data = json.dumps([names, numbers], sort_keys=True)
             self._digests[stream] = hashlib.sha256(data.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Evidence for a drop and for the recovery from it.
+"""Evidence for a drop and for the subsequent recovery.
 
 Evidence for a drop is the Shiryaev-Roberts recursion of each bet, in logarithms. For each score in its stream, a bet
 multiplies its capital by a factor. While scores are as good as the bet's null, the expected factor is at most 1. The
@@ -40,7 +40,7 @@ Half = Literal["committed", "zero"]
 HALVES: Final[tuple[Half, ...]] = ("committed", "zero")
 """The two statistics that are monitored in each stream: the mean of nonzero scores and the rate of zeros."""
 STEPWISE_SCORES_PER_STREAM: Final = 5
-"""Maximum number of scores per stream for which processing one score at a time is faster, up to 60 scores in total."""
+"""Maximum number of scores per stream at which processing one score at a time is faster, up to 60 scores in total."""
 _SIZES: Final = np.array([0.5, 1.0, 2.0])
 """Sizes of the shifts that each contributor's bets assume, in units of h."""
 _CAP: Final = 10.0
@@ -79,7 +79,7 @@ class Path:
     stream: int
     half: int
     counts: IntArray
-    """For each score in the block, the number of this path's scores up to and including it."""
+    """The number of this path's scores up to and including each score in the block."""
     times: FloatArray
     """Arrival times of this path's scores."""
     sums: FloatArray
@@ -89,7 +89,7 @@ class Path:
 
 
 class ShiryaevRoberts:
-    """Log R of each bet, with a CUSUM statistic per bet that estimates when its rise began.
+    """Log R of each bet, and a CUSUM statistic for each bet that estimates when the rise of R began.
 
     Stream 0 is the whole service. The other streams are its routes, in the order of the baseline.
     """
@@ -252,7 +252,7 @@ class ContributorRecovery:
         self._bets = bet_size(np.outer(h, _SIZES), variance[:, None], worst[:, None])
 
     def advance(self, scores: IndexedScores) -> BoolArray:
-        """Process all scores. Return, for each score, whether the evidence exceeds the threshold after it."""
+        """Process all scores, and return whether the evidence exceeds the threshold after each of them."""
         selected = self._grid.updates_half(scores, self._half)
         if self._route is not None:
             selected &= scores.routes == self._route

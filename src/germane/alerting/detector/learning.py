@@ -1,8 +1,8 @@
 """Estimation of baselines from scores.
 
 Wander is the standard deviation of the level between blocks of several hours, beyond sampling error. It is estimated as
-the between-group standard deviation in a one-way random-effects model, using the method of moments: it is derived from
-the weighted sum of squares of the group means, with weights by group size, and the within-group variance pooled over
+the between-group standard deviation in a one-way random-effects model, by the method of moments. The estimate is
+derived from the sum of squares of the group means, weighted by group size, and the within-group variance pooled over
 groups.
 
 Sources: W. Cochran, The combination of estimates from different experiments, Biometrics 10, 1954; R. DerSimonian,
@@ -25,7 +25,8 @@ MIN_SCORES_PER_ROUTE: Final = 30
 """Minimum number of scores per route. Routes with fewer scores are pooled."""
 DAY: Final = 86_400.0
 BLOCK: Final = 6 * 3600.0
-"""Length in seconds of the blocks between which wander is measured. The first block starts with the window."""
+"""Length, in seconds, of the blocks that wander is measured between. The first block starts at the start of the
+window."""
 MIN_SCORES_PER_BLOCK: Final = 3
 MIN_BLOCKS: Final = 6
 
@@ -43,7 +44,7 @@ def learn_baseline(
     """Learn a baseline from all sampled scores in a window.
 
     Routes with fewer than 30 scores are pooled. If the pool also has fewer than 30 scores, its routes are not watched.
-    A route that has the same name as the pool belongs to the pool.
+    A route with the same name as the pool belongs to the pool.
 
     Args:
         batch: Scores that arrived within the window, sampled at ``sampling_rate``.
@@ -58,7 +59,7 @@ def learn_baseline(
         ValueError: The window is empty.
     """
     if not until > since:
-        raise ValueError(f"the end of a baseline's window must be after its start, got {since} to {until}")
+        raise ValueError(f"a baseline's window must end after it starts, not {since} to {until}")
     counts = Counter(batch.routes)
     stream_of = {route: route for route, n in counts.items() if n >= MIN_SCORES_PER_ROUTE and route != POOLED_ROUTE}
     small = counts.keys() - stream_of.keys()

@@ -1,8 +1,8 @@
-"""Limits on the stream that a detector processes: the baseline's rate of scores, and a few scores per user per hour.
+"""Limits on the scores that a detector processes: the baseline's rate of scores, and a few scores per user per hour.
 
-A detector's evidence grows with the number of scores, and one day's scores share that day's level. Both effects are
-calibrated for the baseline's traffic. If traffic grows, scores are downsampled to the baseline's rate. If one user asks
-two hundred questions in a row, the scores are not independent, so only a few of them count.
+A detector's evidence grows with the number of scores, and all scores from one day share that day's level. The detector
+is calibrated for both effects at the baseline's traffic. If traffic grows, scores are downsampled to the baseline's
+rate. If one user asks two hundred questions in a row, the scores are not independent, so only a few of them count.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from germane.alerting.detector.score_batch import BoolArray, FloatArray
 from germane.baseline import POOLED_ROUTE, Baseline
 
 MAX_SCORES_PER_USER: Final = 3
-"""Maximum number of processed scores per user per hour. benchmarks/families.py simulates bursts with this limit."""
+"""Maximum number of scores per user per hour that are processed. benchmarks/families.py simulates bursts with this
+limit."""
 MAX_GROWTH: Final = 1.3
 """Maximum traffic on a route, relative to the baseline's daily average, before its scores are downsampled. This factor
 is above 1 because weekdays have more traffic than the average day."""
@@ -50,7 +51,9 @@ class UserLimit:
         hour = int(at // HOUR)
         if hour != self._hour:
             self._hour, self._counts = hour, {}
-        key = _hash_of(user)
+        keyed = _USER_HASH.copy()
+        keyed.update(user.encode(errors="replace"))
+        key = keyed.hexdigest()
         count = self._counts.get(key, 0)
         self._counts[key] = count + 1
         return count < MAX_SCORES_PER_USER
@@ -108,9 +111,3 @@ class StreamLimiter:
     def state(self) -> dict[str, Any]:
         """Return the state as JSON-compatible data."""
         return {"users": self._users.state(), "traffic": self._traffic}
-
-
-def _hash_of(user: str) -> str:
-    keyed = _USER_HASH.copy()
-    keyed.update(user.encode(errors="replace"))
-    return keyed.hexdigest()

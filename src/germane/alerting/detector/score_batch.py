@@ -31,14 +31,14 @@ class ScoreBatch:
     values: FloatArray
     """Raw values. They are clipped to [0, 1] for processing, and NaN is skipped."""
     zeros: BoolArray
-    """Whether each answer is noncommittal. A value of 0 or less also counts as zero."""
+    """Whether each answer is noncommittal. Values of 0 or less also count as zeros."""
     times: FloatArray
     """Arrival times as Unix timestamps in seconds."""
 
     def __post_init__(self) -> None:
         lengths = {len(self.routes), len(self.values), len(self.zeros), len(self.times)}
         if len(lengths) > 1:
-            raise ValueError(f"routes, values, zeros and times must have the same length, got {sorted(lengths)}")
+            raise ValueError(f"routes, values, zeros and times must have the same length, not {sorted(lengths)}")
 
     def __len__(self) -> int:
         return len(self.values)
@@ -77,12 +77,12 @@ class IndexedScores:
 
 
 def sampling_rate(scores_per_day: float) -> float:
-    """Return the probability, in (0, 1], with which a detector processes each score of a service."""
+    """Return the probability, in (0, 1], that a detector processes a given score of a service."""
     return MAX_SCORES_PER_DAY / max(MAX_SCORES_PER_DAY, scores_per_day)
 
 
 def sampling_draw(exchange_id: str) -> float:
-    """Return an exchange's pseudorandom number in [0, 1).
+    """Return a pseudorandom number in [0, 1) for an exchange.
 
     It is a keyed hash of the exchange's id and independent of all other sampling decisions.
     """

@@ -1,4 +1,4 @@
-"""The drop rule: its active fingerprint, its baseline and the state of its detector."""
+"""The drop rule: the active fingerprint, the baseline and the state of its detector."""
 
 from __future__ import annotations
 

@@ -33,32 +33,33 @@ from germane.errors import UsageError
 from germane.storage import BaselineKey, BaselineReason, BaselineVersion, DetectorState, TrackingStore
 
 LEARNING_PERIOD: Final = timedelta(days=14)
-"""Default length of the learning period. It covers each weekday twice, so that a weekly pattern does not look like a
-drop, and a route with two scores per day has 28 scores. With a longer period, a new service would not be watched while
+"""Default length of the learning period. It covers each weekday twice, so a weekly pattern does not look like a drop,
+and a route with two scores per day collects 28 scores. With a longer period, a new service would not be watched when
 its first problems occur."""
 PROVISIONAL_SPAN: Final = DAY
-"""Minimum length of the period from which a provisional baseline is learned, so that it covers all hours of a day."""
+"""Minimum length of the period that a provisional baseline is learned from. It covers all hours of a day."""
 MIN_PROVISIONAL_SCORES: Final = 200
 """Minimum number of scores that a provisional baseline requires."""
 PROVISIONAL_WANDER: Final = 0.03
-"""Minimum wander in a provisional baseline, because a single day does not show day-to-day differences. Drops smaller
-than about four times this value are not detected until learning is complete. benchmarks/early.py simulates the false
-alerts."""
+"""Minimum wander in a provisional baseline. It is needed because a single day does not show day-to-day differences.
+Drops smaller than about four times this value are not detected until learning is complete. benchmarks/early.py
+simulates the false alerts."""
 _PROVISIONAL_CHECKS: Final = timedelta(minutes=10)
-"""Minimum time between two counts of a learning stream's scores."""
+"""Minimum time between two counts of the scores of a stream whose baseline is being learned."""
 MIN_SCORES_TO_JOIN: Final = 30
-"""Minimum number of scores with which a new route can join a baseline."""
+"""Minimum number of scores that a new route needs to join a baseline."""
 MIN_BASELINE_SPAN: Final = timedelta(days=3)
-"""Minimum length of the period behind a baseline. Shorter periods do not show day-to-day differences."""
+"""Minimum length of the period that a baseline is learned from. Shorter periods do not show day-to-day differences."""
 ASSUMED_WANDER: Final = 0.01
 """Day-to-day wander of a steady service, which is assumed for scores without timestamps."""
 
 
 TRAFFIC_FACTOR: Final = 3.0
-"""Minimum factor by which traffic over two weeks must differ from the baseline's to learn the baseline again."""
+"""Minimum factor by which two weeks of traffic must differ from the baseline's traffic for the baseline to be
+relearned."""
 MAX_LEVEL_CHANGE: Final = 0.02
-"""Maximum fall of a service's mean at which a baseline is learned again, so that a small drop does not become the
-baseline. A single route may fall by ``MAX_ROUTE_CHANGE``."""
+"""Maximum fall of a service's mean at which a baseline is relearned, so that a small drop does not become the baseline.
+A single route may fall by ``MAX_ROUTE_CHANGE``."""
 MAX_ROUTE_CHANGE: Final = 0.05
 _TRAFFIC_CHECKS: Final = timedelta(days=1)
 """Minimum time between two measurements of a stream's traffic."""
@@ -165,7 +166,7 @@ class BaselineLearner:
         learning = {version.key for version in versions if version.status == "learning"}
         has_changed = False
         for version in active.values():
-            # A new route that is being learned joins first.
+            # Do not relearn while a new route is being learned: the route joins first.
             if version.id not in firing_ids | improved_ids and version.key not in learning:
                 has_changed |= self._relearn_if_traffic_changed(version, now)
         for version in versions:
@@ -182,21 +183,15 @@ class BaselineLearner:
                 watching = [progress for progress in states if (progress.service, progress.scorer) == names]
                 bad = {route for progress in watching for route in bad_new_routes(progress)}
                 self._add_new_routes(version, current.baseline, now, excluded=bad)
-            else:
-                self._complete(version, now, is_firing=current is not None and current.id in firing_ids)
+                continue
+            # While a drop fires against the provisional baseline, the dropped level must not become the baseline.
+            is_firing = current is not None and current.id in firing_ids
+            baseline = learn_from_store(self._store, version.key, version.since, version.until)
+            if baseline.routes and not is_firing:
+                self._activate(version, baseline)
+            else:  # also if there are too few scores
+                self._extend(version, now)
         return self.load_versions() if has_changed else versions
-
-    def _complete(self, version: BaselineVersion, now: datetime, *, is_firing: bool) -> None:
-        """Finish or extend learning.
-
-        Learning is extended if there are too few scores. It is also extended while a drop fires against the provisional
-        baseline, because otherwise the dropped level would become the baseline.
-        """
-        baseline = learn_from_store(self._store, version.key, version.since, version.until)
-        if baseline.routes and not is_firing:
-            self._activate(version, baseline)
-        else:
-            self._extend(version, now)
 
     def _start_provisional(self, version: BaselineVersion, now: datetime) -> bool:
         """Learn and activate a provisional baseline if there are enough scores. Return whether there are enough."""
@@ -216,10 +211,10 @@ class BaselineLearner:
         return False
 
     def _relearn_if_traffic_changed(self, version: BaselineVersion, now: datetime) -> bool:
-        """Replace a baseline if traffic changed in both of the last two weeks but the score level did not.
+        """Replace a baseline if traffic changed in each of the last two weeks, but the score level did not.
 
-        The detector ignores traffic beyond the baseline's. A baseline with more scores has a smaller error, so smaller
-        drops are detected, and sooner. Routes with too few scores in the two weeks keep their values.
+        The detector ignores traffic beyond the baseline's. With more scores, a baseline is more accurate, so drops can
+        be smaller and are detected sooner. Routes with too few scores in the two weeks keep their values.
 
         Returns:
             Whether the baseline has been replaced, by this process or by another one at the same time.
@@ -280,8 +275,7 @@ class BaselineLearner:
         for arrival in arrivals:
             first_seen.setdefault(arrival.route, arrival.arrived_at)
         counts = Counter(arrival.route for arrival in arrivals)
-        # A grace period of one day lets routes that were launched together join together, although their first scores
-        # arrived at different times.
+        # Routes that were launched together join together, even if their first scores arrived up to a day apart.
         latest = version.until - self._learning_period + DAY
         ready = {
             route
@@ -306,7 +300,7 @@ class BaselineLearner:
 
 
 def is_same_level(before: Baseline, now: Baseline) -> bool:
-    """Return whether neither a service nor any of its routes has fallen between two baselines."""
+    """Return whether neither a service nor any of its routes has fallen noticeably between two baselines."""
     routes = [(before.routes[name], now.routes[name]) for name in before.routes.keys() & now.routes.keys()]
     n = sum(old.n for old, _ in routes)
     fall = sum(old.n * (old.mean - new.mean) for old, new in routes) / n if n else 0.0
@@ -355,8 +349,8 @@ def accept_baseline(
 ) -> BaselineVersion | None:
     """Accept the scores since a given time as the new baseline, which ends a firing drop.
 
-    If the scores span less than three days, or if there are too few, a new baseline is learned from that time on. Until
-    learning is complete, only large drops are detected, starting after one day and 200 scores.
+    If the scores span less than three days, or if there are too few, a new baseline is learned, starting at that time.
+    Until learning is complete, only large drops are detected, starting after one day and 200 scores.
 
     Returns:
         The new version, or None if another process changed the baseline first.

@@ -1,4 +1,4 @@
-"""Detection of bad answers on new routes, which are not in the baseline yet.
+"""Detection of bad answers on new routes that are not in the baseline yet.
 
 While a new route is being learned, it has no normal level from which it could drop. Instead, its scores are compared
 with a level that is low for both the scorer and the service: the upper edge of the lowest band, or the lowest mean of
@@ -21,11 +21,11 @@ from germane.storage import DetectorState
 COSINE_DISTANCE: Final = 0.15
 """Distance below the lowest mean of the other routes at which a new route's cosine scores count as low."""
 ASSUMED_DEVIATION: Final = 0.3
-"""Assumed standard deviation of a new route's scores, which is about the largest that occurs in practice."""
+"""Assumed standard deviation of a new route's scores. It is about the largest that occurs in practice."""
 ASSUMED_WANDER: Final = 0.03
 """Assumed day-to-day wander of a new route, as in a provisional baseline."""
 _MANY: Final = 1_000_000
-"""Nominal number of scores behind a level that was chosen rather than estimated."""
+"""Number of scores attributed to a level that was chosen rather than estimated."""
 _MIN_VALUE: Final = 1e-9
 
 
@@ -36,17 +36,14 @@ def low_level(baseline: Baseline) -> float:
 
 
 def bad_new_routes(progress: DetectorState) -> set[str]:
-    """Return the new routes with bad answers, according to a stored detector state."""
+    """Return the new routes with bad answers, from a stored detector state."""
     return {route for route, detector in progress.state.get("new_routes", {}).items() if detector["firing"]}
 
 
 def new_route_baseline(baseline: Baseline, route: str) -> Baseline:
     """Return a baseline against which a detector fires if a new route's mean is lower than :func:`low_level`."""
-    return replace(baseline, routes={route: _level_as_route(low_level(baseline), baseline)}, pooled=frozenset())
-
-
-def _level_as_route(level: float, baseline: Baseline) -> RouteBaseline:
-    return RouteBaseline(
+    level = low_level(baseline)
+    level_as_route = RouteBaseline(
         n=_MANY,
         mean=level,
         deviation=ASSUMED_DEVIATION,
@@ -59,9 +56,10 @@ def _level_as_route(level: float, baseline: Baseline) -> RouteBaseline:
         scores_per_day=baseline.scores_per_day,
         committed_per_day=baseline.scores_per_day,
     )
+    return replace(baseline, routes={route: level_as_route}, pooled=frozenset())
 
 
 def without_zeros(batch: ScoreBatch) -> ScoreBatch:
-    """Return the scores with noncommittal answers as values near 0, so that one mean covers all answers."""
+    """Return the scores with noncommittal answers replaced by values near 0, so that one mean covers all answers."""
     values = np.where(batch.zero_flags(), _MIN_VALUE, np.maximum(batch.clipped_values(), _MIN_VALUE))
     return ScoreBatch(batch.routes, values, np.zeros(len(batch), dtype=np.bool_), batch.times)

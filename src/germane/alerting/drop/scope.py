@@ -1,4 +1,4 @@
-"""The scores that a baseline and its rule cover, as a detector would process them."""
+"""Selection of the scores that a baseline and its rule cover, in the way a detector would process them."""
 
 from __future__ import annotations
 
@@ -7,32 +7,21 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from germane.alerting.detector import ScoreBatch, UserLimit, is_sampled, learn_baseline, sampling_rate
 from germane.baseline import POOLED_ROUTE, Baseline, RouteBaseline
+from germane.exchange import matches_attributes
 from germane.storage import BaselineKey, DetectorScore, DetectorScoreQuery, TrackingStore
 
 DAY: Final = timedelta(days=1)
 
 
 def attribute_scope(attributes: Mapping[str, str]) -> str:
-    """Convert attribute patterns to the form that baseline keys use: JSON with sorted names, or an empty string."""
+    """Convert attribute patterns to the format used in baseline keys: JSON with sorted names, or an empty string."""
     return json.dumps(dict(sorted(attributes.items()))) if attributes else ""
-
-
-def matches_scope(scope: str, attributes: Mapping[str, Any]) -> bool:
-    """Return whether an exchange's attributes match all patterns in a scope. Booleans are written as in JSON."""
-    patterns: dict[str, str] = json.loads(scope) if scope else {}
-    texts = {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in attributes.items()
-        if name in patterns
-    }
-    return all(name in texts and fnmatchcase(texts[name], pattern) for name, pattern in patterns.items())
 
 
 def restrict_to_routes(baseline: Baseline, matches_route: Callable[[str], bool]) -> Baseline:
@@ -49,7 +38,7 @@ def restrict_to_routes(baseline: Baseline, matches_route: Callable[[str], bool])
 
 
 def is_new_route(baseline: Baseline, route: str) -> bool:
-    """Return whether a route is not watched yet, so that it may join the baseline."""
+    """Return whether a route is not watched yet and may therefore join the baseline."""
     watched = route in baseline.routes or (POOLED_ROUTE in baseline.routes and route in baseline.pooled)
     return not watched and route != POOLED_ROUTE
 
@@ -107,11 +96,13 @@ def load_sampled_scores(
     arrivals = store.detectors.list_past_scores(
         query, lambda exchange_id: is_sampled(exchange_id, rate), attributes=bool(key.scope)
     )
+    patterns: dict[str, str] = json.loads(key.scope) if key.scope else {}
     users = UserLimit()
     return [
         arrival
         for arrival in arrivals
-        if matches_scope(key.scope, arrival.attributes) and users.admits(arrival.user, arrival.arrived_at.timestamp())
+        if matches_attributes(arrival.attributes, patterns)
+        and users.admits(arrival.user, arrival.arrived_at.timestamp())
     ]
 
 

@@ -1,4 +1,4 @@
-"""Score levels before and since a drop, for the whole service and for each contributor to the drop."""
+"""Score levels before a drop and since it began, for the whole service and for each contributor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from germane.alert import ScoreLevel
 from germane.alerting.detector import Contributor
-from germane.alerting.intervals import wilson_interval
+from germane.alerting.intervals import combine_levels, wilson_interval
 from germane.baseline import POOLED_ROUTE, Baseline
 from germane.storage import DetectorScore, WeightedSums, estimate_mean, t_quantile
 
@@ -20,15 +20,16 @@ TRAILING_WINDOW: Final = timedelta(days=1)
 """Length of the window for the current level during a drop."""
 MIN_TRAILING_SCORES: Final = 20
 """Minimum number of scores for a mean that can show recovery. If the window has fewer, the current level is the mean of
-the last 20 scores since the onset. With fewer scores, a drop is critical only if the whole interval is below the limit.
+the last 20 scores since the onset. If there are fewer than that, a drop is critical only if the whole interval is below
+the limit.
 """
 MIN_ROUTE_SCORES: Final = 5
 """Minimum number of scores for a route to count as affected by a drop."""
 CLEAR_FALL: Final = 2.0
 """Minimum fall of an affected route, in standard errors."""
 CLEAR_CONTRAST: Final = 3.0
-"""Minimum difference between the affected routes and the others, in standard errors. It is larger than ``CLEAR_FALL``
-because the routes that fell most are selected after looking at all of them."""
+"""Minimum difference between the affected routes and the others, in standard errors. It is larger than ``CLEAR_FALL``,
+because the routes that fell most are chosen after looking at all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,7 @@ def baseline_level(baseline: Baseline) -> ScoreLevel:
 
 
 def score_level(arrivals: Sequence[DetectorScore]) -> ScoreLevel | None:
-    """Return the mean of scores, clipped to [0, 1], and its interval, or None without scores."""
+    """Return the mean of the scores, clipped to [0, 1], and its interval, or None if there are no scores."""
     if not arrivals:
         return None
     y = np.clip([arrival.value for arrival in arrivals], 0.0, 1.0) * [not arrival.is_zero for arrival in arrivals]
@@ -147,11 +148,12 @@ def compared_levels(
         return None
     total = sum(before.n for before, _ in pairs)
     weights = [before.n / total for before, _ in pairs]
-    levels = [
-        (_t_level(before.mean, before.deviation, before.n), _with_interval(now, before.deviation))
-        for before, now in pairs
-    ]
-    return _combined(weights, [before for before, _ in levels]), _combined(weights, [now for _, now in levels])
+    before_levels = [_t_level(before.mean, before.deviation, before.n) for before, _ in pairs]
+    now_levels = [_with_interval(now, before.deviation) for before, now in pairs]
+    return (
+        combine_levels(before_levels, weights, limits=(0.0, 1.0)),
+        combine_levels(now_levels, weights, limits=(0.0, 1.0)),
+    )
 
 
 def covered_routes(baseline: Baseline, arrivals: Sequence[DetectorScore]) -> tuple[str, ...]:
@@ -171,7 +173,10 @@ def is_below(level: ScoreLevel, limit: float) -> bool:
 
 
 def fallen_routes(baseline: Baseline, arrivals: Sequence[DetectorScore], min_drop: float) -> tuple[str, ...]:
-    """Return the routes that have clearly fallen: by more than three standard errors and half of ``min_drop``."""
+    """Return the routes that have clearly fallen.
+
+    Their mean fell by more than three standard errors and by more than half of ``min_drop``.
+    """
     falls = _falls(baseline, arrivals)
     return tuple(sorted(name for name, fall in falls.items() if fall.exceeds(CLEAR_CONTRAST, min_drop / 2)))
 
@@ -208,7 +213,9 @@ class _RouteFall:
     n: int
 
     def exceeds(self, errors: float, size: float) -> bool:
-        """Return whether there are enough scores, and the fall exceeds a number of standard errors and a size."""
+        """Return whether there are enough scores and the fall exceeds both a number of standard errors and a minimum
+        size.
+        """
         return self.n >= MIN_ROUTE_SCORES and self.size > max(errors * self.error, size)
 
 
@@ -251,18 +258,6 @@ def _with_interval(level: ScoreLevel, deviation: float) -> ScoreLevel:
         return level
     half = t_quantile(level.n) * deviation / sqrt(level.n)
     return replace(level, interval=(max(0.0, level.mean - half), min(1.0, level.mean + half)))
-
-
-def _combined(weights: Sequence[float], levels: Sequence[ScoreLevel]) -> ScoreLevel:
-    """Return the weighted mean of independent levels. Intervals are combined as in :mod:`germane.alerting.evidence`."""
-    mean = sum(weight * level.mean for weight, level in zip(weights, levels, strict=True))
-    parts = [(weight, level.mean, level.interval) for weight, level in zip(weights, levels, strict=True)]
-    interval: tuple[float, float] | None = None
-    if all(ends is not None for _, _, ends in parts):
-        below = hypot(*(weight * (center - ends[0]) for weight, center, ends in parts if ends))
-        above = hypot(*(weight * (ends[1] - center) for weight, center, ends in parts if ends))
-        interval = (max(0.0, mean - below), min(1.0, mean + above))
-    return ScoreLevel(mean=mean, n=sum(level.n for level in levels), interval=interval)
 
 
 def _share_level(share: float, n: int) -> ScoreLevel:

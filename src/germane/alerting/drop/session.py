@@ -14,8 +14,9 @@ from germane.alert import ResolveReason
 from germane.alerting.detector import Contributor, Detector, StreamLimiter, is_sampled, sampling_draw
 from germane.alerting.drop.improvement import mirrored_baseline, mirrored_scores
 from germane.alerting.drop.new_routes import new_route_baseline, without_zeros
-from germane.alerting.drop.scope import attribute_scope, is_new_route, matches_scope, restrict_to_routes, to_batch
+from germane.alerting.drop.scope import attribute_scope, is_new_route, restrict_to_routes, to_batch
 from germane.baseline import Baseline
+from germane.exchange import matches_attributes
 from germane.settings import Drop
 from germane.storage import BaselineKey, BaselineVersion, DetectorScore, DetectorState
 
@@ -47,7 +48,7 @@ class ActiveFingerprint:
         """Count votes up to and including the score that makes another fingerprint active.
 
         Returns:
-            The number of scores that were counted, which is all of them if the active fingerprint does not change.
+            The number of scores that were counted. If the active fingerprint does not change, this is all of them.
         """
         if all(arrival.fingerprint == self.fingerprint for arrival in arrivals):
             self._votes = min(SCORES_TO_SWITCH, self._votes + len(arrivals))
@@ -64,7 +65,7 @@ class ActiveFingerprint:
 
 
 class FiringDrop(NamedTuple):
-    """A drop or an improvement, as it was when the detector fired."""
+    """A drop or an improvement at the time the detector fired."""
 
     onset: datetime
     """Estimated start; UTC."""
@@ -73,7 +74,7 @@ class FiringDrop(NamedTuple):
 
 
 def rule_parameters_hash(rule: Drop) -> str:
-    """Return a hash of the rule settings on which the detector depends."""
+    """Return a hash of the rule settings that the detector depends on."""
     parameters = {
         "routes": rule.routes,
         "attributes": rule.attributes,
@@ -91,7 +92,7 @@ class DetectorSession:
         names: Service and scorer.
         versions: All active and learning baseline versions.
         progress: The stored state; None before the first score.
-        fingerprint: Fingerprint of the first score, which is used if there is no stored state.
+        fingerprint: Fingerprint of the first score. It is used if there is no stored state.
         dismissed: Whether a person has resolved the alert about the firing drop. If so, the detector starts over.
         dismissed_routes: New routes for which a person has resolved the firing alert.
     """
@@ -110,9 +111,9 @@ class DetectorSession:
         self.rule = rule
         self.service, self.scorer = names
         self.ended: ResolveReason | None = None
-        """The reason why a firing drop ended without recovery, or None."""
+        """The reason a firing drop ended without recovery, or None."""
         self.fired: FiringDrop | None = None
-        """The drop that the detector has detected in the processed scores; None if it has not fired."""
+        """The drop that the detector found in the processed scores; None if it has not fired."""
         self.affected: tuple[str | None, ...] = ()
         """The routes for which the firing drop has alerts; None stands for an alert about the whole service."""
         self.compared: tuple[str, ...] = ()
@@ -131,7 +132,7 @@ class DetectorSession:
         else:
             self._active = ActiveFingerprint(fingerprint)
         self.seen_at = progress.seen_at if progress else None
-        """Arrival time of the last score; UTC. Levels are as of this time, because more scores may be queued."""
+        """Arrival time of the last score; UTC. Levels refer to this time, because more scores may be queued."""
         self._detector: Detector | None = None
         self._limiter: StreamLimiter | None = None
         self._improvement: Detector | None = None
@@ -183,12 +184,13 @@ class DetectorSession:
 
     @property
     def findings(self) -> tuple[bool, frozenset[str], bool]:
-        """Whether a drop is firing, the new routes with bad answers, and whether there is an improvement."""
+        """A summary of the findings: whether a drop is firing, the new routes with bad answers, and whether there is an
+        improvement.
+        """
         return self.firing is not None, frozenset(self.bad_new_routes), self.improvement is not None
 
     def process(self, arrivals: Sequence[DetectorScore]) -> None:
         """Process the scores for this service and scorer, in order of arrival."""
-        scope = attribute_scope(self.rule.attributes)
         while arrivals:
             before = self._active.fingerprint
             count = self._active.count_votes(arrivals)
@@ -202,7 +204,7 @@ class DetectorSession:
                         and arrival.arrived_at >= baseline.until  # earlier scores are part of the baseline
                         and is_sampled(arrival.exchange_id, baseline.sampling_rate)
                         and self.rule.matches_route(arrival.route)
-                        and matches_scope(scope, arrival.attributes)
+                        and matches_attributes(arrival.attributes, self.rule.attributes)
                     ],
                 )
             self.seen_at = arrivals[count - 1].arrived_at

@@ -1,4 +1,4 @@
-"""Evaluation of drop rules. Each evaluation processes the new scores in the database and returns the results."""
+"""Evaluation of drop rules. Each evaluation processes new scores from the database and returns the results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from germane.alerting.drop.baselines import (
     accept_baseline,
 )
 from germane.alerting.drop.new_routes import bad_new_routes, low_level
-from germane.alerting.drop.scope import attribute_scope, is_new_route, load_sampled_scores, matches_scope, score_query
+from germane.alerting.drop.scope import attribute_scope, is_new_route, load_sampled_scores, score_query
 from germane.alerting.drop.score_levels import (
     MIN_TRAILING_SCORES,
     TRAILING_WINDOW,
@@ -33,6 +33,7 @@ from germane.alerting.drop.score_levels import (
 )
 from germane.alerting.drop.session import DetectorSession, FiringDrop, rule_parameters_hash
 from germane.alerting.rule_result import RuleResult
+from germane.exchange import matches_attributes
 from germane.settings import Drop
 from germane.storage import BaselineKey, BaselineReason, BaselineVersion, DetectorScore, DetectorState, TrackingStore
 
@@ -61,7 +62,7 @@ class DetectorInputs(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropEvaluation:
-    """The result of one evaluation. The caller writes everything in one transaction."""
+    """The result of one evaluation. The caller writes all of it in one transaction."""
 
     results: Sequence[RuleResult] = ()
     detector_states: Sequence[DetectorState] = ()
@@ -165,10 +166,17 @@ class DropWatcher:
     ) -> bool:
         """Accept open improvements if their rule has ``accept_improvements``.
 
-        Return whether there are any. Their baselines have been replaced, by this process or by another one.
+        An improvement is accepted at a later time than it fired, so that a repeated evaluation of the same time, after
+        a crash or in another process, changes nothing.
+
+        Return whether there are any; their baselines have been replaced, by this process or by another one.
         """
         rules = {rule.name for rule in self._rules if rule.accept_improvements}
-        improved = [alert for alert in open_alerts.values() if alert.type == IMPROVEMENT and alert.rule in rules]
+        improved = [
+            alert
+            for alert in open_alerts.values()
+            if alert.type == IMPROVEMENT and alert.rule in rules and (alert.fired_at or now) < now
+        ]
         active = {version.id: version for version in versions if version.status == "active"}
         accepted = False
         for alert in improved if self._holder is not None else ():
@@ -209,7 +217,7 @@ class DropWatcher:
     def _run_sessions(
         self, arrivals: Sequence[DetectorScore], versions: Sequence[BaselineVersion], open_alerts: AlertsByKey | None
     ) -> list[DetectorSession]:
-        """Run a session for each rule, service and scorer with new scores or a result that may have changed."""
+        """Run a session for each rule, service and scorer that has new scores or whose result may have changed."""
         states = {(state.rule, state.service, state.scorer): state for state in self._states}
         by_session = _by_session(open_alerts or {})
         active = {version.id for version in versions if version.status == "active"}
@@ -236,7 +244,7 @@ class DropWatcher:
                     and progress.baseline_id in active
                 )
                 if not (scores or alerts or dismissed or dismissed_routes) and is_unchanged and open_alerts is not None:
-                    continue  # the detector would only repeat its last result
+                    continue  # the detector would only return its last result again
                 session = DetectorSession(
                     rule,
                     names,
@@ -284,7 +292,9 @@ class DropWatcher:
                 ]
                 shown = _ShownResults(results, session.findings, now)
             self._shown[names] = shown
-            bad = [result for result in shown.results if not _is_declined(result, session, open_alerts)]
+            bad = shown.results
+            if session.is_improvement_proposed:  # it is not proposed again once a person has resolved its alert
+                bad = [result for result in bad if result.type != IMPROVEMENT or result.key in open_alerts]
             session.is_improvement_proposed |= any(result.type == IMPROVEMENT for result in bad)
         yield from bad
         if not (session.is_watching or session.ended):
@@ -293,7 +303,9 @@ class DropWatcher:
         for alert in open_alerts.values():
             if alert.key not in keys:
                 resolved = replace(good, type=alert.type, labels=alert.labels)
-                if alert.type == IMPROVEMENT and _is_replaced(alert, session):
+                number = (alert.details.get("baseline") or {}).get("version")
+                is_replaced = session.version is None or session.version.number != number
+                if alert.type == IMPROVEMENT and is_replaced:
                     resolved = replace(resolved, reason="new_baseline")
                 yield resolved if session.ended else self._with_levels(resolved, session, now)
 
@@ -409,7 +421,7 @@ class DropWatcher:
         )
 
     def _with_levels(self, result: RuleResult, session: DetectorSession, now: datetime) -> RuleResult:
-        """Add the level of the last day and the level in the baseline to a result."""
+        """Add the last day's level and the baseline's level to a result."""
         scores = self._scores_since(session, now - TRAILING_WINDOW, now)
         route, covered = result.labels.get("route"), session.compared or None
         compared = session.baseline and compared_levels(
@@ -454,7 +466,7 @@ class DropWatcher:
 
 
 def _as_notified(result: RuleResult, alert: Alert | None, rule: Drop, now: datetime) -> RuleResult:
-    """Adjust a bad result to its open alert, so that the alert does not flap when a mean is near a limit.
+    """Adjust a bad result to match its open alert, so that the alert does not flap when a mean is near a limit.
 
     A critical alert stays critical until it resolves. An alert starts recovering when the mean of the last day is
     within half of ``min_drop`` of the baseline, and keeps recovering until the difference exceeds ``min_drop``. No
@@ -473,17 +485,6 @@ def _as_notified(result: RuleResult, alert: Alert | None, rule: Drop, now: datet
     return replace(result, state="good", keep_firing_for=_UNTIL_EVIDENCE) if has_recovered else result
 
 
-def _is_declined(result: RuleResult, session: DetectorSession, open_alerts: Mapping[str, Alert]) -> bool:
-    """Return whether a person has resolved the alert that proposed the current improvement."""
-    return result.type == IMPROVEMENT and session.is_improvement_proposed and result.key not in open_alerts
-
-
-def _is_replaced(alert: Alert, session: DetectorSession) -> bool:
-    """Return whether the baseline that an alert refers to has been replaced."""
-    version = session.version
-    return version is None or version.number != (alert.details.get("baseline") or {}).get("version")
-
-
 def is_drop(alert: Alert) -> bool:
     """Return whether an alert is about a drop below the baseline, rather than a new route or an improvement."""
     return alert.type == "drop" and not alert.details.get("new_route")
@@ -500,4 +501,4 @@ def _by_session(alerts: AlertsByKey) -> dict[tuple[str, str, str], dict[str, Ale
 
 def _watches(rule: Drop, arrival: DetectorScore) -> bool:
     matches = rule.scorer in {None, arrival.scorer} and rule.matches_route(arrival.route)
-    return matches and matches_scope(attribute_scope(rule.attributes), arrival.attributes)
+    return matches and matches_attributes(arrival.attributes, rule.attributes)

@@ -1,4 +1,4 @@
-"""All alert rules except ``drop``, and the schedule on which they are evaluated.
+"""All alert rules except ``drop``, and the schedule for evaluating them.
 
 To add a rule type, add its settings to :mod:`germane.settings.rules`, its evaluation to a module in this package, an
 entry to :data:`EVALUATIONS`, and a message to :mod:`germane.alerting.messages`.
@@ -27,7 +27,7 @@ __all__ = ["EVALUATIONS", "EvaluationContext", "RuleSchedule", "warn_about_missi
 
 logger = logging.getLogger("germane.alerting")
 
-EVALUATIONS: Final[Mapping[str, Callable[[Any, EvaluationContext], RuleEvaluation]]] = {
+EVALUATIONS: Final[Mapping[str, Callable[[Any, EvaluationContext], RuleEvaluation[Any]]]] = {
     "mean_threshold": partial(WindowRuleEvaluation, evaluate_mean=evaluate_mean_threshold),
     "low_score_rate": partial(WindowRuleEvaluation, evaluate_mean=evaluate_low_score_rate),
     "noncommittal_rate": partial(WindowRuleEvaluation, evaluate_mean=evaluate_noncommittal_rate),
@@ -35,7 +35,7 @@ EVALUATIONS: Final[Mapping[str, Callable[[Any, EvaluationContext], RuleEvaluatio
     "scorer_error": ScorerErrorEvaluation,
     "budget_exhausted": BudgetExhaustedEvaluation,
 }
-"""Evaluation factories by rule type. The ``drop`` rule is evaluated in a separate package."""
+"""Evaluation factories by rule type. A separate package evaluates the ``drop`` rule."""
 
 
 class RuleSchedule:

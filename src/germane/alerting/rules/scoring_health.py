@@ -1,7 +1,7 @@
 """Rules that watch scoring itself: missing scores, failing scorers and an exhausted budget.
 
 - ``no_data``: answers arrive but are not scored. Without traffic, there is no alert.
-- ``scorer_error``: a scorer fails, which is a problem with the judge, not with the answers.
+- ``scorer_error``: a scorer fails. The problem is with the judge, not with the answers.
 - ``budget_exhausted``: the daily budget is exhausted long before the day ends.
 """
 
@@ -13,13 +13,13 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
 from germane.alerting.rule_result import RuleResult, RuleState
-from germane.alerting.rules.evaluation import MAX_INTERVAL, EvaluationContext
+from germane.alerting.rules.evaluation import MAX_INTERVAL, EvaluationContext, RuleEvaluation, window_interval
 from germane.score import UnscoredReason
 from germane.settings import Budget, BudgetExhausted, NoData, ScorerError
 from germane.storage import BudgetDay, ScoringFlow, describe_usage, exhausted_until
 
 DEFAULT_GAP: Final = timedelta(hours=1)
-"""Typical gap between scores that is assumed until it can be estimated."""
+"""Assumed typical gap between scores, until there is enough data for an estimate."""
 GAP_FACTOR: Final = 2
 """Number of typical gaps after which scores are considered missing."""
 EVALUATIONS_PER_GAP: Final = 60
@@ -29,18 +29,16 @@ GAP_HISTORY: Final = timedelta(days=14)
 GAP_REFRESH_INTERVAL: Final = timedelta(hours=1)
 MIN_LOOKBACK: Final = timedelta(hours=2)
 """Minimum length of the period that is searched for unscored answers."""
-EVALUATIONS_PER_WINDOW: Final = 360
-"""Minimum number of evaluations per window. Short windows are evaluated more often than every 10 seconds."""
 END_OF_DAY_MARGIN: Final = timedelta(hours=2)
-"""Period before midnight UTC in which an exhausted budget does not cause an alert, because it lasted long enough."""
+"""Period before midnight UTC in which an exhausted budget does not cause an alert, because it covered most of the
+day."""
 
 
-class NoDataEvaluation:
+class NoDataEvaluation(RuleEvaluation[NoData]):
     """Evaluates a ``no_data`` rule."""
 
     def __init__(self, rule: NoData, context: EvaluationContext) -> None:
-        self._rule = rule
-        self._context = context
+        super().__init__(rule, context)
         self._gaps: dict[tuple[str, str], tuple[datetime, timedelta | None]] = {}
         """Time of the estimate and the typical gap, by (service, scorer)."""
 
@@ -48,9 +46,6 @@ class NoDataEvaluation:
     def interval(self) -> float:
         """Seconds between two evaluations."""
         return min(MAX_INTERVAL, self._rule.at_least / EVALUATIONS_PER_GAP)
-
-    def reset(self) -> None:
-        """Do nothing, because every evaluation returns all results."""
 
     def evaluate(self, now: datetime) -> Iterator[RuleResult]:
         """Return one result per service and scorer."""
@@ -103,20 +98,13 @@ def evaluate_no_data(rule: NoData, flow: ScoringFlow, now: datetime, gap: timede
     )
 
 
-class ScorerErrorEvaluation:
+class ScorerErrorEvaluation(RuleEvaluation[ScorerError]):
     """Evaluates a ``scorer_error`` rule."""
-
-    def __init__(self, rule: ScorerError, context: EvaluationContext) -> None:
-        self._rule = rule
-        self._context = context
 
     @property
     def interval(self) -> float:
         """Seconds between two evaluations."""
-        return min(MAX_INTERVAL, self._rule.window / EVALUATIONS_PER_WINDOW)
-
-    def reset(self) -> None:
-        """Do nothing, because every evaluation returns all results."""
+        return window_interval(self._rule.window)
 
     def evaluate(self, now: datetime) -> Iterator[RuleResult]:
         """Return one result per service and scorer."""
@@ -179,20 +167,8 @@ def evaluate_scorer_error(
     )
 
 
-class BudgetExhaustedEvaluation:
+class BudgetExhaustedEvaluation(RuleEvaluation[BudgetExhausted]):
     """Evaluates a ``budget_exhausted`` rule."""
-
-    def __init__(self, rule: BudgetExhausted, context: EvaluationContext) -> None:
-        self._rule = rule
-        self._context = context
-
-    @property
-    def interval(self) -> float:
-        """Seconds between two evaluations."""
-        return MAX_INTERVAL
-
-    def reset(self) -> None:
-        """Do nothing, because every evaluation returns all results."""
 
     def evaluate(self, now: datetime) -> Iterator[RuleResult]:
         """Return the result for the budget."""
@@ -200,8 +176,8 @@ class BudgetExhaustedEvaluation:
         if as_of is None:
             spent = store.quota.load_usage()
         else:
-            # Only the daily total is stored. In a backtest, the budget counts as spent from the first answer that was
-            # skipped because of it.
+            # Only the daily total is stored. In a backtest, the budget counts as exhausted from the first answer that
+            # was skipped because of it.
             day = as_of.astimezone(UTC).date()
             coverage = store.trends.coverage(since=datetime.combine(day, time(), UTC), until=as_of)
             is_spent = any(UnscoredReason.BUDGET.value in route.skipped for route in coverage)
@@ -212,7 +188,7 @@ class BudgetExhaustedEvaluation:
 def evaluate_budget_exhausted(
     rule: BudgetExhausted, budget: Budget | None, spent: BudgetDay, now: datetime
 ) -> RuleResult:
-    """Evaluate whether this UTC day's budget is exhausted although much of the day remains.
+    """Evaluate whether the budget for this UTC day is exhausted long before the day ends.
 
     An exhausted hourly limit is normal and not an alert.
     """

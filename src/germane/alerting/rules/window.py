@@ -1,6 +1,6 @@
 """Window rules, which watch the mean or a share of each route's recent scores.
 
-- ``mean_threshold``: a route's mean score is below a threshold, and not just by chance.
+- ``mean_threshold``: a route's mean score is significantly below a threshold.
 - ``low_score_rate``: the share of low scores is above a threshold.
 - ``noncommittal_rate``: the share of noncommittal answers is above a threshold.
 """
@@ -10,27 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 from germane.alert import ScoreLevel
 from germane.alerting.intervals import mean_upper_limit, share_interval, share_lower_limit
 from germane.alerting.rule_result import RuleResult, RuleState
-from germane.alerting.rules.evaluation import MAX_INTERVAL, EvaluationContext
+from germane.alerting.rules.evaluation import EvaluationContext, RuleEvaluation, window_interval
 from germane.settings import LowScoreRate, MeanThreshold, NoncommittalRate, WindowRule
 from germane.storage import RouteMean
 
-EVALUATIONS_PER_WINDOW: Final = 360
-"""Minimum number of evaluations per window. Short windows are evaluated more often than every 10 seconds."""
 MAX_WINDOW_FACTOR: Final = 32
 """Maximum factor by which a window with too few scores is extended."""
 FRESH_FRACTION: Final = 1 / 100
-"""Maximum gap between a window's newest score and its end, as a fraction of its length. With a larger gap, the window
-that ends at the newest score is read."""
+"""Maximum gap between a window's newest score and its end, as a fraction of its length. If the gap is larger, the
+window that ends at the newest score is read instead."""
 _TICK: Final = timedelta(microseconds=1)
 WindowRuleT = TypeVar("WindowRuleT", bound=WindowRule)
 
 
-class WindowRuleEvaluation(Generic[WindowRuleT]):
+class WindowRuleEvaluation(RuleEvaluation[WindowRuleT]):
     """Evaluates a window rule for each route with new scores.
 
     Only a route's newest fingerprint counts. The window ends at the route's newest score, so the result does not change
@@ -48,8 +46,7 @@ class WindowRuleEvaluation(Generic[WindowRuleT]):
         context: EvaluationContext,
         evaluate_mean: Callable[[WindowRuleT, RouteMean], RuleResult | None],
     ) -> None:
-        self._rule = rule
-        self._context = context
+        super().__init__(rule, context)
         self._evaluate_mean = evaluate_mean
         self._scorers = [rule.scorer] if rule.scorer else sorted(context.scorers)
         self._evaluated: dict[tuple[str, str, str], datetime] = {}
@@ -58,7 +55,7 @@ class WindowRuleEvaluation(Generic[WindowRuleT]):
     @property
     def interval(self) -> float:
         """Seconds between two evaluations."""
-        return min(MAX_INTERVAL, self._rule.window / EVALUATIONS_PER_WINDOW)
+        return window_interval(self._rule.window)
 
     def reset(self) -> None:
         """Evaluate all routes again next time."""
@@ -117,7 +114,7 @@ class WindowRuleEvaluation(Generic[WindowRuleT]):
 def evaluate_share(rule: LowScoreRate | NoncommittalRate, mean: RouteMean, share: float) -> RuleResult:
     """Evaluate whether a share of the scores for one service, route and fingerprint is too large.
 
-    The result is bad if the share and its one-sided lower 95 % limit are above the threshold, and good if the share is
+    The result is bad if the share and its one-sided lower 95% limit are above the threshold, and good if the share is
     at most the threshold minus ``recovery_margin``. Otherwise, or with fewer than ``min_samples`` scores, it is
     unclear.
     """
@@ -158,7 +155,7 @@ def window_result(
 def evaluate_mean_threshold(rule: MeanThreshold, mean: RouteMean) -> RuleResult:
     """Evaluate whether the scores for one service, route and fingerprint are too low.
 
-    The result is bad if the mean and its one-sided upper 95 % limit are below the threshold, and good if the mean is at
+    The result is bad if the mean and its one-sided upper 95% limit are below the threshold, and good if the mean is at
     least the threshold plus ``recovery_margin``. Otherwise, or with fewer than ``min_samples`` scores, it is unclear.
     """
     state: RuleState = "unclear"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from germane.storage import BaselineKey, BaselineVersion, TrackingStore
 
 DEFAULT_ROUTE: Final = "evaluation"
-"""Route assigned to imported rows that have none."""
+"""Route of imported rows that do not specify one."""
 RUNNING: Final = "running"
 """Value of --as that selects the current fingerprint."""
 HEADINGS: Final = ("  route", "n", "mean", "mean, non-refusals", "refusals", "day-to-day SD", "scores/day")
@@ -202,7 +202,7 @@ def _choose_fingerprint(store: TrackingStore, service: str, examples: ExampleFil
     """Return the fingerprint that imported scores belong to.
 
     Raises:
-        UsageError: The file's fingerprint is unknown or not the current one, and none was chosen.
+        UsageError: The file's fingerprint is unknown or not the current one, and no fingerprint was chosen.
     """
     if chosen not in {None, RUNNING}:
         return str(chosen)
@@ -234,7 +234,7 @@ def _choose_fingerprint(store: TrackingStore, service: str, examples: ExampleFil
 
 @dataclass(frozen=True, slots=True)
 class ExampleFile:
-    """The scores in a file, which all have the same scorer and fingerprint."""
+    """The scores in a file. All of them have the same scorer and fingerprint."""
 
     scorer: str
     fingerprint: str | None
@@ -267,7 +267,7 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
     report = None
     if path.suffix.lower() == ".json":
-        with suppress(OSError, ValueError, RecursionError):  # iterate_records reports the error
+        with suppress(OSError, ValueError, RecursionError):  # iterate_records reports errors
             report = json.loads(path.read_text(encoding="utf-8"))
     if isinstance(report, dict) and {"schema_version", "rows"} <= report.keys():
         scores = ({**row, **score} for row in report["rows"] for score in row["scores"].values())
@@ -279,7 +279,7 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
         return
     for place, record in iterate_records(path):
         if not isinstance(record, Mapping):
-            raise UsageError(f"{place} is not an object that maps column names to values")
+            raise UsageError(f"{place} must be an object that maps column names to values")
         yield {str(name): value for name, value in record.items() if value not in (None, "")}
 
 
@@ -292,13 +292,13 @@ def _parse_example(path: Path, row: Mapping[str, Any]) -> BaselineExample:
     except (TypeError, ValueError):
         value = math.nan
     if not math.isfinite(value):
-        raise UsageError(f"{path}: the value {str(raw_value)[:40]!r} is not a number")
+        raise UsageError(f"{path}: `value` must be a number, not {str(raw_value)[:40]!r}")
     at = row.get("at")
     if at is not None:
         try:
             at = at if isinstance(at, datetime) else datetime.fromisoformat(str(at))
         except ValueError:
-            raise UsageError(f"{path}: the value {str(at)[:40]!r} of `at` is not an ISO 8601 time") from None
+            raise UsageError(f"{path}: `at` must be an ISO 8601 timestamp, not {str(at)[:40]!r}") from None
         at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     is_refusal = row.get("label") == "noncommittal" or str(row.get("noncommittal", "")).lower() in _TRUE
     return BaselineExample(route=str(row.get("route", DEFAULT_ROUTE)), value=value, zero=is_refusal, at=at)

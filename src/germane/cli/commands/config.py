@@ -29,7 +29,7 @@ MAX_VALUE_LENGTH: Final = 400
 _URL_USER: Final = re.compile(r"(?<=://)[^/@\s]*@")
 _SECRET_NAME: Final = re.compile(r"key|secret|token|password", re.IGNORECASE)
 _UNLISTED_FIELDS: Final = ("name", "type", "enabled")
-"""Rule and channel fields that are not listed, because the title shows the name and type."""
+"""Rule and channel fields that are not listed, because the title already shows them."""
 
 
 @click.group("config", cls=SuggestingGroup)
@@ -39,7 +39,7 @@ def command() -> None:
 
 @command.command("show")
 @click.option("--origins", is_flag=True, help="Show the origin of each value.")
-@click.option("--changed", is_flag=True, help="Only settings that differ from their default.")
+@click.option("--changed", is_flag=True, help="Only settings that differ from their defaults.")
 @database
 @as_json
 def show(origins: bool, changed: bool, database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes them by name

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from germane.storage import DiskUsage, IntegrityReport
 
 MAX_DIRTY_HOURS: Final = 24
-"""If more hours than this lack an up-to-date rollup, no process is updating rollups."""
+"""If more hours than this lack an up-to-date rollup, no process is updating the rollups."""
 VACUUM_SPACE_FACTOR: Final = 1.2
 """Free space that a vacuum needs, relative to the file's size."""
 
@@ -35,7 +35,7 @@ def command() -> None:
 def upgrade(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
     """Create the tables, or migrate them to this version.
 
-    A migration cannot be undone: back up the database first.
+    A migration cannot be undone, so back up the database first.
     """
     from germane.storage import TrackingStore
 

@@ -47,7 +47,7 @@ def command(headless: bool, seconds: float, as_json: bool) -> None:  # noqa: FBT
     """
     from germane.demo import run_demo
 
-    logging.getLogger("germane").setLevel(logging.ERROR)  # the demo prints its alerts itself
+    logging.getLogger("germane").setLevel(logging.ERROR)  # the demo prints alerts itself
     if as_json:
         print_json(run_demo(lambda _progress: None, duration=seconds).as_dict())
         return

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 STDOUT: Final = Path("-")
 PAGE_SIZE: Final = 500
-"""Maximum number of exchanges in memory. Each may take several hundred kilobytes."""
+"""Maximum number of exchanges to hold in memory. Each may take several hundred kilobytes."""
 COLUMNS: Final = (
     "exchange_id", "trace_id", "service", "route", "model", "prompt_version", "started_at", "duration", "question",
     "answer", "contexts", "status", "scorer", "fingerprint", "state", "reason", "value", "label", "explanation",
@@ -103,7 +103,7 @@ def command(
 
 @contextmanager
 def _open_output(file: Path) -> Iterator[IO[bytes]]:
-    """Open standard output, a pipe or a file. A regular file gets its final name only when it is complete.
+    """Open standard output, a pipe or a file. A regular file is renamed to its final name once it is complete.
 
     Raises:
         UsageError: The file cannot be written, or the disk is full.
@@ -138,7 +138,7 @@ def iter_pages(store: TrackingStore, selection: ExportSelection) -> Iterator[lis
 
 
 def flatten(record: StoredRecord) -> Iterator[FlatRow]:
-    """Yield one row per scorer to which the exchange was assigned, whether or not it was scored.
+    """Yield one row for each scorer that the exchange was assigned to, whether or not it was scored.
 
     Times are ISO 8601 strings.
     """
@@ -168,7 +168,7 @@ def flatten(record: StoredRecord) -> Iterator[FlatRow]:
 
 
 class CsvWriter:
-    """Writes CSV in UTF-8. Captured text is escaped, so that spreadsheets do not treat it as a formula."""
+    """Writes CSV in UTF-8. Captured text is escaped, so that spreadsheets do not interpret it as a formula."""
 
     def __init__(self, target: IO[bytes]) -> None:
         self._text = io.TextIOWrapper(target, encoding="utf-8", newline="", write_through=True)

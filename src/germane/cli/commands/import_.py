@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 STDIN: Final = Path("-")
 MAX_ITEMS_PER_TRANSACTION: Final = 500
 MAX_BYTES_PER_TRANSACTION: Final = 4_000_000
-"""Limited because, on SQLite, capturing applications wait for the transaction."""
+"""Maximum size of a transaction. On SQLite, capturing applications wait for it."""
 MAX_LINE_BYTES: Final = 64_000_000
 SCORES_COLUMN: Final = "scores"
 MISSING: Final = frozenset({"", "nan", "null", "none", "<na>", "na", "n/a"})
-"""Missing values as text, in lowercase: pandas, JSON and R write them to CSV."""
+"""Texts that stand for missing values in CSV files written by pandas, R and others, in lowercase."""
 
 
 @click.command("import")
@@ -54,10 +54,10 @@ def command(
 ) -> None:
     """Restore a JSONL export, or add a data set to be scored.
 
-    Importing a file twice has no effect: items that exist already are skipped. Each row of a file that is not an
-    export becomes a new exchange and is sampled and scored as if an application had captured it. If a row is invalid,
-    nothing is imported. Columns named after a built-in scorer, and all fields of a "scores" column, are stored as
-    scores. These scorers do not score the row again.
+    Importing a file twice has no effect, because items that exist already are skipped. Each row of a file that is not
+    an export becomes a new exchange and is sampled and scored as if an application had captured it. If a row is
+    invalid, nothing is imported. Columns named after a built-in scorer, and all fields of a "scores" column, are stored
+    as scores. These scorers do not score the row again.
     """
     is_export = file == STDIN or (file.suffix.lower() in {".jsonl", ".ndjson"} and _is_export(file))
     if is_export and columns:
@@ -73,8 +73,8 @@ def command(
             _restore_export(store, file, skip_bad=skip_bad)
             return
         service = load_settings_for(database).service
-        # Check all rows before writing any, so that a file with an invalid row leaves nothing behind. Reading twice
-        # keeps large files out of memory.
+        # Check all rows before writing any, so that a file with an invalid row leaves nothing behind. The file is read
+        # twice, so that large files are never held in memory.
         try:
             for _ in _read_data_set(file, columns, service, ignore_scores=ignore_scores):
                 pass
@@ -203,7 +203,11 @@ def _read_data_set(
     for number, row in enumerate(read_rows(file, columns)):
         exchange = row.exchange
         if not row.has_id:
-            exchange = replace(exchange, id=_row_id(exchange, number, modified_at))
+            # A row gets the same id in every import of a file, so an interrupted import can be repeated. If the same
+            # rows are written to a new file, they get new ids. The time comes first, as in new_exchange_id().
+            content = repr((modified_at, number, exchange.question, exchange.answer)).encode("utf-8", "replace")
+            id_ = f"{modified_at // 1_000_000:012x}"[-12:] + sha256(content).hexdigest()[:20]
+            exchange = replace(exchange, id=id_)
         if {"exchange_id", "fingerprint"} <= exchange.attributes.keys():
             raise UsageError(f"{file} is a flat export, which cannot be restored; export as JSONL")
         route = file.stem if exchange.route == exchange.service else exchange.route
@@ -232,16 +236,6 @@ def _read_data_set(
         )
 
 
-def _row_id(exchange: Exchange, number: int, modified_at: int) -> str:
-    """Return an id for a row without one.
-
-    A row gets the same id in each import of a file, so an interrupted import can be repeated. The same rows in a file
-    that was written later get new ids.
-    """
-    digest = sha256(repr((modified_at, number, exchange.question, exchange.answer)).encode("utf-8", "replace"))
-    return f"{modified_at // 1_000_000:012x}"[-12:] + digest.hexdigest()[:20]  # time first, as in new_exchange_id()
-
-
 def _parse_scores(cells: Mapping[str, Any]) -> dict[str, float]:
     """Return a row's scores by scorer name.
 
@@ -264,7 +258,7 @@ def _parse_scores(cells: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _is_missing(cell: Any) -> bool:
-    """Return whether a cell is empty or one of the texts and values that data frames use for missing values."""
+    """Return whether a cell is empty, or contains a text or value that data frames use for missing values."""
     return not isinstance(cell, Mapping) and str(cell).strip().casefold() in MISSING
 
 

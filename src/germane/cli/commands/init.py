@@ -79,9 +79,9 @@ class DetectedEnvironment:
     """The detected configuration, without secrets."""
 
     service: str
-    """Name of the project or, without one, of the directory. Applications use the same default."""
+    """Name of the project, or of the directory if there is no project name. Applications use the same default."""
     opentelemetry_service: str | None
-    """Name of the service in OpenTelemetry's environment variables."""
+    """Name of the service, from OpenTelemetry's environment variables."""
     key_variable: str | None
     """Environment variable that contains the judge's key."""
     judge_url: str | None
@@ -120,7 +120,10 @@ def detect_environment(directory: Path) -> DetectedEnvironment:
 
 
 def _strip_url(url: str) -> str | None:
-    """Return a URL without user, path and query, which may contain secrets, or None if the URL is invalid."""
+    """Return a URL without its user, path and query, because they may contain secrets.
+
+    Return None for an invalid URL.
+    """
     try:
         parts = urlsplit(url.strip())
         port = f":{parts.port}" if parts.port else ""
@@ -147,15 +150,12 @@ def render_settings(detected: DetectedEnvironment) -> str:
         lines.append(f"# {variable} contains a PostgreSQL URL. germane creates its own tables there, such as exchange.")
         lines += [] if detected.has_postgresql_driver else [f"# This requires a driver: {install_command('postgres')}"]
         lines.append(f'# database = "env:{variable}"')
-    return "\n\n".join([_HEAD, _render_service(detected), "\n".join(lines), _render_judge(detected), _REST]) + "\n"
-
-
-def _render_service(detected: DetectedEnvironment) -> str:
-    if detected.opentelemetry_service is None:
-        return f"service = {_quote(detected.service)}"
-    # A name in the file would override the variable, so scores and traces would have different service names.
-    name = _quote(sanitize.line(detected.opentelemetry_service, MAX_TEXT_LENGTH))
-    return f"# OpenTelemetry's variables set the service name in this environment.\n# service = {name}"
+    service = f"service = {_quote(detected.service)}"
+    if detected.opentelemetry_service is not None:
+        # A name in the file would override the variable, so scores and traces would have different service names.
+        name = _quote(sanitize.line(detected.opentelemetry_service, MAX_TEXT_LENGTH))
+        service = f"# OpenTelemetry's variables set the service name in this environment.\n# service = {name}"
+    return "\n\n".join([_HEAD, service, "\n".join(lines), _render_judge(detected), _REST]) + "\n"
 
 
 def _render_judge(detected: DetectedEnvironment) -> str:

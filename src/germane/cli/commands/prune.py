@@ -45,6 +45,7 @@ def command(
     """Erase old texts and delete old exchanges.
 
     Scores, labels and counts of deleted exchanges are deleted too. Pending tasks expire; tasks in progress are kept.
+    With an archive, exchanges are not deleted here, but moved by `germane archive`.
     Options that are not given default to the `retention` setting.
     """
     retention, now = load_settings_for(database).retention, datetime.now(UTC)
@@ -60,7 +61,7 @@ def command(
         print_json({"database": name, "dry_run": dry_run, **limits, "removed": asdict(removed), "size": size})
         return
     texts_before, before = (f"{limits[key]:%Y-%m-%d %H:%M} UTC" for key in ("texts_before", "before"))
-    click.echo(f"{name}: texts before {texts_before}, exchanges before {before}")
+    click.echo(f"{name}: pruning texts before {texts_before} and exchanges before {before}")
     click.echo(f"  {'would remove' if dry_run else 'removed'}: {removed}")
     limit = limits["max_size"]
     excess = ""

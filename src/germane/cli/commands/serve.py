@@ -123,7 +123,7 @@ def command(
 
 
 def _report_absent_database(url: str) -> None:
-    """Report that the dashboard is empty because its database is elsewhere or does not exist yet."""
+    """Report that the dashboard is empty, because its database is elsewhere or does not exist yet."""
     from germane.cli.core.absent import describe_absence
     from germane.storage import TrackingStore
 
@@ -134,7 +134,7 @@ def _report_absent_database(url: str) -> None:
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Disable garbage collection within the block, which makes imports about 10 % faster."""
+    """Disable garbage collection within the block, which makes imports about 10% faster."""
     gc.disable()
     try:
         yield

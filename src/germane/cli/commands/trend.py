@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from germane.storage import Bucket, TrackingStore
 
 DEFAULT_MAX_BUCKETS: Final = 30
-"""Maximum number of buckets if no bucket length is given."""
+"""Maximum number of buckets by default. It determines the bucket length if none is given."""
 MAX_BUCKETS: Final = 1000
 BUCKET_LENGTHS: Final = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 12, 24, 72, 168))
 _ALERT_FIELDS: Final = ("id", "rule", "service", "route", "state", "onset", "starts_at", "resolved_at", "message")
@@ -60,7 +60,7 @@ def command(
 ) -> None:
     """Draw the mean of SCORER over time.
 
-    Each line shows a mean with its 95 % interval. The chart also shows markers, alerts, judge changes and the baseline.
+    Each line shows a mean with its 95% interval. The chart also shows markers, alerts, judge changes and the baseline.
     SCORER defaults to the scorer on the dashboard's overview.
     """
     from germane.settings import parse_timezone
@@ -209,7 +209,7 @@ def _format_lines(trend: ScoreTrend) -> Iterator[str]:
             trend_chart.ChartAnnotation(marker.at, f"marker {sanitize.line(marker.name, 60)}")
             for marker in trend.markers
         ]
-        for alert in trend.alerts:  # placed at its onset, or at the start of the window if that is later
+        for alert in trend.alerts:  # shown at its onset, or at the start of the window if the onset is earlier
             onset = (alert.onset or alert.starts_at).astimezone(query.timezone)
             earlier = f" since {onset:%b %d %H:%M}" if onset < since else ""
             text = f"alert{earlier}: {sanitize.line(alert.message or alert.rule, 120)}"

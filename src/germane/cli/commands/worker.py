@@ -11,7 +11,7 @@ from germane.cli.core.params import ListenAddress, ListenAddressType
 from germane.cli.core.signals import handle_shutdown_signals
 
 SHUTDOWN_TIMEOUT: Final = 30.0
-"""In seconds. Matches the default termination grace period in Kubernetes."""
+"""Default maximum duration of a graceful shutdown, in seconds. It matches the default grace period in Kubernetes."""
 
 
 @click.command("worker")
@@ -42,6 +42,22 @@ SHUTDOWN_TIMEOUT: Final = 30.0
     type=ListenAddressType(),
     help="Serve /metrics for Prometheus on this address. The default host is 127.0.0.1; port 0 picks a free port.",
 )
+@click.option("--otlp", is_flag=True, help="Also receive OTLP traces and logs, as germane receive does.")
+@click.option(
+    "--otlp-http",
+    default="4318",
+    show_default=True,
+    type=ListenAddressType(),
+    help="Address for OTLP over HTTP. The default host is 127.0.0.1; port 0 picks a free port.",
+)
+@click.option(
+    "--otlp-grpc", default="4317", show_default=True, type=ListenAddressType(), help="Address for OTLP over gRPC."
+)
+@click.option(
+    "--redact",
+    metavar="MODULE:FUNCTION",
+    help="With --otlp: pass each text through this function before it is stored in an exchange.",
+)
 @database
 @click.pass_context
 def command(
@@ -52,6 +68,10 @@ def command(
     modules: tuple[str, ...],
     shutdown_timeout: float,
     metrics_address: ListenAddress | None,
+    otlp: bool,  # noqa: FBT001
+    otlp_http: ListenAddress,
+    otlp_grpc: ListenAddress,
+    redact: str | None,
     database: str | None,
 ) -> None:
     """Score captured exchanges until SIGTERM or SIGINT.
@@ -62,10 +82,24 @@ def command(
     """
     if once and drain:
         raise click.UsageError("--once and --drain are mutually exclusive")
+    if otlp and (once or drain):
+        raise click.UsageError("--otlp receives until the worker is stopped, so it excludes --once and --drain")
     options = {"database": database, "concurrency": concurrency, "imports": modules or None}
     overrides = {"role": "all"} | {name: value for name, value in options.items() if value is not None}
     with handle_shutdown_signals() as shutdown:
+        from germane.cli.receiver import load_redact, receiver_options
         from germane.cli.worker import Worker
+        from germane.settings import load_settings
 
-        worker = Worker(overrides, shutdown, shutdown_timeout=shutdown_timeout, metrics_address=metrics_address)
+        receiver = None
+        if otlp:
+            redactor = load_redact(redact)
+            receiver = receiver_options(load_settings(**overrides), otlp_http, otlp_grpc, redact=redactor)
+        worker = Worker(
+            overrides,
+            shutdown,
+            shutdown_timeout=shutdown_timeout,
+            metrics_address=metrics_address,
+            otlp=receiver,
+        )
         context.exit(worker.run("once" if once else "drain" if drain else "forever"))

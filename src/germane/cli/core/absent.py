@@ -1,4 +1,4 @@
-"""Messages about a missing database file, which is in another directory or has not been created yet."""
+"""Messages about a missing database file. It may be in another directory, or may not have been created yet."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Final, NamedTuple
 from germane import sanitize
 
 MAX_DIRECTORIES: Final = 200
-"""Maximum number of directories that are searched next to, below and above the expected one."""
+"""Maximum number of directories to search next to, below and above the expected one."""
 MAX_PARENTS: Final = 3
 
 
 class Absence(NamedTuple):
-    """The reason why there is no database, and the fix."""
+    """The reason there is no database, and the fix."""
 
     problem: str
     fix: str
@@ -27,7 +27,7 @@ class Absence(NamedTuple):
 
 
 def describe_absence(path: Path) -> Absence:
-    """Describe a missing database file, and name a file of the same name in a nearby directory, if there is one."""
+    """Describe a missing database file. If a nearby directory has a file with the same name, point to it."""
     where = "here" if path.parent == Path.cwd() else f"in {_show(path.parent)}"
     elsewhere = next(_nearby(path), None)
     if elsewhere is None:
@@ -43,7 +43,7 @@ def describe_absence(path: Path) -> Absence:
 
 
 def _nearby(path: Path) -> Iterator[Path]:
-    """Yield files of the same name: below, next to and above the directory of ``path``."""
+    """Yield files with the same name in directories below, next to and above that of ``path``."""
     directory = path.parent
     for candidate in (
         *_subdirectories(directory),

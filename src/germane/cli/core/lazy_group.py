@@ -16,7 +16,7 @@ HelpSections = Mapping[str, Sequence[str]]
 
 
 class SuggestingGroup(click.Group):
-    """A group that suggests the closest command for a misspelled name, which click does only since 8.4."""
+    """A group that suggests the closest command for a misspelled name. Click itself does this only since 8.4."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -29,7 +29,7 @@ class SuggestingGroup(click.Group):
 
 
 class LazyGroup(SuggestingGroup):
-    """A group whose commands are imported on demand, which keeps startup fast, and listed under headings.
+    """A group whose commands are imported on demand and listed under headings. This keeps startup fast.
 
     Args:
         paths: Import path of each command.
@@ -58,22 +58,17 @@ class LazyGroup(SuggestingGroup):
         command: Any = getattr(import_module(module), attribute or "command") if module else None
         return command  # type: ignore[no-any-return]  # every path resolves to a command
 
-    def _listed_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name in self._summaries:
-            return click.Command(name, help=self._summaries[name])
-        return self.get_command(ctx, name)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         listed = {name for names in self._sections.values() for name in names}
         others = [name for name in self._paths if name not in listed]
         width = max(map(len, self._paths))
         for heading, names in {**self._sections, "Commands": others}.items():
-            commands = [(name, self._listed_command(ctx, name)) for name in names]
-            rows = [
-                (name.ljust(width), command.get_short_help_str(formatter.width - 6 - width))
-                for name, command in commands
-                if command is not None
-            ]
+            rows = []
+            for name in names:
+                summary = self._summaries.get(name)
+                command = self.get_command(ctx, name) if summary is None else click.Command(name, help=summary)
+                if command is not None:
+                    rows.append((name.ljust(width), command.get_short_help_str(formatter.width - 6 - width)))
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)

@@ -20,8 +20,8 @@ _PARAMETERS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Kind of name by command parameter."""
 MAY_BE_NEW: Final = frozenset({"alerts silence", "baseline import", "mark"})
-"""Commands that also accept names without answers. If such a name resembles an existing one, they print a warning,
-because it may be a typo or a new service.
+"""Commands that also accept names that have no answers yet. If such a name resembles an existing one, they print a
+warning, because it may be a typo.
 """
 
 
@@ -37,36 +37,25 @@ def check_names(context: click.Context, store: TrackingStore) -> None:
         if kind is None or not given:
             continue
         for name in (given,) if isinstance(given, str) else given:
-            _check_name(context, parameter, name, _known_names(store, kind, name))
+            names = {str(getattr(coverage, kind)) for coverage in store.trends.coverage()} - {""}
+            if not _matches(name, names):  # it may have only scores or markers
+                names |= {str(getattr(summary, kind)) for summary in store.trends.summary(histograms=False)}
+                names |= {marker.service for marker in store.trends.list_markers()} if kind == "service" else set()
+            if not names or _matches(name, names):
+                continue
+            known = sorted(names)
+            similar = get_close_matches(name, known, n=1)
+            if similar:
+                hint = f"did you mean {sanitize.line(similar[0], 60)!r}?"
+            else:
+                more = ", ..." if len(known) > MAX_NAMES_SHOWN else ""
+                hint = f"there are {', '.join(sanitize.line(each, 40) for each in known[:MAX_NAMES_SHOWN])}{more}"
+            message = f"no {kind} {sanitize.line(name, 60)!r} in this database; {hint}"
+            if context.command_path.partition(" ")[2] not in MAY_BE_NEW:
+                raise click.BadParameter(message, context, parameter)
+            if similar:
+                click.echo(f"Warning: {message}", err=True)
 
 
 def _matches(name: str, known: Iterable[str]) -> bool:
     return any(fnmatchcase(existing, name) or existing == name for existing in known)
-
-
-def _known_names(store: TrackingStore, kind: str, wanted: str) -> set[str]:
-    """Return the names with answers and, unless one matches ``wanted``, those with only scores or markers."""
-    names = {str(getattr(coverage, kind)) for coverage in store.trends.coverage()} - {""}
-    if not _matches(wanted, names):
-        names |= {str(getattr(summary, kind)) for summary in store.trends.summary(histograms=False)}
-        names |= {marker.service for marker in store.trends.list_markers()} if kind == "service" else set()
-    return names
-
-
-def _check_name(context: click.Context, parameter: click.Parameter, name: str, known: Iterable[str]) -> None:
-    names = sorted(known)
-    if not names or _matches(name, names):
-        return
-    command = context.command_path.partition(" ")[2]
-    similar = get_close_matches(name, names, n=1)
-    shown = sanitize.line(name, 60)
-    if similar:
-        hint = f"did you mean {sanitize.line(similar[0], 60)!r}?"
-    else:
-        more = ", ..." if len(names) > MAX_NAMES_SHOWN else ""
-        hint = f"there are {', '.join(sanitize.line(existing, 40) for existing in names[:MAX_NAMES_SHOWN])}{more}"
-    message = f"no {_PARAMETERS[str(parameter.name)]} {shown!r} in this database; {hint}"
-    if command not in MAY_BE_NEW:
-        raise click.BadParameter(message, context, parameter)
-    if similar:
-        click.echo(f"Warning: {message}", err=True)

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import click
 
+from germane import sanitize
+
 DEFAULT_WIDTH: Final = 80
 """Output width, in columns, if standard output is not a terminal."""
 MIN_WIDTH: Final = 60
@@ -42,7 +44,7 @@ class Terminal:
     has_unicode: bool = False
     """Whether to use colors and Unicode drawing characters instead of plain ASCII."""
     is_interactive: bool = False
-    """Whether standard output is a terminal, so that long lines are wrapped and tables fit its width."""
+    """Whether standard output is a terminal. If so, long lines are wrapped, and tables fit its width."""
 
     def style(self, text: str, **style: Any) -> str:
         """Style text with :func:`click.style` if the terminal supports it."""
@@ -68,7 +70,10 @@ def detect_terminal() -> Terminal:
 
 
 def fit(text: str, width: int) -> str:
-    """Truncate or pad text to exactly ``width`` columns. Wide characters take two columns, combining ones none."""
+    """Truncate or pad text to exactly ``width`` columns.
+
+    Wide characters take two columns, and combining characters none.
+    """
     from rich.cells import cell_len, set_cell_size
 
     if cell_len(text) <= width or width <= 3:
@@ -95,6 +100,11 @@ def open_in_browser(url: str) -> bool:
     import webbrowser
 
     return webbrowser.open(url)
+
+
+def log_line(line: str) -> None:
+    """Print a line about what a server or worker does to standard error."""
+    click.echo(sanitize.line(line, 1000), err=True)
 
 
 def print_json(content: Mapping[str, Any]) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 else:
 
     class ParamType(click.ParamType):
-        """A subscriptable ``click.ParamType``, which is generic only since click 8.4."""
+        """A subscriptable ``click.ParamType``. Click's own class is generic only since 8.4."""
 
         def __class_getitem__(cls, value_type: object) -> type[click.ParamType]:
             return cls
@@ -34,7 +34,7 @@ _MARKER: Final = "mark"
 
 
 class Since(ParamType[datetime | None]):
-    """A duration before now, such as ``24h``, or an ISO 8601 time, which is local if it has no UTC offset."""
+    """A duration before now, such as ``24h``, or an ISO 8601 time. Times without a UTC offset are local."""
 
     name = "time"
 

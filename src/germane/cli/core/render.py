@@ -29,14 +29,14 @@ MIN_BASELINE_SCORES: Final = 30
 MIN_PROVISIONAL_SCORES: Final = 200
 """Minimum number of scores in a provisional baseline."""
 NO_SCORER: Final = "no scorer assigned"
-"""Shown in place of a scorer for exchanges dropped by processes that only capture."""
-COMPARISON_HEADINGS: Final = ("route", "scorer", "before", "after", "difference", "95 % interval", "effect", "result")
+"""Shown instead of a scorer for exchanges that were dropped by processes that only capture."""
+COMPARISON_HEADINGS: Final = ("route", "scorer", "before", "after", "difference", "95% interval", "effect", "result")
 
 
 def find_baseline_mean(
     store: TrackingStore, scorer: str | None, fingerprint: str, *, service: str | None, route: str | None
 ) -> float | None:
-    """Return the active baseline's mean for ``route``, or for the whole service if it is None.
+    """Return the active baseline's mean for ``route``, or for the whole service if ``route`` is None.
 
     Returns None if no baseline, or more than one, matches the scorer, fingerprint and service.
     """
@@ -108,7 +108,7 @@ def coverage_as_dict(coverage: Coverage) -> dict[str, Any]:
 
 
 def describe_unscored(coverage: Coverage) -> str:
-    """Return the number of unscored exchanges by reason, such as "2 skipped (budget), 1 pending"."""
+    """Describe the numbers of unscored exchanges by reason, such as "2 skipped (budget), 1 pending"."""
     parts = [
         f"{count} {state} ({reason})"
         for state, reasons in (("skipped", coverage.skipped), ("failed", coverage.failed))
@@ -124,7 +124,7 @@ def describe_coverage(coverage: Coverage) -> str:
 
 
 def describe_missing_scores(coverages: Iterable[Coverage], backlog: OutstandingWork) -> list[str]:
-    """Return one line per route and scorer with unscored exchanges, then the exchanges waiting to be sampled."""
+    """Return a line for each route and scorer with unscored exchanges, and one for exchanges waiting to be sampled."""
     lines = [
         f"{sanitize.line(coverage.route, 40)}, {sanitize.line(coverage.scorer, 40) or NO_SCORER}: {unscored}"
         for coverage in coverages
@@ -165,7 +165,7 @@ def backlog_as_dict(backlog: OutstandingWork) -> dict[str, Any]:
 
 
 def comparison_exit_code(comparisons: Comparisons) -> int:
-    """Return 3 after a significant drop, 5 if nothing could be compared, otherwise 0."""
+    """Return 3 after a significant drop, 5 if nothing could be compared, and otherwise 0."""
     if comparisons.dropped:
         return EXIT_THRESHOLD_VIOLATED
     return 0 if comparisons.is_comparable else EXIT_NOT_ENOUGH_DATA
@@ -213,7 +213,7 @@ def comparison_rows(comparisons: Comparisons) -> list[tuple[str, ...]]:
 
 
 def comparison_tables(comparisons: Comparisons) -> Iterator[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
-    """Yield each scorer with the headings and rows of a table that fits 80 columns, unless a route's name is long.
+    """Yield each scorer with the headings and rows of a table. The table fits 80 columns unless a route's name is long.
 
     The effect size is in the sentences of :func:`describe_result` and in the other formats.
     """
@@ -230,7 +230,7 @@ def comparison_tables(comparisons: Comparisons) -> Iterator[tuple[str, Sequence[
             for row in rows
             if row[1] == scorer
         ]
-        yield scorer, ("route", "before (n)", "after (n)", "change", "95 % interval", "result"), shown
+        yield scorer, ("route", "before (n)", "after (n)", "change", "95% interval", "result"), shown
 
 
 def describe_result(comparisons: Comparisons) -> Iterator[str]:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from germane.cli.core.absent import describe_absence
-from germane.cli.core.names import check_names
-from germane.errors import DatabaseAbsent
+from germane.cli.core.names import check_names as check_option_names
+from germane.cli.core.output import log_line
+from germane.errors import DatabaseAbsent, StorageError
 from germane.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from germane.cli.core.signals import ShutdownSignal
     from germane.storage import TrackingStore
 
 
@@ -23,8 +25,12 @@ def load_settings_for(database: str | None) -> Settings:
 
 
 @contextmanager
-def open_store(database: str | None) -> Iterator[TrackingStore]:
-    """Open the database and check its schema version.
+def open_store(database: str | None, *, check_names: bool = True) -> Iterator[TrackingStore]:
+    """Open the database, and check that its tables match this version.
+
+    Args:
+        database: The URL, or None for the configured one.
+        check_names: Whether the services, routes and scorers in the command's options must exist in the database.
 
     Raises:
         DatabaseAbsent: The SQLite file does not exist. The message names a file of the same name nearby, if there is
@@ -35,13 +41,43 @@ def open_store(database: str | None) -> Iterator[TrackingStore]:
     from germane.storage import TrackingStore
 
     settings = load_settings_for(database)
-    store = TrackingStore(settings.database, erase_after_scoring=settings.erase_after_scoring)
+    store = TrackingStore(
+        settings.database,
+        erase_after_scoring=settings.erase_after_scoring,
+        archive=None if settings.archive is None else settings.archive.location,
+    )
     try:
         if store.is_absent and store.path is not None:
             raise DatabaseAbsent(str(describe_absence(store.path)))
         store.check()
-        if (context := click.get_current_context(silent=True)) is not None:
-            check_names(context, store)
+        if check_names and (context := click.get_current_context(silent=True)) is not None:
+            check_option_names(context, store)
         yield store
     finally:
         store.close()
+
+
+def wait_for_database(
+    store: TrackingStore, settings: Settings, shutdown: ShutdownSignal, *, retry: bool = True
+) -> bool:
+    """Wait until the database is reachable and migrated. Return False if a shutdown signal arrives first.
+
+    Raises:
+        StorageError: The database is unreachable or not migrated, and ``retry`` is false.
+    """
+    from germane.process import prepare_database
+
+    logged = ""
+    while not shutdown.received:
+        try:
+            prepare_database(store, settings)
+        except StorageError as error:
+            if not retry:
+                raise
+            if logged != str(error):
+                logged = str(error)
+                log_line(f"waiting for the database: {error}")
+        else:
+            return True
+        shutdown.wait(settings.poll_interval)
+    return False

@@ -22,7 +22,8 @@ NUMBERS_WIDTH: Final = 30
 MIN_NAME_WIDTH: Final = 12
 """Minimum number of columns for a group's name."""
 MAX_GAP_LINES: Final = 2
-"""Maximum number of consecutive buckets without scores that get a line each. A longer gap is drawn as one line."""
+"""Maximum number of consecutive buckets without scores that are drawn individually. A longer gap is drawn as one
+line."""
 _DAY: Final = timedelta(days=1)
 
 
@@ -114,9 +115,8 @@ def _draw_buckets(
                     f"judge changed to {sanitize.line(bucket.fingerprint, 40)}: not comparable with earlier scores"
                 )
                 lines.append(layout.terminal.style(changed, fg="yellow"))
-            lines.append(
-                f"{label}  {_draw_interval(layout, bucket)}  {_format_numbers(layout.terminal, bucket)}".rstrip()
-            )
+            plot, numbers = _draw_interval(layout, bucket), _format_numbers(layout.terminal, bucket)
+            lines.append(f"{label}  {plot}  {numbers}".rstrip())
             label = " " * len(label)
         yield lines, layout.end_of(start)
 
@@ -137,7 +137,7 @@ def _draw_gap(layout: ChartLayout, starts: Sequence[datetime]) -> Iterator[tuple
 
 
 def _draw_interval(layout: ChartLayout, bucket: Bucket) -> str:
-    """Draw a mean over its interval, or a hollow point if there are too few scores."""
+    """Draw a mean on its interval, or a hollow point if there are too few scores."""
     terminal, cells = layout.terminal, layout.empty_plot()
     if bucket.has_min_samples and bucket.interval is not None:
         low, high = map(layout.column, bucket.interval)
@@ -172,9 +172,10 @@ def _draw_annotation(layout: ChartLayout, annotation: ChartAnnotation) -> Iterat
 
 
 def draw_groups(layout: ChartLayout, buckets: Sequence[Bucket]) -> Iterator[str]:
-    """Yield one line per group: its means side by side, then the latest mean that has enough scores.
+    """Yield one line per group: its means side by side, followed by the latest mean that has enough scores.
 
-    Groups are sorted by their latest mean, lowest first. If not all buckets fit the width, only the newest are shown.
+    Groups are sorted by their latest mean, lowest first. If the buckets do not fit the width, only the newest are
+    shown.
     """
     terminal = layout.terminal
     groups: dict[str, dict[datetime, Bucket]] = {}
@@ -210,10 +211,10 @@ def format_legend(layout: ChartLayout, *, is_grouped: bool) -> list[str]:
     too_few = f"{symbol(chr(0x25CB), 'o')} fewer than {MIN_SAMPLES} scores"
     if is_grouped:
         bars = symbol(f"{BLOCKS[0]}{BLOCKS[3]}{BLOCKS[7]} mean from 0 to 1", "0-9 mean in tenths")
-        entries = [bars, too_few, f"{symbol(chr(0xB7), '.')} no scores", "right: latest mean and 95 % interval"]
+        entries = [bars, too_few, f"{symbol(chr(0xB7), '.')} no scores", "right: latest mean and 95% interval"]
     else:
         interval = symbol("\u251c\u2500\u2524", "|-|")
-        entries = [f"{symbol(chr(0x25CF), '*')} mean", f"{interval} 95 % interval", too_few]
+        entries = [f"{symbol(chr(0x25CF), '*')} mean", f"{interval} 95% interval", too_few]
         if layout.baseline is not None:
             entries.append(f"{symbol(chr(0x250A), ':')} baseline {layout.baseline:.2f}")
     lines = entries[:1]

@@ -91,10 +91,10 @@ class _Slot:
 
 
 class LoginThrottle:
-    """Counts the invalid tokens from the last minute. Clients over the limit get status 429 for any more of them.
+    """Counts invalid tokens over the last minute. Above the limit, further invalid tokens get status 429.
 
     The correct token is always accepted. Its length of at least 16 characters protects it, and if the limit applied to
-    it too, anyone could lock everyone out. The limit tells scripts with an outdated token to wait.
+    it too, anyone could lock everyone out. The limit slows down scripts that keep sending an outdated token.
 
     Args:
         now: A function that returns the current time with a time zone.

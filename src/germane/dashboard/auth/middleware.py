@@ -178,7 +178,8 @@ class AccessMiddleware:
         headers = request.headers
         if is_cross_site(headers.get("origin"), headers.get("sec-fetch-site"), headers.get("host", "")):
             raise http_error(403, "The form was submitted from another site.", "Use the form in the dashboard.")
-        session.form = await read_form(request.scope, receive)
+        session.fields = await read_form(request.scope, receive)
+        session.form = dict(session.fields)
         form_token = session.form.pop(CSRF_FIELD, "")
         if not has_token and not self._signer.is_form_token(session.id, form_token):
             raise http_error(403, "The form has expired.", "Go back, reload the page, and submit the form again.")

@@ -59,11 +59,11 @@ _ESTIMATES: Final[Mapping[str, tuple[str, Callable[[Estimate], float | None]]]] 
         lambda estimate: estimate.mean,
     ),
     "score_mean_ci_lower": (
-        f"Lower bound of the 95 % confidence interval of the mean score{{scope}}. {_MIN_SAMPLES}",
+        f"Lower bound of the 95% confidence interval of the mean score{{scope}}. {_MIN_SAMPLES}",
         lambda estimate: estimate.interval and estimate.interval[0],
     ),
     "score_mean_ci_upper": (
-        f"Upper bound of the 95 % confidence interval of the mean score{{scope}}. {_MIN_SAMPLES}",
+        f"Upper bound of the 95% confidence interval of the mean score{{scope}}. {_MIN_SAMPLES}",
         lambda estimate: estimate.interval and estimate.interval[1],
     ),
     "score_correlation": (

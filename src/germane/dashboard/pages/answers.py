@@ -33,8 +33,9 @@ from germane.insights import (
     load_answer,
     load_answer_list,
     rescore_answer,
+    session_window,
 )
-from germane.score import BANDS, UnscoredReason
+from germane.score import BANDS, COSINE_SCORERS, LOW_SCORE, UnscoredReason
 from germane.storage import (
     Answer,
     AnswerCursor,
@@ -42,7 +43,7 @@ from germane.storage import (
     AnswerFilter,
     AnswerSort,
     AnswerState,
-    TaskStatus,
+    QuestionSort,
 )
 
 SORTS: Final[Mapping[AnswerSort, str]] = {
@@ -60,10 +61,17 @@ STATES: Final[Mapping[AnswerState, str]] = {
     "any": "any",
 }
 LABELED: Final[Mapping[str, str]] = {"yes": "labeled", "no": "not labeled"}
-REFUSALS: Final[Mapping[str, str]] = {"hide": "hidden", "only": "only refusals", "show": "shown"}
+REFUSALS: Final[Mapping[str, str]] = {"show": "shown", "hide": "hidden", "only": "only refusals"}
+QUESTION_SORTS: Final[Mapping[QuestionSort, str]] = {
+    "low": "most low answers",
+    "answers": "most answers",
+    "mean": "lowest mean",
+}
 MAX_TEXT_LENGTH: Final = 200
 """Maximum length of a search text in characters."""
 MAX_COMMENT_LENGTH: Final = 2_000
+MAX_SELECTED: Final = 50
+"""Maximum number of selected answers, so that their ids fit into a URL."""
 SCHEMA_VERSION: Final = 1
 CSV_COLUMNS: Final = (
     "exchange_id", "trace_id", "service", "route", "started_at", "duration", "model", "prompt_version", "status",
@@ -75,7 +83,8 @@ DASHBOARD_USER: Final = "dashboard"
 _SCORE_FIELDS: Final = (
     "value", "label", "explanation", "judge", "embedder", "input_tokens", "output_tokens", "cost",
 )  # fmt: skip
-_LABEL_SCORES: Final = {"good": 1.0, "bad": 0.0}
+_TASK_FIELDS: Final = ("scorer", "fingerprint", "state", "error", "retries", "is_rescore")
+LABEL_SCORES: Final = {"good": 1.0, "bad": 0.0}
 _MESSAGES: Final[Mapping[str, str]] = {
     "good": "Label stored: the answer addresses the question.",
     "bad": "Label stored: the answer does not address the question.",
@@ -91,12 +100,15 @@ _TEXT_PARAMETERS: Final = ("route", "fingerprint", "label", "model", "prompt_ver
 ATTRIBUTE_PREFIX: Final = "attributes."
 _ATTRIBUTE_NAME: Final = re.compile(r"attributes\.[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 _PARAMETERS: Final = (
-    *_TEXT_PARAMETERS, "text", "below", "at_least", "low", "refusals", "labeled", "state", "reason", "sort",
+    *_TEXT_PARAMETERS, "text", "question", "below", "at_least", "low", "refusals", "labeled", "state", "reason", "sort",
+    "group", "order", "selection",
 )  # fmt: skip
-_SCORE_PARAMETERS: Final = frozenset({"fingerprint", "label", "below", "at_least", "low", "refusals", "sort"})
+_SCORE_PARAMETERS: Final = frozenset(
+    {"fingerprint", "label", "below", "at_least", "low", "refusals", "sort", "group", "order"}
+)
 """Parameters that apply only to scored answers."""
 _ADVANCED_PARAMETERS: Final = frozenset(
-    {"label", "labeled", "model", "prompt_version", "user", "session", "fingerprint", "reason", "low"}
+    {"label", "labeled", "model", "prompt_version", "user", "session", "fingerprint", "reason"}
 )
 
 
@@ -118,11 +130,31 @@ class AnswerQuery:
         """The order of the answers."""
         return self.search.sort
 
+    @property
+    def is_selection(self) -> bool:
+        """Whether the visitor has selected the answers one by one. The time range does not apply to them."""
+        return self.filter.ids is not None
+
     def link(self, path: str, **changes: str | None) -> str:
         """Return a URL with a given path and this search's parameters. A change to None removes a parameter."""
         parameters = {**self.search.view.query, **self.parameters, **changes}
-        query = urlencode({name: value for name, value in parameters.items() if value})
+        pairs = [(name, value) for name, value in parameters.items() if value]
+        if "id" not in changes:
+            pairs += [("id", id_) for id_ in self.filter.ids or ()]
+        query = urlencode(pairs)
         return f"{path}?{query}" if query else path
+
+    def permanent_link(self, scorer: str | None) -> str:
+        """Return a link that selects the same answers at any later time, even if the default scorer changes."""
+        view, is_fixed = self.search.view, not self.is_selection
+        return self.link(
+            "/answers",
+            window=None,
+            since=view.since.isoformat() if is_fixed else None,
+            until=view.until.isoformat() if is_fixed else None,
+            scorer=scorer,
+            after=str(self.search.after) if self.search.after else None,
+        )
 
     @property
     def attributes(self) -> Mapping[str, str]:
@@ -142,7 +174,7 @@ class AnswerQuery:
     @property
     def is_filtered(self) -> bool:
         """Whether any filter parameter is set. The sort order does not count."""
-        return bool(self.parameters.keys() - {"sort"})
+        return self.is_selection or bool(self.parameters.keys() - {"sort", "group", "order"})
 
     @property
     def is_advanced(self) -> bool:
@@ -153,7 +185,8 @@ class AnswerQuery:
 def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
     """Parse the search parameters in the URL.
 
-    If a reason is set, failed or skipped answers are selected. Score filters are ignored for unscored answers.
+    If a reason is set, failed or skipped answers are selected. Score filters are ignored for unscored answers. The time
+    range is ignored if the answers are selected by id.
     """
     values = {name: request.query_params.get(name, "").strip() for name in _PARAMETERS}
     parameters = {name: value for name, value in values.items() if value}
@@ -171,18 +204,23 @@ def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
     if state != "scored":
         sort = "newest"
         parameters = {name: value for name, value in parameters.items() if name not in _SCORE_PARAMETERS}
-    # Refusals all score 0, so a list of the lowest scores would show nothing else.
-    hides_refusals = sort == "lowest" and state == "scored" and not parameters.keys() & {"refusals", "label"}
+    ids = tuple(dict.fromkeys(id_ for id_ in request.query_params.getlist("id") if id_))
+    is_selection = bool(ids) or "selection" in parameters
+    if ids:
+        parameters.pop("selection", None)
+    default_order: QuestionSort = "low" if sort == "lowest" else "answers"
     texts: dict[str, Any] = {name: parameters.get(name) for name in _TEXT_PARAMETERS}
     wanted = AnswerFilter(
-        since=view.since,
-        until=view.until,
+        since=None if is_selection else view.since,
+        until=None if is_selection else view.until,
         scorer=view.scorer,
         service=view.service,
+        ids=ids if is_selection else None,
         **texts,
+        question=parameters.get("question"),
         attributes=tuple((name.removeprefix(ATTRIBUTE_PREFIX), value) for name, value in attributes.items()),
         low="low" in parameters,
-        refusals=False if hides_refusals else {"hide": False, "only": True}.get(parameters.get("refusals", "")),
+        refusals={"hide": False, "only": True}.get(parameters.get("refusals", "")),
         text=parameters.get("text", ""),
         below=_parse_score(parameters.get("below")),
         at_least=_parse_score(parameters.get("at_least")),
@@ -191,7 +229,14 @@ def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
         reason=parameters.get("reason"),
     )
     after = AnswerCursor.parse(request.query_params.get("after", ""))
-    search = AnswerSearch(view=view, filter=wanted, sort=sort, after=after, hides_refusals=hides_refusals)
+    search = AnswerSearch(
+        view=view,
+        filter=wanted,
+        sort=sort,
+        after=after,
+        grouped="group" in parameters,
+        order=next((order for order in QUESTION_SORTS if order == parameters.get("order")), default_order),
+    )
     return AnswerQuery(search=search, parameters=parameters)
 
 
@@ -203,7 +248,8 @@ def _parse_score(text: str | None) -> float | None:
     return value if -1 <= value <= 1.01 else None
 
 
-def _parse(request: Request, context: InsightContext) -> AnswerQuery:
+def parse_list(request: Request, context: InsightContext) -> AnswerQuery:
+    """Parse the search parameters in the URL, and check that the names in it exist."""
     query = parse_answer_query(request, parse_view_params(request, context))
     check_names(request, context, {} if query.filter.route is None else {"route": query.filter.route})
     return query
@@ -211,8 +257,10 @@ def _parse(request: Request, context: InsightContext) -> AnswerQuery:
 
 def answers(request: Request, context: InsightContext) -> Response:
     """Show a page of the answer list, with the filter form."""
-    query = _parse(request, context)
+    query = parse_list(request, context)
     answer_list = load_answer_list(context, query.search)
+    counts = ((verdict, request.query_params.get(verdict)) for verdict in LABEL_SCORES)  # after a form was submitted
+    messages = (f"{sanitize.count_noun(int(count), 'answer')} labeled {verdict}." for verdict, count in counts if count)
     content: dict[str, Any] = {
         "query": query,
         "list": answer_list,
@@ -221,15 +269,31 @@ def answers(request: Request, context: InsightContext) -> Response:
         "states": STATES,
         "labeled": LABELED,
         "refusals": REFUSALS,
+        "question_sorts": QUESTION_SORTS,
+        # Cosines are low below a calibrated limit, which depends on the embedder.
+        "low_below": None if answer_list.scorer in COSINE_SCORERS else LOW_SCORE,
         "bands": [name for _, name in BANDS],
         "reasons": [reason.value for reason in UnscoredReason],
+        "message": next(messages, ""),
     }
     return render(request, context, query.search.view, "answers.html", **content)
 
 
+def new_label(context: InsightContext, exchange_id: str, verdict: str, comment: str | None = None) -> Feedback:
+    """Return a label from this dashboard. ``verdict`` is a key of ``LABEL_SCORES``."""
+    return Feedback(
+        id=uuid4().hex,
+        exchange_id=exchange_id,
+        score=LABEL_SCORES[verdict],
+        comment=comment,
+        user=DASHBOARD_USER,
+        created_at=context.now(),
+    )
+
+
 def answers_csv(request: Request, context: InsightContext) -> Response:
     """Return the matching answers as a CSV file."""
-    export = AnswerExport(context, _parse(request, context).search)
+    export = AnswerExport(context, parse_list(request, context).search)
 
     def lines() -> Iterator[str]:
         yield _csv_line(CSV_COLUMNS)
@@ -243,7 +307,7 @@ def answers_csv(request: Request, context: InsightContext) -> Response:
 
 def answers_json(request: Request, context: InsightContext) -> Response:
     """Return the matching answers as a JSON file."""
-    query = _parse(request, context)
+    query = parse_list(request, context)
     export, view = AnswerExport(context, query.search), query.search.view
     wanted = export.search.filter
     selection = {
@@ -317,7 +381,14 @@ def answer_as_dict(detail: AnswerDetail) -> dict[str, Any]:
             }
             for score in detail.scores
         ],
-        "tasks": [_task_as_dict(task) for task in detail.tasks],
+        "tasks": [
+            {
+                **{name: getattr(task, name) for name in _TASK_FIELDS},
+                "reason": task.reason.value if task.reason else None,
+                "not_before": _isoformat(task.not_before),
+            }
+            for task in detail.tasks
+        ],
         "feedback": [
             {
                 "score": label.score,
@@ -344,21 +415,13 @@ def _exchange_as_dict(exchange: Exchange) -> dict[str, Any]:
     }
 
 
-def _task_as_dict(task: TaskStatus) -> dict[str, Any]:
-    values = {
-        name: getattr(task, name) for name in ("scorer", "fingerprint", "state", "error", "retries", "is_rescore")
-    }
-    reason = task.reason.value if task.reason else None
-    return {**values, "reason": reason, "not_before": _isoformat(task.not_before)}
-
-
 def _isoformat(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
 
 
 def answer(request: Request, context: InsightContext) -> Response:
     """Show a single answer as a page or drawer, or return it as JSON if the client accepts JSON."""
-    query, detail = _parse(request, context), _load_detail(request, context)
+    query, detail = parse_list(request, context), _load_detail(request, context)
     if "application/json" in request.headers.get("accept", ""):
         return JSONResponse(answer_as_dict(detail))
     is_drawer = request.query_params.get("part") == "drawer"
@@ -367,6 +430,7 @@ def answer(request: Request, context: InsightContext) -> Response:
         "insight": load_answer(context, query.search, detail),
         "back": query.link("").removeprefix("?"),
         "is_drawer": is_drawer,
+        "session_window": session_window(detail.exchange),
         "message": _MESSAGES.get(request.query_params.get("result", ""), ""),
     }
     template = "_answer.html" if is_drawer else "answer.html"
@@ -390,16 +454,10 @@ def give_feedback(request: Request, context: InsightContext) -> Response:
     """Store the submitted label, and redirect to the answer."""
     detail, fields = _load_detail(request, context), form(request)
     verdict = fields.get("verdict", "")
-    if verdict not in _LABEL_SCORES:
+    if verdict not in LABEL_SCORES:
         raise http_error(400, "The form contains no label.", "Go back and use one of the buttons.")
-    label = Feedback(
-        id=uuid4().hex,
-        exchange_id=detail.exchange.id,
-        score=_LABEL_SCORES[verdict],
-        comment=fields.get("comment", "").strip()[:MAX_COMMENT_LENGTH] or None,
-        user=DASHBOARD_USER,
-        created_at=context.now(),
-    )
+    comment = fields.get("comment", "").strip()[:MAX_COMMENT_LENGTH] or None
+    label = new_label(context, detail.exchange.id, verdict, comment)
     context.store.labels.add_feedback([label])
     return _redirect_to_answer(request, detail, verdict)
 
@@ -424,7 +482,7 @@ def _is_score(text: str) -> bool:
 
 
 _SCORE: Final = "a number from -1 to 1, such as 0.5"
-_LIST_PARAMETERS: Final = (
+LIST_PARAMETERS: Final = (
     *VIEW_PARAMETERS,
     *(Parameter(name) for name in _TEXT_PARAMETERS),
     Parameter(ATTRIBUTE_PREFIX),
@@ -437,13 +495,22 @@ _LIST_PARAMETERS: Final = (
     one_of("state", STATES),
     one_of("reason", UnscoredReason),
     one_of("sort", SORTS),
+    Parameter("question"),
+    one_of("group", ("question",)),
+    one_of("order", QUESTION_SORTS),
+    one_of("selection", ("1",)),
+    Parameter("id", max_count=MAX_SELECTED),
     Parameter("after", "a position from a link to the next page", lambda text: AnswerCursor.parse(text) is not None),
 )
-_ANSWER_PARAMETERS: Final = (*_LIST_PARAMETERS, one_of("part", ("drawer",)), one_of("result", _MESSAGES))
+_COUNT_PARAMETERS: Final = tuple(
+    Parameter(verdict, "a count", lambda text: bool(re.fullmatch("[0-9]{1,2}", text))) for verdict in LABEL_SCORES
+)
+"""The number of answers that were labeled, shown after the form is submitted."""
+_ANSWER_PARAMETERS: Final = (*LIST_PARAMETERS, one_of("part", ("drawer",)), one_of("result", _MESSAGES))
 ROUTES: Final = (
-    page_route("/answers", answers, parameters=_LIST_PARAMETERS),
-    page_route("/answers.csv", answers_csv, parameters=_LIST_PARAMETERS),
-    page_route("/answers.json", answers_json, parameters=_LIST_PARAMETERS),
+    page_route("/answers", answers, parameters=(*LIST_PARAMETERS, *_COUNT_PARAMETERS)),
+    page_route("/answers.csv", answers_csv, parameters=LIST_PARAMETERS),
+    page_route("/answers.json", answers_json, parameters=LIST_PARAMETERS),
     page_route("/a/{exchange_id}.json", answer_json, parameters=()),
     page_route("/a/{exchange_id}", answer, parameters=_ANSWER_PARAMETERS),
     page_route("/a/{exchange_id}/feedback", give_feedback, methods=("POST",)),

@@ -1,4 +1,4 @@
-"""The overview, the getting-started page that is shown until an exchange is captured, and the route pages."""
+"""The overview, the getting-started page that is shown until an exchange is captured, the route pages, and usage."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from germane.dashboard.pages.saved_views import list_saved_views
 from germane.dashboard.web.parameters import Parameter
 from germane.dashboard.web.preferences import VIEW_PARAMETERS, parse_view_params
 from germane.dashboard.web.routing import page_route, root_of
@@ -23,6 +24,7 @@ from germane.insights import (
     load_onboarding,
     load_overview,
     load_route,
+    load_service_usage,
     load_status_bar,
     route_path,
     scorer_title,
@@ -46,7 +48,7 @@ def overview(request: Request, context: InsightContext) -> Response:
     period_name = "" if period is None else describe_period(period, view)
     # With a single route, the route's line would hide the service's line.
     has_others = len(overview.cards) + len(overview.routes_without_card) > 1
-    failing = next((card for card in overview.cards if card.dropped and has_others), None)
+    failing = next((card for card in overview.cards if card.route in overview.dropped and has_others), None)
     trend = TrendChart(
         points=chart_points(overview.buckets),
         since=view.since,
@@ -96,6 +98,7 @@ def overview(request: Request, context: InsightContext) -> Response:
         "scorers": last_day.scorers,
         "scorer": last_day.scorer,
         "status": overview.status,
+        "saved_views": list_saved_views(context),
     }
     return render(request, context, view, "overview.html", with_status=False, **content)
 
@@ -129,8 +132,22 @@ def route(request: Request, context: InsightContext) -> Response:
     )
 
 
+def usage(request: Request, context: InsightContext) -> Response:
+    """Show the response times and the costs of the judge on all routes."""
+    view = parse_view_params(request, context)
+    service = load_service_usage(context, view, root_of(request.scope))
+    content: dict[str, Any] = {
+        "service": service,
+        "scorer": service.scorer,
+        "scorers": service.scorers,
+        "services": service.services,
+    }
+    return render(request, context, view, "usage.html", **content)
+
+
 ROUTES: Final = (
     page_route("/", overview, parameters=VIEW_PARAMETERS),
     page_route("/start", start, parameters=()),
+    page_route("/usage", usage, parameters=VIEW_PARAMETERS),
     page_route("/r/{route:path}", route, parameters=(*VIEW_PARAMETERS, Parameter("name"))),
 )

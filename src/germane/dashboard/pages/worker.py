@@ -34,6 +34,8 @@ from germane.score import UnscoredReason
 from germane.storage import BACKLOG_COUNT_LIMIT, AnswerFilter, AnswerState
 
 DEFAULT_WINDOW: Final = "24h"
+MAX_SCOPES: Final = 40
+"""Maximum number of rows in each table of watched traces."""
 MAX_RETRIED: Final = 2_000
 """Maximum number of answers that one form submission queues."""
 _FAILURE_REASONS: Final = frozenset(reason.value for reason in UnscoredReason if reason.state == "failed")
@@ -70,6 +72,7 @@ def worker(request: Request, context: InsightContext) -> Response:
         "format_bytes": format_bytes,
         "format_run_time": format_run_time,
         "max_counted": BACKLOG_COUNT_LIMIT,
+        "max_scopes": MAX_SCOPES,
         "status": load_status_bar(context, insight.health),
     }
     return render(request, context, view, "worker.html", with_status=False, **content)

@@ -7,6 +7,16 @@ const root = page.dataset.root || "";
 const SVG = "http://www.w3.org/2000/svg";
 const REFRESH_INTERVAL = 1000 * page.dataset.refresh;
 
+function make(name, properties) {
+  return Object.assign(document.createElement(name), properties);
+}
+
+function makeShape(name, attributes) {
+  const shape = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) shape.setAttribute(key, value);
+  return shape;
+}
+
 // --- cookies: time zone and theme ---
 
 function cookie(name) {
@@ -53,12 +63,11 @@ function switchTheme(event) {
 
 // --- charts: a crosshair with values, by pointer and arrow keys ---
 
-const announcement = document.createElement("p"); // announced by screen readers
-announcement.className = "hidden";
+const announcement = make("p", { className: "hidden" }); // announced by screen readers
 announcement.setAttribute("role", "status");
 
 function points(svg) {
-  // from, to, x, y, mean, low, high, n, has_min_samples
+  // from, to, x, y, mean, low, high, n, has_min_samples, and mean and n of the failing route
   return (svg.points ??= JSON.parse(svg.dataset.points));
 }
 
@@ -96,9 +105,11 @@ function number(value) {
   return value.toFixed(2).replace("-", "−");
 }
 
-function describePoint([from, to, , , mean, low, high, n, hasMinSamples]) {
-  const interval = low === null ? "interval unknown" : `95 % interval ${number(low)} to ${number(high)}`;
-  return `${when(from, to)}\nmean ${number(mean)}, ${interval}\nn=${n}${hasMinSamples ? "" : ": not enough data (need 20)"}`;
+function describePoint([from, to, , , mean, low, high, n, , failing, m], name) {
+  const interval = low === null ? "interval unknown" : `95% interval ${number(low)} to ${number(high)}`;
+  const few = (count) => (count < 20 ? ": not enough data (need 20)" : "");
+  const route = failing === undefined ? "" : `\n${name}: ${number(failing)}, n=${m}${few(m)}`;
+  return `${when(from, to)}\nmean ${number(mean)}, ${interval}\nn=${n}${few(n)}${route}`;
 }
 
 function show(svg, index) {
@@ -107,16 +118,12 @@ function show(svg, index) {
   const box = svg.viewBox.baseVal;
   hideCross(svg);
   svg.chosen = index;
-  for (const [name, ends] of [["x", [point[2], point[2], 0, box.height]], ["y", [0, box.width, point[3], point[3]]]]) {
-    const line = document.createElementNS(SVG, "line");
-    line.setAttribute("class", `cross ${name}`);
-    ["x1", "x2", "y1", "y2"].forEach((key, position) => line.setAttribute(key, ends[position]));
-    svg.append(line);
-  }
+  svg.append(
+    makeShape("line", { class: "cross x", x1: point[2], x2: point[2], y1: 0, y2: box.height }),
+    makeShape("line", { class: "cross y", x1: 0, x2: box.width, y1: point[3], y2: point[3] }),
+  );
   const figure = svg.closest(".chart");
-  const readout = document.createElement("div");
-  readout.className = "readout";
-  readout.textContent = describePoint(point);
+  const readout = make("div", { className: "readout", textContent: describePoint(point, svg.dataset.failing) });
   figure.append(readout);
   placeReadout(readout, svg, figure, point);
   return readout.textContent;
@@ -175,26 +182,19 @@ function plotX(svg, event) {
 
 function beginDrag(event) {
   const svg = event.button === 0 && event.target.closest?.("svg[data-plot]");
-  if (!svg) return;
+  if (!svg || event.target.closest("a")) return; // a marker's label is a link
   const x = plotX(svg, event);
   dragged = { svg, from: x, to: x };
-  event.preventDefault(); // no selection of text
+  event.preventDefault();
 }
 
 function drag(event) {
   if (!dragged) return;
   const { svg, from } = dragged;
   dragged.to = plotX(svg, event);
-  let area = svg.querySelector(".selection");
-  if (!area) {
-    area = document.createElementNS(SVG, "rect");
-    area.setAttribute("class", "selection");
-    area.setAttribute("y", 0);
-    area.setAttribute("height", svg.viewBox.baseVal.height);
-    svg.append(area);
-  }
-  area.setAttribute("x", Math.min(from, dragged.to));
-  area.setAttribute("width", Math.abs(dragged.to - from));
+  const [x, width] = [Math.min(from, dragged.to), Math.abs(dragged.to - from)];
+  svg.querySelector(".selection")?.remove();
+  svg.append(makeShape("rect", { class: "selection", x, width, y: 0, height: svg.viewBox.baseVal.height }));
 }
 
 function cancelDrag() {
@@ -270,12 +270,12 @@ async function fillDrawer(address) {
   if (fill !== fills) return false;
   drawer ??= makeDrawer();
   const content = fetched.querySelector("main") ?? fetched.body;
-  drawer.replaceChildren(closeButton(), ...Array.from(content.childNodes, (node) => document.adoptNode(node)));
+  drawer.replaceChildren(closeButton(leaveDrawer), ...Array.from(content.childNodes, (node) => document.adoptNode(node)));
   followTrail(address);
   prepareCharts(drawer);
-  drawer.scrollTop = 0;
   if (!drawer.open) drawer.showModal();
-  drawer.querySelector(".close").focus();
+  drawer.querySelector(".close").focus({ preventScroll: true });
+  drawer.scrollTop = 0; // only works in an open dialog
   return true;
 }
 
@@ -299,21 +299,17 @@ function followTrail(address) {
     if (target === undefined) continue;
     let link = steps.querySelector(`a[rel=${rel}]`);
     if (!link) {
-      link = document.createElement("a");
-      link.rel = rel;
-      link.textContent = text;
+      link = make("a", { rel, textContent: text });
       link.dataset.drawer = "";
       steps.prepend(link);
     }
     link.href = target;
   }
-  let position = steps.parentElement.querySelector(".note");
-  if (!position) {
-    position = document.createElement("span");
-    position.className = "note";
-    steps.before(position);
-  }
+  const position = steps.parentElement.querySelector(".note") ?? make("span");
+  if (position.textContent && !opener.closest(".turns")) return; // a session has its own order
+  position.className = "note";
   position.textContent = `${at + 1} of ${trail.length} in the list`;
+  steps.before(position);
 }
 
 // A label or a request to score again is sent without leaving the list.
@@ -334,8 +330,7 @@ async function submitInDrawer(event) {
 }
 
 function makeDrawer() {
-  const dialog = document.createElement("dialog");
-  dialog.className = "drawer";
+  const dialog = make("dialog", { className: "drawer" });
   dialog.setAttribute("aria-label", "Answer");
   dialog.addEventListener("cancel", (event) => {
     event.preventDefault(); // Escape goes back in history, like the close button
@@ -348,13 +343,8 @@ function makeDrawer() {
   return dialog;
 }
 
-function closeButton() {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "close";
-  button.textContent = "Close";
-  button.addEventListener("click", leaveDrawer);
-  return button;
+function closeButton(onclick) {
+  return make("button", { type: "button", className: "close", textContent: "Close", onclick });
 }
 
 async function openDrawer(link) {
@@ -418,8 +408,7 @@ async function refresh(selectors = ["[data-live][id]"], isKept = isBusy) {
     const { response, document: fresh } = await fetchPage(location.href);
     if (response.redirected) return; // to the login page
     for (const part of parts.filter((part) => !isKept(part))) replace(part, fresh.getElementById(part.id));
-    staleNotice?.remove();
-    staleNotice = null;
+    hideStaleNotice();
   } catch {
     showStaleNotice();
   }
@@ -428,18 +417,102 @@ async function refresh(selectors = ["[data-live][id]"], isKept = isBusy) {
 function replace(part, fresh) {
   if (!fresh || !part.isConnected) return;
   const opened = [...part.querySelectorAll("details")].map((details) => details.open);
+  keepSelection(part, fresh);
   document.adoptNode(fresh);
   fresh.querySelectorAll("details").forEach((details, index) => (details.open = opened[index] ?? details.open));
   part.replaceWith(fresh);
   prepareCharts(fresh);
 }
 
+function hideStaleNotice() {
+  staleNotice?.remove();
+  staleNotice = null;
+}
+
 function showStaleNotice() {
   if (staleNotice) return;
-  staleNotice = document.createElement("p");
-  staleNotice.className = "warn";
-  staleNotice.textContent = `Not refreshed since ${timeAlone.format(new Date())}: the server is unreachable.`;
+  const textContent = `Not refreshed since ${timeAlone.format(new Date())}: the server is unreachable.`;
+  staleNotice = make("p", { className: "warn", textContent });
   document.querySelector(".foot")?.before(staleNotice);
+}
+
+// --- lists: the selection, links to copy, and live updates ---
+
+const PICKED = "input[name=id]:checked";
+const LIVE_INTERVAL = Math.min(5000, REFRESH_INTERVAL);
+const LIVE_OVERLAP = 120000; // answers are not scored in the order in which they were given
+const MAX_LIVE_ROWS = 100;
+let tail = null;
+let isPolling = false;
+
+function keepSelection(from, to) {
+  const picked = new Set(Array.from(from.querySelectorAll(PICKED), (box) => box.value));
+  for (const box of to.querySelectorAll("input[name=id]")) box.checked ||= picked.has(box.value);
+}
+
+function pick() {
+  const box = document.activeElement.closest("tr")?.querySelector("input[name=id]");
+  box?.click();
+  if (box) announcement.textContent = `${document.querySelectorAll(PICKED).length} selected`;
+  return Boolean(box);
+}
+
+async function copyLink(button) {
+  const link = new URL(button.dataset.copy, location.href).href;
+  try {
+    await navigator.clipboard.writeText(link);
+  } catch {
+    prompt("Copy this link:", link); // the clipboard is available only over HTTPS and on localhost
+    return;
+  }
+  announcement.textContent = "Link copied";
+  button.textContent = "Copied";
+  setTimeout(() => (button.textContent = "Copy link"), 2000);
+}
+
+function switchTail(button) {
+  const isOn = button.getAttribute("aria-pressed") !== "true";
+  button.setAttribute("aria-pressed", isOn);
+  clearInterval(tail);
+  if (isOn) tail = setInterval(addNewRows, LIVE_INTERVAL, button);
+  announcement.textContent = isOn ? "New answers will appear at the top." : "Live updates stopped.";
+}
+
+const timeOf = (row) => Date.parse(row.querySelector("time").dateTime);
+
+async function addNewRows(button) {
+  if (isPolling || document.visibilityState !== "visible" || document.querySelector("dialog[open]")) return;
+  const body = document.querySelector("#list tbody");
+  const url = new URL(button.dataset.liveRows, location.href);
+  url.searchParams.set("since", new Date(timeOf(body.rows[0]) - LIVE_OVERLAP).toISOString());
+  let fresh = [];
+  isPolling = true;
+  try {
+    const { response, document: fetched } = await fetchPage(url);
+    if (response.redirected) switchTail(button); // to the login page
+    else fresh = [...fetched.querySelectorAll("tr")];
+    hideStaleNotice();
+  } catch {
+    showStaleNotice();
+  }
+  isPolling = false;
+  const known = new Map(Array.from(body.rows, (row) => [row.dataset.row, row]));
+  const added = fresh.filter((row) => !known.has(row.dataset.row));
+  if (added.length && added.length === fresh.length) body.replaceChildren(); // more than one request returns
+  for (const row of fresh) {
+    const old = known.get(row.dataset.row);
+    if (old?.isConnected) {
+      if (isBusy(old)) continue;
+      keepSelection(old, row);
+      row.className = old.className;
+      old.replaceWith(row);
+    } else {
+      row.className = "fresh";
+      body.insertBefore(row, [...body.rows].find((other) => timeOf(other) < timeOf(row)) ?? null);
+    }
+  }
+  while (body.rows.length > MAX_LIVE_ROWS) body.lastElementChild.remove();
+  if (added.length) announcement.textContent = `${added.length} new ${added.length === 1 ? "answer" : "answers"}`;
 }
 
 // --- the keyboard ---
@@ -449,6 +522,7 @@ const HELP = [
   ["j / k", "next / previous answer, in the list and in the drawer"],
   ["Enter", "open the selected answer"],
   ["y / n", "label the opened answer: it addresses the question / it does not"],
+  ["x", "select the focused answer"],
   ["Escape", "close the drawer"],
   ["← →, Enter", "read the focused chart's values, open a point's answers"],
   ["/", "focus the filter"],
@@ -458,7 +532,7 @@ const HELP = [
 let afterG = false;
 
 function isTyping(target) {
-  return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+  return target.isContentEditable || (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) && target.type !== "checkbox");
 }
 
 function handleKey(event) {
@@ -478,6 +552,7 @@ function goTo(key) {
 function act(key) {
   if (key === "?") return help();
   if (key === "/") return focusFilter();
+  if (key === "x") return pick();
   if (key === "y" || key === "n") return label(key === "y" ? "good" : "bad");
   if (key === "j" || key === "k") return step(key === "j" ? 1 : -1);
   return false;
@@ -510,7 +585,8 @@ function step(by) {
     return Boolean(link);
   }
   const links = [...document.querySelectorAll("main a[data-drawer]")].filter((link) => link.offsetParent);
-  const at = links.indexOf(document.activeElement);
+  const focused = document.activeElement;
+  const at = links.indexOf(focused.closest("tr")?.querySelector("a[data-drawer]") ?? focused);
   return focusOn(links[at < 0 ? (by > 0 ? 0 : links.length - 1) : at + by]);
 }
 
@@ -520,22 +596,13 @@ function focusOn(element) {
 }
 
 function help() {
-  const dialog = document.createElement("dialog");
-  dialog.className = "help";
+  const dialog = make("dialog", { className: "help" });
   dialog.setAttribute("aria-label", "Keyboard shortcuts");
-  const list = document.createElement("dl");
-  list.className = "facts";
+  const list = make("dl", { className: "facts" });
   for (const [keys, meaning] of HELP) {
-    const [term, text] = [document.createElement("dt"), document.createElement("dd")];
-    term.textContent = keys;
-    text.textContent = meaning;
-    list.append(term, text);
+    list.append(make("dt", { textContent: keys }), make("dd", { textContent: meaning }));
   }
-  const button = document.createElement("button");
-  button.textContent = "Close";
-  button.className = "close";
-  button.addEventListener("click", () => dialog.close());
-  dialog.append(button, list);
+  dialog.append(closeButton(() => dialog.close()), make("h2", { textContent: "Keyboard shortcuts" }), list);
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
@@ -545,6 +612,8 @@ function help() {
 // --- events: all listeners are on the document, because parts of the page are replaced ---
 
 function handleClick(event) {
+  const button = event.target.closest?.("[data-copy], [data-live-rows]");
+  if (button) return button.dataset.copy ? copyLink(button) : switchTail(button);
   const link = event.target.closest?.("a[data-drawer]");
   if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
   event.preventDefault();
@@ -553,6 +622,13 @@ function handleClick(event) {
 
 function handleChange(event) {
   event.target.closest("form[data-choice]")?.requestSubmit();
+  const note = document.querySelector("#selection .note");
+  if (note) note.textContent = `Selected answers: ${document.querySelectorAll(PICKED).length}`;
+}
+
+function dropEmptyFields({ target, formData }) {
+  if (target.method !== "get") return;
+  for (const [name, value] of [...formData]) if (!value) formData.delete(name);
 }
 
 page.classList.add("scripted");
@@ -560,6 +636,7 @@ document.body.append(announcement);
 prepareCharts(document);
 document.addEventListener("click", handleClick);
 document.addEventListener("change", handleChange);
+document.addEventListener("formdata", dropEmptyFields);
 document.addEventListener("submit", switchTheme);
 document.addEventListener("submit", submitInDrawer);
 document.addEventListener("keydown", handleKey);

@@ -11,9 +11,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ExceptionHandler
 
+from germane import sanitize
 from germane.dashboard.web.routing import http_error
 from germane.dashboard.web.templates import render
-from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, StorageError
+from germane.errors import ArchiveError, DatabaseNotMigrated, DatabaseUnreachable, StorageError
 from germane.insights import InsightContext
 
 _TITLES: Final[Mapping[int, str]] = {
@@ -70,6 +71,9 @@ def _handle(request: Request, error: Exception) -> Response:
         cause = f"The tables in {context.store.name} are missing or belong to a different version of germane."
         step = "Run germane db upgrade. If the tables are newer than this version of germane, upgrade germane instead."
         return error_response(request, context, http_error(503, cause, step, headers=_RETRY))
+    if isinstance(error, ArchiveError):
+        step = "Other windows may still work. Run germane archive --verify to check all archived days."
+        return error_response(request, context, http_error(503, sanitize.line(str(error), 500), step))
     if isinstance(error, StorageError):
         step = "Go back and try another request. Run germane doctor to find the cause."
         return error_response(request, context, http_error(503, "The database rejected the query.", step))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qsl
@@ -29,7 +30,9 @@ class LoginSession:
     form_token: str = ""
     """The CSRF token for this session's forms."""
     form: dict[str, str] = field(default_factory=dict)
-    """The fields of the submitted form."""
+    """The fields of the submitted form. If a field is repeated, the last value."""
+    fields: Sequence[tuple[str, str]] = ()
+    """All fields of the submitted form, in order."""
     has_form: bool = False
     """Whether the page contains a form, which requires the browser to store the session."""
 
@@ -45,15 +48,29 @@ def form(request: Request) -> dict[str, str]:
     return dict(session.form)
 
 
+def form_values(request: Request, name: str) -> list[str]:
+    """Return the different values of a repeated field of the submitted form, in order."""
+    session: LoginSession = request.scope[_SCOPE_KEY]
+    return list(dict.fromkeys(value for field_name, value in session.fields if field_name == name))
+
+
 def csrf(request: Request) -> Markup:
     """Return the hidden input element that every form must contain."""
+    return Markup('<input type="hidden" name="{}" value="{}">').format(CSRF_FIELD, csrf_token(request))
+
+
+def csrf_token(request: Request) -> str:
+    """Return the token for a submit button named :data:`CSRF_FIELD`.
+
+    Only the pressed button is submitted, so the token is not part of the URL if another button submits with GET.
+    """
     session: LoginSession = request.scope[_SCOPE_KEY]
     session.has_form = True
-    return Markup('<input type="hidden" name="{}" value="{}">').format(CSRF_FIELD, session.form_token)
+    return session.form_token
 
 
-async def read_form(scope: Scope, receive: Receive) -> dict[str, str]:
-    """Read the request body and return the fields of the form as a dict.
+async def read_form(scope: Scope, receive: Receive) -> list[tuple[str, str]]:
+    """Read the request body and return the fields of the form, in order.
 
     Raises:
         HTTPException: The body is too large, has too many fields, or is not a form.
@@ -68,7 +85,7 @@ async def read_form(scope: Scope, receive: Receive) -> dict[str, str]:
     while more:
         message = await receive()
         if message["type"] != "http.request":  # the client disconnected
-            return {}
+            return []
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > MAX_BODY_SIZE:
@@ -78,10 +95,9 @@ async def read_form(scope: Scope, receive: Receive) -> dict[str, str]:
     if body and media_type != _MEDIA_TYPE:
         raise http_error(415, "The content type is not supported.", f"Send the form as {_MEDIA_TYPE}.")
     try:
-        fields = parse_qsl(body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
+        return parse_qsl(body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:
         raise http_error(400, "The form has too many fields.", "Go back and submit the form again.") from None
-    return dict(fields)
 
 
 def without_body(receive: Receive) -> Receive:

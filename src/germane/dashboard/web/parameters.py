@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -36,6 +37,8 @@ class Parameter:
     is_valid: Callable[[str], bool] = bool
     choices: Sequence[str] = ()
     """The valid values, if they can be listed."""
+    max_count: int = 1
+    """How often the parameter may be given."""
 
     def matches(self, name: str) -> bool:
         """Return whether this parameter has the given name."""
@@ -70,17 +73,21 @@ def check_query(request: Request, parameters: Sequence[Parameter]) -> None:
     Raises:
         HTTPException: With status 400. The message suggests a similar name or value, and states what is valid.
     """
-    seen: set[str] = set()
+    seen: Counter[str] = Counter()
     for name, value in request.query_params.multi_items():
         if not value:
             continue
         parameter = next((parameter for parameter in parameters if parameter.matches(name)), None)
         if parameter is None:
             names = [parameter.label for parameter in parameters]
-            raise query_error(f"This page has no parameter {_quote(name)}", name, names, _list_parameters(names))
-        if name in seen:
+            known = f"It has these parameters: {', '.join(names)}." if names else "It has no parameters."
+            raise query_error(f"This page has no parameter {_quote(name)}", name, names, known)
+        seen[name] += 1
+        if seen[name] > parameter.max_count > 1:
+            step = f"Use it at most {parameter.max_count} times."
+            raise query_error(f"The parameter {_quote(name)} is repeated too often", "", (), step)
+        if seen[name] > parameter.max_count:
             raise query_error(f"The parameter {_quote(name)} is given more than once", "", (), "Use it only once.")
-        seen.add(name)
         expected = f"The parameter {_quote(name)} must be {parameter.expects}."
         if len(value) > MAX_VALUE_LENGTH or "\0" in value or not parameter.is_valid(value):
             raise query_error(f"{_quote(name)} cannot be {_quote(value)}", value, parameter.choices, expected)
@@ -110,7 +117,3 @@ def unknown_name_error(kind: str, given: str, names: Collection[str]) -> HTTPExc
 
 def _quote(text: str) -> str:
     return f"\u201c{sanitize.line(text, MAX_SHOWN)}\u201d"
-
-
-def _list_parameters(names: Sequence[str]) -> str:
-    return f"It has these parameters: {', '.join(names)}." if names else "It has no parameters."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -58,7 +58,7 @@ def parse_view_params(request: Request, context: InsightContext, default_window:
     names = [parameter.name for parameter in VIEW_PARAMETERS]
     query = {name: parameters[name] for name in names if parameters.get(name)}
     window = query.get("window", default_window)
-    begin, end = _parse_moment(query.get("since")), _parse_moment(query.get("until"))
+    begin, end = parse_moment(query.get("since")), parse_moment(query.get("until"))
     until = end or now
     since = begin or until - WINDOWS[window]
     is_custom = (begin or end) is not None
@@ -105,7 +105,8 @@ def check_names(request: Request, context: InsightContext, names: Mapping[str, s
             raise unknown_name_error(kind, name, known[kind])
 
 
-def _parse_moment(text: str | None) -> datetime | None:
+def parse_moment(text: str | None) -> datetime | None:
+    """Parse a time in a URL. Times without a time zone are in UTC. Return None if it is missing or malformed."""
     try:
         moment = datetime.fromisoformat(text) if text else None
     except ValueError:
@@ -160,15 +161,16 @@ def redirect_after_form(request: Request, path: str) -> Response:
     return response
 
 
-def _is_moment(text: str) -> bool:
-    return _parse_moment(text) is not None
+def moment_parameter(name: str) -> Parameter:
+    """Return a parameter whose value is a time."""
+    return Parameter(name, _MOMENT, lambda text: parse_moment(text) is not None)
 
 
 _MOMENT: Final = "a date or time, such as 2026-11-18 or 2026-11-18T14:00+01:00"
 VIEW_PARAMETERS: Final = (
     one_of("window", WINDOWS),
-    Parameter("since", _MOMENT, _is_moment),
-    Parameter("until", _MOMENT, _is_moment),
+    moment_parameter("since"),
+    moment_parameter("until"),
     one_of("bucket", BUCKETS),
     Parameter("scorer"),
     Parameter("service"),
@@ -185,12 +187,15 @@ def choose_range(request: Request, context: InsightContext) -> Response:
     dropped = {"window", "after", *_RANGE_FIELDS}
     kept = [(name, value) for name, value in parse_qsl(query) if name not in dropped]
     zone = parse_view_params(request, context).zone
-    for name in _RANGE_FIELDS[:2]:
-        if text := parameters.get(name):
-            moment = datetime.fromisoformat(text)
-            kept.append((name, (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone().isoformat()))
+    kept += [(name, with_zone(text, zone)) for name in _RANGE_FIELDS[:2] if (text := parameters.get(name))]
     kept += [("bucket", parameters["bucket"])] if parameters.get("bucket") else []
     return RedirectResponse(f"{root}{path}?{urlencode(kept)}" if kept else f"{root}{path}", 303)
+
+
+def with_zone(text: str, zone: tzinfo | None) -> str:
+    """Return the time that a visitor has entered in their time zone, with the time zone."""
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone().isoformat()
 
 
 ROUTES: Final = (

@@ -22,9 +22,10 @@ from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from germane.dashboard.web.forms import csrf
+from germane.dashboard.web.forms import csrf, csrf_token
+from germane.dashboard.web.parameters import MAX_VALUE_LENGTH
 from germane.dashboard.web.preferences import theme_of
-from germane.dashboard.web.routing import path_of, root_of
+from germane.dashboard.web.routing import is_local_path, path_of, root_of
 from germane.insights import FILTERS, InsightContext, ViewParams, load_status_bar
 
 STATIC_FOLDER: Final = Path(__file__).parent.parent / "static"
@@ -82,7 +83,7 @@ def template_environment() -> Environment:
         bytecode_cache=TemplateCache(),
     )
     environment.filters |= FILTERS
-    environment.globals |= {"csrf": csrf, "static_path": static_path}
+    environment.globals |= {"csrf": csrf, "csrf_token": csrf_token, "static_path": static_path}
     return environment
 
 
@@ -90,6 +91,13 @@ def template_environment() -> Environment:
 def germane_version() -> str:
     """Return the installed version of germane."""
     return metadata.version("germane")
+
+
+def saveable_path(request: Request) -> str:
+    """Return the path and query of a page, without the dashboard's prefix, or an empty string if it cannot be saved."""
+    path = f"/{quote(path_of(request.scope).lstrip('/'))}"
+    full = f"{path}?{request.url.query}" if request.url.query else path
+    return full if len(full) <= MAX_VALUE_LENGTH and is_local_path(full) else ""
 
 
 def render(
@@ -124,6 +132,7 @@ def render(
         "root": root,
         "path": path,
         "here": quote(path),
+        "saveable": saveable_path(request),
         "now": status.health.now if status else context.now(),  # ages are relative to the database's clock
         "theme": theme_of(request),
         "version": germane_version(),

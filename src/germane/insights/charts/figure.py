@@ -19,12 +19,14 @@ from germane.score import LOW_SCORE
 
 _LEGEND_SYMBOLS: Final = {
     "mean": tag("path", class_="line", d="M1 6H23"),
-    "95 % interval": tag("rect", class_="band", width=24, height=12, rx=2),
+    "95% interval": tag("rect", class_="band", width=24, height=12, rx=2),
     "baseline": tag("path", class_="baseline", d="M0 6H24"),
     "n": tag("rect", class_="bar-n", x=6, width=12, height=12),
     "few": tag("circle", class_="dot thin", cx=12, cy=6, r=3.6),
     "failing": tag("g", tag("path", class_="line", d="M1 6H23"), class_="failing"),
     "earlier": tag("g", tag("path", class_="line", d="M1 6H23"), class_="earlier"),
+    "second": tag("g", tag("path", class_="line", d="M1 6H23"), class_="second"),
+    "total": tag("rect", class_="total", x=6, width=12, height=12),
     "now": tag("rect", class_="now", x=6, width=12, height=12),
     "before": tag("path", class_="before", d="M1 11V3H23V11"),
 }
@@ -67,6 +69,8 @@ def trend_figure(chart: TrendChart) -> Markup:
             baseline_name=chart.baseline_name.partition(",")[0].partition(" ")[0],
             markers=chart.markers,
             failing=chart.failing,
+            failing_name=shorten(chart.failing_name, 60),
+            root=chart.root,
             answers=f"{chart.root}{chart.answers}" if chart.answers else None,
             title=chart.title,
             width=width,
@@ -76,17 +80,17 @@ def trend_figure(chart: TrendChart) -> Markup:
         )
         for kind, width, height in (("wide", 1100, 320), ("narrow", 420, 290))
     ]
-    keys = [("mean", "mean"), ("95 % interval", "95 % interval")]
+    keys = [("mean", "mean"), ("95% interval", "95% interval")]
     if chart.baseline is not None:
         keys.append(("baseline", f"{chart.baseline_name}: {format_number(chart.baseline)}"))
     if chart.failing:
         keys.append(("failing", shorten(chart.failing_name, 60)))
     keys.append(("n", f"n scored per {describe_bucket(chart.bucket)}"))
-    if any(not point.has_min_samples for point in chart.points):
+    if any(not point.has_min_samples for point in (*chart.points, *chart.failing)):
         keys.append(("few", "n below 20"))
     if any(point.judge_changed for point in chart.points):
         keys.append(("earlier", "earlier judge"))
-    return tag("figure", _legend(keys), *pictures, _trend_table(chart), class_="chart", data_chart="")
+    return tag("figure", legend(keys), *pictures, _trend_table(chart), class_="chart", data_chart="")
 
 
 def describe_bucket(bucket: timedelta) -> str:
@@ -98,7 +102,8 @@ def describe_bucket(bucket: timedelta) -> str:
     return {1: "day", 7: "week"}.get(days, f"{days} days")
 
 
-def _legend(keys: Iterable[tuple[str, str]]) -> Markup:
+def legend(keys: Iterable[tuple[str, str]]) -> Markup:
+    """Return a legend from pairs of symbol and name."""
     entries = [
         tag("span", tag("svg", _LEGEND_SYMBOLS[key], width=24, height=12, viewBox="0 0 24 12"), name)
         for key, name in keys
@@ -114,7 +119,7 @@ def _trend_table(chart: TrendChart) -> Markup:
         interval = None if point.low is None or point.high is None else (point.low, point.high)
         seen = DASH if point.seen is None else f"{point.scored or 0:,} of {point.seen:,}"
         cells = (format_number(point.mean), format_interval(interval), f"{point.n:,}{few}", seen)
-        start = _time(point.start, chart.zone)
+        start = format_time(point.start, chart.zone)
         if chart.answers:
             window = {"since": point.start.isoformat(), "until": (point.start + chart.bucket).isoformat()}
             start = tag("a", start, href=f"{chart.root}{chart.answers}&{urlencode(window)}")
@@ -124,22 +129,25 @@ def _trend_table(chart: TrendChart) -> Markup:
     for marker in chart.markers:
         name = tag("bdi", marker.label)
         linked = tag("a", name, href=f"{chart.root}{marker.href}") if marker.href else name
-        items.append(tag("li", _time(marker.at, chart.zone), " ", linked))
+        items.append(tag("li", format_time(marker.at, chart.zone), " ", linked))
     markers = tag("ul", *items, class_="plain note") if items else Markup("")
-    headings = ("From", "Mean", "95 % interval", "n", "Scored / seen")
-    return _details(markers, _table(chart.title, headings, rows))
+    headings = ("From", "Mean", "95% interval", "n", "Scored / seen")
+    return details(markers, table(chart.title, headings, rows))
 
 
-def _details(*content: Markup) -> Markup:
+def details(*content: Markup) -> Markup:
+    """Return a collapsed element for the table of a chart's values."""
     return tag("details", tag("summary", "Show as table"), *content, class_="twin")
 
 
-def _time(moment: datetime, zone: tzinfo | None) -> Markup:
+def format_time(moment: datetime, zone: tzinfo | None) -> Markup:
+    """Return a time element with a short date and time."""
     local = moment.astimezone(zone)
     return tag("time", f"{local:%a} {local.day} {local:%b %H:%M %Z}", datetime=moment.isoformat())
 
 
-def _table(caption: str, headings: Sequence[str], rows: Sequence[Markup]) -> Markup:
+def table(caption: str, headings: Sequence[str], rows: Sequence[Markup]) -> Markup:
+    """Return a table of a chart's values that scrolls within the page."""
     first, *others = headings
     cells = [tag("th", heading, scope="col", class_="end") for heading in others]
     head = tag("thead", tag("tr", tag("th", first, scope="col"), *cells))
@@ -172,5 +180,5 @@ def histogram_figure(
         head = tag("th", f"{bar / BARS:.2f}{DASH}{(bar + 1) / BARS:.2f}", scope="row")
         rows.append(tag("tr", head, *(tag("td", format_percent(share), class_="end") for share in shares[: len(keys)])))
     picture = histogram_svg(now, before, title=title, name=name, css_class="spread", low_below=low_below)
-    table = _details(_table(title, ("Score", *names[: len(keys)]), rows))
-    return tag("figure", _legend(keys), picture, table, class_="chart")
+    values = details(table(title, ("Score", *names[: len(keys)]), rows))
+    return tag("figure", legend(keys), picture, values, class_="chart")

@@ -80,7 +80,7 @@ def histogram_svg(
     for share in (0.0, area.max_share / 2, area.max_share):
         y = area.y(share)
         parts.append(tag("line", class_="grid", x1=area.left, x2=area.right, y1=y, y2=y))
-        parts.append(tag("text", f"{share * 100:g} %", x=area.left - 7, y=y + 4, text_anchor="end"))
+        parts.append(tag("text", f"{share * 100:g}%", x=area.left - 7, y=y + 4, text_anchor="end"))
     if low_below is not None:
         edge = area.x(low_below * BARS)
         parts.append(tag("line", class_="mark judge", x1=edge, x2=edge, y1=area.top, y2=area.bottom))
@@ -114,4 +114,4 @@ def _describe(name: str, shares: Sequence[float], low_below: float | None) -> st
     if low_below is None:
         return f"{name}: the most common range is {span}."
     low = math.fsum(shares[: round(low_below * BARS)])
-    return f"{name}: the most common range is {span}; {low * 100:.0f} % of scores are below {low_below:g}."
+    return f"{name}: the most common range is {span}; {low * 100:.0f}% of scores are below {low_below:g}."

@@ -22,7 +22,7 @@ class Point:
     mean: float
     """Mean score, in [-1, 1]."""
     low: float | None
-    """Lower bound of the mean's 95 % interval, or None if unknown."""
+    """Lower bound of the mean's 95% interval, or None if unknown."""
     high: float | None
     n: int
     has_min_samples: bool
@@ -145,7 +145,7 @@ def describe_points(
 
     def describe(point: Point) -> str:
         interval = (
-            "" if point.low is None or point.high is None else f"95 % interval {point.low:.2f} to {point.high:.2f}, "
+            "" if point.low is None or point.high is None else f"95% interval {point.low:.2f} to {point.high:.2f}, "
         )
         return f"{point.mean:.2f} ({interval}n={point.n})"
 

@@ -41,6 +41,7 @@ class Picture:
     name: str
     """Id of the chart, unique on the page."""
     css_class: str = ""
+    has_links: bool = False
 
     def render(self, *parts: Markup, data: str | None = None, **attributes: AttributeValue) -> Markup:
         """Return the SVG element that contains ``parts``."""
@@ -52,7 +53,7 @@ class Picture:
             *parts,
             xmlns="http://www.w3.org/2000/svg",
             viewBox=f"0 0 {self.width} {self.height}",
-            role="img",
+            role="group" if self.has_links else "img",  # the content of an image has no roles
             id=id_,
             class_=self.css_class or None,
             aria_labelledby=f"{id_}-title {id_}-desc",

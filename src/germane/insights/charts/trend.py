@@ -22,6 +22,7 @@ from germane.insights.charts.point import (
 )
 from germane.insights.charts.svg import (
     Picture,
+    PlacedLabel,
     axis_ticks,
     concat,
     fit_text,
@@ -34,15 +35,15 @@ JUDGE_CHANGED: Final = "judge changed"
 WIDE_FROM: Final = 700
 """Minimum width at which text fits next to the chart."""
 _ROW_HEIGHT: Final = 17
-_BARS_HEIGHT: Final = 34
-_FOOT_HEIGHT: Final = 42
+BARS_HEIGHT: Final = 34
+FOOT_HEIGHT: Final = 42
 """Height of the dates and the time zone below the bars."""
 _LABEL_PRIORITY: Final = {"alert": 0, "judge": 1, "deploy": 2}
 """Order in which kinds of markers get labels. Within a kind, newer markers come first."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
+class Layout:
     """Margins and label sizes for a chart width."""
 
     left: float
@@ -53,10 +54,40 @@ class _Layout:
     tick_width: float
 
 
-_WIDE: Final = _Layout(left=36, right=86, font_size=15, rows=3, tick_width=84)
+WIDE: Final = Layout(left=36, right=86, font_size=15, rows=3, tick_width=84)
 
 
-_NARROW: Final = _Layout(left=30, right=44, font_size=13, rows=2, tick_width=62)
+NARROW: Final = Layout(left=30, right=44, font_size=13, rows=2, tick_width=62)
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A marker in a chart: a vertical line, with a label above the plot if there is space."""
+
+    marker: ChartMarker
+    label: PlacedLabel | None
+
+    def draw_line(self, plot: Plot, strip: Plot) -> Markup:
+        """Draw the line from the label, or from the top of the plot, to the bottom of the bars."""
+        x, y1 = plot.x(self.marker.at), plot.top if self.label is None else 5.0 + _ROW_HEIGHT * self.label.row
+        return tag("line", class_=f"mark {self.marker.kind}", x1=x, x2=x, y1=y1, y2=strip.bottom)
+
+    def draw_label(self, root: str) -> Markup:
+        """Draw the label, as a link if the marker has one."""
+        if self.label is None:
+            return Markup("")
+        y = 16 + _ROW_HEIGHT * self.label.row
+        text = tag("text", self.label.text, class_=self.marker.kind, x=self.label.x, y=y, text_anchor=self.label.anchor)
+        return tag("a", text, href=f"{root}{self.marker.href}") if self.marker.href else text
+
+
+def place_flags(markers: Iterable[ChartMarker], plot: Plot, layout: Layout, *, right: float) -> list[Flag]:
+    """Return the flags of the markers in the window. The most important markers get labels first."""
+    inside = [marker for marker in markers if plot.since <= marker.at <= plot.until]
+    inside.sort(key=lambda marker: (_LABEL_PRIORITY[marker.kind], -marker.at.timestamp()))
+    wanted = [(plot.x(marker.at), marker.label) for marker in inside]
+    labels = place_labels(wanted, plot.left, right, rows=layout.rows, size=layout.font_size)
+    return [Flag(marker, label) for marker, label in zip(inside, labels, strict=True)]
 
 
 def trend_svg(
@@ -77,7 +108,9 @@ def trend_svg(
     floor: float | None = None,
     css_class: str = "",
     failing: Sequence[Point] = (),
+    failing_name: str = "",
     answers: str | None = None,
+    root: str = "",
 ) -> Markup:
     """Return a chart of means over time.
 
@@ -98,54 +131,47 @@ def trend_svg(
         floor: Lower end of the axis, 0 or -1. Defaults to -1 if a mean is negative, otherwise to 0.
         css_class: CSS class of the chart.
         failing: Points of a route that fell, drawn as a second line without an interval.
+        failing_name: Name of that route.
+        root: Prefix of the links of markers.
         answers: URL of the list of answers, to which the script adds the time range that the visitor selects.
     """
-    layout = _WIDE if width >= WIDE_FROM else _NARROW
+    layout = WIDE if width >= WIDE_FROM else NARROW
     edge = Plot(left=layout.left, right=width - layout.right, top=0, bottom=0, since=since, until=until)
     inside = [point for point in points if edge.shows(point, bucket)]
     changes = [ChartMarker(point.start, JUDGE_CHANGED, "judge") for point in inside if point.judge_changed]
-    flags = [flag for flag in (*markers, *changes) if since <= flag.at <= until]
-    flags.sort(key=lambda flag: (_LABEL_PRIORITY[flag.kind], -flag.at.timestamp()))
-    wanted = [(edge.x(flag.at), flag.label) for flag in flags]
-    labels = place_labels(wanted, edge.left, width - 2, rows=layout.rows, size=layout.font_size)
-    top = 10 + _ROW_HEIGHT * max((label.row + 1 for label in labels if label), default=0)
+    flags = place_flags((*markers, *changes), edge, layout, right=width - 2)
+    top = 10 + _ROW_HEIGHT * max((flag.label.row + 1 for flag in flags if flag.label), default=0)
     fallen = [point for point in failing if edge.shows(point, bucket)]
     low = axis_floor([*inside, *fallen], baseline) if floor is None else floor
-    plot = replace(edge, top=top, bottom=height - _FOOT_HEIGHT - _BARS_HEIGHT - 12, floor=low)
-    strip = replace(edge, top=height - _FOOT_HEIGHT - _BARS_HEIGHT, bottom=height - _FOOT_HEIGHT)
+    plot = replace(edge, top=top, bottom=height - FOOT_HEIGHT - BARS_HEIGHT - 12, floor=low)
+    strip = replace(edge, top=height - FOOT_HEIGHT - BARS_HEIGHT, bottom=height - FOOT_HEIGHT)
     bars, largest = draw_bars(inside, strip, bucket)
     text = description or describe_points(inside, baseline, markers, name=baseline_name)
-    picture = Picture(width=width, height=height, title=title, description=text, name=name, css_class=css_class)
+    picture = Picture(
+        width=width,
+        height=height,
+        title=title,
+        description=text,
+        name=name,
+        css_class=css_class,
+        has_links=any(flag.marker.href and flag.label for flag in flags),
+    )
     series = split_by_fingerprint(inside)
-    flag_lines = []
-    for flag, label in zip(flags, labels, strict=True):
-        x, y1 = plot.x(flag.at), plot.top if label is None else 5.0 + _ROW_HEIGHT * label.row
-        flag_lines.append(tag("line", class_=f"mark {flag.kind}", x1=x, x2=x, y1=y1, y2=strip.bottom))
     return picture.render(
         draw_bands(series, plot, bucket),
-        _draw_time_axis(plot, strip, layout, zone),
+        draw_time_axis(plot, strip, layout, zone),
         bars,
-        _draw_count_axis(strip, largest, layout),
+        draw_count_axis(strip, largest, layout),
         draw_grid(plot, plot.levels),
-        *flag_lines,
+        *(flag.draw_line(plot, strip) for flag in flags),
         Markup("") if baseline is None else _draw_labeled_baseline(plot, baseline, baseline_name, layout),
         draw_lines(series, plot, bucket, 3.2),
         tag("g", draw_lines(split_by_fingerprint(fallen), plot, bucket, 2.4), class_="failing")
         if fallen
         else Markup(""),
-        *(
-            tag(
-                "text",
-                label.text,
-                class_=flag.kind,
-                x=label.x,
-                y=16 + _ROW_HEIGHT * label.row,
-                text_anchor=label.anchor,
-            )
-            for label, flag in zip(labels, flags, strict=True)
-            if label
-        ),
-        data=_point_data(inside, plot, bucket),
+        *(flag.draw_label(root) for flag in flags),
+        data=_point_data(inside, plot, bucket, fallen),
+        data_failing=failing_name if fallen else None,
         data_plot=f"{plot.left:g},{plot.right:g},{since.timestamp():.0f},{until.timestamp():.0f}",
         data_answers=answers,
     )
@@ -184,7 +210,7 @@ def sparkline_svg(
     )
 
 
-def _draw_count_axis(strip: Plot, largest: int, layout: _Layout) -> Markup:
+def draw_count_axis(strip: Plot, largest: int, layout: Layout) -> Markup:
     """Label the bars with "n" and the largest number, such as "58", "12k" or "3.4M"."""
     compact = str(largest)
     for size, unit in ((1_000_000, "M"), (1_000, "k")):
@@ -196,16 +222,17 @@ def _draw_count_axis(strip: Plot, largest: int, layout: _Layout) -> Markup:
     return concat(name, tag("text", text, x=strip.right + 6, y=strip.top + 10))
 
 
-def _draw_labeled_baseline(plot: Plot, level: float, name: str, layout: _Layout) -> Markup:
+def _draw_labeled_baseline(plot: Plot, level: float, name: str, layout: Layout) -> Markup:
     """Draw the baseline as a dashed line, labeled with its level and, on a wide chart, its name."""
     y = plot.y(level)
     number = tag("text", f"{level:.2f}".replace("-", "\u2212"), x=plot.right + 6, y=y + 4)
     name_y = y - 11 if y >= 22 else y + 19  # near the upper edge, the name goes below the number
-    word = tag("text", name, x=plot.right + 6, y=name_y) if layout is _WIDE else Markup("")
+    word = tag("text", name, x=plot.right + 6, y=name_y) if layout is WIDE else Markup("")
     return concat(draw_baseline(plot, level), word, number)
 
 
-def _draw_time_axis(plot: Plot, strip: Plot, layout: _Layout, zone: tzinfo | None) -> Markup:
+def draw_time_axis(plot: Plot, strip: Plot, layout: Layout, zone: tzinfo | None) -> Markup:
+    """Draw the time axis below the bars, with dates and the end of the window."""
     limit = int((plot.right - plot.left) // layout.tick_width)
     parts = [tag("line", class_="edge", x1=plot.left, x2=plot.right, y1=strip.bottom, y2=strip.bottom)]
     for at, label, is_day in axis_ticks(plot.since, plot.until, zone, limit):
@@ -221,8 +248,9 @@ def _draw_time_axis(plot: Plot, strip: Plot, layout: _Layout, zone: tzinfo | Non
     return concat(*parts)
 
 
-def _point_data(points: Sequence[Point], plot: Plot, bucket: timedelta) -> str:
+def _point_data(points: Sequence[Point], plot: Plot, bucket: timedelta, failing: Sequence[Point] = ()) -> str:
     """Return the values that the script shows next to the crosshair, as JSON rows of numbers."""
+    of_route = {(point.start, point.fingerprint): (round(point.mean, 4), point.n) for point in failing}
     rows = [
         (
             round(point.start.timestamp()),
@@ -234,6 +262,7 @@ def _point_data(points: Sequence[Point], plot: Plot, bucket: timedelta) -> str:
             None if point.high is None else round(point.high, 4),
             point.n,
             int(point.has_min_samples),
+            *of_route.get((point.start, point.fingerprint), ()),
         )
         for point in sorted(points, key=lambda point: (point.start, point.fingerprint))
     ]
@@ -241,7 +270,7 @@ def _point_data(points: Sequence[Point], plot: Plot, bucket: timedelta) -> str:
 
 
 def draw_bands(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta) -> Markup:
-    """Draw the 95 % intervals of all series. They go below everything else."""
+    """Draw the 95% intervals of all series. They go below everything else."""
     return concat(*(_draw_run(run, plot, bucket) for line in series for run in split_at_gaps(line, bucket)))
 
 

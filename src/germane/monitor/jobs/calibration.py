@@ -21,7 +21,7 @@ from germane.scorers import (
     is_current_calibration,
     measure_cosine_pairs,
 )
-from germane.storage import Answer, AnswerFilter, CalibrationCache, TrackingStore
+from germane.storage import AnswerFilter, CalibrationCache, TrackingStore
 
 CHECK_INTERVAL: Final = timedelta(minutes=10)
 """The interval between checks, and the delay before the first check. Each check reloads the stored calibrations."""
@@ -31,7 +31,7 @@ WINDOW: Final = timedelta(days=30)
 MAX_EXCHANGES: Final = 200
 """The maximum number of exchanges to embed per calibration."""
 _LOADED_PER_EXCHANGE: Final = 4
-"""The number of exchanges to load per exchange to embed. Exchanges with repeated questions are dropped."""
+"""The number of exchanges to load for each exchange to embed. Exchanges with repeated questions are dropped."""
 logger = logging.getLogger("germane.monitor")
 
 
@@ -68,7 +68,7 @@ class CalibrationJob:
         """A scorer's name and its embedder, by embedding model."""
 
     async def run(self) -> None:
-        """If a check is due, create missing calibrations, replace old ones, and reload all calibrations.
+        """Run a check if it is due: create missing calibrations, replace old ones, and reload all of them.
 
         Raises:
             ScoringError: The embedder failed.
@@ -80,15 +80,26 @@ class CalibrationJob:
         self._next_check = now + CHECK_INTERVAL
         for model, (scorer, embedder) in self._embedders.items():
             exchanges = await self._thread_pool.run(partial(self._load_exchanges, model, scorer, now))
-            if exchanges and not self.stopping:
-                await self._measure(exchanges, embedder, now)
+            if not exchanges or self.stopping:
+                continue
+            measured = await measure_cosine_pairs(exchanges, embedder)
+            try:
+                calibrations = [pairs.to_calibration(now) for pairs in measured]
+            except ValueError as error:
+                logger.warning(
+                    "%s cannot be calibrated, because its similarity is the same for all texts: %s", embedder, error
+                )
+                continue
+            await self._thread_pool.run(partial(self._store.labels.add_calibrations, calibrations))
+            for made in calibrations:
+                logger.info("labels of %s with the embedder %s are now %s", made.scorer, made.embedder, made)
         await self._thread_pool.run(self._calibrations.reload)
 
     def _load_exchanges(self, model: str, scorer: str, now: datetime) -> list[Exchange]:
         """Return the exchanges to embed.
 
-        The list is empty if another process is the leader, if the embedder's calibration is recent, or if there are too
-        few exchanges.
+        There are none if another process is the leader, if the embedder's calibration is recent, or if too few
+        exchanges are available.
         """
         if not self._leader.acquire():
             return []
@@ -100,26 +111,11 @@ class CalibrationJob:
             return []
         chosen = AnswerFilter(scorer=scorer, since=now - WINDOW)
         page = self._store.answers.search(chosen, sort="newest", limit=_LOADED_PER_EXCHANGE * MAX_EXCHANGES)
-        scored = [answer.exchange for answer in page.answers if not _is_recorded(answer)]
+        # The embedder has never received the texts of scores that were computed outside germane.
+        scored = [
+            answer.exchange
+            for answer in page.answers
+            if answer.score is None or answer.score.fingerprint != EXTERNAL_FINGERPRINT
+        ]
         exchanges = distinct_exchanges(scored)[:MAX_EXCHANGES]
         return exchanges if len(exchanges) >= MIN_CALIBRATION_EXCHANGES else []
-
-    async def _measure(self, exchanges: Sequence[Exchange], embedder: Embedder, now: datetime) -> None:
-        measured = await measure_cosine_pairs(exchanges, embedder)
-        try:
-            calibrations = [pairs.to_calibration(now) for pairs in measured]
-        except ValueError as error:
-            logger.warning(
-                "%s cannot be calibrated, because its similarity is the same for all texts: %s", embedder, error
-            )
-            return
-        await self._thread_pool.run(partial(self._store.labels.add_calibrations, calibrations))
-        for calibration in calibrations:
-            logger.info(
-                "labels of %s with the embedder %s are now %s", calibration.scorer, calibration.embedder, calibration
-            )
-
-
-def _is_recorded(answer: Answer) -> bool:
-    """Return whether the score was computed outside germane. If so, the embedder has not received the texts."""
-    return answer.score is not None and answer.score.fingerprint == EXTERNAL_FINGERPRINT

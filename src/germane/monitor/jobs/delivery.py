@@ -1,5 +1,6 @@
-"""Notification delivery: one worker per channel claims notifications from the database, sends them and retries
-failures.
+"""Notification delivery.
+
+One worker per channel claims notifications from the database, sends them and retries failures.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ RENEWALS_PER_LEASE: Final = 3
 """The number of renewals of a notification's lease per lease duration."""
 DELIVERY_BACKOFF: Final = Backoff(initial=1.0, maximum=60.0, max_retry_after=3600.0)
 RESOLVED_REMINDER_PERIOD: Final = timedelta(minutes=5)
-"""The time after resolution during which reminders still include an alert."""
+"""The time for which reminders still include an alert after it has resolved."""
 REMINDER_LEASE_FACTOR: Final = timedelta(seconds=2)
-"""The TTL of the reminder lease per second of the reminder interval.
+"""The TTL of the reminder lease, as a multiple of the reminder interval.
 
-If the holder stops, another process takes over and sends the next reminder before the receiver expires the alerts.
+If the holder stops, another process takes over and sends the next reminder before the alerts expire at the receiver.
 """
 RELEASE_TIMEOUT: Final = 1.0
-"""Maximum seconds for releasing notifications during shutdown."""
+"""Maximum time for releasing notifications during shutdown, in seconds."""
 
 Result = TypeVar("Result")
 NewJob = Callable[[str, Callable[[], Awaitable[None]]], Job]
@@ -73,7 +74,7 @@ class DeliveryContext:
         return await self.threads.run(function, *arguments)
 
     async def claim_notification(self, channel: str) -> Notification | None:
-        """Claim the next due notification for the duration of the lease, and return it; None if none is due."""
+        """Claim the next due notification for the duration of the lease, and return it, or None if none is due."""
         return await self.threads.run(lambda: self.store.notifications.claim(channel, self.owner, lease=self.lease))
 
     async def keep_lease(self, notification: Notification) -> None:
@@ -109,7 +110,9 @@ class ChannelWorker:
 
     @property
     def problem(self) -> str | None:
-        """Why this process cannot use the channel, or the error from its last attempt; None if the channel works."""
+        """The reason why this process cannot use the channel, or the error from its last attempt; None if the channel
+        works.
+        """
         return self.channel.config_error or self._error
 
     def wake(self) -> None:
@@ -185,8 +188,9 @@ class ChannelWorker:
             return DeliveryOutcome(error=error_location(error))
 
     async def _record_outcome(self) -> None:
-        """Record the outcome of the last attempt. If this fails, record it later instead of sending the message
-        twice.
+        """Record the outcome of the last attempt.
+
+        If recording fails, it is repeated later, so the message is not sent twice.
         """
         notification, outcome = self.in_progress, self._outcome
         if notification is None or outcome is None:
@@ -211,7 +215,7 @@ class ChannelWorker:
             self._wake_after(outcome.retry_after)
 
     def _log_failure(self, error: str) -> None:
-        """Log the first failure after a success; further failures are only counted."""
+        """Log the first failure after a success. Further failures are only counted."""
         if self._error is None:
             logger.warning(
                 "channel %s failed to deliver an alert: %s; further failures are not logged until a delivery succeeds",
@@ -235,7 +239,7 @@ class NotificationDispatcher:
     Args:
         context: The store and options that all workers share.
         channels: The channels, by name.
-        accepts: One filter per channel name, which selects the alerts that the channel is notified of.
+        accepts: Filters by channel name. Each selects the alerts that its channel is notified of.
         new_job: Creates a worker's job from a name and a function to run.
         new_lease: Creates a lease for reminders from a name and a TTL.
     """
@@ -277,7 +281,7 @@ class NotificationDispatcher:
         return [reminder.lease for reminder in self._reminders]
 
     async def wake_due_channels(self) -> None:
-        """Wake the workers of channels with due notifications or reminders, without waiting for the workers."""
+        """Wake the workers of channels that have due notifications or reminders. Does not wait for the workers."""
         for name in await self._due_channels():
             self._workers[name].wake()
         for reminder in self._reminders:
@@ -336,7 +340,7 @@ class AlertReminder:
 
     async def _send_reminder(self) -> None:
         def load_alerts() -> list[Alert]:
-            """Return the open alerts that the channel was notified of, and those that were resolved recently."""
+            """Return the alerts that the channel was notified of and that are open or were resolved recently."""
             store = self._context.store
             open_alerts = [
                 alert

@@ -1,4 +1,4 @@
-"""Database maintenance by one process at a time: rollups and retention."""
+"""Database maintenance by one process at a time: rollups, archive and retention."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from germane.daemon_pool import DaemonThreadPool
+from germane.errors import ArchiveError, UsageError
 from germane.monitor.loop.job import Job
 from germane.monitor.loop.leases import LeaderLease
-from germane.settings import Retention
+from germane.settings import Archive, Retention
 from germane.storage import PruneResult, TrackingStore
 
 MIN_INTERVAL: Final = timedelta(seconds=5)
@@ -21,9 +22,9 @@ MIN_INTERVAL: Final = timedelta(seconds=5)
 MAX_INTERVAL: Final = 60 * MIN_INTERVAL
 """The longest interval between two rounds."""
 CURRENT_HOUR_INTERVAL: Final = timedelta(minutes=1)
-"""The interval between rounds that include the current hour, whose data changes constantly."""
+"""The interval between rounds that include the current hour. Its data changes constantly."""
 MAX_ROUND_SECONDS: Final = 1.0
-"""Seconds after which a round does not start another batch."""
+"""Time limit, in seconds, after which a round starts no further batch."""
 PAUSE_FACTOR: Final = 10
 """The shortest pause after a round, as a multiple of the round's duration."""
 HOURS_PER_BATCH: Final = 6
@@ -86,7 +87,7 @@ class RollupJob:
 
 
 def _is_due(now: datetime, due: datetime | None, max_interval: timedelta) -> bool:
-    """Return whether ``due`` has passed, or is so far ahead that the clock must have been set back."""
+    """Return whether ``due`` has passed, or is so far in the future that the clock must have been set back."""
     return due is None or due <= now or due - now > max_interval
 
 
@@ -100,10 +101,11 @@ class RetentionSchedule:
 
 
 class RetentionJob:
-    """Expires orphaned tasks, erases old text, deletes old exchanges and counts, and enforces the maximum size.
+    """Expires orphaned tasks, erases old text, moves closed days to the archive, deletes old exchanges and counts, and
+    enforces the maximum size.
 
     The job calls the database from its own thread, so that a long round does not delay other jobs. If ``stopping``
-    becomes true, the job stops after the current transaction, which is short.
+    becomes true, the job stops after the current transaction. Transactions are short.
     """
 
     def __init__(
@@ -114,11 +116,13 @@ class RetentionJob:
         owner: str,
         schedule: RetentionSchedule,
         clock: Callable[[], datetime],
+        archive: Archive | None = None,
     ) -> None:
         self.stopping = False
         self.leader = LeaderLease(store, "housekeeper", owner, ttl=LEASE_INTERVALS * schedule.interval, clock=clock)
         self._store = store
         self._retention = retention
+        self._archive = archive
         self._schedule = schedule
         self._clock = clock
         self._thread_pool: DaemonThreadPool | None = None
@@ -159,14 +163,16 @@ class RetentionJob:
             max_size=self._retention.max_size,
             stopping=self._must_stop,
         )
+        if self._archive is not None and not self._must_stop():
+            self._archive_days(self._archive, now)
         max_size = self._retention.max_size
         if max_size is not None and not self._must_stop():
-            # Log once when the database exceeds its maximum size, and once when it no longer does.
+            # Log once when the database exceeds its maximum size, and once when it is below it again.
             size = self._store.retention.measure_size(max_size)
             is_too_large = size > max_size
             if is_too_large and not self._was_too_large:
                 message = (
-                    "the database uses %.0f MB, more than retention.max_size (%.0f MB), and the remaining data is too "
+                    "the database uses %.0f MB, more than retention.max_size (%.0f MB), but the remaining data is too "
                     "recent to delete"
                 )
                 logger.warning(message, size / 1e6, max_size / 1e6)
@@ -174,6 +180,22 @@ class RetentionJob:
                 logger.info("the database is within retention.max_size again")
             self._was_too_large = is_too_large
         return removed + PruneResult(expired=expired)
+
+    def _archive_days(self, archive: Archive, now: datetime) -> None:
+        """Move closed days to the archive. A failure is logged and does not stop retention."""
+        try:
+            results = self._store.archive.archive_days(
+                archive.location,
+                before=now - timedelta(days=archive.after_days),
+                has_text=archive.text,
+                stopping=self._must_stop,
+            )
+        except (ArchiveError, UsageError) as error:
+            logger.warning("archive: %s", error)
+            return
+        archived = [result for result in results if result.manifest is not None]
+        if archived:
+            logger.info("archive: %d days moved to %s", len(archived), archive.location)
 
     def _must_stop(self) -> bool:
         """Return whether the round must end, after renewing the lease if a renewal is due."""

@@ -15,14 +15,14 @@ from germane.storage import TrackingStore, budget_shares
 from germane.tracer import BacklogState, are_gauges_exported
 
 MAX_TIME_SHARE: Final = 0.01
-"""The maximum share of time spent reading. Counting a long backlog takes longer, so it is read less often."""
+"""The maximum share of time to spend reading. Counting a longer backlog takes longer, so it is read less often."""
 
 
 class QueueMetricsJob:
     """Keeps a snapshot of the queue in memory, so that metrics exporters do not wait for the database.
 
     Args:
-        is_needed: Returns whether any gauge is exported. If not, the job does not read the database.
+        is_needed: Returns whether any gauge is exported. If none is, the job does not read the database.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class QueueMetricsJob:
             finally:
                 ended = time.monotonic()
                 self._next_read = ended + (ended - started) / MAX_TIME_SHARE
-        except StorageError:  # other jobs report that the database is unreachable
+        except StorageError:  # other jobs report an unreachable database
             return None
 
     def _load_snapshot(self) -> BacklogState:

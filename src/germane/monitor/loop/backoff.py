@@ -9,7 +9,7 @@ from datetime import timedelta
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Delays that double from ``initial`` up to ``maximum`` seconds, each randomly shortened by up to half.
+    """Delays that double from ``initial`` up to ``maximum`` seconds. Each is randomly shortened by up to half.
 
     The jitter prevents processes that failed at the same time from retrying at the same time.
     """

@@ -26,7 +26,7 @@ class OutageLog:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._outages: dict[str, tuple[str, set[str]]] = {}
-        """The job that first reported each outage, and the jobs that the outage affects, by outage."""
+        """For each outage, the job that first reported it and the jobs that it affects."""
 
     def record_failure(self, job: str, outage: str, message: str) -> None:
         """Record that an outage affects a job, and log the message if the outage is new."""
@@ -70,9 +70,9 @@ class JobStatus:
 
 
 class Job:
-    """The error boundary around background work: no exception raised by the work escapes :meth:`run`.
+    """The error boundary around background work. No exception that the work raises escapes :meth:`run`.
 
-    The outage log records the first failure and the recovery. Jobs with the same log report a shared outage once.
+    The outage log records the first failure and the recovery. Jobs that share a log report a common outage once.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Job:
         self._running = asyncio.Lock()
 
     async def run(self) -> None:
-        """Run the work once, without tracing it. Concurrent calls run one after the other."""
+        """Run the work once, without tracing it. Concurrent calls run one after another."""
         async with self._running:
             started_at, started = self._clock(), time.monotonic()
             try:

@@ -12,13 +12,13 @@ from germane.monitor.loop.job import Job, JobStatus
 from germane.storage import TrackingStore
 
 RENEWALS_PER_TTL: Final = 3
-"""The number of renewals of a lease per TTL."""
+"""The number of times that a lease is renewed per TTL."""
 THREAD_NAME: Final = "germane-monitor-heartbeat"
 BEATS_PER_LEASE: Final = 4
 MAX_INTERVAL: Final = 15.0
 """The longest interval between two heartbeats in seconds, even if the lease is longer.
 
-Heartbeats also show which workers are alive, and correct the leases after a clock is set back.
+Heartbeats also show which workers are alive, and they correct the leases after a clock has been set back.
 """
 RETRY_INTERVAL: Final = 1.0
 """The longest delay before the next heartbeat after a failed one, in seconds."""
@@ -39,7 +39,7 @@ class LeaderLease:
         self._is_leader = False
 
     def acquire(self) -> bool:
-        """Acquire the lease if it is free, renew it if a renewal is due, and return whether this process holds it.
+        """Acquire the lease if it is free, or renew it if a renewal is due. Return whether this process holds it.
 
         The database is called at most three times per TTL; in between, the last result is returned. Blocks.
 
@@ -67,7 +67,7 @@ class Heartbeat:
 
     Args:
         job: Sends one heartbeat.
-        deregister: Runs after the last heartbeat, in the same thread, so that no late heartbeat can follow it.
+        deregister: Runs after the last heartbeat in the same thread, so that no late heartbeat can follow.
         lease: The duration for which each heartbeat renews the leases of the process's tasks.
     """
 
@@ -88,7 +88,7 @@ class Heartbeat:
         self._due.set()
 
     def stop(self, timeout: float) -> bool:
-        """Stop the heartbeats and deregister; return whether that finished within ``timeout`` seconds. Blocks."""
+        """Stop the heartbeats and deregister. Return whether this finished within ``timeout`` seconds. Blocks."""
         self._stopping = True
         self._due.set()
         if self._thread.ident is not None:

@@ -1,4 +1,4 @@
-"""The background thread: an event loop and the jobs that APScheduler runs on it at every poll interval."""
+"""The background thread. It runs an event loop, on which APScheduler starts the jobs at every poll interval."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _schedulers: weakref.WeakSet[Scheduler] = weakref.WeakSet()
 
 
 class BackgroundService(Protocol):
-    """A service that is created, run and stopped on the event loop of the background thread."""
+    """A service that is created, run and stopped on the background thread's event loop."""
 
     def periodic_jobs(self) -> Mapping[str, PeriodicJob]:
         """Return the jobs that run at every poll interval, by name. They must not raise."""
         ...
 
     async def stop(self, deadline: float) -> bool:
-        """Finish or release all work by ``deadline``, in event loop time; return whether no work was lost."""
+        """Finish or release all work by ``deadline``, in event loop time. Return whether no work was lost."""
         ...
 
 
@@ -88,7 +88,7 @@ class Scheduler:
                 self._thread.start()
 
     def stop(self, timeout: float) -> bool:
-        """Stop the service and its thread; return whether both ended within ``timeout`` seconds and lost no work."""
+        """Stop the service and its thread. Return whether both ended within ``timeout`` seconds and lost no work."""
         thread = self._thread
         if thread is None:
             return True
@@ -123,7 +123,10 @@ class Scheduler:
         timer.start()
 
         async def check_clock() -> None:
-            """Run all jobs immediately when the clock is set back: APScheduler would wait for it to catch up."""
+            """Run all jobs immediately when the clock is set back.
+
+            APScheduler would wait for the clock to catch up.
+            """
             while True:
                 await asyncio.sleep(min(self._poll_interval, MAX_CLOCK_CHECK_INTERVAL))
                 if self._clock_steps.was_set_back():
@@ -140,8 +143,11 @@ class Scheduler:
         await asyncio.sleep(0)  # shutdown() schedules a callback on the loop
 
     def _reset(self) -> None:
-        """Reset to the state before start(): a forked child has no threads, and its locks are in an arbitrary state."""
-        # Keep references to the parent's objects: collecting its loop here would also close it in the parent.
+        """Reset the state to that before :meth:`start`.
+
+        A forked child has no threads, and its locks are in an arbitrary state.
+        """
+        # Keep references to the parent's objects, because collecting its loop here would also close it in the parent.
         self._inherited = dict(vars(self))
         self._lock = threading.Lock()
         self._thread = self._loop = self._stop_deadline = self._stop_timeout = self.service = None
@@ -165,9 +171,8 @@ class ClockStepDetector:
 def _apscheduler(jobs: Mapping[str, PeriodicJob], interval: float) -> AsyncIOScheduler:
     """Return a scheduler that runs each job immediately and then every ``interval`` seconds.
 
-    A job that takes longer than the interval is not interrupted, and its missed runs are coalesced into one. This is
-    normal operation here, so APScheduler's warnings about it are suppressed, without changing the application's
-    loggers.
+    A job that takes longer than the interval is not interrupted, and its missed runs are coalesced into one. Because
+    this is normal here, APScheduler's warnings about it are suppressed. The application's loggers are not changed.
     """
     disabled_logger = logging.getLogger("germane.monitor.apscheduler")
     for logger in (disabled_logger, logging.getLogger(f"apscheduler.executors.{_EXECUTOR}")):
@@ -188,4 +193,5 @@ def _reset_after_fork() -> None:
         scheduler._reset()  # noqa: SLF001 - the same module
 
 
-os.register_at_fork(after_in_child=_reset_after_fork)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -28,20 +28,21 @@ from germane.settings import Budget, Settings
 from germane.storage import RateLimit, TrackingStore
 
 MAX_EARLY_SECONDS: Final = 0.1
-"""Maximum number of seconds that a request can start early after an idle period, to make up for the database call."""
+"""Maximum number of seconds by which a request can start early after an idle period, to make up for the database
+call."""
 BATCH_WINDOW: Final = 0.005
 """Seconds for which requests are collected before one transaction reserves them."""
 BATCH_SECONDS: Final = 0.5
-"""A process reserves as many requests at a time as can start in this many seconds. If the process is killed, other
-processes wait for this time.
+"""Number of seconds for which a process reserves requests at a time. If the process is killed, other processes have to
+wait this long.
 """
 REFILL_LEAD_SECONDS: Final = 0.25
-"""A process makes its next reservations this many seconds before the start of its last reserved request."""
+"""Number of seconds before the start of its last reserved request at which a process makes its next reservations."""
 TYPICAL_REQUEST_TOKENS: Final = 1_000
 MIN_QUEUE_TIMEOUT: Final = 600.0
 """The shortest queue timeout in seconds. It applies under high rate limits."""
 MIN_REQUESTS_AWAITED: Final = 20
-"""The shortest queue timeout as a number of typical requests. It applies under low rate limits."""
+"""The shortest queue timeout, as a number of typical requests. It applies under low rate limits."""
 SETTLE_DELAY: Final = 1.0
 """Seconds after which settlements are written, unless a reservation has already written them."""
 DATABASE_BACKOFF: Final = Backoff(initial=0.5, maximum=10.0)
@@ -62,7 +63,7 @@ def rate_limits(settings: Settings) -> list[RateLimit]:
 def max_concurrency(settings: Settings) -> int:
     """Return the maximum number of exchanges that a process scores at a time.
 
-    Under a rate limit, it is at most the number that can start within the judge timeout. Other exchanges stay in the
+    Under a rate limit, it is at most the number that can start within the judge timeout. The others stay in the
     database, where any process can claim them.
     """
     startable = [
@@ -108,7 +109,7 @@ class _ScheduledStart:
 class SharedRateLimiter:
     """Grants judge requests in order of arrival. Serves one event loop.
 
-    A process reserves half a second's worth of its waiting requests at a time, in one transaction, and makes the next
+    A process reserves up to half a second's worth of waiting requests in one transaction, and makes the next
     reservations shortly before these are used up. Under load, this takes a few transactions per second, regardless of
     the number of requests, and the processes take turns. With a budget but no rate limit, all waiting requests are
     reserved in one transaction.
@@ -140,7 +141,7 @@ class SharedRateLimiter:
 
     @property
     def problem(self) -> str | None:
-        """Why no request can start; None if requests can start."""
+        """The reason why no request can start, or None if requests can start."""
         return self._ledger.problem
 
     @property
@@ -152,8 +153,8 @@ class SharedRateLimiter:
         """Wait until a request with this estimated usage may start, and return its reservation.
 
         Raises:
-            ScoringError: ``budget``: the budget does not cover the request. ``judge_rate_limited``: scoring stopped
-                while the request was waiting.
+            ScoringError: With the reason ``budget`` if the budget does not cover the request, and with
+                ``judge_rate_limited`` if scoring stopped while the request was waiting.
         """
         return await self._reserve(self._queue, self._serve_queue, tokens, usd)
 
@@ -163,7 +164,7 @@ class SharedRateLimiter:
         The request does not wait for the rate limits, because it is already in flight. They count it afterwards.
 
         Raises:
-            ScoringError: As for :meth:`acquire`.
+            ScoringError: See :meth:`acquire`.
         """
         if self._ledger.budget_usage is not None:
             reservation = await self._reserve(self._retries, self._serve_retries, reservation.tokens, reservation.usd)
@@ -217,7 +218,7 @@ class SharedRateLimiter:
             return await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled() and future.exception() is None:
-                self._cancel(future.result())  # the reservation was granted in the same moment
+                self._cancel(future.result())  # the reservation was granted at the same moment
             raise
 
     def _run_once(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -233,9 +234,7 @@ class SharedRateLimiter:
             self._settle_timer = loop.call_later(SETTLE_DELAY, self._run_once, self._serve_queue)
 
     async def _serve_queue(self) -> None:
-        """Make reservations for the queued requests, batch by batch, until the queue is empty and all usage is
-        settled.
-        """
+        """Make reservations for queued requests, batch by batch, until the queue is empty and all usage is settled."""
         loop = asyncio.get_running_loop()
         await asyncio.sleep(BATCH_WINDOW)
         while True:

@@ -1,4 +1,4 @@
-"""Reservations for judge requests, against rate limits and a budget shared by all processes on a database."""
+"""Reservations for judge requests. The rate limits and the budget are shared by all processes on a database."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_judge_price(settings: Settings) -> None:
 
 
 class BudgetUsage:
-    """Usage not yet settled against the budget, by day, and whether the budget is exhausted.
+    """Usage that has not been settled against the budget yet, by day, and whether the budget is exhausted.
 
     Logs once when the budget is exhausted and once when it is available again.
     """
@@ -50,16 +50,16 @@ class BudgetUsage:
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.exhausted_until: datetime | None = None
-        """The time in UTC from which the budget covers the last rejected request; None if the budget is not
-        exhausted.
+        """The time (UTC) at which the budget will cover the last rejected request; None if the budget is not exhausted.
         """
         self._unsettled: dict[date, RequestUsage] = {}
         self._exhausted_in: datetime | None = None
         """The last hour in which a request was rejected."""
 
     def add_unsettled(self, day: date, usage: RequestUsage) -> None:
-        """Add the difference between a request's actual and reserved usage. It is negative if less was used than
-        reserved.
+        """Add the difference between a request's actual and reserved usage.
+
+        It is negative if less was used than reserved.
         """
         self._unsettled[day] = self._unsettled.get(day, RequestUsage()) + usage
 
@@ -73,7 +73,7 @@ class BudgetUsage:
         self._unsettled = {day: usage for day, usage in (self._unsettled | remaining).items() if usage}
 
     def discard_refunds(self, attempted: Mapping[date, RequestUsage]) -> None:
-        """Drop the refunds of a failed settlement: if the connection was lost, they may have been committed.
+        """Drop the refunds of a failed settlement, because they may have been committed before the connection was lost.
 
         Settling a refund twice would allow spending more than the budget.
         """
@@ -88,23 +88,28 @@ class BudgetUsage:
             self.exhausted_until = next_affordable_at(self.budget, grant.usage, rejected[0], grant.at)
             if self._exhausted_in is None:
                 logger.warning(
-                    "%s: scores that the budget does not cover are being skipped",
+                    "%s; scores that the budget does not cover are being skipped",
                     exhausted_message(self.exhausted_until),
                 )
             self._exhausted_in = hour
-        elif requested and self._exhausted_in not in {None, hour}:  # in the same hour, only a refund can free budget
+        elif requested and self._exhausted_in not in {
+            None,
+            hour,
+        }:  # within the same hour, only a refund can free up budget
             self.exhausted_until = self._exhausted_in = None
             logger.warning("budget is available again: judge requests have resumed")
 
     def budget_error(self) -> ScoringError:
         """Return the error for a request that the budget does not cover."""
         until = self.exhausted_until
-        return ScoringError(UnscoredReason.BUDGET, "the budget is spent" if until is None else exhausted_message(until))
+        return ScoringError(
+            UnscoredReason.BUDGET, "the budget is exhausted" if until is None else exhausted_message(until)
+        )
 
 
 def exhausted_message(until: datetime) -> str:
-    """Return a clause such as ``the budget is spent until 2026-03-02 00:00 UTC``."""
-    return f"the budget is spent until {until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    """Describe an exhausted budget, for example ``the budget is exhausted until 2026-03-02 00:00 UTC``."""
+    return f"the budget is exhausted until {until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 @dataclass(slots=True, eq=False)
@@ -175,8 +180,9 @@ class ReservationLedger:
     def settle(
         self, reservation: RequestReservation, *, requests: float = 0.0, tokens: float = 0.0, usd: float = 0.0
     ) -> None:
-        """Settle the difference between actual and reserved usage in the next transaction. Negative amounts are
-        refunds.
+        """Settle the difference between actual and reserved usage in the next transaction.
+
+        Negative amounts are refunds.
         """
         if self.budget_usage is not None and reservation.day is not None:
             self.budget_usage.add_unsettled(reservation.day, RequestUsage(round(requests), tokens, usd))
@@ -201,7 +207,7 @@ class ReservationLedger:
             rate_limited: Whether the requests count towards the rate limits in addition to the budget.
 
         Returns:
-            The reservation for each request; None if the budget does not cover it.
+            The reservation for each request, or None for a request that the budget does not cover.
         """
         attempts = 0
         while True:
@@ -211,7 +217,7 @@ class ReservationLedger:
                 granted = await asyncio.shield(commit)
             except asyncio.CancelledError:
                 if commit.done() and not commit.cancelled() and commit.exception() is None:
-                    self._refund(commit.result())  # granted in the same moment
+                    self._refund(commit.result())  # granted at the same moment
                 raise
             except StorageError as error:
                 attempts += 1
@@ -232,7 +238,7 @@ class ReservationLedger:
         try:
             await self._commit([])
         except StorageError as error:
-            logger.info("the usage of the last judge requests could not be settled: %s", error)
+            logger.info("could not settle the usage of the last judge requests: %s", error)
         finally:
             if self._thread_pool is not None:
                 self._thread_pool.close()
@@ -306,5 +312,5 @@ class ReservationLedger:
 
 
 def limit_cost(limit: RateLimit, tokens: float) -> float:
-    """Return how much of a rate limit a request uses: its tokens for the token limit, otherwise 1."""
+    """Return how much of a rate limit a request uses: its tokens for the token limit, and 1 for the request limit."""
     return tokens if limit.name == TOKENS else 1.0

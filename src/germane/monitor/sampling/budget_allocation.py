@@ -1,4 +1,4 @@
-"""Allocation of the budget to intervals, so that it lasts all day and covers every hour.
+"""Allocation of the budget to intervals, so that it lasts the whole day and covers every hour.
 
 An interval's share of the remaining budget equals its share of the traffic expected for the rest of the day. Unused
 budget remains available to later intervals.
@@ -64,13 +64,13 @@ class DailyTraffic:
 
 
 def default_cost(judge_scorers: int) -> ExchangeCost:
-    """Return a deliberately high estimate of an exchange's cost, given the number of scorers that use a judge."""
+    """Return a deliberately high estimate of an exchange's cost, based on the number of scorers that use a judge."""
     requests = 3.0 * judge_scorers
     return ExchangeCost(requests, tokens=1500 * requests, usd=1500 * requests / 1e6)
 
 
 def forecast_traffic(counts: Sequence[HourCount]) -> DailyTraffic:
-    """Return the mean traffic for each hour of the day. For an hour without data, this is the mean of all hours.
+    """Return the mean traffic for each hour of the day. For an hour without data, use the mean of all hours.
 
     After the first hour with traffic, hours without traffic count as zeros.
     """
@@ -162,9 +162,7 @@ def last_interval_end(at: datetime, length: int) -> datetime:
 
 
 def _affordable(limits: BudgetLimits, spent: RequestUsage, in_progress: int, cost: ExchangeCost) -> float:
-    """Return the number of further exchanges that the limits allow: a whole number, or infinity if there is no
-    limit.
-    """
+    """Return how many more exchanges the limits allow: a whole number, or infinity if there is no limit."""
     units = (
         (limits.requests, spent.requests, cost.requests),
         (limits.tokens, spent.tokens, cost.tokens),

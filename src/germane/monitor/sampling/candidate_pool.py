@@ -1,10 +1,10 @@
-"""The candidate pool: under a budget, each interval ends with a selection from the exchanges that arrived during it.
+"""The candidate pool. Under a budget, each interval ends with a selection from the exchanges that arrived during it.
 
-The selection is one transaction. It makes all selected candidates ready and stores a record with the lease, from which
-the inclusion probabilities can be computed. The remaining candidates are then skipped in batches, with probabilities
-from that record. If a process stops before all of them are skipped, the next leader continues with the same selection
-and the same probabilities. If it stops before the transaction, nothing changes. While there is such a record, no new
-candidates are added.
+The selection is one transaction. It marks all selected candidates as ready, and stores a record with the lease from
+which the inclusion probabilities can be computed. The remaining candidates are then skipped in batches, with
+probabilities from that record. If a process stops before all of them are skipped, the next leader continues with the
+same selection and the same probabilities. If a process stops before the transaction, nothing changes. As long as the
+record exists, no new candidates are added.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class UnselectedCandidates:
         if self.mixture is None:
             return dict.fromkeys(candidate.id for candidate in candidates)
         indexes = {route: index for index, route in enumerate(self.routes)}
-        # A candidate with an unknown route was not in the pool, but must not block the others.
+        # A candidate with an unknown route was not in the pool. It must not block the others.
         mixture = replace(self.mixture, floors=(*self.mixture.floors, 0.0))
         routes = np.array([indexes.get(_route(candidate), len(indexes)) for candidate in candidates])
         probabilities = mixture.probabilities(routes, _proxies(candidates)) * _capture_probabilities(candidates)
@@ -95,7 +95,7 @@ class PoolCursor:
 
     @classmethod
     def from_json(cls, text: str) -> PoolCursor:
-        """Parse a cursor from JSON."""
+        """Parse the result of :meth:`to_json`."""
         stored = json.loads(text)
         sampled_until, remainder = datetime.fromisoformat(stored["drawn"]), stored["remainder"]
         if remainder is None:
@@ -142,8 +142,9 @@ class CandidatePool:
         self._exhausted_date: date | None = None
 
     def run_step(self) -> int:
-        """Select candidates, or skip a batch of unselected ones, in one transaction; return the number of
-        candidates.
+        """Select candidates, or skip a batch of unselected ones, in one transaction.
+
+        Return the number of candidates.
         """
         text = self._store.sampling.load_cursor(self.lease_holder[0])
         cursor = PoolCursor.from_json(text) if text else None
@@ -160,7 +161,7 @@ class CandidatePool:
         return len(candidates) if skipped else 0
 
     def _select_if_due(self, cursor: PoolCursor | None, budget: Budget) -> int:
-        # Budget reservations use the database's clock: an hour that has not begun there adds no budget.
+        # Budget reservations use the database's clock. An hour that has not begun there adds no budget.
         now = self._store.now().astimezone(UTC)
         minute = last_interval_end(now, INTERVAL_LENGTHS[0])
         if minute == self._checked_at:  # no interval can have ended since the last check
@@ -218,13 +219,13 @@ class CandidatePool:
         elif self._exhausted_date != end.date():
             self._exhausted_date = end.date()
             logger.warning(
-                "the budget for %s is spent: no more exchanges will be scored before midnight UTC", end.date()
+                "the budget for %s is exhausted; no more exchanges will be scored before midnight UTC", end.date()
             )
         written = self._store.sampling.select_candidates(self._step(PoolCursor(end, unselected)), selected)
         return len(candidates) if written else 0
 
     def _sample_at_rate(self, cursor: PoolCursor | None) -> int:
-        """Sample candidates from a removed budget by sampling key, as if there had never been a budget."""
+        """Sample the candidates of a removed budget by sampling key, as if there had never been a budget."""
         candidates = self._store.sampling.list_candidates(MAX_SKIPPED_PER_TRANSACTION)
         if not candidates:
             return 0

@@ -1,4 +1,4 @@
-"""Eligibility of exchanges: the scorers that cannot score an exchange, and whether a rule requires a score."""
+"""Eligibility of exchanges: which scorers cannot score an exchange, and whether a rule requires a score."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ import logging
 from asyncio import CancelledError
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import Any, Final
 
 from germane.errors import SettingsError, error_location
-from germane.exchange import Exchange
+from germane.exchange import Exchange, matches_attributes
 from germane.score import UnscoredReason
 from germane.scorers import Scorer, lacks_input
-from germane.settings import AlwaysScore, ExchangeFilter
+from germane.settings import AlwaysScore, ExchangeFilter, matches_patterns
 
 COMPLETE_STATUSES: Final = ("ok",)
-"""The statuses of exchanges with a complete answer. Other answers were cut short by an error or because the client
-disconnected, and would get low scores."""
+"""The statuses of exchanges with a complete answer. Other answers were cut short by an error or a disconnected client,
+and would get low scores."""
 
 logger = logging.getLogger("germane.monitor")
 
@@ -43,8 +42,9 @@ class Predicate:
         self._has_failed = False
 
     def evaluate(self, exchange: Exchange, *, default: bool) -> bool:
-        """Return the function's result, or ``default`` if it raises or returns no value. The first failure is
-        logged.
+        """Return the function's result, or ``default`` if it raises or returns no value.
+
+        The first failure is logged.
         """
         try:
             result = self._function(exchange)
@@ -57,8 +57,8 @@ class Predicate:
             error = raised
         if not self._has_failed:
             self._has_failed = True
-            # Only the location is logged: the message may quote user text.
-            logger.warning("predicate %s failed: %s; it is ignored whenever it fails", self.name, error_location(error))
+            # Only the location is logged, because the message may quote user text.
+            logger.warning("predicate %s failed and is ignored whenever it fails: %s", self.name, error_location(error))
         return default
 
 
@@ -84,17 +84,12 @@ class ExchangeMatcher:
     def matches(self, exchange: Exchange) -> bool:
         """Return whether the exchange meets all conditions. The predicate is called last."""
         conditions = self.filter
-        if conditions.routes and not any(fnmatchcase(exchange.route, pattern) for pattern in conditions.routes):
+        if not matches_patterns(conditions.routes, exchange.route):
             return False
         if conditions.status and exchange.status not in conditions.status:
             return False
-        for name, pattern in conditions.attributes.items():
-            value = exchange.attributes.get(name)
-            if value is None:
-                return False
-            text = str(value).lower() if isinstance(value, bool) else str(value)  # "true", as in TOML and JSON
-            if not fnmatchcase(text, pattern):
-                return False
+        if not matches_attributes(exchange.attributes, conditions.attributes):
+            return False
         return self._predicate is None or self._predicate.evaluate(exchange, default=self._default)
 
 
@@ -113,7 +108,7 @@ class EligibilityChecker:
         always_score: Sequence[AlwaysScore] = (),
     ) -> None:
         self._scorers = scorers
-        # If a filter's predicate fails, the exchange passes: an extra score is better than a silent gap.
+        # If a filter's predicate fails, the exchange passes, because an extra score is better than a silent gap.
         self._filters = {
             name: ExchangeMatcher(filter_, f"filters.{name}", default=True) for name, filter_ in (filters or {}).items()
         }
@@ -123,7 +118,8 @@ class EligibilityChecker:
         ]
         self._always_score = [matcher for feedback_below, matcher in rules if feedback_below is None]
         self.feedback_rules = [(below, matcher) for below, matcher in rules if below is not None]
-        """The rules that wait for feedback: the label value below which each rule applies, and its other conditions."""
+        """The rules that wait for feedback. Each has the label value below which it applies, and its other
+        conditions."""
 
     def check(self, exchange: Exchange) -> Eligibility:
         """Return the eligibility of an exchange. May call user-supplied predicates."""

@@ -1,4 +1,4 @@
-"""Priority sampling with a defensive mixture: selects candidates and computes inclusion probabilities.
+"""Priority sampling with a defensive mixture: selection of candidates, and their inclusion probabilities.
 
 In an interval with M candidates, K routes and M_r candidates in route r, the weight w of a candidate with the suspicion
 u = 1 - proxy, clipped to [0.02, 1], is::
@@ -73,13 +73,14 @@ class PrioritySample:
     probabilities: FloatArray
     """The inclusion probabilities of the selected candidates, in (0, 1]."""
     components: tuple[MixtureComponent, ...]
-    """The component that selected each candidate. The candidates that were not selected by suspicion form a sample in
-    which all candidates of a route had the same probability."""
+    """The component that selected each candidate. Candidates that were not selected by suspicion form a sample in which
+    all candidates of a route had the same probability."""
 
 
 def build_mixture(routes: IndexArray, proxies: FloatArray) -> Mixture:
-    """Return the mixture for the candidates of an interval. If there are no proxy scores, the uniform component
-    replaces the suspicion component.
+    """Return the mixture for the candidates of an interval.
+
+    If there are no proxy scores, the uniform component replaces the suspicion component.
 
     Args:
         routes: Each candidate's route, as an index. Must not be empty, and every index up to the largest must occur.
@@ -116,7 +117,7 @@ def draw_priority_sample(
         rank = len(priorities) - count - 1
         threshold = float(np.partition(priorities, rank)[rank])
         above = np.flatnonzero(priorities > threshold)
-        # Exchanges in the same trace have the same sampling key, and may have the same priority.
+        # Exchanges in the same trace have the same sampling key, and may therefore have the same priority.
         ties = sorted(np.flatnonzero(priorities == threshold).tolist(), key=lambda index: ids[index])
         selected = np.sort(np.concatenate([above, np.array(ties[: count - len(above)], dtype=np.int64)]))
     probabilities = _inclusion_probabilities(weights[selected], threshold)

@@ -1,4 +1,7 @@
-"""Proxy scores: free scores from a local model for a uniform sample of exchanges, within a share of one CPU core."""
+"""Proxy scores: free scores from a local model for a uniform sample of exchanges.
+
+They use a limited share of one CPU core.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from germane.settings import Settings
 MAX_SAVED_INTERVALS: Final = 10.0
 """The number of poll intervals for which unused CPU time is kept."""
 MIN_SHARE: Final = 0.1
-"""The share of newly accrued CPU time that may be used even if the budget is overspent."""
+"""The share of newly accrued CPU time that may be used even if the CPU budget is overspent."""
 INITIAL_SECONDS_PER_EXCHANGE: Final = 0.015
 """The assumed CPU seconds per exchange before the first measurement."""
 SMOOTHING: Final = 0.2
@@ -106,9 +109,9 @@ class ProxyScorer:
         self._disabled = False
 
     def score_sample(self, exchanges: Sequence[Exchange]) -> Mapping[str, ProxyScore]:
-        """Return a proxy score for each exchange with a question and a complete answer, by id. Blocks.
+        """Return a proxy score, by id, for each exchange that has a question and a complete answer. Blocks.
 
-        Never raises. If the model fails, the failure is logged and proxy scores are disabled.
+        Never raises. If the model fails, the failure is logged, and proxy scores are disabled.
         """
         eligible = [exchange for exchange in exchanges if exchange.status == "ok" and self._model.supports(exchange)]
         if self._disabled or not eligible:
@@ -148,6 +151,6 @@ def build_proxy_scorer(
     if scores_all or not settings.proxy_cpu or not any(map(uses_coalescing_judge, scorers)):
         return None
     if not installed():
-        logger.info("proxy scores need an extra: run %s, or disable them with proxy_cpu = 0", install_command("local"))
+        logger.info("proxy scores need an extra; run %s, or disable them with proxy_cpu = 0", install_command("local"))
         return None
     return ProxyScorer(LocalSimilarity(), CpuBudget(settings.proxy_cpu, poll_interval=settings.poll_interval))

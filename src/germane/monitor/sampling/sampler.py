@@ -1,6 +1,6 @@
-"""The sampler, which selects the exchanges to score, and feedback-triggered requeueing.
+"""The sampler, which selects the exchanges to score, and the requeueing of exchanges after feedback.
 
-Requeued exchanges, which have a low label, are scored even if sampling skipped them.
+Exchanges with a low label are requeued and scored, even if sampling skipped them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from germane.storage import SamplingDecision, TrackingStore
 
 EXCHANGES_PER_TRANSACTION: Final = 500
 ScoreProxies = Callable[[Sequence[Exchange]], Mapping[str, tuple[float | None, float]]]
-"""Computes proxy scores. Returns a value (None if not sampled) and an inclusion probability by exchange id."""
+"""A function that computes proxy scores. It returns a value (None if not sampled) and an inclusion probability for each
+exchange id."""
 LABELS_PER_TRANSACTION: Final = 100
 
 
@@ -63,7 +64,7 @@ class Sampler:
         self._clock = clock
 
     async def run(self, on_progress: Callable[[], object] = lambda: None) -> int:
-        """Select from the pool if an interval has ended, and then decide on all new exchanges.
+        """Select candidates if an interval has ended, and then decide on all new exchanges.
 
         ``on_progress`` is called after each transaction, so that scoring can start before the last one.
 
@@ -71,7 +72,8 @@ class Sampler:
             The number of exchanges processed.
         """
         total = 0
-        # Finish the pool's interval first: exchanges added before that would be skipped with the unselected ones.
+        # Finish the pool's interval first, because exchanges added before that would be skipped with the unselected
+        # ones.
         while not self.stopping and (count := await self._thread_pool.run(self._as_leader, self._pool.run_step)):
             total += count
         while not self.stopping:
@@ -92,7 +94,7 @@ class Sampler:
         for exchange in exchanges:
             if self.stopping:
                 break
-            self._leader.acquire()  # renew the lease, which could expire during slow predicates
+            self._leader.acquire()  # renew the lease, because it could expire during slow predicates
             decision = decide_sampling(
                 exchange,
                 sample_rate=self._sample_rate,
@@ -122,7 +124,7 @@ class Sampler:
 def decide_sampling(
     exchange: Exchange, *, sample_rate: float | None, eligibility: Eligibility, scorers: Sequence[str]
 ) -> SamplingDecision:
-    """Return the scorers that skip an exchange, and the probability that the exchange was considered for scoring.
+    """Return the scorers that skip an exchange, and the exchange's probability of being considered for scoring.
 
     Exchanges that cannot be scored are not sampled, so missing inputs and incomplete answers are always counted. For an
     exchange that no scorer can score, or that a rule requires to be scored, the probability is the capture probability.
@@ -175,7 +177,7 @@ class FeedbackRequeue:
         self._lease_holder = lease_holder
 
     async def run(self) -> int:
-        """Process all pending labels; return the number of tasks that became ready."""
+        """Process all pending labels, and return the number of tasks that became ready."""
         total, labels = 0, LABELS_PER_TRANSACTION if self._rules else 0
         while labels == LABELS_PER_TRANSACTION and not self.stopping:
             labels, ready = await self._thread_pool.run(self._process_batch)
@@ -183,8 +185,9 @@ class FeedbackRequeue:
         return total
 
     def _process_batch(self) -> tuple[int, int]:
-        """Process a batch of labels; return the number of labels processed and the number of tasks that became
-        ready.
+        """Process a batch of labels.
+
+        Return the number of labels processed and the number of tasks that became ready.
         """
         labels = self._store.sampling.list_pending_feedback(LABELS_PER_TRANSACTION) if self._leader.acquire() else []
         if not labels:

@@ -22,7 +22,7 @@ _UNRELATED_TO_JUDGE: Final = frozenset(
 )
 logger = logging.getLogger("germane.monitor")
 MIN_CLEANUP_SIZE: Final = 10_000
-"""The number of tasks in memory above which the state of old tasks is dropped."""
+"""The number of tasks in memory above which the states of old tasks are dropped."""
 
 
 class CircuitBreaker:
@@ -64,7 +64,7 @@ class CircuitBreaker:
         return "probe"
 
     def retry_delay(self) -> timedelta:
-        """Return the delay before the next attempt: the rest of the pause, but at least the initial delay."""
+        """Return the delay before the next attempt: the remaining pause, but at least the initial delay."""
         if self.open_until is None:
             return timedelta()
         return max(self.open_until - self._clock(), timedelta(seconds=self._backoff.initial))
@@ -104,7 +104,7 @@ def retry_after(score: Score) -> float | None:
 
 
 def _log_level(reason: UnscoredReason | None) -> int:
-    """Return the log level for a pause. A rate limit is normal operation and does not need a warning."""
+    """Return the log level for a pause. Rate limits are normal and do not need a warning."""
     return logging.INFO if reason is UnscoredReason.JUDGE_RATE_LIMITED else logging.WARNING
 
 
@@ -119,10 +119,9 @@ class RetryState:
 class RetryPolicy:
     """Decides when to retry a task with a transient failure. Retries end ``retry_timeout`` after its first failure.
 
-    The timeout starts at the first failure rather than at the exchange's start, so an exchange that waited overnight
-    for this process is retried for as long as any other. The times of first failures are kept in memory, so a restart
-    resets the timeout. The number of attempts, which determines the delay, is stored with the task and survives a
-    restart.
+    The timeout starts at the first failure rather than at the start of the exchange, so an exchange that waited
+    overnight is retried for as long as any other. The times of first failures are kept in memory, so a restart resets
+    the timeout. The number of attempts, which determines the delay, is stored with the task and survives a restart.
     """
 
     def __init__(self, retry_timeout: timedelta, *, backoff: Backoff, clock: Callable[[], datetime]) -> None:

@@ -1,4 +1,4 @@
-"""The result writer: saves scores in group commits, and then attaches them to their spans."""
+"""The result writer. It saves scores in group commits, and then attaches them to their spans."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from germane.storage import ScoringTask, TrackingStore
 
 UNAVAILABLE_ERRORS: Final = (DatabaseUnreachable, DatabaseNotMigrated)
 REJECTED_ERRORS: Final = (StorageError, TypeError, ValueError, AttributeError, ArithmeticError)
-"""Errors that are raised if a score cannot be stored, by the database or the code that calls it."""
+"""Errors that the database, or code that calls it, raises if a score cannot be stored."""
 BATCH_INTERVAL: Final = 0.05
 """Seconds to wait for more results after the first, because a transaction takes as long as writing ten results."""
 FAILURES_BEFORE_WARNING: Final = 5
@@ -52,8 +52,9 @@ class ExchangeResult:
 
 
 class ResultWriter:
-    """Saves results in group commits: results that arrive within 50 ms, or during a transaction, share the next
-    transaction.
+    """Saves results in group commits.
+
+    Results that arrive within 50 ms, or during a transaction, share the next transaction.
     """
 
     def __init__(
@@ -147,7 +148,7 @@ class ResultWriter:
             return self._store.queue.complete_tasks(self._owner, failures)
 
     def _write(self, batch: Sequence[ExchangeResult]) -> list[tuple[ScoringTask, Score]]:
-        # Write retries first: if they failed after the completions, repeating the completions would return no scores to
+        # Write retries first. If they failed after the completions, repeating the completions would return no scores to
         # attach.
         groups: dict[tuple[UnscoredReason, int], list[ScheduledRetry]] = {}
         for result in batch:

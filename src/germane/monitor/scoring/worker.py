@@ -1,4 +1,4 @@
-"""The scoring worker: claims tasks, runs their scorers, and passes the results to the result writer."""
+"""The scoring worker. It claims tasks, runs their scorers, and passes the results to the result writer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from germane.scorers import Scorer, exchange_concurrency, is_rejected, is_retrya
 from germane.storage import ScoringTask, TaskClaim, TrackingStore
 
 JUDGE_TIMEOUTS_PER_SCORER: Final = 4
-"""Maximum time for a scorer to score one exchange, as a multiple of the judge timeout: it may send several requests."""
+"""Maximum time for a scorer to score one exchange, as a multiple of the judge timeout. A scorer may send several
+requests."""
 MAX_PREFERRED: Final = 500
 """Maximum number of preferred exchanges, whose tasks are claimed first."""
 TaskOutcome = Score | ScheduledRetry | None
@@ -107,7 +108,7 @@ class ScoringWorker:
 
     @property
     def problem(self) -> str | None:
-        """Why a circuit breaker has paused a scorer; None if no scorer is paused."""
+        """The reason why a circuit breaker has paused a scorer, or None if no scorer is paused."""
         return next((breaker.problem for breaker in self._circuit_breakers.values() if breaker.problem), None)
 
     def wake(self) -> None:
@@ -164,7 +165,7 @@ class ScoringWorker:
         return {task_id for task_id, deadline in self._deadlines.copy().items() if now < deadline}
 
     async def stop(self, grace_period: float) -> bool:
-        """Start no more tasks, and cancel those that do not finish within ``grace_period`` seconds.
+        """Stop starting tasks, and cancel those that do not finish within ``grace_period`` seconds.
 
         Returns:
             Whether all tasks finished without being canceled.
@@ -191,7 +192,7 @@ class ScoringWorker:
             return 0
         if all(breaker.open_until for breaker in breakers):  # claim one exchange as the probe
             return 0 if self._held_tasks else 1
-        # Fill all slots and queue about one second of work. A few free slots are not worth a transaction.
+        # Fill all slots, and queue about one second's worth of work. A few free slots are not worth a transaction.
         concurrency = self._limits.concurrency
         slots = exchange_concurrency(concurrency) if self._uses_judge else concurrency
         free = slots + min(slots, math.ceil(slots / self._seconds_per_score)) - self._held_tasks
@@ -240,7 +241,9 @@ class ScoringWorker:
                 score = await self._run_scorer(scorer, exchange, deadline)
                 # Use the task's scorer name, but keep the fingerprint in the score, which may differ from the task's.
                 score = replace(score, scorer=task.scorer)
-                if self.stopping and is_retryable(score):  # the request may be unsent: retry after the next start
+                if self.stopping and is_retryable(
+                    score
+                ):  # the request may not have been sent, so retry after the next start
                     return None
                 breaker.record_score(score, admission)
             finally:

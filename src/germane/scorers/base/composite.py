@@ -1,18 +1,20 @@
-"""Composite scores: weighted combinations of other scorers' scores. The scorers run concurrently."""
+"""Composite scores, which are weighted combinations of other scorers' scores. The scorers run concurrently."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
 from germane.score import UNCALIBRATED, Score, UnscoredReason, band_of
+from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
 from germane.scorers.base.protocols import Scorer
 from germane.scorers.base.run import is_rejected, is_retryable, run_scorer
 from germane.scorers.base.text import shorten
@@ -42,9 +44,9 @@ def validate_weights(weights: object, defaults: Mapping[str, float]) -> dict[str
         raise ValueError(f"weights: unknown part {', '.join(unknown)}; the parts are {', '.join(defaults)}")
     for name, weight in weights.items():
         if not isinstance(weight, Real) or isinstance(weight, bool):
-            raise TypeError(f"weights: {name} = {weight!r:.80} is not a number")
+            raise TypeError(f"weights: {name} must be a number, not {weight!r:.80}")
         if not math.isfinite(weight) or weight < 0:
-            raise ValueError(f"weights: {name} = {weight} must be 0 or more")
+            raise ValueError(f"weights: {name} must be 0 or more, not {weight}")
     positive = {name: float(weights[name]) for name in defaults if weights.get(name)}
     if not positive:
         raise ValueError("weights: at least one must be greater than 0")
@@ -66,7 +68,7 @@ class ScorePart:
 
     @property
     def calibrated(self) -> float | None:
-        """The value that determines the label: the calibrated value if there is one, otherwise :attr:`value`."""
+        """The value that determines the label: the calibrated value if there is one, and otherwise :attr:`value`."""
         calibrated = self.score.details.get("calibrated")
         return calibrated if isinstance(calibrated, float) and self.value is not None else self.value
 
@@ -77,8 +79,9 @@ class ScorePart:
         return is_rejected(score) or is_retryable(score) or score.reason is UnscoredReason.BUDGET
 
     def details(self) -> dict[str, object]:
-        """Return the part as a JSON-serializable dict: unclipped value, weight, label or reason, explanation and
-        truncations.
+        """Return the part as a JSON-serializable dict.
+
+        It contains the unclipped value, weight, label or reason, explanation and truncations.
         """
         score = self.score
         fields = {
@@ -93,13 +96,19 @@ class ScorePart:
         return {name: value for name, value in fields.items() if value is not None or name == "value"}
 
 
-class CompositeParts:
-    """The scorers that compute the parts of a composite score. An exchange's finished parts are cached during
-    retries.
+class CompositeScorer(ABC):
+    """A base class for scorers that combine other scorers' scores into a value from 0 to 1.
+
+    An exchange's finished parts are cached while others are retried.
     """
 
+    name: ClassVar[str]
+    version: ClassVar[str] = "1"
+    requires: ClassVar[frozenset[str]]
+    range = (0.0, 1.0)
+
     def __init__(self, scorers: Mapping[str, Scorer], weights: Mapping[str, float], missing: MissingPolicy) -> None:
-        """Keep the scorers that have a weight.
+        """Select the scorers that have a weight. See :data:`MissingPolicy` for ``missing``.
 
         Raises:
             ValueError: ``missing`` is not a known policy, or there is no scorer for a weight.
@@ -113,10 +122,31 @@ class CompositeParts:
         self.missing: MissingPolicy = missing
         self._finished: OrderedDict[Hashable, dict[str, Score]] = OrderedDict()
 
+    @abstractmethod
+    async def score(self, exchange: Exchange) -> Score:
+        """Score an exchange. ``details`` contains each part's value, weight and reason, and the ``missing`` parts.
+
+        Raises:
+            ScoringError: no part has a value, a part is missing and ``missing`` is ``"fail"``, or a part may succeed
+                later. The error has the reason of the first such part.
+        """
+
+    def parameters(self) -> dict[str, object]:
+        """Return the options that affect the value. They become part of the fingerprint.
+
+        ``missing`` is not included, because it determines only whether the score has a value, not the value itself.
+        """
+        return {"weights": self.weights}
+
     @property
-    def fingerprints(self) -> dict[str, str]:
-        """The configured fingerprints of all parts, by name."""
-        return {name: scorer.fingerprint for name, scorer in self.scorers.items()}
+    def fingerprint(self) -> str:
+        """The fingerprint of the version, the options and the configured parts."""
+        return self.fingerprint_for({name: scorer.fingerprint for name, scorer in self.scorers.items()})
+
+    def fingerprint_for(self, parts: Mapping[str, str | None]) -> str:
+        """Return the score's fingerprint, based on the fingerprints of its parts. A missing part has None."""
+        parameters = {**self.parameters(), "parts": dict(parts)}
+        return fingerprint(scorer=fingerprint_name(self), version=self.version, parameters=parameters)
 
     async def score_parts(self, exchange: Exchange) -> list[ScorePart]:
         """Score all parts, and return them. If the exchange is retried, only unfinished scorers run again.
@@ -125,7 +155,7 @@ class CompositeParts:
             ScoringError: a part may still succeed on a retry, or a part is missing under the ``fail`` policy. The
                 error has the reason of the first such part.
         """
-        # The key includes all fields that scorers may use: data set rows can have the same id.
+        # The key includes all fields that scorers may use, because data set rows can have the same id.
         key = (exchange.id, exchange.question, exchange.answer, exchange.contexts, exchange.history)
         finished = self._finished.get(key, {})
         unfinished = {name: scorer for name, scorer in self.scorers.items() if name not in finished}
@@ -145,15 +175,30 @@ class CompositeParts:
             raise missing_error(missing)
         return parts
 
+    def build_score(
+        self, parts: Sequence[ScorePart], *, value: float, label: str, explanation: str, details: Mapping[str, object]
+    ) -> Score:
+        """Build a score with the parts' details and usage. If parts are missing, the label says so."""
+        missing = missing_parts(parts)
+        fingerprints = {part.name: None if part.value is None else part.score.fingerprint for part in parts}
+        return Score(
+            scorer=self.name,
+            fingerprint=self.fingerprint_for(fingerprints),
+            value=value,
+            label=f"{label} (incomplete)" if missing else label,
+            explanation=explanation,
+            details={
+                **details,
+                "parts": {part.name: part.details() for part in parts},
+                "missing": [part.name for part in missing],
+            },
+            **combined_usage(parts),
+        )
+
 
 def missing_parts(parts: Iterable[ScorePart]) -> list[ScorePart]:
     """Return the parts without a value."""
     return [part for part in parts if part.value is None]
-
-
-def part_fingerprints(parts: Iterable[ScorePart]) -> dict[str, str | None]:
-    """Return the fingerprint of each part's score, by name; None for missing parts."""
-    return {part.name: None if part.value is None else part.score.fingerprint for part in parts}
 
 
 def band_of_parts(parts: Sequence[ScorePart]) -> str:
@@ -211,7 +256,7 @@ def raise_if_incomplete(parts: Sequence[ScorePart]) -> None:
 
 
 def combined_usage(parts: Sequence[ScorePart]) -> dict[str, Any]:
-    """Return the parts' judges, embedders, total tokens and total cost as a dict of :class:`Score` fields."""
+    """Return :class:`Score` fields with the parts' judges, embedders, total tokens and total cost."""
 
     def join(field: Literal["judge", "embedder"]) -> str | None:
         return ", ".join(dict.fromkeys(name for part in parts if (name := getattr(part.score, field)))) or None

@@ -1,4 +1,4 @@
-"""A check for English questions that ask for a time or a quantity: whether the answer contains one.
+"""A check of whether the answer contains a time or a quantity, for English questions that ask for one.
 
 The check is lenient: an answer fails only if it contains no common word or digit of the expected kind at all. Other
 questions, and questions and answers in other languages, always pass. No list of words is complete ("at dusk", "under
@@ -48,12 +48,12 @@ _ENGLISH: Final = re.compile(r"\b(?:the|and|it|its|has|have|were|are|this|that|y
 
 
 def describe_missing_kind(kind: str) -> str:
-    """Return a sentence that explains a kind returned by :func:`find_missing_kind`."""
+    """Describe the missing kind that :func:`find_missing_kind` returned, in a sentence."""
     return f"The question asks for {kind}, but none was recognized in the answer."
 
 
 def find_missing_kind(question: str, answer: str) -> str | None:
-    """Return ``a time`` or ``a quantity`` if the question asks for one and the answer has no common word for one."""
+    """Return ``a time`` or ``a quantity`` if the question asks for one, but the answer has no common word for it."""
     if not _ENGLISH.search(answer):
         return None
     if _ASKS_FOR_TIME.search(question):

@@ -36,9 +36,9 @@ def fingerprint(
 
 
 def fingerprint_name(scorer: Scorer) -> str:
-    """Return the scorer's name for its fingerprint, with the class if it is a user's subclass of a built-in scorer.
+    """Return the scorer's name for its fingerprint. For a user's subclass of a built-in scorer, the class is included.
 
-    A subclass may compute other values under the name that it inherits.
+    A subclass may compute different values under the name that it inherits.
     """
     kind = type(scorer)
     is_builtin = kind.__module__.startswith("germane.scorers.")

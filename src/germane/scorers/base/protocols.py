@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from germane.settings import Settings
 
 MAX_REPLY_TOKENS = 800
-"""Default token limit for one judge reply. It is generous, because reasoning models use part of it for reasoning."""
+"""Default token limit for one judge reply. It is generous, because reasoning models spend part of it on reasoning."""
 MAX_TOTAL_PROBABILITY = 1.02
 """Maximum total probability of alternative tokens. It exceeds 1 to allow for rounded log probabilities."""
 CHECK_MESSAGE = Message("user", "Reply with: ok")
@@ -52,7 +52,7 @@ class Reply:
     tokens: tuple[Token, ...] = ()
     """All tokens of the first choice. Empty without logprobs."""
     cut_off: frozenset[int] = frozenset()
-    """The indexes of the texts that reached the token limit."""
+    """The indexes of the texts that were cut off at the token limit."""
 
 
 class JudgeOptions(TypedDict, total=False):
@@ -81,7 +81,7 @@ class Judge(Protocol):
         ...
 
     async def identify(self) -> str:
-        """Return the model name that the server reports. If there was no reply yet, send a minimal request first.
+        """Return the model name that the server reports. If there has been no reply yet, send a minimal request first.
 
         Raises:
             ScoringError: the judge did not reply.
@@ -106,7 +106,7 @@ class Judge(Protocol):
             n: The number of choices to request.
             temperature: The sampling temperature.
             max_tokens: The token limit for each choice.
-            stop: Stop sequences, each of which ends a choice.
+            stop: Stop sequences. Each of them ends a choice.
             schema: A JSON schema for the reply. Servers may ignore it.
             top_tokens: The number of most likely tokens to return per position, if the server supports logprobs.
 
@@ -134,8 +134,9 @@ class Embedder(Protocol):
 
 
 class Scorer(Protocol):
-    """Turns an exchange into a score. Call scorers through :func:`germane.scorers.run_scorer`, which handles their
-    errors.
+    """Turns an exchange into a score.
+
+    Call scorers through :func:`germane.scorers.run_scorer`, which handles their errors.
     """
 
     @property
@@ -145,14 +146,15 @@ class Scorer(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of all inputs that determine the values. Scores with different fingerprints are never averaged
-        together.
+        """A short hash of all inputs that determine the values.
+
+        Scores with different fingerprints are never averaged together.
         """
         ...
 
     @property
     def requires(self) -> frozenset[str]:
-        """The required inputs among ``question``, ``answer`` and ``contexts``."""
+        """The inputs that the scorer requires, out of ``question``, ``answer`` and ``contexts``."""
         ...
 
     @property

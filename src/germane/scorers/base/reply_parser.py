@@ -27,7 +27,7 @@ _CONTROL_TOKEN = re.compile(
     r"(?:<[|\uff5c][\w\u2581]{1,40}[|\uff5c]>|</s>|<eos>|<(?:end|start)_of_turn>)(?:(?<=im_start\|>)assistant\b)?",
     re.IGNORECASE,
 )
-"""A token that begins or ends a model's turn. The server should have removed it."""
+"""A token that marks the start or end of a model's turn. The server should have removed it."""
 _INVISIBLE = "\ufeff\u200b\u200c\u200d\u2060"
 _STRING_OR_COMMA = re.compile(r'("(?:[^"\\]|\\[\s\S])*(?:"|\Z))|,(\s*[}\]])')
 """A JSON string, or a comma before a closing bracket, which JSON does not allow."""
@@ -56,7 +56,7 @@ _NO_INTRODUCTION = re.compile(
     r"|\u4f8b|\u683c\u5f0f|\u9519\u8bef|\u932f\u8aa4|\u65e0\u6cd5|\u7121\u6cd5|\u4e0d|\u30a8\u30e9\u30fc|\u5f62\u5f0f|\u307e\u305b\u3093|\uc608\uc2dc|\uc624\ub958|\ud615\uc2dd|\uc5c6|\u0645\u062b\u0627\u0644|\u062e\u0637\u0623",
     re.IGNORECASE,
 )
-"""Signs that a short text before a value does not introduce it: a negation, an example, a format, an error."""
+"""Signs that a short text before a value does not introduce the value: a negation, an example, a format, an error."""
 _ERROR_NAME = re.compile(r"(?<![a-z])(?:errors?|err|exceptions?|faults?|failures?|refusals?|traceback)(?![a-z])")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NO_ERROR = ("", "none", "no", "null", "false", "n/a", "-", "ok", "0")
@@ -92,7 +92,7 @@ def find_json_values(text: str) -> Iterator[Any]:
 
 
 def _locate_json_values(text: str) -> Iterator[tuple[Any, int, int]]:
-    """Yield the values of :func:`find_json_values` with their first and last positions."""
+    """Yield the values of :func:`find_json_values`, with their start and end positions."""
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=_unique_members)  # strings may contain line breaks
     end = 0
     for opening in list(_OPENING.finditer(text))[:_MAX_JSON_CANDIDATES]:
@@ -154,7 +154,7 @@ def require_introduction(text: str, before: str, *after: str) -> None:
     )
     around = " ".join(after if is_short else (before, *after))
     if any(word not in _INTRODUCTION_WORDS for word in _WORD.findall(_FENCE.sub(" ", around).lower())):
-        raise UnreadableReply(f"{text!r:.80} is more than the requested value")
+        raise UnreadableReply(f"the reply contains more than the requested value: {text!r:.80}")
 
 
 def find_error_member(value: Any) -> str | None:
@@ -201,10 +201,10 @@ def parse_number(value: Any, minimum: float, maximum: float) -> float:
             number = float(match[1].replace(",", "."))
             number = number / 100 * maximum if match[3] else number
     if number is None:
-        raise UnreadableReply(f"{value!r:.80} is not a number")
+        raise UnreadableReply(f"the value must be a number, not {value!r:.80}")
     if not math.isfinite(number) or not minimum <= number <= maximum:
         raise UnreadableReply(
-            f"{number!r} is not a number from {minimum:g} to {maximum:g}", UnscoredReason.OUT_OF_RANGE
+            f"the number must be from {minimum:g} to {maximum:g}, not {number!r}", UnscoredReason.OUT_OF_RANGE
         )
     return number
 
@@ -232,7 +232,7 @@ def parse_list(value: Any, *, count: int | None = None) -> list[Any]:
         UnreadableReply: the value is not a list, or has a different length.
     """
     if not isinstance(value, list):
-        raise UnreadableReply(f"{value!r:.80} is not a list")
+        raise UnreadableReply(f"the value must be a list, not {value!r:.80}")
     if count is not None and len(value) != count:
         raise UnreadableReply(f"the list has {len(value)} items instead of {count}")
     return value
@@ -248,5 +248,5 @@ def parse_choice(value: Any, choices: Mapping[str, bool]) -> bool:
         return value
     word = re.sub(r"[\W_]+", " ", value).strip().lower() if isinstance(value, str) else ""
     if word not in choices:
-        raise UnreadableReply(f"{value!r:.80} is not one of {', '.join(choices)}")
+        raise UnreadableReply(f"the value must be one of {', '.join(choices)}, not {value!r:.80}")
     return choices[word]

@@ -1,4 +1,4 @@
-"""The error boundary around scorers: every call returns a score with a value or a reason."""
+"""The error boundary around scorers. Every call returns a score with a value or a reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from germane.scorers.base.protocols import Scorer
 from germane.scorers.base.text import is_blank, shorten
 
 ROUNDING_TOLERANCE = 1e-6
-"""A value outside its range by no more than this is clipped, to allow for rounding errors."""
+"""Tolerance for rounding errors: a value outside its range by at most this amount is clipped."""
 _FIELD_TYPES: Mapping[str, type] = {
     "scorer": str, "fingerprint": str, "value": Real, "reason": UnscoredReason, "label": str, "explanation": str,
     "details": Mapping, "judge": str, "embedder": str,
@@ -35,7 +35,7 @@ def utc_now() -> datetime:
 
 
 async def run_scorer(scorer: Scorer, exchange: Exchange, *, clock: Callable[[], datetime] = utc_now) -> Score:
-    """Score an exchange; return a score with a finite value in the scorer's range, or with a reason and no value.
+    """Score an exchange. The score has either a finite value in the scorer's range, or a reason.
 
     Never raises, except if the task is canceled. If a server requested a delay, ``details["retry_after"]`` contains it
     in seconds; see :func:`is_retryable`.
@@ -55,7 +55,7 @@ async def run_scorer(scorer: Scorer, exchange: Exchange, *, clock: Callable[[], 
         if task is None or task.cancelling():
             raise
         score = _unscored(scorer, UnscoredReason.SCORER_ERROR, "CancelledError: the scorer canceled itself")
-    # Scorers may be user code. Any exception becomes a failed score, so that one bad row does not end the loop.
+    # Scorers may be user code. Any exception becomes a failed score, so one bad row does not end the loop.
     except Exception as error:  # noqa: BLE001
         score = _unscored(scorer, UnscoredReason.SCORER_ERROR, f"{type(error).__name__}: {error}")
     return dataclasses.replace(score, latency=time.perf_counter() - started, scored_at=clock())
@@ -67,9 +67,7 @@ def is_retryable(score: Score) -> bool:
 
 
 def is_rejected(score: Score) -> bool:
-    """Return whether the judge's or embedder's server rejects the key, model or quota, which makes all requests
-    fail.
-    """
+    """Return whether the judge's or embedder's server rejects the key, model or quota, so that all requests fail."""
     return score.reason is UnscoredReason.JUDGE_REJECTED or (
         score.reason is not None and bool(score.details.get("rejected"))
     )

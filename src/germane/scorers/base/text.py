@@ -1,4 +1,4 @@
-"""Text functions that accept user text of any content and size."""
+"""Text functions that accept user text with any content and of any size."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Iterable
 
 ONLY_QUESTION_ECHO = "The answer only repeats the question."
 """The explanation for a score of 0 if the answer adds nothing to the question."""
+MAX_EMBEDDED_BYTES = 8_000
+"""Maximum size of a text that is sent to an embedder, in bytes of UTF-8. Longer texts are truncated."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _VISIBLE_CATEGORIES = frozenset("LNPS")
 _PREFIX = 100
-"""Number of characters to check first, which is usually enough. The rest is deduplicated, so a megabyte of blanks is
-fast.
+"""Number of characters to check first. They are usually enough. The rest is deduplicated, so that a megabyte of blanks
+is fast.
 """
 _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc"
@@ -36,7 +38,10 @@ def is_blank(text: str) -> bool:
 
 
 def normalize_for_comparison(text: str | None) -> str:
-    """Return a text with folded case and normalized whitespace, for comparison; an empty string for None."""
+    """Return a text with folded case and normalized whitespace, so that it can be compared.
+
+    None becomes an empty string.
+    """
     return " ".join((text or "").casefold().split())
 
 
@@ -57,13 +62,17 @@ def truncate_utf8(text: str, limit: int) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return a text, truncated to ``limit`` characters including an ellipsis if it is longer."""
+    """Return a text, shortened to a maximum length.
+
+    If it is longer than ``limit`` characters, it is truncated to that length, including an ellipsis.
+    """
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def split_words(text: str) -> list[str]:
-    """Return a text's words in order, in lowercase. In scripts without spaces, each pair of adjacent letters is a
-    word.
+    """Return a text's words in order, in lowercase.
+
+    In scripts without spaces, each pair of adjacent letters is a word.
     """
     words: list[str] = []
     for match in _WORD.finditer(unicodedata.normalize("NFKC", text).lower()):

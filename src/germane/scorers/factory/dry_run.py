@@ -18,7 +18,7 @@ from germane.scorers.judge.rate_limit import BYTES_PER_TOKEN, estimate_tokens
 from germane.settings import Settings
 
 OUTPUT_TOKEN_FACTOR, EXTRA_OUTPUT_TOKENS = 2, 20
-"""Assumed size of a reply: the minimal reply's tokens times the factor, plus the extra tokens."""
+"""Assumed size of a reply: the tokens of the minimal reply times this factor, plus the extra tokens."""
 _RATING = "5"
 _QUESTION_LIST = re.compile(r"<questions-(\w+)>\n(.*?)\n</questions-\1>", re.DOTALL)
 """A numbered list with one question per line. The judge's reply has one item per question."""
@@ -40,15 +40,19 @@ class RequestEstimate:
 
 
 class DryRunJudge:
-    """Replies with the minimal value that the schema allows or, without a schema, with a question or a rating."""
+    """Replies with the minimal value that the schema allows.
+
+    Without a schema, it replies with a question or a rating.
+    """
 
     def __init__(self, model: str, estimate: RequestEstimate) -> None:
         self.model = model
         self.estimate = estimate
 
     async def identify(self) -> str:
-        """Return the model name. This is not counted, because a real judge is identified once, not for every
-        exchange.
+        """Return the model name.
+
+        This is not counted, because a real judge is identified once rather than for every exchange.
         """
         return self.model
 
@@ -90,7 +94,7 @@ class DryRunEmbedder:
 
 
 def build_dry_run_scorer(name: str, settings: Settings, *, judge: str, embedder: str) -> tuple[Scorer, RequestEstimate]:
-    """Return a built-in scorer that sends no requests, and the estimate that its requests are added to.
+    """Build a built-in scorer that sends no requests, and return it with the estimate that its requests are added to.
 
     Raises:
         SettingsError: the scorer is unknown, or its options are invalid.
@@ -102,7 +106,7 @@ def build_dry_run_scorer(name: str, settings: Settings, *, judge: str, embedder:
 
 
 def estimate_output_tokens(minimal_reply: str) -> float:
-    """Return the assumed number of output tokens for a request, given its minimal reply."""
+    """Return the assumed number of output tokens for a request, based on its minimal reply."""
     return OUTPUT_TOKEN_FACTOR * estimate_tokens([Message("assistant", minimal_reply)]) + EXTRA_OUTPUT_TOKENS
 
 

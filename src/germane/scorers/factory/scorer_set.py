@@ -1,4 +1,4 @@
-"""Construction of a process's scorers from the settings, with the judge and the embedder that they share."""
+"""Construction of a process's scorers from the settings, and of the judge and the embedder that they share."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from germane.scorers.plugins import (
 from germane.settings import DEFAULT_EMBEDDER, LOCAL, Settings
 
 LOCAL_CHECK_TOKENS = 8
-"""Token limit for the check request to the embedded judge, which does not reason and does not stop by itself."""
+"""Token limit for the check request to the embedded judge. That judge does not reason, and does not stop on its own."""
 log = logging.getLogger("germane.scorers")
 _logged_conflicts: set[NameConflict] = set()
 
@@ -70,7 +70,9 @@ class ScorerFactory:
             declaration = registry.build_declaration(scorer)
             if declaration.name in registry.BUILTIN_SCORER_NAMES:
                 raise UsageError(str(registry.NameConflict(declaration.name, declaration.origin)))
-            return self._register_closer(FunctionScorer(declaration))
+            function_scorer = FunctionScorer(declaration)
+            self.closers.append(function_scorer.aclose)
+            return function_scorer
         if defect := scorer_defect(scorer):
             raise UsageError(f"{scorer!r:.100} is not a scorer: {defect}")
         return cast("Scorer", scorer)
@@ -80,7 +82,8 @@ class ScorerFactory:
         builtin = builtin_base(scorer)
         if builtin is scorer:
             return self.get_scorer(_builtin_name(builtin))
-        has_own_init = builtin is None or _find_init(scorer) is not _find_init(builtin)
+        init = inspect.getattr_static(scorer, "__init__")
+        has_own_init = builtin is None or init is not inspect.getattr_static(builtin, "__init__")
         if has_own_init and _takes_no_arguments(scorer):
             return self.resolve(scorer())
         if builtin is None:
@@ -169,7 +172,7 @@ class ScorerFactory:
         return scorer
 
     def _find_user_scorer(self, name: str) -> Scorer:
-        """Return the declared function with this name as a scorer, or else an installed package's scorer."""
+        """Return a scorer for the declared function with this name, or else the scorer from an installed package."""
         declaration = registry.find_declaration(name)
         scorer = FunctionScorer(declaration) if declaration else load_plugin(name)
         if scorer is None:
@@ -182,17 +185,15 @@ class ScorerFactory:
             )
         if self.settings.scorer_options.get(name):
             raise SettingsError(f"setting scorer_options.{name}: user-defined scorers take no options")
-        return self._register_closer(scorer) if isinstance(scorer, FunctionScorer) else scorer
-
-    def _register_closer(self, scorer: FunctionScorer) -> FunctionScorer:
-        self.closers.append(scorer.aclose)
+        if isinstance(scorer, FunctionScorer):
+            self.closers.append(scorer.aclose)
         return scorer
 
     def _server(self, what: str) -> ModelServer:
         settings = self.settings
         if not settings.has_server:
             raise SettingsError(
-                f"{what} needs a server: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server without keys"
+                f"{what} needs a server: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server that needs no key"
             )
         return ModelServer(
             api_key=settings.api_key.get_secret_value() if settings.api_key else None,
@@ -202,18 +203,17 @@ class ScorerFactory:
 
 
 def builtin_base(scorer: type) -> type | None:
-    """Return the built-in scorer class that a class is or inherits from, if any."""
+    """Return the built-in scorer class that a class is or inherits from, or None."""
     return next((base for base in scorer.__mro__ if _builtin_name(base) and hasattr(base, "score")), None)
 
 
 def _builtin_name(scorer: type) -> str:
-    """Return the scorer name of a built-in scorer's class, which is its module's name; empty for other classes."""
+    """Return the scorer name of a built-in scorer's class, or an empty string for other classes.
+
+    It is the name of the class's module.
+    """
     package, _, name = scorer.__module__.rpartition(".")
     return name if package == "germane.scorers.metrics" else ""
-
-
-def _find_init(scorer: type) -> object:
-    return next(vars(base)["__init__"] for base in scorer.__mro__ if "__init__" in vars(base))
 
 
 def _takes_no_arguments(scorer: type) -> bool:
@@ -226,7 +226,7 @@ def _takes_no_arguments(scorer: type) -> bool:
 
 @dataclass
 class ScorerSet:
-    """A process's scorers, created by :func:`build_scorers`. Close it on the event loop on which it was used."""
+    """A process's scorers, created by :func:`build_scorers`. Close it on the event loop that it was used on."""
 
     scorers: tuple[Scorer, ...] = ()
     judge: Judge | None = None
@@ -234,7 +234,7 @@ class ScorerSet:
     meter: UsageMeter = field(default_factory=UsageMeter)
     """The usage of the judge and the embedder so far."""
     unavailable_reason: str | None = None
-    """Why nothing can be scored, in one sentence; None if there are scorers."""
+    """The reason nothing can be scored, in one sentence; None if there are scorers."""
     closers: list[Callable[[], Awaitable[None]]] = field(default_factory=list, repr=False)
     rate_limiter: RateLimiter | None = field(default=None, repr=False)
     """Limits the judge's requests to a server."""
@@ -250,8 +250,9 @@ class ScorerSet:
             self.rate_limiter.stop_waiting()
 
     async def check_judge(self) -> None:
-        """Send a minimal request to the judge, if any, because only its server knows whether the key and model are
-        valid.
+        """Send a minimal request to the judge, if any.
+
+        Only the judge's server knows whether the key and model are valid.
 
         Raises:
             ScoringError: the judge did not reply.

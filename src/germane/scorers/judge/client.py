@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from germane.errors import ScoringError, SettingsError
 from germane.logging_filters import suppressed_loggers
+from germane.retry_after import parse_retry_after
 from germane.score import UnscoredReason
 from germane.scorers.base.text import shorten
 from germane.scorers.judge.http_client import (
@@ -23,7 +24,6 @@ from germane.scorers.judge.http_client import (
     build_http_client,
     http_library,
     max_reply_bytes,
-    parse_retry_after,
     proxy_variable,
     redirects_left,
 )
@@ -39,9 +39,9 @@ CONNECTIONS_PER_CLIENT = 4
 MAX_INLINE_BYTES = 64_000
 """Maximum size of a reply to parse on the event loop. Larger replies are parsed in a thread."""
 RETRY_DELAY = 0.5
-"""Seconds before retrying a request whose reply does not come from a model."""
+"""Delay before retrying a request whose reply does not come from a model, in seconds."""
 MIN_SECRET_CHARACTERS = 6
-"""Minimum length of a secret to hide in error messages. Shorter ones are placeholders or common words."""
+"""Minimum length of secrets that are hidden in error messages. Shorter ones are placeholders or common words."""
 _KEY = re.compile(r"\b(sk|key|gsk|hf|api)[-_][\w*.-]{6,}", re.IGNORECASE)
 _REFUSAL_CODES = frozenset(
     {"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "context_length_exceeded"}
@@ -49,7 +49,7 @@ _REFUSAL_CODES = frozenset(
 """Error codes that affect a single request. Other requests may succeed."""
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 _OUT_OF_TOKENS = "output limit was reached"
-"""Part of OpenAI's error message if a reasoning model reaches the token limit before it replies."""
+"""Part of OpenAI's error message for a reasoning model that reaches the token limit before it replies."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class ModelServer:
         return f"ModelServer(timeout={self.timeout}, retries={self.retries})"
 
     def connect(self) -> openai.AsyncOpenAI:
-        """Return a client. It does not open a connection before its first request.
+        """Create a client. It opens no connection before its first request.
 
         Raises:
             SettingsError: ``base_url`` is invalid.
@@ -93,7 +93,7 @@ class ModelServer:
 
     @asynccontextmanager
     async def guard_request(self) -> AsyncIterator[None]:
-        """Apply the timeout to a request and convert the client's exceptions to :class:`ScoringError`."""
+        """Apply the timeout to a request, and convert the client's exceptions to :class:`ScoringError`."""
         import openai
 
         try:
@@ -148,7 +148,7 @@ class ModelServer:
         return f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
 
     def _hide_secrets(self, text: str) -> str:
-        url = urlsplit(self.base_url or "")  # the path may be secret: some gateways issue such URLs
+        url = urlsplit(self.base_url or "")  # some gateways issue URLs with a secret path
         query_values = (value for _, value in parse_qsl(url.query))
         for secret in (self.api_key, url.password, url.path.strip("/"), *query_values):
             if secret and len(secret) >= MIN_SECRET_CHARACTERS:
@@ -171,8 +171,9 @@ class ClientPool:
             self._clients.append(server.connect())
 
     def client_for(self, slot: int) -> openai.AsyncOpenAI:
-        """Return the client for a slot. Each client has only a few connections, because it checks all of them on each
-        request.
+        """Return the client for a slot.
+
+        Each client has only a few connections, because it checks all of them on each request.
 
         Raises:
             ScoringError: see :meth:`ModelServer.connect`.
@@ -194,7 +195,7 @@ class ClientPool:
 
 
 class NoModelReply(Exception):
-    """A reply with HTTP status 200 that does not come from a model: a gateway's page, an error, or an empty body."""
+    """A reply with HTTP status 200 that does not come from a model, such as a gateway's page or an empty body."""
 
     def __init__(self, message: str, reason: UnscoredReason = UnscoredReason.JUDGE_UNREACHABLE) -> None:
         super().__init__(message)
@@ -230,7 +231,7 @@ def server_message(error: openai.APIStatusError) -> str:
 async def post_json(
     client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any], *, max_bytes: int = MAX_REPLY_BYTES
 ) -> Any:
-    """Send a POST request, and return the parsed JSON of the reply, with JSON objects as namespaces.
+    """Send a POST request, and return the reply's parsed JSON. JSON objects become namespaces.
 
     The client retries connection errors and HTTP errors. Replies that do not come from a model are retried
     the same number of times.
@@ -281,7 +282,7 @@ def _is_error(error: Any) -> bool:
 
 
 def _error_in_reply(error: Any) -> NoModelReply:
-    """Return the exception for an error, or for a body without a model's reply.
+    """Return the exception for a body that contains an error, or no reply from a model.
 
     Gateways put an HTTP status into ``code`` or ``status``, and the message into ``message`` or ``detail``.
     """

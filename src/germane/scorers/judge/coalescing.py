@@ -26,14 +26,14 @@ class _InFlightRequest:
     task: asyncio.Task[Any]
     waiters: int = 0
     is_paid: bool = False
-    """Whether one of the waiters has received the reply with its tokens and cost."""
+    """Whether one of the callers has received the reply with its tokens and cost."""
 
 
 class CoalescingJudge:
     """Sends identical concurrent requests once, and meters all requests.
 
-    One waiter receives the reply with its tokens and cost. The others receive the same texts with 0 tokens and a cost
-    of 0, so that the scores add up to the actual cost. A request is canceled once no caller is waiting for it.
+    One caller receives the reply with its tokens and cost. The others receive the same texts with 0 tokens and a cost
+    of 0, so that the scores' costs add up to the actual cost. A request is canceled once no caller is waiting for it.
     """
 
     def __init__(self, judge: ClosableJudge, meter: UsageMeter | None = None) -> None:
@@ -89,7 +89,7 @@ class CoalescingJudge:
         )
 
     def _join(self, key: Hashable, send: Callable[[], Coroutine[Any, Any, Any]]) -> _InFlightRequest:
-        """Return the in-flight request for this key, starting one if there is none."""
+        """Return the in-flight request for this key. If there is none, start one."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._in_flight = loop, {}
@@ -110,5 +110,5 @@ class CoalescingJudge:
 
 
 def uses_coalescing_judge(scorer: object) -> bool:
-    """Return whether a scorer uses the shared judge, which limits its own concurrency."""
+    """Return whether a scorer uses the shared judge, which limits concurrency itself."""
     return isinstance(getattr(scorer, "judge", None), CoalescingJudge)

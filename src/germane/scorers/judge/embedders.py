@@ -21,7 +21,7 @@ from germane.scorers.judge.http_client import MAX_REPLY_BYTES
 from germane.scorers.judge.prices import UsageMeter
 
 MIN_CALLERS = 16
-"""If fewer callers than this are waiting, a request is delayed so that more callers can join it."""
+"""Number of waiting callers below which a request is delayed, so that more callers can join it."""
 MAX_GATHER_SECONDS = 0.2
 """Maximum delay for gathering more callers after the last reply, in seconds."""
 MAX_WAIT_SECONDS = 2.0
@@ -36,9 +36,9 @@ _Call = tuple[Sequence[str], asyncio.Future[dict[str, Vector]]]
 _MIN_DISTANCE = 1e-3
 """Minimum distance between the unit-length vectors of different texts. Even "pier 4" and "pier 5" are 0.1 apart."""
 _MIN_MAGNITUDE = 1e-18
-"""Minimum size of a nonzero number, relative to the largest number of its vector. No model returns smaller ones."""
+"""Minimum size of a nonzero number, relative to the largest number in its vector. No model returns smaller ones."""
 _COMPARED_CHARACTERS = 200
-"""Number of characters to compare, because embedders ignore the end of long texts."""
+"""Number of characters to compare. Embedders ignore the end of long texts."""
 _KEY_ERRORS = ("HTTP 401", "HTTP 403")
 """Prefixes of errors about the key."""
 FIX_EMBEDDER_KEY = (
@@ -50,7 +50,7 @@ _SINGLE_REQUEST_ERRORS = ("HTTP 400", "HTTP 422")
 
 
 class EmbeddingBatcher:
-    """An embedder that combines concurrent calls into fewer requests, and sends identical texts once.
+    """An embedder that combines concurrent calls into fewer requests, and sends identical texts only once.
 
     If no request is in flight, it gathers calls for a few milliseconds. If one is in flight, it gathers calls until
     that request returns. If only a few callers are waiting by then, it waits for up to twice the request's duration.
@@ -89,6 +89,11 @@ class EmbeddingBatcher:
         self._gather_until = 0.0
         self._in_flight: set[asyncio.Task[dict[str, Vector]]] = set()
         self._cache: OrderedDict[str, Vector] = OrderedDict()
+
+    @classmethod
+    def wrap(cls, embedder: Embedder | EmbeddingBatcher) -> EmbeddingBatcher:
+        """Return a batcher for an embedder, or the embedder itself if it is a batcher that others may share."""
+        return embedder if isinstance(embedder, EmbeddingBatcher) else cls(embedder)
 
     @property
     def model(self) -> str:
@@ -136,8 +141,9 @@ class EmbeddingBatcher:
         return await future
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Send the waiting calls now if there are enough texts. Otherwise, make sure that the timer fires soon
-        enough.
+        """Send the waiting calls now if there are enough texts.
+
+        Otherwise, make sure that the timer fires soon enough.
         """
         if sum(len(texts) for texts, _ in self._calls) >= self.max_texts:
             self._send()
@@ -239,8 +245,8 @@ class OpenAIEmbedder:
         Raises:
             ScoringError: the embedder failed. The reason is ``embedder_error``. The error has ``retry_after`` (0 if the
                 server did not request a delay) if the server was unreachable, slow or busy, or rejected the key, model
-                or quota. For such a rejection, ``rejected`` is true. Errors about these texts or the reply have
-                neither.
+                or quota. For such a rejection, ``rejected`` is true. Errors that concern only these texts or this reply
+                have neither.
         """
         try:
             async with self.server.guard_request():
@@ -266,7 +272,7 @@ class OpenAIEmbedder:
         await self._clients.aclose()
 
     async def _request(self, texts: list[str]) -> Any:
-        """Send a request. If the server rejects base64 before it has ever accepted it, retry with floats."""
+        """Send a request. If the server rejects base64 and has never accepted it, retry with floats."""
         import openai
 
         try:
@@ -299,7 +305,8 @@ def decode_vector(vector: Any) -> Any:
         numbers = np.frombuffer(base64.b64decode(vector, validate=True), dtype="<f4")
     except (TypeError, ValueError):
         raise ScoringError(UnscoredReason.EMBEDDER_ERROR, "the embedder's reply contains an invalid vector") from None
-    # The lower halves of 64-bit floats are random bits. Read as 32-bit floats, some are extremely small or large.
+    # The lower halves of 64-bit floats are random bits. Read as 32-bit floats, some of them are extremely small or
+    # large.
     with np.errstate(invalid="ignore"):
         magnitudes = np.abs(numbers)
         smallest = magnitudes.min(initial=np.inf, where=magnitudes > 0)
@@ -327,24 +334,12 @@ def _parse_vectors(reply: Any, texts: Sequence[str]) -> Vectors:
     rows = normalize_rows(
         [decode_vector(getattr(by_index[index], "embedding", None)) for index in range(len(texts))], len(texts)
     )
-    _require_different_rows(rows, texts)
-    return rows
-
-
-def _require_different_rows(rows: Vectors, texts: Sequence[str]) -> None:
-    """Check that unit-length rows differ if the texts do.
-
-    Raises:
-        ScoringError: the rows are equal apart from rounding or noise; reason ``embedder_error``.
-    """
-    are_equal = all(np.linalg.norm(row - rows[0]) < _MIN_DISTANCE for row in rows)  # usually, the second row differs
-    if are_equal and len({_comparable(text) for text in texts}) > 1:
+    # Vectors of different texts must differ by more than rounding or noise. Usually, the second row differs.
+    are_equal = all(np.linalg.norm(row - rows[0]) < _MIN_DISTANCE for row in rows)
+    # Embedders may ignore case, accents and punctuation.
+    letters = (unicodedata.normalize("NFKD", text[:_COMPARED_CHARACTERS]).casefold() for text in texts)
+    if are_equal and len({"".join(filter(str.isalnum, each)) for each in letters}) > 1:
         raise ScoringError(
             UnscoredReason.EMBEDDER_ERROR, f"the embedder returned the same vector for {len(texts)} different texts"
         )
-
-
-def _comparable(text: str) -> str:
-    """Return the beginning of a text with case, accents and punctuation removed, because embedders may ignore them."""
-    letters = unicodedata.normalize("NFKD", text[:_COMPARED_CHARACTERS]).casefold()
-    return "".join(character for character in letters if character.isalnum())
+    return rows

@@ -9,7 +9,6 @@ import os
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
@@ -18,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from germane.errors import ScoringError
+from germane.retry_after import parse_retry_after
 from germane.score import UnscoredReason
 from germane.scorers.judge.rate_limit import count_request
 
@@ -26,17 +26,15 @@ MAX_REPLY_BYTES = 1_000_000
 MAX_REDIRECTS = 2
 """Maximum number of redirects for one request, including its retries."""
 MAX_CLIENT_PAUSE = 1.0
-"""Longest pause, in seconds, for which the client waits. For a longer ``Retry-After``, it raises the error instead."""
-MAX_RETRY_AFTER = 86_400.0
-"""Longest ``Retry-After`` delay, in seconds. Longer delays are capped at this value."""
+"""Longest pause that the client waits for, in seconds. For a longer ``Retry-After``, it raises the error instead."""
 max_reply_bytes: ContextVar[int] = ContextVar("max_reply_bytes", default=MAX_REPLY_BYTES)
 """Maximum size of the replies to the current request, in bytes."""
 redirects_left: ContextVar[list[int]] = ContextVar("redirects_left")
-"""A list with the number of redirects that the current request may still follow. Unset outside a request."""
+"""A list that contains the number of redirects that the current request may still follow. Unset outside a request."""
 _COMPRESSION_BITS: Mapping[str, int] = {
     "": 0, "gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS,
 }  # fmt: skip
-"""The window size of zlib by encoding."""
+"""The zlib window size, by encoding."""
 _DECOMPRESSED_BYTES = 65_536
 """Maximum size of a decompressed part of a body."""
 _PROXY_VARIABLES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
@@ -45,7 +43,7 @@ _FILE_VARIABLES: Mapping[str, Callable[[ssl.SSLContext, str], object]] = {
     "SSL_CERT_DIR": lambda _, path: list(Path(path).iterdir()),
     "SSLKEYLOGFILE": lambda context, path: setattr(context, "keylog_filename", path),
 }
-"""Functions that open the TLS file that an environment variable specifies, by variable."""
+"""Functions that open the TLS file specified by an environment variable, by the name of the variable."""
 
 
 class ReplyTooLarge(Exception):
@@ -64,7 +62,7 @@ def http_library() -> Any:
 
 
 def build_http_client(base_url: str, connect_timeout: float) -> Any:
-    """Return an HTTP client for a server that uses the proxies and certificates from the environment.
+    """Return an HTTP client for a server. It uses the proxies and certificates from the environment.
 
     Raises:
         ScoringError: an environment variable specifies a proxy or certificates that cannot be used. The message does
@@ -72,11 +70,16 @@ def build_http_client(base_url: str, connect_timeout: float) -> Any:
     """
     import openai
 
-    _require_proxy_port(base_url)
+    if name := proxy_variable(base_url):
+        value = os.environ[name]
+        try:  # the HTTP client does not check the port, and fails when it connects
+            urlsplit(value if "://" in value else f"http://{value}").port  # noqa: B018 - raises for an invalid port
+        except ValueError:
+            raise _invalid_proxy(name) from None
     try:
         return openai.DefaultAsyncHttpxClient(
             verify=_certificates(),
-            # No read timeout is needed: the deadline for the whole request also ends slow streams.
+            # No read timeout is needed, because the deadline for the whole request also ends slow streams.
             timeout=openai.Timeout(None, connect=connect_timeout),
             max_redirects=MAX_REDIRECTS,
             # Some servers compress nevertheless; see _limit_reply.
@@ -87,22 +90,6 @@ def build_http_client(base_url: str, connect_timeout: float) -> Any:
         raise _environment_error(error) from None
 
 
-def _require_proxy_port(base_url: str) -> None:
-    """Check the port of the proxy for a server. The HTTP client does not: it fails when it connects.
-
-    Raises:
-        ScoringError: see :func:`build_http_client`.
-    """
-    name = proxy_variable(base_url)
-    if name is None:
-        return
-    value = os.environ[name]
-    try:
-        urlsplit(value if "://" in value else f"http://{value}").port  # noqa: B018 - raises for an invalid port
-    except ValueError:
-        raise _invalid_proxy(name) from None
-
-
 def _invalid_proxy(name: str) -> ScoringError:
     return ScoringError(
         UnscoredReason.JUDGE_UNREACHABLE,
@@ -111,26 +98,9 @@ def _invalid_proxy(name: str) -> ScoringError:
     )
 
 
-def parse_retry_after(headers: Any) -> float | None:
-    """Return the delay that a server requested, in seconds and at most one day; None if it did not request one."""
-    # Use the client's order of precedence: it would sleep for the first value that it finds.
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        with suppress(KeyError, ValueError):
-            return min(max(0.0, float(headers[name]) * unit), MAX_RETRY_AFTER)
-
-    from email.utils import parsedate_to_datetime
-
-    try:  # a date, compared with the server's own clock
-        until = parsedate_to_datetime(headers["retry-after"])
-        sent = parsedate_to_datetime(headers.get("date", headers["retry-after"]))
-        return min(max(0.0, (until - sent).total_seconds()), MAX_RETRY_AFTER)
-    except (KeyError, ValueError, TypeError):
-        return None
-
-
 @cache
 def _certificates() -> ssl.SSLContext:
-    """Return a TLS context with the certificates, which are loaded only once because loading is slow."""
+    """Return a TLS context with the certificates. They are loaded only once, because loading is slow."""
     context: ssl.SSLContext = http_library().create_ssl_context()
     return context
 
@@ -178,8 +148,8 @@ def _limited_stream_class() -> Any:
     class LimitedStream(http_library().AsyncByteStream):  # type: ignore[misc]  # one of two libraries
         """The decompressed body of a reply, limited in size.
 
-        At the limit, the body of a successful reply ends with an error. Other bodies are truncated, because
-        the status shows what happened.
+        If the body of a successful reply exceeds the limit, reading it raises an error. Other bodies are truncated,
+        because their status already shows what happened.
         """
 
         def __init__(self, stream: Any, encoding: str, limit: int, *, truncates: bool) -> None:
@@ -188,19 +158,16 @@ def _limited_stream_class() -> Any:
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             async for chunk in self._stream:
-                for part in self._decompress(chunk):
-                    if len(part) > self._left and not self._truncates:
-                        raise ReplyTooLarge
-                    yield part[: self._left]
-                    self._left -= min(len(part), self._left)
-                    if not self._left and self._truncates:
-                        return
-
-        def _decompress(self, chunk: bytes) -> Iterator[bytes]:
-            try:
-                yield from self._decompressor.decompress(chunk)
-            except zlib.error as error:
-                raise http_library().DecodingError(str(error)) from None
+                try:
+                    for part in self._decompressor.decompress(chunk):
+                        if len(part) > self._left and not self._truncates:
+                            raise ReplyTooLarge
+                        yield part[: self._left]
+                        self._left -= min(len(part), self._left)
+                        if not self._left and self._truncates:
+                            return
+                except zlib.error as error:
+                    raise http_library().DecodingError(str(error)) from None
 
         async def aclose(self) -> None:
             await self._stream.aclose()
@@ -209,7 +176,7 @@ def _limited_stream_class() -> Any:
 
 
 class Decompressor:
-    """Decompresses a body in small parts, so that its size can be limited: it may expand a thousandfold."""
+    """Decompresses a body in small parts, so that its size can be limited. It may expand a thousandfold."""
 
     def __init__(self, encoding: str) -> None:
         """Accept the name of an encoding, or an empty text for a body that is not compressed.
@@ -250,7 +217,7 @@ async def _limit_reply(response: Any) -> None:
     encoding = ",".join(name for name in names if name not in ("", "identity"))
     is_error = not 200 <= response.status_code < 300
     if is_error and encoding not in _COMPRESSION_BITS:
-        encoding = ""  # the status is enough
+        encoding = ""  # the status is sufficient
     limit = max_reply_bytes.get()
     response.stream = _limited_stream_class()(response.stream, encoding, limit, truncates=is_error)
 
@@ -266,7 +233,7 @@ async def _limit_redirects(response: Any) -> None:
 
 
 async def _limit_pause(response: Any) -> None:
-    """Prevent the client from sleeping for a long ``Retry-After`` delay while it occupies a request slot."""
+    """Prevent the client from sleeping for a long ``Retry-After`` delay while it holds a request slot."""
     pause = parse_retry_after(response.headers)
     if pause is not None and pause > MAX_CLIENT_PAUSE:
         response.headers["x-should-retry"] = "false"

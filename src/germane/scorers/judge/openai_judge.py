@@ -17,7 +17,7 @@ from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Repl
 from germane.scorers.judge.client import ClientPool, ModelServer, post_json
 from germane.scorers.judge.http_client import MAX_REPLY_BYTES
 from germane.scorers.judge.openai_protocol import SupportedOptions, build_request_options, parse_reply, served_model
-from germane.scorers.judge.prices import MILLION, PriceList
+from germane.scorers.judge.prices import PriceList
 from germane.scorers.judge.rate_limit import RateLimiter, RateLimitGuard
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ DEFAULT_CONCURRENCY = 64
 class RequestSlots:
     """A fair limit on concurrent requests.
 
-    It can be used from several event loops, one after another. A new loop starts with all slots free.
+    It can be used from several event loops, one after another. All slots are free when a new loop starts.
     """
 
     def __init__(self, count: int) -> None:
@@ -41,7 +41,7 @@ class RequestSlots:
 
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[int]:
-        """Wait for a slot in order of arrival, and yield the lowest free slot number. Slots are numbered from 0."""
+        """Wait for a slot in order of arrival, and yield the lowest free slot number. Numbering starts at 0."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._semaphore = loop, asyncio.Semaphore(self.count)
@@ -60,14 +60,15 @@ class _ServerPause:
     """A pause requested by the server."""
 
     since: float
-    """When the pause was requested, on the monotonic clock in seconds, like ``until``."""
+    """The time at which the pause was requested, in seconds on the monotonic clock, as for ``until``."""
     until: float
     error: ScoringError
 
 
 class OpenAIJudge:
-    """Sends requests to a chat model, with limited concurrency. After the server rejects an option, requests omit
-    it.
+    """Sends requests to a chat model, with limited concurrency.
+
+    After the server rejects an option, requests omit it.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class OpenAIJudge:
         schema: Mapping[str, Any] | None = None,
         top_tokens: int = 0,
     ) -> Reply:
-        """Send a request, and return the reply with up to ``n`` choices; fewer if the server ignores ``n``.
+        """Send a request, and return the reply with up to ``n`` choices. There are fewer if the server ignores ``n``.
 
         Time spent waiting for a slot does not count towards the timeout. If the server requests a pause during that
         time, the request is not sent.
@@ -124,14 +125,16 @@ class OpenAIJudge:
         called = time.monotonic()
         async with self._rate_limit.slot(messages, n, max_tokens) as rate_slot:
             async with self._slots.acquire() as slot:
-                self._raise_if_paused_since(called)
+                pause = self._server_pause  # the server may have requested it since the call
+                if pause is not None and pause.since >= called and (remaining := pause.until - time.monotonic()) > 0:
+                    raise ScoringError(pause.error.reason, str(pause.error), retry_after=remaining)
                 reply = await self._send(self._clients.client_for(slot), body, options)
                 cost = self._prices.request_cost(self.model, reply.model, reply.input_tokens, reply.output_tokens)
                 rate_slot.reply = replace(reply, cost=cost)
             return rate_slot.reply
 
     async def identify(self) -> str:
-        """Return the model name from the latest reply. If there was no reply yet, send a minimal request first.
+        """Return the model name from the latest reply. If there has been no reply yet, send a minimal request first.
 
         Raises:
             ScoringError: see :meth:`ask`.
@@ -166,19 +169,16 @@ class OpenAIJudge:
                 self._server_pause = _ServerPause(now, now + error.retry_after, error)
             raise
 
-    def _raise_if_paused_since(self, called: float) -> None:
-        """Raise the server's error if the server requested a pause after ``called``, and the pause is not over."""
-        pause = self._server_pause
-        if pause is not None and pause.since >= called and (remaining := pause.until - time.monotonic()) > 0:
-            raise ScoringError(pause.error.reason, str(pause.error), retry_after=remaining)
-
     def _estimate_cost(self, input_tokens: float, output_tokens: float) -> float:
-        """Estimate a request's cost in US dollars. If the served model has no price, use the configured model's.
+        """Estimate a request's cost in US dollars. If the served model has no price, use that of the configured model.
 
         Returns 0 if neither has a price; a budget in US dollars rejects such models at startup.
         """
-        price = self._prices.find_price(self.model, self._served_model) or self._prices.find_price(self.model)
-        return 0.0 if price is None else (price.input * input_tokens + price.output * output_tokens) / MILLION
+        costs = (
+            self._prices.request_cost(self.model, served, input_tokens, output_tokens)
+            for served in (self._served_model, None)
+        )
+        return next((cost for cost in costs if cost is not None), 0.0)
 
 
 def exchange_concurrency(slots: int) -> int:

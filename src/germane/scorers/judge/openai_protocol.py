@@ -31,7 +31,7 @@ limit.
 _MAX_LOGPROB = 0.01
 """Maximum valid log probability. It exceeds 0 to allow for rounding."""
 _MIN_LOGPROB = -10_000.0
-"""Lower limit for log probabilities: servers may send -infinity or a large negative number for a probability of 0."""
+"""Lower limit for log probabilities. Servers may send -infinity or a large negative number for a probability of 0."""
 
 
 def build_request_options(
@@ -76,7 +76,11 @@ class SupportedOptions:
         rejected = self._rejected
         while True:
             try:
-                reply = await post(_without(options, rejected))
+                dropped = rejected | ({"top_logprobs"} if "logprobs" in rejected else set())
+                accepted = {name: value for name, value in options.items() if name not in dropped}
+                if "max_tokens" in rejected and "max_tokens" in options:
+                    accepted["max_completion_tokens"] = options["max_tokens"]
+                reply = await post(accepted)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 sent = [name for name in _SUSPECTS if name in options and name not in rejected]
                 suspect = self._find_rejected_option(error, sent)
@@ -89,23 +93,13 @@ class SupportedOptions:
                 return reply
 
     def _find_rejected_option(self, error: openai.APIStatusError, sent: Sequence[str]) -> str | None:
-        """Return the option named in the error, or else one that the server has never accepted; None if there is
-        none.
-        """
+        """Return the option that the error names, or else one that the server has never accepted, or None."""
         if reason_for_error(error) is not UnscoredReason.JUDGE_REJECTED or error.code == "model_not_found":
             return None
         message = f"{error.param} {server_message(error)}"
         named = [name for name in sent if name in message.split() or f"'{name}'" in message or f'"{name}"' in message]
         unproven = [name for name in sent if name in _UNNAMED_SUSPECTS - self._proven]
         return next(iter(named + unproven), None)
-
-
-def _without(options: Mapping[str, Any], rejected: frozenset[str]) -> dict[str, Any]:
-    rejected |= {"top_logprobs"} if "logprobs" in rejected else set()
-    sent = {name: value for name, value in options.items() if name not in rejected}
-    if "max_tokens" in rejected and "max_tokens" in options:
-        sent["max_completion_tokens"] = options["max_tokens"]
-    return sent
 
 
 def parse_reply(completion: Any) -> Reply:
@@ -136,14 +130,18 @@ def parse_reply(completion: Any) -> Reply:
     if output_tokens is not None:
         # With n > 1, some servers count only one choice. A reply has at least as many tokens as words.
         output_tokens = max(output_tokens, sum(len(text.split()) for text in texts))
-    tokens = _parse_tokens(choices[0])
+    tokens = []
+    positions = getattr(getattr(choices[0], "logprobs", None), "content", None)
+    for position in positions if isinstance(positions, list) else []:
+        top = getattr(position, "top_logprobs", None)
+        tokens.append(Token(str(getattr(position, "token", "")), _parse_alternatives(top)))
     return Reply(
         texts=texts,
         input_tokens=_parse_count(usage, "prompt_tokens"),
         output_tokens=output_tokens,
         model=served_model(completion),
         first_token=tokens[0].alternatives if tokens else {},
-        tokens=tokens,
+        tokens=tuple(tokens),
         cut_off=frozenset(index for index, choice in enumerate(choices) if _is_cut_off(choice)),
     )
 
@@ -182,18 +180,8 @@ def _parse_count(usage: Any, name: str) -> int | None:
     return count if is_valid else None
 
 
-def _parse_tokens(choice: Any) -> tuple[Token, ...]:
-    """Return the tokens in a choice, with their alternatives; empty if the server does not send logprobs."""
-    content = getattr(getattr(choice, "logprobs", None), "content", None)
-    tokens = []
-    for position in content if isinstance(content, list) else []:
-        top = getattr(position, "top_logprobs", None)
-        tokens.append(Token(str(getattr(position, "token", "")), _parse_alternatives(top)))
-    return tuple(tokens)
-
-
 def _parse_alternatives(top: Any) -> dict[str, float]:
-    """Return the probability of each alternative token; empty if the values are not log probabilities.
+    """Return the probability of each alternative token. The result is empty if the values are not log probabilities.
 
     Some servers send probabilities, zeros or Booleans instead.
     """

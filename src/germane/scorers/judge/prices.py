@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from germane.scorers.base.protocols import Reply
 from germane.settings import LOCAL, Price
@@ -32,16 +31,16 @@ class PriceList:
 
         Args:
             configured: The model name in the settings.
-            served: The model name that the server reports, if known. User prices apply to both names. The built-in list
-                is then searched only for this name, because a server can use any alias for any model.
+            served: The model name that the server reports, if known. User prices apply to both names. If it is known,
+                the built-in list is searched only for this name, because a server can use any alias for any model.
         """
         for name in (served, configured):
             if name and (price := _find(self._user_prices, name)):
                 return price
-        return FREE_PRICE if configured.startswith(f"{LOCAL}:") else _find(_list_prices(), served or configured)
+        return FREE_PRICE if configured.startswith(f"{LOCAL}:") else _find(_load_price_list()[1], served or configured)
 
     def request_cost(
-        self, configured: str, served: str | None, input_tokens: int | None, output_tokens: int | None
+        self, configured: str, served: str | None, input_tokens: float | None, output_tokens: float | None
     ) -> float | None:
         """Return the cost of a request in US dollars; None if the price or the token counts are unknown."""
         price = self.find_price(configured, served)
@@ -72,8 +71,8 @@ class UsageMeter:
 
 
 def price_list_date() -> date:
-    """Return the day on which the prices in the built-in list were looked up."""
-    return date.fromisoformat(str(_load_price_file()["as_of"]))
+    """Return the date on which the prices in the built-in list were looked up."""
+    return _load_price_list()[0]
 
 
 def _find(prices: Mapping[str, Price], model: str) -> Price | None:
@@ -87,14 +86,12 @@ def _find(prices: Mapping[str, Price], model: str) -> Price | None:
 
 
 @cache
-def _list_prices() -> Mapping[str, Price]:
-    return {
+def _load_price_list() -> tuple[date, Mapping[str, Price]]:
+    """Return the date and the prices of the built-in list."""
+    content = tomllib.loads((files("germane.scorers.judge") / "prices.toml").read_text(encoding="utf-8"))
+    prices = {
         name: Price(input=pair[0], output=pair[1])
-        for vendor in _load_price_file()["models"].values()
+        for vendor in content["models"].values()
         for name, pair in vendor.items()
     }
-
-
-@cache
-def _load_price_file() -> dict[str, Any]:
-    return tomllib.loads((files("germane.scorers.judge") / "prices.toml").read_text(encoding="utf-8"))
+    return date.fromisoformat(str(content["as_of"])), prices

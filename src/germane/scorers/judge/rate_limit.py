@@ -1,4 +1,4 @@
-"""The client side of rate limits and budgets: each judge request waits for a slot and reports its usage."""
+"""The client side of rate limits and budgets. Each judge request waits for a slot and reports its usage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from germane.exchange import Message
 from germane.scorers.base.protocols import Reply
 
 BYTES_PER_TOKEN = 4
-"""UTF-8 bytes per token, typical of English. For all languages, the reply's actual count replaces the estimate."""
+"""UTF-8 bytes per token, as is typical of English. In all languages, the reply's actual count replaces the estimate."""
 INITIAL_OUTPUT_TOKENS = 100.0
 """The expected number of output tokens per choice before the first reply."""
 OUTPUT_SMOOTHING = 0.2
@@ -35,7 +35,7 @@ class RateLimiter(Protocol):
 
     @property
     def budget_exhausted_until(self) -> datetime | None:
-        """The time in UTC when budget is available again; None if the budget is not exhausted or not set."""
+        """The time (UTC) at which budget is available again; None if the budget is not exhausted or not set."""
         ...
 
     async def acquire(self, tokens: float, usd: float = 0.0) -> RequestReservation:
@@ -81,9 +81,9 @@ class RateSlot:
     reply: Reply | None = None
 
     async def record_attempt(self) -> None:
-        """Count an attempt before it is sent, and reserve the amount again for every attempt after the first.
+        """Count an attempt before it is sent. For every attempt after the first, reserve the amount again.
 
-        Otherwise, retries could exceed the budget. Disabling the client's retries would not be enough, because
+        Otherwise, retries could exceed the budget. It would not be enough to disable the client's retries, because
         unsupported options and redirects also cause further requests. The client's request hook sees all of them.
 
         Raises:
@@ -103,7 +103,7 @@ class RateLimitGuard:
     def __init__(
         self, rate_limiter: RateLimiter | None, request_cost: Callable[[float, float], float] = lambda *_: 0.0
     ) -> None:
-        """Apply the rate limiter, if one is given.
+        """Limit requests with the given rate limiter, if any.
 
         ``request_cost`` returns the cost, in US dollars, of the given numbers of input and output tokens.
         """

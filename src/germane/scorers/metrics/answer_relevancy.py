@@ -37,9 +37,9 @@ LabelSource = Literal["guarded", "answer", "questions"]
 class AnswerRelevancy(JudgeScorer):
     """Mean similarity between the question and N questions that a judge generates from the answer alone.
 
-    With ``similarity="embedding"``, the similarity is the cosine of two vectors. The value is between -1 and 1; in
-    practice, between about 0 for a different topic and 1. With ``"judge"``, the judge rates each generated question as
-    1 (identical), 0.75, 0.5, 0.25 or 0. The value is between 0 and 1, and no embedder is needed.
+    With ``similarity="embedding"``, the similarity is the cosine of two vectors. The value is between -1 and 1. In
+    practice, it ranges from about 0 for a different topic to 1. With ``"judge"``, the judge rates each generated
+    question as 1 (identical), 0.75, 0.5, 0.25 or 0. The value is between 0 and 1, and no embedder is needed.
 
     The score shows whether the answer addresses the question, not whether it is true or complete. Noncommittal answers
     ("I don't know", a clarifying question) are detected by rules, without a judge request; they get a score of 0 and
@@ -102,7 +102,7 @@ class AnswerRelevancy(JudgeScorer):
             raise ValueError("similarity 'embedding' needs an embedder")
         self._batcher = None
         if embedder is not None and similarity == "embedding":
-            self._batcher = embedder if isinstance(embedder, EmbeddingBatcher) else EmbeddingBatcher(embedder)
+            self._batcher = EmbeddingBatcher.wrap(embedder)
         super().__init__(judge, self._batcher)
         self.generated_questions = generated_questions
         self.prompt_style = prompt_style
@@ -122,15 +122,18 @@ class AnswerRelevancy(JudgeScorer):
         )
 
     def prompts(self) -> Sequence[Prompt]:
-        """Return the prompts for generating questions and, if the judge also compares them or rates the answer, the
-        prompts for that.
+        """Return the prompts for generating questions, and those for comparing them or rating the answer if the judge
+        does that.
         """
         comparison = (PROMPT,) if self.similarity == "judge" else ()
         rating = (DIRECT_PROMPT,) if self._rater is not None else ()
         return (*self._generator.prompts(), *comparison, *rating)
 
     def parameters(self) -> Mapping[str, object]:
-        """Return the number of questions, the rules, the schema and all options, for the fingerprint."""
+        """Return the number of questions, the rules, the schema and all options.
+
+        They become part of the fingerprint.
+        """
         return {
             **self._generator.method.parameters(),
             "questions": self.generated_questions,
@@ -229,7 +232,7 @@ class AnswerRelevancy(JudgeScorer):
         return apply_calibration(score, {})
 
     async def _rate(self, session: JudgeSession, inputs: PromptInputs) -> dict[str, object]:
-        """Return details with the judge's rating of the answer, which determines the label, or the reason why there is
+        """Return details with the judge's rating of the answer, which determines the label, or the reason there is
         none.
 
         Raises:
@@ -268,7 +271,7 @@ class AnswerRelevancy(JudgeScorer):
 def build(
     models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = AnswerRelevancy
 ) -> Scorer:
-    """Return the scorer for the settings."""
+    """Build the scorer from the settings."""
     settings = models.settings
     arguments: dict[str, Any] = {
         "generated_questions": settings.generated_questions,
@@ -299,7 +302,7 @@ def _error_without_question(generated: GeneratedQuestions) -> ScoringError:
 
 
 def _describe_questions(similarities: Sequence[float], questions: Sequence[str]) -> str:
-    """Return a sentence with the most similar and the least similar generated question."""
+    """Describe the most similar and the least similar generated question in a sentence."""
     pairs = sorted(zip(similarities, questions, strict=True))
     (lowest, farthest), (highest, nearest) = pairs[0], pairs[-1]
     explanation = f'Most similar generated question: "{shorten(nearest, 80)}" ({highest:.2f})'

@@ -9,19 +9,15 @@ from typing import Any
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.scorers.base.composite import (
-    CompositeParts,
+    CompositeScorer,
     MissingPolicy,
     band_of_parts,
-    combined_usage,
     missing_parts,
-    part_fingerprints,
     validate_weights,
     weighted_mean,
 )
-from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
 from germane.scorers.base.protocols import Scorer, ScorerModels
 
-VERSION = "1"
 WEIGHTS: Mapping[str, float] = {
     "answer_relevancy": 0.30,
     "direct_relevancy": 0.25,
@@ -30,7 +26,7 @@ WEIGHTS: Mapping[str, float] = {
 }
 
 
-class CombinedRelevancy:
+class CombinedRelevancy(CompositeScorer):
     """Weighted mean of four scorers, from 0 to 1. The weights are in :data:`WEIGHTS`.
 
     Each part is first clipped to [0, 1], because ``answer_relevancy`` is a cosine. The parts run concurrently. If a
@@ -43,7 +39,6 @@ class CombinedRelevancy:
 
     name = "combined_relevancy"
     requires = frozenset({"question", "answer"})
-    range = (0.0, 1.0)
 
     def __init__(
         self,
@@ -52,38 +47,30 @@ class CombinedRelevancy:
         weights: Mapping[str, float] | None = None,
         missing: MissingPolicy = "renormalize",
     ) -> None:
-        """Combine ``scorers``, which maps part names to scorers. Parts without a weight, or with a weight of 0, do not
-        run.
+        """Combine ``scorers``, which maps part names to scorers.
 
-        With ``missing="fail"``, there is no value unless every part has one.
+        Parts without a weight, or with a weight of 0, do not run.
+
+        With ``missing="fail"``, the score has no value unless every part has one.
 
         Raises:
             TypeError, ValueError: the weights are invalid, or a part has no scorer.
         """
-        self.weights = validate_weights(weights, WEIGHTS)
-        self._parts = CompositeParts(scorers, self.weights, missing)
-        self.scorers = self._parts.scorers
+        super().__init__(scorers, validate_weights(weights, WEIGHTS), missing)
 
     def __repr__(self) -> str:
-        return f"CombinedRelevancy(weights={self.weights}, missing={self._parts.missing!r})"
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of the version, the weights and the configured parts.
-
-        ``missing`` is not included, because it determines only whether there is a value, not the value itself.
-        """
-        return self._fingerprint_for(self._parts.fingerprints)
+        return f"CombinedRelevancy(weights={self.weights}, missing={self.missing!r})"
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange. ``details`` contains each part's value, weight and reason, and the names of ``missing``
-        parts.
+        """Score an exchange.
+
+        ``details`` contains each part's value, weight and reason, and the names of ``missing`` parts.
 
         Raises:
             ScoringError: no part has a value, a part is missing and ``missing`` is ``"fail"``, or a part may succeed
                 later. The error has the reason of the first such part.
         """
-        parts = await self._parts.score_parts(exchange)
+        parts = await self.score_parts(exchange)
         value, missing = weighted_mean(parts), missing_parts(parts)
         total = math.fsum(part.weight for part in parts if part.value is not None)
         explanation = ", ".join(
@@ -94,29 +81,14 @@ class CombinedRelevancy:
         if missing:
             absent = ", ".join(f"{part.name} ({part.score.reason})" for part in missing)
             explanation += f"; without {absent}; the remaining weights are renormalized"
-        label = band_of_parts(parts)
-        return Score(
-            scorer=self.name,
-            fingerprint=self._fingerprint_for(part_fingerprints(parts)),
-            value=value,
-            label=f"{label} (incomplete)" if missing else label,
-            explanation=f"{explanation}.",
-            details={
-                "parts": {part.name: part.details() for part in parts},
-                "missing": [part.name for part in missing],
-            },
-            **combined_usage(parts),
+        return self.build_score(
+            parts, value=value, label=band_of_parts(parts), explanation=f"{explanation}.", details={}
         )
-
-    def _fingerprint_for(self, parts: Mapping[str, str | None]) -> str:
-        """Return the score's fingerprint, based on the fingerprints of its parts, which are None for missing parts."""
-        parameters = {"weights": self.weights, "parts": dict(parts)}
-        return fingerprint(scorer=fingerprint_name(self), version=VERSION, parameters=parameters)
 
 
 def build(
     models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = CombinedRelevancy
 ) -> Scorer:
-    """Return the scorer for the settings, with the parts that have a weight."""
+    """Build the scorer from the settings, with the parts that have a weight."""
     parts = {name: models.get_scorer(name) for name in validate_weights(options.get("weights"), WEIGHTS)}
     return build_scorer(parts, **options)

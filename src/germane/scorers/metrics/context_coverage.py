@@ -39,7 +39,7 @@ class ContextCoverage:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of the version. The scorer has no options."""
+        """The scorer's fingerprint. It covers the version, because the scorer has no options."""
         return fingerprint(scorer=fingerprint_name(self), version=VERSION, parameters={})
 
     async def score(self, exchange: Exchange) -> Score:
@@ -72,12 +72,12 @@ class ContextCoverage:
 def build(
     _models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = ContextCoverage
 ) -> Scorer:
-    """Return the scorer for the settings."""
+    """Build the scorer from the settings."""
     return build_scorer(**options)
 
 
 def _compare_words(answer: str, contexts: Iterable[str]) -> tuple[int, list[str]]:
-    """Return the number of distinct words in the answer, and those that do not occur in any context."""
+    """Return the number of distinct words in the answer, and the words that do not occur in any context."""
     answer_words = dict.fromkeys(split_words(strip_control_characters(answer)))
     context_words = {word for context in contexts for word in split_words(strip_control_characters(context))}
     return len(answer_words), [word for word in answer_words if word not in context_words]

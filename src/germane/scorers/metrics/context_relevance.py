@@ -10,6 +10,7 @@ from germane.exchange import Exchange
 from germane.score import LOW_SCORE, Score
 from germane.scorers.base.protocols import Embedder, Judge, Scorer, ScorerModels
 from germane.scorers.base.reply_parser import parse_list, parse_number
+from germane.scorers.base.text import MAX_EMBEDDED_BYTES
 from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.prompting.context_blocks import (
     DECAY,
@@ -31,7 +32,7 @@ from germane.scorers.prompting.prompt import (
     delimiter_for,
     load_prompt,
 )
-from germane.scorers.prompting.question_similarity import MAX_EMBEDDED_BYTES, embed_with_question
+from germane.scorers.prompting.question_similarity import embed_with_question
 from germane.scorers.prompting.rating import (
     MAX_RATING,
     MIN_RATING,
@@ -45,7 +46,8 @@ from germane.scorers.prompting.rating import (
 SINGLE_PROMPT, LIST_PROMPT = load_prompt("context_rating"), load_prompt("context_ratings")
 
 RatingSource = Literal["expected", "parsed", "list expected", "list parsed"]
-"""How the ratings were obtained: for a single context or a list, as expected values or as written by the judge."""
+"""How the ratings were obtained: for a single context or for a list, and as expected values or as the judge wrote
+them."""
 
 
 class ContextRelevance(JudgeScorer):
@@ -57,8 +59,8 @@ class ContextRelevance(JudgeScorer):
     single context then takes only one output token. The source of the ratings is part of the fingerprint.
 
     With an embedder, each rating is multiplied by the cosine of context and question. Such values are lower and are on
-    a different scale. The answer is neither required nor used. Contexts that were not retrieved do not affect the
-    score.
+    a different scale. The answer is neither required nor used. The score does not reflect contexts that should have
+    been retrieved but were not.
 
     Sources: Es et al. 2023, arXiv 2309.15217; expected values as in Liu et al. 2023, arXiv 2303.16634.
     """
@@ -80,7 +82,7 @@ class ContextRelevance(JudgeScorer):
 
         Args:
             judge: The judge that rates the contexts.
-            embedder: If given, a context's score is its rating times max(cosine(question, context), 0).
+            embedder: If one is given, a context's score is its rating times max(cosine(question, context), 0).
             aggregate: The mean to use as the value: ``position_weighted``, or the unweighted ``mean``. ``details``
                 contains both.
             decay: The weight of each context relative to the previous one; greater than 0 and at most 1.
@@ -90,9 +92,7 @@ class ContextRelevance(JudgeScorer):
         Raises:
             TypeError, ValueError: an option is invalid.
         """
-        self._batcher = (
-            embedder if isinstance(embedder, EmbeddingBatcher) or embedder is None else EmbeddingBatcher(embedder)
-        )
+        self._batcher = None if embedder is None else EmbeddingBatcher.wrap(embedder)
         super().__init__(judge, self._batcher)
         self.aggregate = validate_aggregate(aggregate)
         self.decay = validate_decay(decay)
@@ -103,7 +103,7 @@ class ContextRelevance(JudgeScorer):
         return (SINGLE_PROMPT, LIST_PROMPT)
 
     def parameters(self) -> Mapping[str, object]:
-        """Return the options and the limits, for the fingerprint."""
+        """Return the options and the limits. They become part of the fingerprint."""
         return {
             **self.rater.parameters(),
             "aggregate": self.aggregate,
@@ -113,8 +113,9 @@ class ContextRelevance(JudgeScorer):
         }
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange. ``details`` contains each context's score, both means, and the number of ``relevant``
-        contexts.
+        """Score an exchange.
+
+        ``details`` contains each context's score, both means, and the number of ``relevant`` contexts.
 
         Raises:
             ScoringError: the judge did not reply or did not rate every context, or the embedder failed.
@@ -181,7 +182,7 @@ class ContextRelevance(JudgeScorer):
 def build(
     models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = ContextRelevance
 ) -> Scorer:
-    """Return the scorer for the settings. The ``guarded`` option multiplies ratings by cosines."""
+    """Build the scorer from the settings. The ``guarded`` option multiplies ratings by cosines."""
     arguments = dict(options)
     guarded = arguments.pop("guarded", False)
     if not isinstance(guarded, bool):

@@ -9,7 +9,7 @@ from germane.exchange import Exchange
 from germane.score import Score
 from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
 from germane.scorers.base.protocols import Embedder, Scorer, ScorerModels
-from germane.scorers.base.text import strip_control_characters, truncate_utf8
+from germane.scorers.base.text import MAX_EMBEDDED_BYTES, strip_control_characters, truncate_utf8
 from germane.scorers.calibration import apply_calibration
 from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.prompting.context_blocks import (
@@ -24,16 +24,14 @@ from germane.scorers.prompting.context_blocks import (
 )
 
 VERSION = "1"
-MAX_EMBEDDED_BYTES = 8_000
-"""Maximum size of an embedded text."""
 
 
 class ContextSimilarity:
     """Position-weighted mean of the cosine similarities between the question and each context, from -1 to 1.
 
-    It distinguishes topics and does not need a judge. It does not show whether a context on the right topic contains
-    the answer, and its thresholds apply only to one embedder. If the retriever uses the same embedder, the score
-    measures it by its own criterion. Scoring takes one shared embedding request.
+    It distinguishes topics and needs no judge. It does not show whether a context on the right topic contains the
+    answer, and its thresholds apply to only one embedder. If the retriever uses the same embedder, the score judges the
+    retriever by its own criterion. Scoring takes one shared embedding request.
 
     Source: defined by germane.
     """
@@ -56,7 +54,7 @@ class ContextSimilarity:
         Raises:
             TypeError, ValueError: an option is invalid.
         """
-        self.embedder = embedder if isinstance(embedder, EmbeddingBatcher) else EmbeddingBatcher(embedder)
+        self.embedder = EmbeddingBatcher.wrap(embedder)
         self.aggregate = validate_aggregate(aggregate)
         self.decay = validate_decay(decay)
 
@@ -65,7 +63,7 @@ class ContextSimilarity:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of the version, the aggregate, the limits and the embedder."""
+        """The scorer's fingerprint, which covers the version, the aggregate, the limits and the embedder."""
         return fingerprint(
             scorer=fingerprint_name(self),
             version=VERSION,
@@ -107,5 +105,5 @@ class ContextSimilarity:
 def build(
     models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = ContextSimilarity
 ) -> Scorer:
-    """Return the scorer for the settings."""
+    """Build the scorer from the settings."""
     return build_scorer(models.embedder, **options)

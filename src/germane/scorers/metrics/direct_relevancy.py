@@ -20,8 +20,8 @@ PROMPT = load_prompt("direct_rating")
 class DirectRelevancy(JudgeScorer):
     """A judge's rating of the answer from 1 (not at all) to 5 (fully), scaled to [0, 1] as (rating - 1) / 4.
 
-    If the server returns logprobs, the rating is the expected value over the possible digits of the first token, from
-    one request for one token without a rationale. Otherwise, it is the digit that the judge writes. The two methods
+    If the server returns logprobs, one request asks for one token without a rationale, and the rating is the expected
+    value over the digits that this token can be. Otherwise, it is the digit that the judge writes. The two methods
     produce different values, so they have different fingerprints.
 
     A refusal keeps the judge's rating, because an honest refusal can be the best possible answer. If a rule of
@@ -51,7 +51,7 @@ class DirectRelevancy(JudgeScorer):
         return (PROMPT,)
 
     def parameters(self) -> Mapping[str, object]:
-        """Return the options, the rating scale, and the rules that determine the label, for the fingerprint."""
+        """Return the options, the rating scale, and the rules for the label. They become part of the fingerprint."""
         return {
             **self.rater.parameters(),
             "remove_copies": self.remove_question_echo,
@@ -75,14 +75,14 @@ class DirectRelevancy(JudgeScorer):
 def build(
     models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = DirectRelevancy
 ) -> Scorer:
-    """Return the scorer for the settings."""
+    """Build the scorer from the settings."""
     return build_scorer(models.judge, **options)
 
 
 async def score_question_echo(scorer: JudgeScorer, rater: Rater, inputs: PromptInputs) -> Score:
     """Return a score of 0 without requesting a rating.
 
-    It has the same fingerprint as rated scores, so that they share a trend.
+    The fingerprint is the same as for rated scores, so that they share a trend.
     """
     method = await rater.rating_method()  # call this first, because it may also identify the judge
     return await scorer.build_score_without_request(

@@ -1,4 +1,4 @@
-"""The share of the answer's claims that the contexts support: a judge checks each claim and must quote evidence.
+"""The share of the answer's claims that the contexts support. A judge checks each claim and must quote evidence.
 
 The claims are the sentences of the answer, except those that do not claim anything. Alternatively, the judge can
 extract the claims. The judge's quotations count only if they occur in the contexts.
@@ -47,7 +47,7 @@ from germane.scorers.refusals.rules import COURTESY, OFFER, REFUSAL_RULES_HASH, 
 _ELLIPSIS = re.compile(r"\.{3,}|\u2026|\[\s*\]|\(\s*\)")
 """Ellipses, which replace words that a quotation omits."""
 MIN_QUOTE_PART_WORDS = 3
-"""Minimum number of words between ellipses. Shorter parts could be combined into any statement."""
+"""Minimum number of words between ellipses. Shorter fragments could be combined into any statement."""
 SENTENCE_RULES_VERSION = "1"
 SENTENCE_RULES_HASH = hashlib.sha256(f"{SENTENCE_RULES_VERSION} {REFUSAL_RULES_HASH}".encode()).hexdigest()[:12]
 """A hash of the rules, which is part of fingerprints."""
@@ -70,7 +70,7 @@ MAX_CLAIM_BYTES = 1_000
 MAX_TEXT_CHARACTERS = 300
 """Maximum length of claims and evidence in the details; longer ones are truncated."""
 BASE_TOKENS, TOKENS_PER_CLAIM = 800, 100
-"""The token limit for a reply: a base, which allows for reasoning, and an amount per claim."""
+"""The token limit for a reply: a base that allows for reasoning, and an amount per claim."""
 VERDICTS = {"supported": True, "not supported": False, "unsupported": False, "contradicted": False}
 EVIDENCE_NOT_FOUND = "evidence not found"
 EXTRACTION_SCHEMA = {
@@ -93,8 +93,9 @@ ClaimSource = Literal["sentences", "judge"]
 
 
 class QuotableTexts:
-    """Texts that can be quoted. A quotation must have the same words in the same order; case and punctuation may
-    differ.
+    """Texts that can be quoted.
+
+    A quotation must have the same words in the same order; case and punctuation may differ.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -139,8 +140,9 @@ def split_sentences(text: str) -> Iterator[str]:
 
 
 def claim_sentences(answer: str) -> list[str]:
-    """Return the answer's sentences that claim something, without questions, offers of help, headings and "I don't
-    know".
+    """Return the answer's sentences that claim something.
+
+    Questions, offers of help, headings and "I don't know" are omitted.
     """
     claims = []
     for sentence in split_sentences(answer):
@@ -173,7 +175,7 @@ class ClaimVerdict:
         return self.judged_supported and self.is_evidence_found
 
     def details(self) -> dict[str, object]:
-        """Return the verdict as a JSON-serializable dict, for the score's details."""
+        """Return the verdict as a JSON-serializable dict that can be stored in the score's details."""
         details: dict[str, object] = {
             "claim": shorten(self.claim, MAX_TEXT_CHARACTERS),
             "supported": self.supported,
@@ -213,7 +215,7 @@ class Faithfulness(JudgeScorer):
         return verify if self.claims == "sentences" else (*verify, load_prompt("extract_claims"))
 
     def parameters(self) -> Mapping[str, object]:
-        """Return the option, the rules, the schemas and the limits, for the fingerprint."""
+        """Return the option, the rules, the schemas and the limits. They become part of the fingerprint."""
         by_sentences = self.claims == "sentences"
         return {
             "claims": self.claims,
@@ -294,22 +296,30 @@ class Faithfulness(JudgeScorer):
             "count": str(count),
             "fence": delimiter,
         }
-        items = {"type": "array", "minItems": count, "maxItems": count, "items": _VERDICT_SCHEMA}
         schema = {
             "type": "object",
-            "properties": {"claims": items},
+            "properties": {
+                "claims": {"type": "array", "minItems": count, "maxItems": count, "items": _VERDICT_SCHEMA},
+            },
             "required": ["claims"],
             "additionalProperties": False,
         }
         quotable = QuotableTexts(inputs.contexts)
 
         def parse(reply: Mapping[str, Any]) -> list[ClaimVerdict]:
-            return [
-                _parse_verdict(item, number, claim, quotable)
-                for number, (item, claim) in enumerate(
-                    zip(parse_list(reply.get("claims"), count=count), claims, strict=True), 1
-                )
-            ]
+            verdicts = []
+            items = parse_list(reply.get("claims"), count=count)
+            for number, (item, claim) in enumerate(zip(items, claims, strict=True), 1):
+                if not isinstance(item, Mapping):
+                    raise UnreadableReply(f"{item!r:.80} is not a verdict with its evidence")
+                stated_number = item.get("claim", number)
+                if parse_number(stated_number, 0, MAX_CLAIMS) != number:
+                    raise UnreadableReply(f"claim {stated_number} is at position {number}")
+                evidence = item.get("source_sentence")
+                quotation = " ".join(strip_control_characters(evidence).split()) if isinstance(evidence, str) else ""
+                is_supported = parse_choice(item.get("verdict"), VERDICTS)
+                verdicts.append(ClaimVerdict(claim, is_supported, quotation, quotable.contains(quotation)))
+            return verdicts
 
         return await session.ask_json(
             load_prompt("verify_claims"), values, schema, parse, max_tokens=BASE_TOKENS + TOKENS_PER_CLAIM * count
@@ -319,16 +329,5 @@ class Faithfulness(JudgeScorer):
 def build(
     models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = Faithfulness
 ) -> Scorer:
-    """Return the scorer for the settings."""
+    """Build the scorer from the settings."""
     return build_scorer(models.judge, **options)
-
-
-def _parse_verdict(item: Any, number: int, claim: str, quotable: QuotableTexts) -> ClaimVerdict:
-    if not isinstance(item, Mapping):
-        raise UnreadableReply(f"{item!r:.80} is not a verdict with its evidence")
-    stated_number = item.get("claim", number)
-    if parse_number(stated_number, 0, MAX_CLAIMS) != number:
-        raise UnreadableReply(f"claim {stated_number} is at position {number}")
-    evidence = item.get("source_sentence")
-    quotation = " ".join(strip_control_characters(evidence).split()) if isinstance(evidence, str) else ""
-    return ClaimVerdict(claim, parse_choice(item.get("verdict"), VERDICTS), quotation, quotable.contains(quotation))

@@ -9,12 +9,13 @@ from germane.exchange import Exchange
 from germane.score import Score
 from germane.scorers.base.expected_kind import describe_missing_kind, find_missing_kind
 from germane.scorers.base.protocols import Embedder, Judge, Scorer, ScorerModels
+from germane.scorers.base.text import MAX_EMBEDDED_BYTES
 from germane.scorers.calibration import apply_calibration
 from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.metrics.direct_relevancy import PROMPT, rating_fields, score_question_echo
 from germane.scorers.prompting.judge_scorer import JudgeScorer, JudgeSession
 from germane.scorers.prompting.prompt import Prompt, build_prompt_inputs
-from germane.scorers.prompting.question_similarity import MAX_EMBEDDED_BYTES, embed_with_question
+from germane.scorers.prompting.question_similarity import embed_with_question
 from germane.scorers.prompting.rating import Rater
 from germane.scorers.refusals.rules import REFUSAL_RULES_HASH
 
@@ -38,7 +39,7 @@ class GuardedRelevancy(JudgeScorer):
         self, judge: Judge, embedder: Embedder, *, remove_question_echo: bool = True, logprobs: bool = True
     ) -> None:
         """Configure the scorer; see :class:`~germane.scorers.metrics.direct_relevancy.DirectRelevancy`."""
-        self._batcher = embedder if isinstance(embedder, EmbeddingBatcher) else EmbeddingBatcher(embedder)
+        self._batcher = EmbeddingBatcher.wrap(embedder)
         super().__init__(judge, self._batcher)
         self.remove_question_echo = remove_question_echo
         self.rater = Rater(judge, PROMPT, logprobs=logprobs)
@@ -48,7 +49,7 @@ class GuardedRelevancy(JudgeScorer):
         return (PROMPT,)
 
     def parameters(self) -> Mapping[str, object]:
-        """Return the options, the rating scale, and the rules that determine the label, for the fingerprint."""
+        """Return the options, the rating scale, and the rules for the label. They become part of the fingerprint."""
         return {
             **self.rater.parameters(),
             "remove_copies": self.remove_question_echo,
@@ -83,5 +84,5 @@ class GuardedRelevancy(JudgeScorer):
 def build(
     models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = GuardedRelevancy
 ) -> Scorer:
-    """Return the scorer for the settings."""
+    """Build the scorer from the settings."""
     return build_scorer(models.judge, models.embedder, **options)

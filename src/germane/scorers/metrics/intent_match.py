@@ -1,4 +1,4 @@
-"""How well the answer fulfills the question's intent: a judge states the intent, and then rates the answer."""
+"""How well the answer fulfills the question's intent. A judge states the intent, and then rates the answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class IntentRating:
 
     intent: str
     given: str | None
-    """What the answer gives, in the judge's words; None if the judge omitted it."""
+    """What the answer provides, in the judge's words; None if the judge omitted it."""
     rating: float
 
 
@@ -84,5 +84,5 @@ class IntentMatch(SingleRequestScorer[IntentRating]):
 def build(
     models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = IntentMatch
 ) -> Scorer:
-    """Return the scorer for the settings."""
+    """Build the scorer from the settings."""
     return build_scorer(models.judge, **options)

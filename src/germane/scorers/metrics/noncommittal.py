@@ -12,7 +12,7 @@ from germane.scorers.base.protocols import Judge, Scorer, ScorerModels
 from germane.scorers.base.reply_parser import parse_choice, parse_text
 from germane.scorers.base.text import shorten
 from germane.scorers.prompting.judge_scorer import JudgeSession
-from germane.scorers.prompting.prompt import PromptInputs, build_prompt_inputs, load_prompt
+from germane.scorers.prompting.prompt import build_prompt_inputs, load_prompt
 from germane.scorers.refusals.rules import REFUSAL_RULES_HASH, NoncommittalMatch, find_noncommittal
 
 COMMITTAL = "committal"
@@ -46,7 +46,7 @@ class Noncommittal:
     range = (0.0, 1.0)
 
     def __init__(self, judge: Judge | None = None, *, remove_question_echo: bool = True) -> None:
-        """Detect noncommittal answers with rules and, if no rule matches, with ``judge`` if it is given.
+        """Detect noncommittal answers with rules. If no rule matches, ask ``judge``, if there is one.
 
         ``remove_question_echo`` removes repetitions of the question from the answer first. An answer that has no other
         content is noncommittal.
@@ -60,7 +60,7 @@ class Noncommittal:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of the version, the rules, the options and the configured judge."""
+        """The scorer's fingerprint, which covers the version, the rules, the options and the configured judge."""
         return self._fingerprint_for(self.judge.model if self.judge else None)
 
     async def score(self, exchange: Exchange) -> Score:
@@ -75,34 +75,31 @@ class Noncommittal:
         else:
             match = find_noncommittal(inputs.answer)
         if match is None and self.judge is not None:
-            return await self._score_by_judge(self.judge, inputs)
+            session = JudgeSession(self.judge)
+            is_committal = await session.ask_json(
+                PROMPT,
+                inputs.template_values(),
+                _SCHEMA,
+                # Require text, because the meaning of true or false would be unclear.
+                lambda reply: parse_choice(parse_text(reply.get("verdict")), {COMMITTAL: True, NONCOMMITTAL: False}),
+            )
+            label = COMMITTAL if is_committal else NONCOMMITTAL
+            verdict = "does not consider" if is_committal else "considers"
+            return self._build_score(
+                label,
+                session.model,
+                explanation=f"{NO_RULE_MATCHES} The judge {verdict} the answer noncommittal.",
+                details={"decided": "judge", "requests": len(session.replies), **inputs.details()},
+                input_tokens=session.tokens("input_tokens"),
+                output_tokens=session.tokens("output_tokens"),
+                cost=session.cost,
+            )
         words = f': "{shorten(match.text, 200)}"' if match and match.text else ""
         return self._build_score(
             NONCOMMITTAL if match else COMMITTAL,
             await self.judge.identify() if self.judge else None,
             explanation=f"The answer is noncommittal: {match.rule}{words}." if match else NO_RULE_MATCHES,
             details={"decided": "rules", **(match.details() if match else {}), **inputs.details()},
-        )
-
-    async def _score_by_judge(self, judge: Judge, inputs: PromptInputs) -> Score:
-        session = JudgeSession(judge)
-        is_committal = await session.ask_json(
-            PROMPT,
-            inputs.template_values(),
-            _SCHEMA,
-            # Require text, because the meaning of true or false would be unclear.
-            lambda reply: parse_choice(parse_text(reply.get("verdict")), {COMMITTAL: True, NONCOMMITTAL: False}),
-        )
-        label = COMMITTAL if is_committal else NONCOMMITTAL
-        verdict = "does not consider" if is_committal else "considers"
-        return self._build_score(
-            label,
-            session.model,
-            explanation=f"{NO_RULE_MATCHES} The judge {verdict} the answer noncommittal.",
-            details={"decided": "judge", "requests": len(session.replies), **inputs.details()},
-            input_tokens=session.tokens("input_tokens"),
-            output_tokens=session.tokens("output_tokens"),
-            cost=session.cost,
         )
 
     def _build_score(self, label: str, model: str | None, **fields: Any) -> Score:
@@ -128,7 +125,7 @@ class Noncommittal:
 def build(
     models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = Noncommittal
 ) -> Scorer:
-    """Return the scorer for the settings. With the ``judge`` option, the judge decides if no rule matches."""
+    """Build the scorer from the settings. With the ``judge`` option, the judge decides if no rule matches."""
     arguments = dict(options)
     use_judge = arguments.pop("judge", False)
     if not isinstance(use_judge, bool):

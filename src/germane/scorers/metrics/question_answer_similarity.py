@@ -10,23 +10,21 @@ from germane.score import Score
 from germane.scorers.base.expected_kind import describe_missing_kind, find_missing_kind
 from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
 from germane.scorers.base.protocols import Embedder, Scorer, ScorerModels
-from germane.scorers.base.text import ONLY_QUESTION_ECHO, strip_control_characters, truncate_utf8
+from germane.scorers.base.text import MAX_EMBEDDED_BYTES, ONLY_QUESTION_ECHO, strip_control_characters, truncate_utf8
 from germane.scorers.calibration import apply_calibration
 from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.prompting.prompt import remove_question_echo as without_question_echo
 
 VERSION = "1"
-MAX_EMBEDDED_BYTES = 8_000
-"""Maximum size of an embedded text."""
 
 
 class QuestionAnswerSimilarity:
     """Cosine similarity of question and answer, from -1 to 1, which shows whether they are about the same topic.
 
-    It distinguishes topics well. It does not detect refusals that use the topic's words, ignored instructions, or false
-    statements. An answer that repeats the question scores higher, unless repetitions are removed. It does not measure
-    answer relevancy, and its thresholds apply only to one embedder. Scoring takes one shared embedding request and no
-    judge request.
+    It distinguishes topics well. It does not detect ignored instructions, false statements, or refusals that use the
+    topic's words. An answer that repeats the question scores higher, unless repetitions are removed. It does not
+    measure answer relevancy, and its thresholds apply only to one embedder. Scoring takes one shared embedding request
+    and no judge request.
 
     Source: none; plain cosine similarity serves as a baseline.
     """
@@ -40,7 +38,7 @@ class QuestionAnswerSimilarity:
 
         An answer that has no other content then gets a score of 0.
         """
-        self.embedder = embedder if isinstance(embedder, EmbeddingBatcher) else EmbeddingBatcher(embedder)
+        self.embedder = EmbeddingBatcher.wrap(embedder)
         self.remove_question_echo = remove_question_echo
 
     def __repr__(self) -> str:
@@ -48,7 +46,7 @@ class QuestionAnswerSimilarity:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of the version, the option and the embedder."""
+        """The scorer's fingerprint, which covers the version, the option and the embedder."""
         parameters = {"limit": MAX_EMBEDDED_BYTES, **({"remove_copies": True} if self.remove_question_echo else {})}
         return fingerprint(
             scorer=fingerprint_name(self), version=VERSION, parameters=parameters, embedder=self.embedder.model
@@ -95,11 +93,11 @@ class QuestionAnswerSimilarity:
 def build(
     models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = QuestionAnswerSimilarity
 ) -> Scorer:
-    """Return the scorer for the settings."""
+    """Build the scorer from the settings."""
     return build_scorer(models.embedder, **options)
 
 
 def embedder_inputs(exchange: Exchange) -> tuple[str, str]:
-    """Return the question and the answer as they are embedded, without removing repetitions of the question."""
+    """Return the question and the answer as they are embedded. Repetitions of the question are not removed."""
     question, answer = (strip_control_characters(text or "") for text in (exchange.question, exchange.answer))
     return truncate_utf8(question, MAX_EMBEDDED_BYTES), truncate_utf8(answer, MAX_EMBEDDED_BYTES)

@@ -1,4 +1,4 @@
-"""The share of the question's parts that the answer addresses: a judge splits the question and checks each part."""
+"""The share of the question's parts that the answer addresses. A judge splits the question and checks each part."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SubQuestion:
     """The part of the answer that the judge quoted."""
 
     def details(self) -> dict[str, object]:
-        """Return the sub-question as a dict, for the score's details."""
+        """Return the sub-question as a dict that can be stored in the score's details."""
         return {"question": self.text, "addressed": self.addressed, "quote": self.quote}
 
 
@@ -117,5 +117,5 @@ class QuestionCoverage(SingleRequestScorer[list[SubQuestion]]):
 def build(
     models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = QuestionCoverage
 ) -> Scorer:
-    """Return the scorer for the settings."""
+    """Build the scorer from the settings."""
     return build_scorer(models.judge, **options)

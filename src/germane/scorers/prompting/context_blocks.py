@@ -22,7 +22,7 @@ Truncations = Mapping[str, Mapping[str, int]]
 
 
 def position_weighted_mean(values: Sequence[float], *, decay: float = DECAY) -> float:
-    """Return sum(value * decay ** position) / sum(decay ** position), with positions from 0.
+    """Return sum(value * decay ** position) / sum(decay ** position). Positions start at 0.
 
     ``values`` must not be empty. With a decay of 0.9, the mean of 0.9, 0.8, 0.3 and 0.2 is 0.584.
     """
@@ -67,20 +67,21 @@ def validate_aggregate(aggregate: ContextAggregate) -> ContextAggregate:
 
 
 def limit_contexts(exchange: Exchange) -> tuple[Exchange, Truncations]:
-    """Return the exchange with its first 20 non-blank contexts, and the truncation entry, which may be empty."""
+    """Return the exchange with its first 20 non-blank contexts, and the truncation entry. The entry may be empty."""
     contexts = tuple(context for context in exchange.contexts if not is_blank(context.text))
     first = contexts[:MAX_CONTEXTS]
     return dataclasses.replace(exchange, contexts=first), truncation("contexts", len(first), len(contexts))
 
 
 def truncation(name: str, shown: int, of: int) -> Truncations:
-    """Return the entry for a truncated text or list; an empty dict if it is shown in full."""
+    """Return the entry for a truncated text or list, or an empty dict if it is shown in full."""
     return {name: {"shown": shown, "of": of}} if shown < of else {}
 
 
 def delimited_blocks(texts: Sequence[str], name: str, delimiter: str, *, title: str = "") -> str:
-    """Return the texts, each wrapped in tags with ``name`` and ``delimiter``. ``title`` adds headings such as "Passage
-    1:".
+    """Return the texts, each wrapped in tags with ``name`` and ``delimiter``.
+
+    ``title`` adds headings such as "Passage 1:".
     """
     return "\n\n".join(
         (f"{title} {number}:\n" if title else "") + f"<{name}-{delimiter}>\n{text}\n</{name}-{delimiter}>"

@@ -1,4 +1,4 @@
-"""Base classes for scorers that use a judge, and sessions of judge requests for one score."""
+"""Base classes for scorers that use a judge, and the session of judge requests for one score."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RETRY_MESSAGE = Message(
     "user", "That was not the JSON asked for. Reply with that JSON object only, nothing before or after it."
 )
 _MAX_QUOTED_CHARACTERS = 2_000
-"""Length to which an unreadable reply is truncated when it is sent back."""
+"""Maximum length of an unreadable reply that is sent back. Longer ones are truncated."""
 _NOTHING_WORDS = frozenset(
     {
         *("nothing", "none", "no", "not", "found", "empty", "blank", "na", "the", "in", "of", "this", "any"),
@@ -30,10 +30,11 @@ _NOTHING_WORDS = frozenset(
         *("没有", "无", "なし", "없음", "لا", "شيء", "कुछ", "नहीं", "inget", "intet", "ingenting", "nimic", "semmi"),
     }
 )
-"""A text that consists only of these words means that there is nothing to quote."""
+"""Words for "nothing". A text that consists only of them means that there is nothing to quote."""
 _MIN_STATEMENT_WORDS = 3
 _QUOTED_WORDS = 5
-"""Number of words at the start of a text. If the prompt contains them in this order, the text is a quotation."""
+"""Number of words at the start of a text to look for. If the prompt contains them in this order, the text is a
+quotation."""
 Value = TypeVar("Value")
 ParsedReply = TypeVar("ParsedReply")
 
@@ -78,7 +79,7 @@ class JudgeSession:
         temperature: float = 0.0,
         top_tokens: int = 0,
     ) -> Value:
-        """Request a JSON object and return the result of ``parse``. If the reply is unreadable, retry once.
+        """Request a JSON object, and return the result of ``parse``. If the reply is unreadable, retry once.
 
         The parsed reply is the last item in ``replies``. For ``top_tokens``, see :meth:`Judge.ask`.
 
@@ -99,7 +100,7 @@ class JudgeSession:
 
     @property
     def model(self) -> str:
-        """The last model name that the server reported, or the configured name if it did not report any."""
+        """The last model name that the server reported, or the configured name if the server reported none."""
         return next((reply.model for reply in reversed(self.replies) if reply.model), self.judge.model)
 
     @property
@@ -115,7 +116,7 @@ class JudgeSession:
 
 
 def _parse_judged_object(reply: Reply, values: Mapping[str, str], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the JSON object in a judge's reply, which must contain a judgment of the texts in the prompt.
+    """Return the JSON object in a judge's reply. It must contain a judgment of the texts in the prompt.
 
     Raises:
         UnreadableReply: there is no such object, or the object contains a refusal (``judge_refused``).
@@ -126,7 +127,7 @@ def _parse_judged_object(reply: Reply, values: Mapping[str, str], schema: Mappin
 
 
 def require_judgment(members: Any, shown: Mapping[str, str], prose: Collection[str] = ()) -> None:
-    """Check that the texts in a judge's object are about the texts in the prompt.
+    """Check that the texts in a judge's JSON object are about the texts in the prompt.
 
     Each text must share a word with the texts in the prompt, or evaluate them. Among the requested ``prose`` members of
     an object, one such text is enough, and a text of one or two words is accepted. Unless it is a quotation, no text
@@ -147,7 +148,7 @@ def require_judgment(members: Any, shown: Mapping[str, str], prose: Collection[s
         for text in original:
             if problem := find_statement_problem(text, *texts):
                 reason = UnscoredReason.JUDGE_REFUSED if problem == "refusal" else UnscoredReason.UNPARSABLE
-                raise UnreadableReply(f"the reply contains no judgment but this {problem}: {text!r:.80}", reason)
+                raise UnreadableReply(f"the reply contains this {problem} instead of a judgment: {text!r:.80}", reason)
         if name in prose and any(len(split_words(text)) < _MIN_STATEMENT_WORDS for text in stated):
             continue
         if texts and stated and len(original) == len(stated) and not any(is_reason(text, *texts) for text in stated):
@@ -155,7 +156,7 @@ def require_judgment(members: Any, shown: Mapping[str, str], prose: Collection[s
 
 
 def _text_groups(value: Any, prose: Collection[str], name: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Yield the texts of a JSON value in groups, each with a name: the prose of an object, or another member."""
+    """Yield the texts of a JSON value in named groups: one for an object's prose, and one per other member."""
     if isinstance(value, Mapping):
         texts = {member: text for member, text in value.items() if isinstance(text, str)}
         if requested := [member for member in texts if member in prose]:
@@ -171,7 +172,7 @@ def _text_groups(value: Any, prose: Collection[str], name: str = "") -> Iterator
 
 
 def _says_nothing(text: str) -> bool:
-    """Return whether a text is a placeholder or a number, or says that there is no quotation."""
+    """Return whether a text has no content: a placeholder, a number, or a statement that there is no quotation."""
     words = split_words(text)
     return is_placeholder(text) or not has_letters(text) or all(word in _NOTHING_WORDS for word in words)
 
@@ -223,7 +224,7 @@ class JudgeScorer(ABC):
         """Return all prompts that the scorer may use."""
 
     def parameters(self) -> Mapping[str, object]:
-        """Return the parameters that affect scores in addition to the prompts, such as options, schemas and limits.
+        """Return the parameters, other than the prompts, that affect scores, such as options, schemas and limits.
 
         The values must be JSON-serializable.
         """
@@ -231,7 +232,7 @@ class JudgeScorer(ABC):
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of the version, the parameters, the prompts, and the configured judge and embedder."""
+        """The scorer's fingerprint, which covers version, parameters, prompts, configured judge and embedder."""
         return self.fingerprint_for(self.judge.model)
 
     def fingerprint_for(self, model: str, **more: object) -> str:
@@ -249,11 +250,11 @@ class JudgeScorer(ABC):
         return self._fingerprints[key]
 
     async def build_score_without_request(self, value: float, **fields: Any) -> Score:
-        """Return a score that did not need a request. It includes the judge, so that trends do not mix models."""
+        """Build a score that did not need a request. It includes the judge, so that trends do not mix models."""
         return self._build(value, await self.judge.identify(), **fields)
 
     def build_score(self, value: float, session: JudgeSession, **fields: Any) -> Score:
-        """Return a score with the session's usage.
+        """Build a score with the session's usage.
 
         ``fields`` are fields of :class:`Score`. The label defaults to the value's band.
         """
@@ -302,7 +303,7 @@ class SingleRequestScorer(JudgeScorer, Generic[ParsedReply]):
         return (load_prompt(self.name),)
 
     def parameters(self) -> Mapping[str, object]:
-        """Return the options, the schema and the limits, for the fingerprint."""
+        """Return the options, the schema and the limits. They become part of the fingerprint."""
         return {
             "remove_copies": self.remove_question_echo,
             "schema": self.schema,

@@ -25,12 +25,13 @@ MAX_ANSWER_BYTES = 16_000
 """Maximum size of the answer. No tokenizer produces more tokens than bytes."""
 MAX_QUESTION_BYTES = 4_000
 MAX_CONTEXTS_BYTES = 32_000
-"""Maximum total size of all contexts. Contexts have equal shares; what short ones do not use goes to the others."""
+"""Maximum total size of all contexts. Contexts have equal shares. Space that short contexts do not use goes to the
+others."""
 MAX_MESSAGES = 4
 """Maximum number of earlier messages shown to the judge; the latest are kept."""
 MAX_MESSAGE_BYTES = 1_000
 MIN_ECHO_WORDS = 3
-"""Shorter questions are not removed from the answer, because their words may belong to it."""
+"""Minimum length of a question to remove from the answer. The words of shorter questions may belong to the answer."""
 _PREFIX_WORDS = 8
 _WORD = re.compile(r"\w+")
 _CLOSING = re.compile(r"[^\w\n]*[?!.:;\uff1f\u3002\u061f][^\w\n]*")
@@ -46,7 +47,9 @@ class Prompt:
     """The content of the file, which is part of the fingerprint."""
 
     def fill(self, **values: str) -> list[Message]:
-        """Return the messages with each ``{name}`` replaced, without each ``{#name}...{/name}`` whose value is empty.
+        """Return the messages, with their placeholders replaced.
+
+        Each ``{name}`` is replaced, and each ``{#name}...{/name}`` with an empty value is removed.
 
         Placeholders inside values are not replaced.
         """
@@ -105,7 +108,10 @@ class PromptInputs:
         return {**values, "fence": delimiter_for(*values.values())}
 
     def details(self, *truncated: Mapping[str, Mapping[str, int]]) -> dict[str, object]:
-        """Return the changes made to the texts, for a score's details. ``truncated`` adds further truncations."""
+        """Return the changes made to the texts, to store in a score's details.
+
+        ``truncated`` adds further truncations.
+        """
         cut = {name: dict(sizes) for each in (*truncated, self.truncated) for name, sizes in each.items()}
         details: dict[str, object] = {"cut": cut} if cut else {}
         return {**details, "copies_removed": True} if self.question_echo_removed else details
@@ -159,7 +165,7 @@ def remove_question_echo(answer: str, question: str) -> str:
     question_words = [match[0].casefold() for match in _WORD.finditer(question)]
     if len(question_words) < MIN_ECHO_WORDS:
         return answer
-    # A cheap check, so that most long answers do not need to be split into words.
+    # A cheap check that avoids splitting most long answers into words.
     folded = answer.casefold()
     if not all(word in folded for word in question_words[:_PREFIX_WORDS]):
         return answer
@@ -181,7 +187,7 @@ def _find_sequence(words: list[str], sequence: list[str]) -> list[int]:
     text, target = "".join(f"{word}\n" for word in words), "".join(f"{word}\n" for word in sequence)
 
     def find(start: int) -> int:
-        """Return the position of ``target`` as whole lines, or -1."""
+        """Return the position of ``target`` at the start of a line, or -1."""
         if text.startswith(target, start):
             return start
         position = text.find("\n" + target, start)
@@ -196,8 +202,9 @@ def _find_sequence(words: list[str], sequence: list[str]) -> list[int]:
 
 
 def _truncate_together(texts: list[str], max_bytes: int) -> list[str]:
-    """Return the texts, truncated to a common limit. Short texts are kept in full; the others share the remaining
-    bytes.
+    """Return the texts, truncated to a common limit.
+
+    Short texts are kept in full. The others share the remaining bytes.
     """
     remaining, truncated = max_bytes, [""] * len(texts)
     shortest_first = sorted(range(len(texts)), key=lambda index: len(texts[index]))

@@ -1,4 +1,4 @@
-"""Generation of questions that an answer would answer, as N choices of one request or as one list."""
+"""Generation of questions that an answer would answer, either as N choices of one request or as one list."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ class GenerationMethod:
     max_answer_bytes: int = MAX_ANSWER_BYTES
 
     def parameters(self) -> dict[str, object]:
-        """Return the parameters that determine the questions in addition to the prompts, for the fingerprint."""
+        """Return the parameters, other than the prompts, that affect the questions.
+
+        They become part of the fingerprint.
+        """
         return {
             "temperature": self.temperature,
             "max_tokens": self.max_tokens,
@@ -62,8 +65,9 @@ class GenerationMethod:
 
 
 def generation_method(style: PromptStyle, *, votes: bool) -> GenerationMethod:
-    """Return the method for a prompt style. With ``votes``, the judge also votes on whether the answer is
-    noncommittal.
+    """Return the method for a prompt style.
+
+    With ``votes``, the judge also votes on whether the answer is noncommittal.
     """
     if style == "few_shot":
         return GenerationMethod(
@@ -127,7 +131,7 @@ class QuestionGenerator:
         return (self.method.one, self.method.many) if self.method.many else (self.method.one,)
 
     async def request_kind(self) -> RequestKind:
-        """Return the kind of request that this judge needs. If that is unknown, send a minimal request to find out.
+        """Return the kind of request that this judge needs. If it is unknown, send a minimal request to find out.
 
         Raises:
             ScoringError: the judge did not reply.
@@ -145,8 +149,7 @@ class QuestionGenerator:
     async def generate(self, session: JudgeSession, answer: str, asked: str = "") -> GeneratedQuestions:
         """Generate the questions. Missing questions are requested at most once more.
 
-        The judge does not see ``asked``, the user's question, which only helps to recognize texts that are not
-        questions.
+        The judge does not see ``asked``, the user's question. It only helps to recognize texts that are not questions.
 
         Raises:
             ScoringError: the judge did not reply.

@@ -1,4 +1,4 @@
-"""Parsers for generated questions, from JSON if possible, and otherwise from lines of text.
+"""Parsers for generated questions. Questions are read from JSON if possible, and otherwise from lines of text.
 
 A text that is not a question, such as a refusal with a question mark, is kept but marked as unusable.
 """
@@ -99,17 +99,18 @@ def parse_questions(reply: str) -> list[GeneratedQuestion]:
 
 
 def parse_question(reply: str, *, is_cut_off: bool = False) -> GeneratedQuestion:
-    """Return the first question in a reply, which should be JSON or one line of text; an empty question if there is
-    none.
+    """Return the first question in a reply, or an empty question if there is none.
+
+    The reply should be JSON or one line of text.
     """
     questions = parse_questions(reply)
     return replace(questions[0], is_cut_off=is_cut_off) if questions else GeneratedQuestion("")
 
 
 def parse_question_line(reply: str, *, is_cut_off: bool = False) -> GeneratedQuestion:
-    """Return the question in a reply, which should be one line of text; an empty question if there is none.
+    """Return the question in a reply of one line of text, or an empty question if there is none.
 
-    JSON is parsed only if it is the whole reply, apart from an introduction. JSON inside a line is from the answer.
+    JSON is parsed only if it is the whole reply, apart from an introduction. JSON inside a line comes from the answer.
     """
     text = _TAGS.sub("", strip_thinking(reply)[:MAX_REPLY_CHARACTERS])
     if _JSON.match(text) or find_reply_problem(text):
@@ -144,9 +145,7 @@ def _from_broken_json(text: str) -> Iterator[GeneratedQuestion]:
 
 
 def _tidy(text: str) -> str:
-    """Return a text with normalized whitespace, without quotes and an introduction such as "Sure! Here is the
-    question:".
-    """
+    """Normalize whitespace, and remove quotes and an introduction such as "Sure! Here is the question:"."""
     line = " ".join(strip_control_characters(text).split()).strip(_QUOTES)
     return _INTRODUCTION.sub("", line, count=1).strip(_QUOTES)
 

@@ -7,14 +7,12 @@ from typing import Any
 
 from germane.scorers.base.protocols import Vectors
 from germane.scorers.base.reply_parser import UnreadableReply, parse_list, parse_number
-from germane.scorers.base.text import truncate_utf8
+from germane.scorers.base.text import MAX_EMBEDDED_BYTES, truncate_utf8
 from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.prompting.context_blocks import numbered_list
 from germane.scorers.prompting.judge_scorer import JudgeSession
 from germane.scorers.prompting.prompt import delimiter_for, load_prompt
 
-MAX_EMBEDDED_BYTES = 8_000
-"""Maximum size of an embedded text."""
 SIMILARITY_DEGREES = (1.0, 0.75, 0.5, 0.25, 0.0)
 """The ratings that a judge can give to a pair of questions, from identical to different."""
 PROMPT = load_prompt("similar_questions")
@@ -27,7 +25,7 @@ _SCHEMA = {
 
 
 async def embed_with_question(embedder: EmbeddingBatcher, question: str, texts: Sequence[str]) -> Vectors:
-    """Embed the question and the texts in one request; return one row per text, with the question first.
+    """Embed the question and the texts in one request. Return one row per text, with the question first.
 
     The question's vector is cached.
 
@@ -38,8 +36,7 @@ async def embed_with_question(embedder: EmbeddingBatcher, question: str, texts: 
 
 
 async def judge_similarities(session: JudgeSession, question: str, generated: Sequence[str]) -> list[float]:
-    """Return the judge's rating of each generated question, from one request. Ratings are in
-    :data:`SIMILARITY_DEGREES`.
+    """Request the judge's ratings of all generated questions at once. Ratings are in :data:`SIMILARITY_DEGREES`.
 
     Raises:
         ScoringError: the judge did not reply, or its reply is unreadable.

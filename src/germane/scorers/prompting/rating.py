@@ -1,4 +1,4 @@
-"""Ratings from 1 to 5: the expected value over the judge's most likely digits or, failing that, the digit it wrote."""
+"""Ratings from 1 to 5: the expected value over the judge's most likely digits, or else the digit that it wrote."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RATING_RETRY_MESSAGE = Message(
     "user", f"That was not a rating. Reply with one digit from {MIN_RATING} to {MAX_RATING}, nothing else."
 )
 _STILL_THINKING_REASONS = (UnscoredReason.UNPARSABLE, UnscoredReason.JUDGE_REFUSED)
-"""The reasons for which a request fails if the judge is still reasoning after one token."""
+"""The reasons a request fails with if the judge is still reasoning after one token."""
 _MAX_ROUNDING = 0.01
 """Maximum difference between probabilities that are equal apart from rounding."""
 _DIGITS = tuple(str(digit) for digit in range(MIN_RATING, MAX_RATING + 1))
@@ -127,7 +127,7 @@ class Rating:
         return (self.points - MIN_RATING) / (MAX_RATING - MIN_RATING)
 
     def details(self) -> dict[str, Any]:
-        """Return the rating as a dict, for the score's details."""
+        """Return the rating as a dict that can be stored in the score's details."""
         digits = {digit: round(probability, 6) for digit, probability in self.digits.items()}
         return {"rating": self.points, "rated": self.method, **({"digits": digits} if digits else {})}
 
@@ -143,7 +143,7 @@ class Rater:
         self._last_method: RatingMethod | None = None
 
     def parameters(self) -> dict[str, object]:
-        """Return the parameters that determine the ratings in addition to the prompt, for the fingerprint."""
+        """Return the parameters, other than the prompt, that affect ratings. They become part of the fingerprint."""
         return {
             "logprobs": self.logprobs,
             "top_tokens": TOP_TOKENS,
@@ -152,7 +152,7 @@ class Rater:
         }
 
     async def rating_method(self) -> RatingMethod:
-        """Return the method of the last rating. If there was none, send a minimal request to find out.
+        """Return the method of the last rating. If there has been no rating, send a minimal request to find out.
 
         Raises:
             ScoringError: the judge did not reply.
@@ -181,7 +181,9 @@ class Rater:
             reply = await self._ask_first_token(session, messages)
             if self._supports_logprobs and reply is not None and reply.first_token:
                 expected = expected_rating(reply.first_token)
-                if _is_likeliest_digit(reply):
+                digits, written = expected.digits, reply.texts[0].strip()
+                # Otherwise, the probabilities do not belong to the reply.
+                if written in digits and digits[written] >= max(digits.values()) - _MAX_ROUNDING:
                     return expected
             # A token truncated by the limit may begin a sentence: "4 requests remain in this minute."
             if reply is not None and 0 not in reply.cut_off:
@@ -200,7 +202,10 @@ class Rater:
         return Rating(points, "parsed")
 
     async def _ask_first_token(self, session: JudgeSession, messages: list[Message]) -> Reply | None:
-        """Request one token and return the reply; None if logprobs support is unknown and one token was not enough."""
+        """Request one token and return the reply.
+
+        Return None if logprobs support is unknown and one token was not enough.
+        """
         try:
             reply = await session.ask(messages, temperature=0.0, max_tokens=1, top_tokens=TOP_TOKENS)
         except ScoringError as error:
@@ -211,16 +216,6 @@ class Rater:
             is_thinking = reply.texts[0].lstrip().startswith(THINKING_PREFIX)
             self._supports_logprobs = bool(reply.first_token) and not is_thinking
         return reply
-
-
-def _is_likeliest_digit(reply: Reply) -> bool:
-    """Return whether the reply is the likeliest digit, which shows that the probabilities belong to the reply."""
-    digits: dict[str, float] = {}
-    for token, probability in reply.first_token.items():
-        if (digit := token.strip()) in _DIGITS:
-            digits[digit] = digits.get(digit, 0.0) + probability
-    written = reply.texts[0].strip()
-    return written in digits and digits[written] >= max(digits.values()) - _MAX_ROUNDING
 
 
 def expected_rating(first_token: Mapping[str, float]) -> Rating:
@@ -249,8 +244,8 @@ def expected_rating(first_token: Mapping[str, float]) -> Rating:
 def expected_ratings(tokens: Sequence[Token], written: Sequence[float]) -> list[Rating] | None:
     """Return one expected rating per digit in the list at the end of the tokens; see :func:`expected_rating`.
 
-    Return None if the tokens do not determine the ratings: if there are no tokens, if their digits differ from
-    ``written``, or if the total probability of the digits is 0.5 or less at any position.
+    Return None if the tokens do not determine the ratings. This is the case if there are no tokens, if their digits
+    differ from ``written``, or if the total probability of the digits is 0.5 or less at any position.
     """
     # The list starts at the last bracket, because the judge may have reasoned before it.
     start = max((index for index, token in enumerate(tokens) if "[" in token.text), default=len(tokens))
@@ -335,7 +330,7 @@ def require_scale(members: Mapping[str, Any]) -> None:
 
 
 def _words_of(name: str) -> list[str]:
-    """Return the words in a member's name: "max_score" and "maxScore" contain two."""
+    """Return the words in a member's name. "max_score" and "maxScore" contain two words each."""
     return _NAME_WORD.findall(_CAPITAL.sub("_", name).lower().replace("out_of", "outof"))
 
 

@@ -29,15 +29,15 @@ ReplyProblem = Literal["refusal", "request", "courtesy", "error"]
 StatementProblem = Literal["refusal", "error"]
 
 _MAX_CHARACTERS = 4_000
-"""Length to which replies are truncated before the rules are applied."""
+"""Maximum length of a reply. Longer ones are truncated before the rules are applied."""
 _MAX_SHOWN_CHARACTERS = 40_000
-"""Length to which each text that a reply should be about is truncated."""
+"""Maximum length of each text that a reply should be about. Longer ones are truncated."""
 _MAX_QUESTION_CHARACTERS = 500
 """Number of characters at the end of a question to which the rules are applied."""
 _PHRASES = (files("germane.scorers.refusals") / "judge_phrases.txt").read_text(encoding="utf-8")
 _VERSION = "2"
 REPLY_RULES_HASH = hashlib.sha256(f"{_VERSION}\n{REFUSAL_RULES_HASH}\n{_PHRASES}".encode()).hexdigest()[:12]
-"""Part of fingerprints: changes whenever a phrase changes."""
+"""A hash that is part of fingerprints. It changes whenever a phrase changes."""
 _SECTIONS = load_sections(_PHRASES)
 _REQUEST, _COURTESY, _REFUSAL, _ERROR, _ADDRESS, _CONVERSATION, _EVALUATION = (
     PhrasePattern(_SECTIONS[name])
@@ -46,11 +46,11 @@ _REQUEST, _COURTESY, _REFUSAL, _ERROR, _ADDRESS, _CONVERSATION, _EVALUATION = (
 _CONVERSATION_PHRASES = re.compile("|".join(_SECTIONS["conversation"]))
 _MIN_WORD_CHARACTERS = 3
 _STEM_CHARACTERS = 5
-"""Number of letters to compare: words such as "return" and "returned" count as the same word."""
+"""Number of letters to compare. Words such as "return" and "returned" count as the same word."""
 _SHORT_STEM_CHARACTERS = 4
-"""The number for words in error messages, such as "retry" and "retries"."""
+"""Number of letters to compare for words in error messages, such as "retry" and "retries"."""
 _HANGUL_CHARACTERS = 2
-"""The number for Korean words, which end in particles."""
+"""Number of letters to compare for Korean words, which end in particles."""
 _UNSPACED_CHARACTERS = {"thai": 4, "ideographs": 2}
 """Length of the pieces into which texts without spaces are split."""
 _MAX_FRAGMENT_WORDS = 3
@@ -65,7 +65,7 @@ _WORD = re.compile(
 _ASCII_WORD = re.compile(r"[^\W_]+")
 """A simpler pattern for ASCII texts, which are the most common."""
 _COMMON_WORDS = frozenset(_SECTIONS["common words"][0].split("|"))
-"""Words that say nothing about the subject, in several languages."""
+"""Words that carry no information about the subject, in several languages."""
 _FUNCTION_WORDS = frozenset(_SECTIONS["function words"][0].split("|"))
 """Short words that show that a text is in one of these languages."""
 _EMPTY_WORDS = frozenset(word[:_STEM_CHARACTERS] for word in _SECTIONS["empty words"][0].split("|"))
@@ -84,7 +84,7 @@ _CODE = re.compile(r"[a-z0-9.+%/_-]{1,20}")
 
 
 class _Phrases:
-    """Phrases that are ignored if the texts contain their words, because the reply may then be about the phrase."""
+    """Phrases that are ignored if the texts contain their words. In that case, the reply may be about the phrase."""
 
     def __init__(self, section: str) -> None:
         self._pattern = PhrasePattern(_SECTIONS[section])
@@ -92,20 +92,20 @@ class _Phrases:
 
     def find(self, text: str, shown: _ShownTexts) -> bool:
         """Return whether a phrase matches and the texts lack at least one of its words, apart from common words."""
-        return self._pattern.search(text) and any(
-            not self._is_excused(match[0], shown) for match in self._matches.finditer(text)
-        )
-
-    def _is_excused(self, phrase: str, shown: _ShownTexts) -> bool:
-        words = [word for word, _ in _pieces(phrase) if word not in _COMMON_WORDS and len(word) > 1]
-        return (bool(words) and all(map(shown.contains_word, words))) or shown.contains_phrase(phrase)
+        if not self._pattern.search(text):
+            return False
+        for match in self._matches.finditer(text):
+            words = [word for word, _ in _pieces(match[0]) if word not in _COMMON_WORDS and len(word) > 1]
+            if not (words and all(map(shown.contains_word, words))) and not shown.contains_phrase(match[0]):
+                return True
+        return False
 
 
 _ABOUT_TASK, _CANNOT_JUDGE, _ERROR_WORDS = map(_Phrases, ("about the task", "cannot judge", "error words"))
 
 
 class _ShownTexts:
-    """The texts that a judge has seen, and what a reply has in common with them."""
+    """The texts that the judge was shown, and the words that a reply shares with them."""
 
     def __init__(self, *texts: str) -> None:
         self._text = "\n".join(_normalized(text, _MAX_SHOWN_CHARACTERS) for text in texts)
@@ -138,7 +138,7 @@ class _ShownTexts:
 
 @lru_cache(maxsize=8)
 def _shown_texts(*texts: str) -> _ShownTexts:
-    """Return the texts with their words, which are computed once for all replies about them."""
+    """Return the texts with their words. The words are computed once for all replies about the texts."""
     return _ShownTexts(*texts)
 
 
@@ -180,7 +180,7 @@ def is_reason(text: str, *shown: str) -> bool:
     )
 
 
-@lru_cache(maxsize=32)  # called for a reply and for its only line, which is the same text
+@lru_cache(maxsize=32)  # cached, because it is called for a reply and for its only line, which is the same text
 def find_reply_problem(reply: str, answer: str = "", question: str = "") -> ReplyProblem | None:
     """Return the problem with a judge's text, such as a refusal; None if no rule matches.
 
@@ -190,14 +190,15 @@ def find_reply_problem(reply: str, answer: str = "", question: str = "") -> Repl
             "Why is my API key invalid?".
         question: The question that the user asked. A question about something that it mentions is also accepted.
 
-    A statement may refuse or report an error; a question may ask for input or offer help. "Why can't I log in?" and
-    "What does error 503 mean?" match no rule. A question that shares no word with the texts, and is part of a
-    conversation or has no subject, is a courtesy. On the other hand, "I can't log in. What should I do?" is a question
-    about an answer that mentions logging in.
+    Statements are checked for refusals and error messages, and questions for requests for input and offers of help.
+    "Why can't I log in?" and "What does error 503 mean?" match no rule. A question that shares no word with the texts,
+    and is part of a conversation or has no subject, is a courtesy. On the other hand, "I can't log in. What should I
+    do?" is a question about an answer that mentions logging in.
     """
     text = _normalized(reply)
-    if _is_copy(text, question):
-        return None
+    stems = _stems(text, _STEM_CHARACTERS)
+    if len(stems) >= _MIN_COPIED_WORDS and stems <= _stems(_normalized(question), _STEM_CHARACTERS):
+        return None  # all words are from the user's question
     shown = _shown_texts(answer[:_MAX_CHARACTERS], question[:_MAX_CHARACTERS])
     unquoted = _QUOTED.sub(" \u2026 ", text)
     subjects = _subjects(text)
@@ -277,14 +278,8 @@ def _stems(text: str, characters: int) -> set[str]:
     return {word[:characters] if kind == "word" else word for word, kind in _pieces(text)}
 
 
-def _is_copy(text: str, question: str) -> bool:
-    """Return whether all words of a text are in the question that the user asked."""
-    words = _stems(text, _STEM_CHARACTERS)
-    return len(words) >= _MIN_COPIED_WORDS and words <= _stems(_normalized(question), _STEM_CHARACTERS)
-
-
 def _asks_after(text: str, sentence: str) -> bool:
-    """Return whether a text ends with a question that follows a sentence."""
+    """Return whether a text ends with a question that follows another sentence."""
     return text.rstrip("*_ )\"'").endswith(QUESTION_ENDINGS) and not text.endswith(sentence)
 
 
@@ -308,13 +303,11 @@ def _is_conversation(text: str, subjects: set[str], question: str) -> bool:
         return True
     count = len(text.split())
     is_fragment = count <= _MAX_FRAGMENT_WORDS - (not text.isascii()) and not _ASKS.search(text)
-    if subjects <= _EMPTY_WORDS or (is_fragment and not _is_unspaced(text)) or _CONVERSATION.search(text):
+    # In scripts without spaces, a whole sentence counts as one word.
+    is_fragment = is_fragment and all(kind not in _UNSPACED_CHARACTERS for _, kind in _pieces(text))
+    if subjects <= _EMPTY_WORDS or is_fragment or _CONVERSATION.search(text):
         return True
     return _ADDRESS.search(text) and not _ADDRESS.search(question)
-
-
-def _is_unspaced(text: str) -> bool:
-    return any(kind in _UNSPACED_CHARACTERS for _, kind in _pieces(text))
 
 
 def _starts_with_error(text: str) -> bool:

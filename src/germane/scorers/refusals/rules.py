@@ -47,7 +47,7 @@ _EDGES = " \t\r\n*_#>-\u2013\u2014\"'\u201c\u201d\u00ab\u00bb()[]"
 
 
 def load_sections(text: str) -> dict[str, list[str]]:
-    """Return the regular expressions by section name, with named parts substituted."""
+    """Return the regular expressions by section name. Named parts are substituted."""
     parts: dict[str, str] = {}
     sections: dict[str, list[str]] = {}
     for line in text.splitlines():
@@ -182,7 +182,7 @@ class NoncommittalMatch:
     text: str
 
     def details(self) -> dict[str, str]:
-        """Return the rule and the matching words as a dict, for the score's details."""
+        """Return the rule and the matching words as a dict that can be stored in the score's details."""
         return {"rule": self.rule, "text": shorten(self.text, 200)}
 
 
@@ -197,7 +197,7 @@ class _Clause:
 
 
 def find_noncommittal(answer: str) -> NoncommittalMatch | None:
-    """Return the first rule that an answer matches, with the matching words; None if the answer is not noncommittal."""
+    """Return the first rule that an answer matches, with the matching words, or None if no rule matches."""
     text = answer[: MAX_NONCOMMITTAL_CHARACTERS + 1].replace("\u2019", "'").strip(_EDGES)
     if len(text) > MAX_NONCOMMITTAL_CHARACTERS:
         return None

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from sqlalchemy import Connection, RowMapping, delete, insert, or_, select, text, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.alert import Alert, AlertChange, AlertEvent, AlertState, Notification, Severity, Silence
 from germane.storage.alerting import notifications, scoring_flow
@@ -17,6 +16,7 @@ from germane.storage.db import tables
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched
 from germane.storage.db.sanitize import clean_json, clean_text
+from germane.storage.db.upsert import insert_into
 from germane.storage.workers import lock_lease
 
 _OPEN = text("state <> 'resolved'")
@@ -222,9 +222,8 @@ def _write_alert(connection: Connection, change: AlertChange) -> bool:
     plain = alert.as_dict()
     values |= {"labels": clean_json(alert.labels), "body": clean_json({name: plain[name] for name in _BODY})}
     if before is None:
-        dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-        added = dialect.insert(tables.alert).values(values).on_conflict_do_nothing().returning(tables.alert.c.id)
-        return connection.execute(added).first() is not None
+        added = insert_into(tables.alert, connection.dialect.name).values(values).on_conflict_do_nothing()
+        return connection.execute(added.returning(tables.alert.c.id)).first() is not None
     as_read = (tables.alert.c[name].is_not_distinct_from(getattr(before, name)) for name in _VERSION_COLUMNS)
     changed = update(tables.alert).where(tables.alert.c.id == before.id, _OPEN, *as_read).values(values)
     return connection.execute(changed).rowcount == 1

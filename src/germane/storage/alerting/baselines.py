@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.baseline import Baseline, RouteBaseline
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched
 from germane.storage.db.sanitize import clean_json, clean_text
 from germane.storage.db.tables import baseline, detector
+from germane.storage.db.upsert import insert_into
 from germane.storage.workers import lock_lease
 
 LeaseHolder = tuple[str, str]
@@ -300,9 +300,12 @@ def _insert_version(connection: Connection, key: BaselineKey, values: Mapping[st
     """Insert a version with the next number. Return None if another process wrote first."""
     query = select(func.coalesce(func.max(baseline.c.version), 0)).where(_is_of(key))
     number = int(connection.execute(query).scalar_one()) + 1
-    make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     names = {name: clean_text(value) for name, value in key._asdict().items()}
-    statement = make(baseline).values({**values, **names, "version": number}).on_conflict_do_nothing()
+    statement = (
+        insert_into(baseline, connection.dialect.name)
+        .values({**values, **names, "version": number})
+        .on_conflict_do_nothing()
+    )
     version_id = connection.execute(statement.returning(baseline.c.id)).scalar_one_or_none()
     return None if version_id is None else _load_versions(connection, baseline.c.id == version_id)[0]
 

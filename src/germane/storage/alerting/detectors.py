@@ -13,13 +13,13 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import Connection, RowMapping, Select, func, or_, select, tuple_, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.score import NONCOMMITTAL, Score
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import TimestampEncoder, batched, bulk_insert
 from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import detector, detector_input, exchange, score
+from germane.storage.db.upsert import insert_into
 
 UNBIASED_REASONS: Final = ("sampled", "uniform", "route_floor")
 """Sampling reasons that do not depend on how good an answer looked. Other reasons would bias the detectors."""
@@ -31,7 +31,7 @@ FETCH_SIZE: Final = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorScore:
-    """One score in the form that detectors process."""
+    """A score with the values that the detectors process."""
 
     id: int
     """Id of the queue entry, or of the score itself for past scores."""
@@ -91,8 +91,12 @@ class DetectorState:
             "row_version": self.row_version + 1
         }
         if not self.row_version:
-            make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-            statement = make(detector).values(values).on_conflict_do_nothing().returning(detector.c.rule)
+            statement = (
+                insert_into(detector, connection.dialect.name)
+                .values(values)
+                .on_conflict_do_nothing()
+                .returning(detector.c.rule)
+            )
             return connection.execute(statement).first() is not None
         key = (detector.c.rule == self.rule, detector.c.service == self.service, detector.c.scorer == self.scorer)
         moved = update(detector).where(*key, detector.c.row_version == self.row_version).values(values)
@@ -186,7 +190,7 @@ class DetectorStore(StoreComponent):
         return (None, None) if row is None else (row.model, row.prompt_version)
 
     def list_states(self, known: Sequence[DetectorState] = ()) -> list[DetectorState]:
-        """Return the states of all detectors, which :meth:`AlertStore.commit` writes.
+        """Return the states of all detectors. :meth:`AlertStore.commit` writes changed states.
 
         Args:
             known: The result of an earlier call. Unchanged states are not fetched again.

@@ -1,4 +1,4 @@
-"""Scoring progress: unscored answers, typical delays, and failing tasks."""
+"""Scoring progress: unscored answers, typical delays between scores, and failing tasks."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ _EXPECTED_SKIPS: Final = {
     UnscoredReason.MISSING_INPUT,
     UnscoredReason.EXCHANGE_LIMIT,
     UnscoredReason.BUDGET,
+    UnscoredReason.UNREADABLE,
 }
 """Skip reasons for answers that were not meant to be scored. A separate rule covers the budget."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,6 +12,8 @@ from germane.annotation import Feedback
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.storage.answers.filter import TaskStatus
+from germane.storage.archive.dialect import NAME as ARCHIVE
+from germane.storage.archive.reader import open_exchanges
 from germane.storage.db.mappers import batched, exchange_from_row, score_from_row
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 from germane.storage.queue.feedback import COLUMNS
@@ -39,25 +41,38 @@ class AnswerDetail:
 
 def load_detail(connection: Connection, exchange_id: str) -> AnswerDetail | None:
     """Return one exchange with its scores, tasks and labels, or None if the id is unknown."""
-    row = connection.execute(select(exchange).where(exchange.c.id == exchange_id)).mappings().first()
-    if row is None:
-        return None
-    scores = load_scores(connection, [exchange_id]).get(exchange_id, [])
-    names = ("sampling_reason", "sampling_probability", "proxy", "erased_at")
-    return AnswerDetail(
-        exchange=exchange_from_row(row),
-        scores=sorted(scores, key=lambda score: (score.scorer, str(score.scored_at))),
-        tasks=load_tasks(connection, [exchange_id]).get(exchange_id, []),
-        feedback=load_labels(connection, [exchange_id]).get(exchange_id, []),
-        **{name: row[name] for name in names},
-    )
+    with open_exchanges(connection, {exchange_id: None}) as sources:
+        source = next((source for source, ids in sources if ids), connection)
+        row = source.execute(select(exchange).where(exchange.c.id == exchange_id)).mappings().first()
+        if row is None:
+            return None
+        scores = load_scores(source, [exchange_id]).get(exchange_id, [])
+        names = ("sampling_reason", "sampling_probability", "proxy", "erased_at")
+        return AnswerDetail(
+            exchange=exchange_from_row(row),
+            scores=sorted(scores, key=lambda score: (score.scorer, str(score.scored_at))),
+            tasks=load_tasks(source, [exchange_id]).get(exchange_id, []),
+            feedback=load_all_labels(connection, source, [exchange_id]).get(exchange_id, []),
+            **{name: row[name] for name in names},
+        )
 
 
-def load_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, Exchange]:
-    """Return a dict of ids to exchanges. Unknown ids are omitted."""
+def load_exchanges(
+    connection: Connection, ids: Sequence[str], moments: Mapping[str, datetime] | None = None
+) -> dict[str, Exchange]:
+    """Return a dict of ids to exchanges. Unknown ids are omitted.
+
+    Args:
+        connection: A connection to the database or the archive.
+        ids: The ids.
+        moments: Start times by id, if they are known. The archive, which has no index, is then read faster.
+    """
     exchanges: dict[str, Exchange] = {}
     for batch in batched(ids):
-        for row in connection.execute(select(exchange).where(exchange.c.id.in_(batch))).mappings():
+        query = select(exchange).where(exchange.c.id.in_(batch))
+        if moments is not None and connection.dialect.name == ARCHIVE:
+            query = query.where(exchange.c.started_at.in_(sorted({moments[id_] for id_ in batch})))
+        for row in connection.execute(query).mappings():
             exchanges[row["id"]] = exchange_from_row(row)
     return exchanges
 
@@ -99,4 +114,23 @@ def load_labels(connection: Connection, exchange_ids: Sequence[str]) -> dict[str
         query = select(*(feedback.c[name] for name in COLUMNS)).where(feedback.c.exchange_id.in_(batch))
         for row in connection.execute(query.order_by(feedback.c.created_at, feedback.c.id)).mappings():
             labels.setdefault(row["exchange_id"], []).append(Feedback(**row))
+    return labels
+
+
+def load_all_labels(
+    connection: Connection, source: Connection, exchange_ids: Sequence[str]
+) -> dict[str, list[Feedback]]:
+    """Return the labels of exchanges in the database or the archive, oldest first.
+
+    Labels that were given after their exchange was archived are in the database.
+
+    Args:
+        connection: The database.
+        source: The database or the archive.
+        exchange_ids: Ids of exchanges in ``source``.
+    """
+    labels = load_labels(connection, exchange_ids)
+    if source is not connection:
+        for exchange_id, archived in load_labels(source, exchange_ids).items():
+            labels[exchange_id] = [*archived, *labels.get(exchange_id, ())]
     return labels

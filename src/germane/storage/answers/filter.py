@@ -32,6 +32,10 @@ class AnswerFilter(ScoreCriteria):
     """Pairs of attribute name and value as text; only the first 200 characters of a value are compared."""
     text: str = ""
     """Substring of the question or the answer, case-insensitive."""
+    question: str | None = None
+    """The question, in any spelling with the same :func:`~germane.storage.answers.questions.question_key`."""
+    ids: tuple[str, ...] | None = None
+    """Ids of the exchanges to search; None for all, and an empty tuple for none."""
     labeled: bool | None = None
     """Whether the answer has human labels; None matches both."""
     state: AnswerState = "scored"

@@ -40,7 +40,7 @@ ScorePosition = tuple[float, datetime, int]
 Rows = list[RowMapping]
 _VALUE: ColumnElement[Any] = score.c.value + 0.0  # prevents databases from using the value index
 _NEWEST = (score.c.started_at.desc(), score.c.id.desc())
-_IS_LOW = or_(
+IS_LOW: ColumnElement[Any] = or_(
     score.c.label == LOWEST_BAND,
     and_(score.c.value < LOW_SCORE, or_(score.c.label.is_(None), score.c.label.not_in(GRADES))),
 )
@@ -79,7 +79,7 @@ class ScoreFilter(ScoreCriteria):
         conditions = self.window(moment)
         conditions += [score.c[name] == value for name, value in named.items() if value is not None]
         if self.low:
-            conditions.append(_IS_LOW)
+            conditions.append(IS_LOW)
         if self.refusals is not None:
             is_refusal = score.c.label == NONCOMMITTAL
             conditions.append(is_refusal if self.refusals else or_(score.c.label.is_(None), ~is_refusal))
@@ -170,7 +170,20 @@ def scan_window(connection: Connection, chosen: ScoreFilter, limit: int) -> Rows
     for moments in batched(sorted({row.started_at for row in lowest})):
         narrowed = select(score).where(*conditions, score.c.started_at.in_(moments), lowest[-1].value >= _VALUE)
         rows += connection.execute(narrowed).mappings()
-    return _lowest_first(rows, limit)
+    return lowest_first(rows, limit)
+
+
+def scan_archive(archive: Connection, chosen: ScoreFilter, limit: int, *narrowing: ColumnElement[bool]) -> Rows:
+    """Read the whole window of an archive, which has no indexes.
+
+    Args:
+        archive: A connection to the files.
+        chosen: The filter.
+        limit: Maximum number of rows.
+        narrowing: Conditions that all results meet, by which less has to be read.
+    """
+    query = select(score).where(*narrowing, *chosen.conditions()).order_by(_VALUE, *_NEWEST).limit(limit)
+    return list(archive.execute(query).mappings())
 
 
 def scan_route(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_ROUTE) -> Rows | None:
@@ -208,7 +221,7 @@ def scan_by_value(
                 equal += _fetch(connection, [same, score.c.scorer == scorer], chosen.conditions(), limit - len(rows))
                 following = first.where(score.c.scorer > scorer)
                 scorer = None if chosen.scorer is not None else connection.execute(following).scalar_one()
-            rows += _lowest_first(equal, limit - len(rows))
+            rows += lowest_first(equal, limit - len(rows))
         if len(rows) >= limit or end is None:
             return rows[:limit]
         remaining = [*chosen.value_range(), score.c.value > end]
@@ -225,7 +238,8 @@ def _fetch(
     return list(connection.execute(query).mappings())
 
 
-def _lowest_first(rows: Iterable[RowMapping], limit: int) -> Rows:
+def lowest_first(rows: Iterable[RowMapping], limit: int) -> Rows:
+    """Return the first rows in the order of the searches."""
     return sorted(rows, key=lambda row: (row["value"], -row["started_at"].timestamp(), -row["id"]))[:limit]
 
 

@@ -2,19 +2,21 @@
 
 A search for the lowest scores covers the whole window (see ``lowest_scores``) unless few scores match the filter. With
 such a filter, another sort order, or a condition outside the score index, a search covers only the newest answers in
-the window. The page then reports how far back the search went.
+the window. The page then reports how far back the search went. Questions are compared in Python, because databases
+cannot normalize them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, exists, func, or_, select
 
-from germane.storage.answers.detail import load_exchanges, load_labels, load_scores, load_tasks
+from germane.storage.answers.archived_lowest import find_archived
+from germane.storage.answers.detail import load_all_labels, load_exchanges, load_scores, load_tasks
 from germane.storage.answers.filter import (
     Answer,
     AnswerCursor,
@@ -23,7 +25,9 @@ from germane.storage.answers.filter import (
     AnswerSort,
     MatchCount,
 )
-from germane.storage.answers.lowest_scores import find_lowest_fast
+from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest_fast
+from germane.storage.answers.questions import load_question_keys, question_key
+from germane.storage.archive.reader import latest, open_exchanges, open_newest
 from germane.storage.db.functions import Unindexed
 from germane.storage.db.mappers import batched, score_from_row
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
@@ -33,12 +37,15 @@ MAX_SCORES_SCANNED: Final = 40_000
 """Number of scores to scan, newest first, if the score index covers the filter."""
 MAX_EXCHANGES_SCANNED: Final = 10_000
 """Number of exchanges to scan, newest first, if their rows have to be read."""
+MAX_QUESTIONS_COMPARED: Final = 10_000
+"""Number of answers, newest first, whose questions are compared."""
 MAX_LABELS_SCANNED: Final = 5_000
 """Number of labels to scan, newest first."""
 MAX_ANSWERS_COUNTED: Final = 1_000
 """Number of matches at which counting stops."""
 MAX_NEIGHBORS_SCANNED: Final = 500
 """Number of matches to search for an answer's neighbors."""
+_MICROSECOND: Final = timedelta(microseconds=1)
 BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 STATES: Final[Mapping[str, tuple[str, ...]]] = {
     "failed": ("failed",),
@@ -48,6 +55,12 @@ STATES: Final[Mapping[str, tuple[str, ...]]] = {
 Row = RowMapping
 Rows = tuple[list[Row], datetime | None]
 """Sorted rows, and the start of the searched time range if it was truncated (otherwise None)."""
+Columns = Sequence[ColumnElement[Any]]
+BRIEF_COLUMNS: Final[Columns] = tuple(
+    score.c[name]
+    for name in ("id", "exchange_id", "scorer", "fingerprint", "started_at", "sampling_probability", "value", "label")
+)
+"""The columns for counts and means. The others contain long texts."""
 _SORT_KEYS: Final[Mapping[AnswerSort, Callable[[Row], float]]] = {
     "lowest": lambda row: row["value"],
     "highest": lambda row: -row["value"],
@@ -82,7 +95,7 @@ def load_page(
     """Return one page of answers. Answers without a score are always sorted by time."""
     sort = sort if chosen.state == "scored" else "newest"
     rows, searched_back_to = find_rows(connection, chosen, sort, after, limit + 1)
-    answers = _build_answers(connection, chosen, rows[:limit])
+    answers = build_answers(connection, chosen, rows[:limit])
     cursor = None
     if len(rows) > limit:
         last = rows[limit - 1]
@@ -96,7 +109,7 @@ def load_page(
 
 def count_matches(connection: Connection, chosen: AnswerFilter) -> MatchCount:
     """Count the matches, up to ``MAX_ANSWERS_COUNTED``."""
-    rows, searched_back_to = find_rows(connection, chosen, "newest", None, MAX_ANSWERS_COUNTED + 1)
+    rows, searched_back_to = find_rows(connection, chosen, "newest", None, MAX_ANSWERS_COUNTED + 1, BRIEF_COLUMNS)
     is_capped = len(rows) > MAX_ANSWERS_COUNTED or searched_back_to is not None
     return MatchCount(count=min(len(rows), MAX_ANSWERS_COUNTED), is_capped=is_capped)
 
@@ -116,16 +129,69 @@ def find_neighbors(connection: Connection, chosen: AnswerFilter, exchange_id: st
 
 
 def find_rows(
-    connection: Connection, chosen: AnswerFilter, sort: AnswerSort, after: AnswerCursor | None, limit: int
+    connection: Connection,
+    chosen: AnswerFilter,
+    sort: AnswerSort,
+    after: AnswerCursor | None,
+    limit: int,
+    columns: Columns | None = None,
 ) -> Rows:
-    """Return rows of the ``score`` table; for states other than ``scored``, rows of the ``exchange`` table."""
+    """Return rows of the ``score`` table; for states other than ``scored``, rows of the ``exchange`` table.
+
+    Args:
+        connection: A connection.
+        chosen: The filter.
+        sort: The order.
+        after: The position of the last row of the previous page.
+        limit: Maximum number of rows.
+        columns: The columns of the score table to read, if the search reads the rows only once. Pass None for all.
+    """
+    if chosen.question is not None:
+        return _find_by_question(connection, chosen, sort, after, limit)
+    rows, floor = _find_rows(connection, chosen, sort, after, limit, columns)
+    is_by_time = sort == "newest" or chosen.state != "scored"
+    is_by_label = chosen.labeled is True and chosen.state == "scored"  # the floor is then the time of a label
+    until = chosen.until
+    if not is_by_label:  # a day may be archived before older ones
+        chosen = replace(chosen, since=latest(floor, chosen.since))
+    if is_by_time:
+        if len(rows) >= limit:  # the archive's answers are older, apart from late ones
+            chosen = replace(chosen, since=latest(rows[-1]["started_at"], chosen.since))
+        if after is not None:
+            until = min(after.at + _MICROSECOND, until or after.at + _MICROSECOND)
+    is_lowest = sort == "lowest" and chosen.state == "scored" and not chosen.needs_exchanges
+    if is_lowest and chosen.ids is None:
+        archived = find_archived(connection, _score_filter(chosen, after), limit)
+    else:
+        count = None if is_by_label or chosen.ids is not None else MAX_SCORES_SCANNED
+        with open_newest(connection, chosen.since, until, count=count) as (archive, oldest):
+            if archive is None:
+                return rows, floor
+            archived, archive_floor = _find_rows(archive, chosen, sort, after, limit, columns)
+        floor = latest(floor, archive_floor, oldest)
+    if is_by_time and floor is not None and not is_by_label:
+        rows = [row for row in rows if row["started_at"] >= floor]  # the others are on a later page
+    key = _SORT_KEYS[sort if chosen.state == "scored" else "newest"]
+    # Python's sort is stable, so sort by the least important key first.
+    merged = sorted([*rows, *archived], key=lambda row: (row["started_at"], row["id"]), reverse=True)
+    return sorted(merged, key=key)[:limit], floor
+
+
+def _find_rows(
+    connection: Connection,
+    chosen: AnswerFilter,
+    sort: AnswerSort,
+    after: AnswerCursor | None,
+    limit: int,
+    columns: Columns | None,
+) -> Rows:
+    """Search the database or the archive. The arguments are those of :func:`find_rows`."""
     if chosen.state != "scored":
         return _find_unscored(connection, chosen, after, limit)
-    if chosen.labeled:
-        return _find_labeled(connection, chosen, sort, after, limit)
+    if chosen.labeled or chosen.ids is not None:
+        return _find_by_id(connection, chosen, sort, after, limit)
     if sort == "lowest" and not chosen.needs_exchanges:
-        position = None if after is None else (after.key, after.at, _score_id(after.id))
-        rows = find_lowest_fast(connection, replace(chosen.score_filter, after=position), limit)
+        rows = find_lowest_fast(connection, _score_filter(chosen, after), limit)
         if rows is not None:
             return rows, None
     # Search the newest scores in the window. When sorted by time, start at the cursor.
@@ -133,14 +199,32 @@ def find_rows(
     inside = chosen.score_filter.window(score.c.started_at)
     if after and sort == "newest":
         inside.append(score.c.started_at <= after.at)
-    floor = _scan_floor(connection, score.c.started_at, inside, bound)
+    floor = scan_floor(connection, score.c.started_at, inside, bound)
     # Use exactly one lower bound: given two, SQLite would use the wider one, and given none, it would not use the time
     # index.
     within = replace(chosen.score_filter, since=floor or chosen.since or BEGINNING)
-    query = _select_scores(chosen, sort).where(
-        *within.conditions(), *_exchange_conditions(connection, chosen, score.c.exchange_id)
+    query = _select_scores(chosen, sort, columns).where(
+        *within.conditions(), *exchange_conditions(connection, chosen, score.c.exchange_id)
     )
     return _fetch_sorted(connection, query, sort, after, limit), floor
+
+
+def find_newest(connection: Connection, chosen: AnswerFilter, after: AnswerCursor | None = None) -> Rows:
+    """Return brief rows of the newest matches, at most ``MAX_QUESTIONS_COMPARED``.
+
+    Rows with the same time are returned together or not at all, so that the search can continue at the returned time.
+    """
+    rows, floor = find_rows(connection, chosen, "newest", after, MAX_QUESTIONS_COMPARED + 1, BRIEF_COLUMNS)
+    if len(rows) <= MAX_QUESTIONS_COMPARED:
+        return rows, floor
+    cut = rows[-1]["started_at"]
+    kept = [row for row in rows if row["started_at"] > cut] or rows[:-1]
+    return kept, kept[-1]["started_at"]
+
+
+def _score_filter(chosen: AnswerFilter, after: AnswerCursor | None) -> ScoreFilter:
+    """Return the filter for a search for the lowest scores."""
+    return replace(chosen.score_filter, after=None if after is None else (after.key, after.at, _score_id(after.id)))
 
 
 def _score_id(text: str) -> int:
@@ -148,7 +232,7 @@ def _score_id(text: str) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 
-def _scan_floor(
+def scan_floor(
     connection: Connection, moment: ColumnElement[Any], inside: Sequence[ColumnElement[bool]], bound: int
 ) -> datetime | None:
     """Return the time of the row that is ``bound`` rows older than the newest, or None if there are fewer rows."""
@@ -157,13 +241,14 @@ def _scan_floor(
     return floor
 
 
-def _select_scores(chosen: AnswerFilter, sort: AnswerSort) -> Select[Any]:
+def _select_scores(chosen: AnswerFilter, sort: AnswerSort, columns: Columns | None = None) -> Select[Any]:
     if sort != "slowest" and not chosen.selects_exchanges:
-        return select(score)
-    return select(score, exchange.c.duration).join(exchange, exchange.c.id == score.c.exchange_id)
+        return select(score) if columns is None else select(*columns)
+    selected = select(score, exchange.c.duration) if columns is None else select(*columns)
+    return selected.join(exchange, exchange.c.id == score.c.exchange_id)
 
 
-def _exchange_conditions(
+def exchange_conditions(
     connection: Connection, chosen: AnswerFilter, exchange_id: ColumnElement[Any]
 ) -> list[ColumnElement[bool]]:
     """Return the SQL conditions on the exchange's columns and labels."""
@@ -206,30 +291,49 @@ def _is_after(
     return or_(sort_column > after.key, and_(sort_column == after.key, older))
 
 
-def _find_labeled(
+def _find_by_question(
     connection: Connection, chosen: AnswerFilter, sort: AnswerSort, after: AnswerCursor | None, limit: int
 ) -> Rows:
-    """Search the answers with the newest labels."""
-    newest = select(feedback.c.exchange_id, feedback.c.created_at).order_by(feedback.c.created_at.desc())
-    labels = connection.execute(newest.limit(MAX_LABELS_SCANNED + 1)).all()
+    """Compare the questions of the newest answers that match the other conditions."""
+    others = replace(chosen, question=None)
+    newest, floor = find_newest(connection, others, after if sort == "newest" or chosen.state != "scored" else None)
+    keys = load_question_keys(connection, {row["exchange_id"]: row["started_at"] for row in newest})
+    question = chosen.question or ""
+    wanted = {question, question_key(question)}
+    ids = tuple(sorted(id_ for id_, key in keys.items() if key in wanted))
+    rows, _ = find_rows(connection, replace(others, ids=ids), sort, after, limit)
+    return rows, floor
+
+
+def _find_by_id(
+    connection: Connection, chosen: AnswerFilter, sort: AnswerSort, after: AnswerCursor | None, limit: int
+) -> Rows:
+    """Search the given exchanges, or the answers with the newest labels."""
+    floor = None
+    if chosen.ids is None:
+        newest = select(feedback.c.exchange_id, feedback.c.created_at).order_by(feedback.c.created_at.desc())
+        labels = connection.execute(newest.limit(MAX_LABELS_SCANNED + 1)).all()
+        floor = labels[MAX_LABELS_SCANNED].created_at if len(labels) > MAX_LABELS_SCANNED else None
+        chosen = replace(chosen, labeled=None, ids=tuple({row.exchange_id for row in labels[:MAX_LABELS_SCANNED]}))
     conditions = [
         *chosen.score_filter.conditions(),
-        *_exchange_conditions(connection, replace(chosen, labeled=None), score.c.exchange_id),
+        *exchange_conditions(connection, chosen, score.c.exchange_id),
     ]
     rows: list[Row] = []
-    for ids in batched(sorted({row.exchange_id for row in labels[:MAX_LABELS_SCANNED]})):
+    for ids in batched(sorted(chosen.ids or ())):
         query = _select_scores(chosen, sort).where(score.c.exchange_id.in_(ids), *conditions)
         rows += _fetch_sorted(connection, query, sort, after, limit)
     rows.sort(key=lambda row: (_SORT_KEYS[sort](row), -row["started_at"].timestamp(), -row["id"]))
-    floor = labels[MAX_LABELS_SCANNED].created_at if len(labels) > MAX_LABELS_SCANNED else None
     return rows[:limit], floor
 
 
 def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCursor | None, limit: int) -> Rows:
     """Search exchanges by task state, or all exchanges for the state ``any``; newest first."""
-    conditions = _exchange_conditions(connection, chosen, exchange.c.id)
+    conditions = exchange_conditions(connection, chosen, exchange.c.id)
     if after is not None:
         conditions.append(_is_after(None, exchange.c.started_at, exchange.c.id, after, after.id))
+    if chosen.ids is not None:
+        return _fetch_by_id(connection, chosen, chosen.ids, [*conditions, *_task_conditions(chosen)], limit), None
     if chosen.state != "any":
         # If few tasks are in this state, search only their exchanges.
         query = select(scoring_task.c.exchange_id, scoring_task.c.scorer)
@@ -238,26 +342,42 @@ def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCu
             query = query.where(scoring_task.c.reason == chosen.reason)
         tasks = connection.execute(query.limit(MAX_EXCHANGES_SCANNED + 1)).all()
         if len(tasks) <= MAX_EXCHANGES_SCANNED:
-            ids = sorted({task.exchange_id for task in tasks if chosen.scorer in {None, task.scorer}})
-            inside = [*_window_conditions(chosen, by_id=True), *conditions]
-            rows: list[Row] = []
-            for batch in batched(ids):
-                rows += _fetch_exchanges(connection, [*inside, exchange.c.id.in_(batch)], limit)
-            return sorted(rows, key=lambda row: (row["started_at"], row["id"]), reverse=True)[:limit], None
+            ids = [task.exchange_id for task in tasks if chosen.scorer in {None, task.scorer}]
+            return _fetch_by_id(connection, chosen, ids, conditions, limit), None
     indexed = _window_conditions(replace(chosen, service=None))
     if after is not None:
         indexed.append(exchange.c.started_at <= after.at)
-    floor = _scan_floor(connection, exchange.c.started_at, indexed, MAX_EXCHANGES_SCANNED)
+    floor = scan_floor(connection, exchange.c.started_at, indexed, MAX_EXCHANGES_SCANNED)
     inside = [*_window_conditions(replace(chosen, since=floor or chosen.since)), *conditions]
-    if chosen.state != "any":
-        # Use the index on the exchange id. Without statistics, SQLite would read all tasks with this state and reason.
-        task_conditions: list[ColumnElement[bool]] = [Unindexed(scoring_task.c.state).in_(STATES[chosen.state])]
-        if chosen.scorer is not None:
-            task_conditions.append(scoring_task.c.scorer == chosen.scorer)
-        if chosen.reason is not None:
-            task_conditions.append(Unindexed(scoring_task.c.reason) == chosen.reason)
-        inside.append(exists().where(scoring_task.c.exchange_id == exchange.c.id, *task_conditions))
-    return _fetch_exchanges(connection, inside, limit), floor
+    return _fetch_exchanges(connection, [*inside, *_task_conditions(chosen)], limit), floor
+
+
+def _task_conditions(chosen: AnswerFilter) -> list[ColumnElement[bool]]:
+    """Return the SQL conditions that an exchange has a task in the state; none for the state ``any``."""
+    if chosen.state == "any":
+        return []
+    # Use the index on the exchange id. Without statistics, SQLite would read all tasks with this state and reason.
+    conditions: list[ColumnElement[bool]] = [Unindexed(scoring_task.c.state).in_(STATES[chosen.state])]
+    if chosen.scorer is not None:
+        conditions.append(scoring_task.c.scorer == chosen.scorer)
+    if chosen.reason is not None:
+        conditions.append(Unindexed(scoring_task.c.reason) == chosen.reason)
+    return [exists().where(scoring_task.c.exchange_id == exchange.c.id, *conditions)]
+
+
+def _fetch_by_id(
+    connection: Connection,
+    chosen: AnswerFilter,
+    ids: Iterable[str],
+    conditions: Sequence[ColumnElement[bool]],
+    limit: int,
+) -> list[Row]:
+    """Return the newest of the given exchanges that match the conditions."""
+    inside = [*_window_conditions(chosen, by_id=True), *conditions]
+    rows: list[Row] = []
+    for batch in batched(sorted(set(ids))):
+        rows += _fetch_exchanges(connection, [*inside, exchange.c.id.in_(batch)], limit)
+    return sorted(rows, key=lambda row: (row["started_at"], row["id"]), reverse=True)[:limit]
 
 
 def _window_conditions(chosen: AnswerFilter, *, by_id: bool = False) -> list[ColumnElement[bool]]:
@@ -275,15 +395,25 @@ def _fetch_exchanges(connection: Connection, conditions: Sequence[ColumnElement[
     return list(connection.execute(query).mappings())
 
 
-def _build_answers(connection: Connection, chosen: AnswerFilter, rows: Sequence[Row]) -> list[Answer]:
+def build_answers(connection: Connection, chosen: AnswerFilter, rows: Sequence[Row]) -> list[Answer]:
     """Convert rows to answers: load their exchanges, scores, tasks and labels."""
-    ids = [row["exchange_id"] for row in rows]
-    exchanges, labels = load_exchanges(connection, ids), load_labels(connection, ids)
+    answers: dict[str, dict[Any, Answer]] = {}
+    with open_exchanges(connection, {row["exchange_id"]: row["started_at"] for row in rows}) as sources:
+        for source, ids in sources:
+            for row, answer in _build_answers(connection, source, chosen, rows, ids):
+                answers.setdefault(row["exchange_id"], {})[row["id"]] = answer
+    return [answers[row["exchange_id"]][row["id"]] for row in rows if row["id"] in answers.get(row["exchange_id"], {})]
+
+
+def _build_answers(
+    connection: Connection, source: Connection, chosen: AnswerFilter, rows: Sequence[Row], ids: Sequence[str]
+) -> Iterator[tuple[Row, Answer]]:
+    moments = {row["exchange_id"]: row["started_at"] for row in rows}
+    exchanges, labels = load_exchanges(source, ids, moments), load_all_labels(connection, source, ids)
     is_scored = chosen.state == "scored"
-    scores = load_scores(connection, ids) if chosen.state == "any" else {}
-    tasks = {} if is_scored else load_tasks(connection, ids)
+    scores = load_scores(source, ids) if chosen.state == "any" else {}
+    tasks = {} if is_scored else load_tasks(source, ids)
     states = STATES.get(chosen.state, ("pending", "running", "failed", "skipped"))
-    answers = []
     for row in rows:
         exchange_id = row["exchange_id"]
         if exchange_id not in exchanges:
@@ -298,12 +428,12 @@ def _build_answers(connection: Connection, chosen: AnswerFilter, rows: Sequence[
         matching = [
             task for task in tasks.get(exchange_id, ()) if chosen.scorer in {None, task.scorer} and task.state in states
         ]
-        answers.append(
+        yield (
+            row,
             Answer(
                 exchange=exchanges[exchange_id],
                 score=score_from_row(row) if is_scored else newest,
                 task=matching[-1] if matching else None,
                 feedback=labels.get(exchange_id, ()),
-            )
+            ),
         )
-    return answers

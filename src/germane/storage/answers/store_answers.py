@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage.answers import detail, search
+from germane.storage.answers import detail, groups, question_scores, search
+from germane.storage.answers.archived_lowest import find_archived
 from germane.storage.answers.detail import AnswerDetail
 from germane.storage.answers.filter import AnswerCursor, AnswerFilter, AnswerPage, AnswerSort, MatchCount
-from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest
-from germane.storage.answers.search import AnswerNeighbors
+from germane.storage.answers.groups import MatchSummary, QuestionGroups, QuestionSort
+from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest, lowest_first
+from germane.storage.answers.question_scores import EarlierAnswer, QuestionScores
+from germane.storage.answers.search import BEGINNING, AnswerNeighbors
+from germane.storage.archive.reader import open_exchanges, open_newest
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import exchange_from_row, score_from_row
 from germane.storage.db.tables import exchange, score, scoring_task
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,11 @@ class RowCounts:
 
 
 class AnswerReader(StoreComponent):
-    """Reads exchanges and scores: ``germane.Store(url).answers``. Windows are ``since <= started_at < until``."""
+    """Reads exchanges and scores: ``germane.Store(url).answers``. Windows are ``since <= started_at < until``.
+
+    Methods read the archive too if their window reaches into it, or if the database does not contain an exchange. They
+    raise :class:`~germane.errors.ArchiveError` if it cannot be read.
+    """
 
     def list_exchanges(
         self,
@@ -68,18 +79,32 @@ class AnswerReader(StoreComponent):
             query = query.where(exchange.c.started_at >= since)
         if until is not None:
             query = query.where(exchange.c.started_at < until)
-        with self._database.read() as connection:
-            return [exchange_from_row(row) for row in connection.execute(query).mappings()]
+        with self._database.read(snapshot=True) as connection:
+            rows = list(connection.execute(query).mappings())
+            since = max(rows[-1]["started_at"], since or BEGINNING) if len(rows) >= limit else since
+            # How many answers of a day are on a route is unknown, so with a route, all days of the window are searched.
+            with open_newest(connection, since, until, count=limit if route is None else None) as (archive, _):
+                rows += [] if archive is None else archive.execute(query).mappings()
+        rows.sort(key=lambda row: (row["started_at"], row["id"]), reverse=True)
+        return [exchange_from_row(row) for row in rows[:limit]]
 
     def get_exchanges(self, ids: Sequence[str]) -> dict[str, Exchange]:
         """Return a dict of ids to exchanges. Unknown ids are omitted."""
-        with self._database.read() as connection:
-            return detail.load_exchanges(connection, ids)
+        with self._database.read(snapshot=True) as connection:
+            return self._load(connection, ids, detail.load_exchanges)
 
     def get_scores(self, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
         """Return a dict of exchange ids to lists of scores. Exchanges without a score are omitted."""
-        with self._database.read() as connection:
-            return detail.load_scores(connection, exchange_ids)
+        with self._database.read(snapshot=True) as connection:
+            return self._load(connection, exchange_ids, detail.load_scores)
+
+    @staticmethod
+    def _load(
+        connection: Connection, ids: Sequence[str], load: Callable[[Connection, Sequence[str]], dict[str, Item]]
+    ) -> dict[str, Item]:
+        """Load items by exchange id from the database and the archive."""
+        with open_exchanges(connection, dict.fromkeys(ids)) as sources:
+            return {id_: item for source, some in sources for id_, item in load(source, some).items()}
 
     def worst(
         self,
@@ -113,9 +138,14 @@ class AnswerReader(StoreComponent):
             since=since, until=until, scorer=scorer, service=service, route=route, fingerprint=fingerprint, label=label,
             low=low, refusals=refusals,
         )  # fmt: skip
-        with self._database.read() as connection:
+        with self._database.read(snapshot=True) as connection:
             rows = find_lowest(connection, chosen, limit)
+            rows = lowest_first([*rows, *find_archived(connection, chosen, limit)], limit)
             exchanges = detail.load_exchanges(connection, [row["exchange_id"] for row in rows])
+            missing = {row["exchange_id"]: row["started_at"] for row in rows if row["exchange_id"] not in exchanges}
+            with open_exchanges(connection, missing) as sources:
+                for source, ids in sources:
+                    exchanges |= detail.load_exchanges(source, ids, missing)
         return [
             ScoredExchange(exchanges[row["exchange_id"]], score_from_row(row))
             for row in rows
@@ -177,13 +207,45 @@ class AnswerStore(AnswerReader):
 
     def count_matches(self, chosen: AnswerFilter) -> MatchCount:
         """Count the answers that match a filter, up to 1,000."""
-        with self._database.read() as connection:
+        with self._database.read(snapshot=True) as connection:
             return search.count_matches(connection, chosen)
+
+    def summarize_matches(self, chosen: AnswerFilter) -> MatchSummary:
+        """Count the scored answers that match a filter, and estimate their mean, up to the newest 10,000."""
+        with self._database.read(snapshot=True) as connection:
+            return groups.summarize_matches(connection, chosen)
+
+    def group_by_question(
+        self, chosen: AnswerFilter, *, sort: QuestionSort = "answers", limit: int = 50
+    ) -> QuestionGroups:
+        """Group the newest 10,000 scored answers that match a filter by question.
+
+        Args:
+            chosen: The filter.
+            sort: Order of the groups: most answers, most low answers or lowest mean first.
+            limit: Maximum number of groups to return.
+        """
+        with self._database.read(snapshot=True) as connection:
+            return groups.group_by_question(connection, chosen, limit, sort)
 
     def find_neighbors(self, chosen: AnswerFilter, exchange_id: str, *, sort: AnswerSort = "lowest") -> AnswerNeighbors:
         """Find the ids before and after an exchange in the first 500 matches."""
-        with self._database.read() as connection:
+        with self._database.read(snapshot=True) as connection:
             return search.find_neighbors(connection, chosen, exchange_id, sort)
+
+    def load_question_scores(self, chosen: AnswerFilter) -> QuestionScores:
+        """Return up to 5,000 scores that match a filter, newest first, with the questions that were asked."""
+        with self._database.read(snapshot=True) as connection:
+            return question_scores.load_question_scores(connection, chosen)
+
+    def find_last_good(self, asked: Exchange, low: Score, *, before: datetime | None = None) -> EarlierAnswer | None:
+        """Return the newest earlier answer to the same question whose score is not low, or None.
+
+        Searches the 2,000 exchanges before this one, or before the time ``before``, on the same route, at most 30 days
+        back.
+        """
+        with self._database.read(snapshot=True) as connection:
+            return question_scores.find_last_good(connection, asked, low, before)
 
     def load_detail(self, exchange_id: str) -> AnswerDetail | None:
         """Return one exchange with its scores, tasks and labels, or None if the id is unknown."""

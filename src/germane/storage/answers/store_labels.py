@@ -13,6 +13,7 @@ from germane.annotation import Feedback
 from germane.calibration import Calibration
 from germane.score import Score
 from germane.storage.answers.lowest_scores import ScoreFilter
+from germane.storage.archive.reader import open_exchanges, open_labeled
 from germane.storage.counts.dirty_hours import mark_dirty
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched, bulk_insert, timestamp_encoder
@@ -177,7 +178,8 @@ class LabelStore(LabelReader):
             route: Only answers on this route.
             service: Only answers from this service.
             fingerprint: Only scores with this fingerprint.
-            newest: Maximum number of labels to compare, newest first.
+            newest: Maximum number of labels to compare, newest first. Of archived answers, those of the newest days are
+                compared.
         """
         chosen = ScoreFilter(
             since=since, until=until, scorer=scorer, service=service, route=route, fingerprint=fingerprint
@@ -188,19 +190,24 @@ class LabelStore(LabelReader):
         counts: dict[tuple[str, str], list[int]] = {}
         with self._database.read(snapshot=True) as connection:
             latest: dict[str, dict[str, float]] = {}
-            for id_, exchange_id, user, label in connection.execute(given):
+            rows = list(connection.execute(given))
+            with open_labeled(connection, since, until, count=newest) as archive:
+                rows += [] if archive is None else archive.execute(given)
+            for id_, exchange_id, user, label in rows:
                 # Labels without a name are assumed to be from different people.
                 latest.setdefault(exchange_id, {}).setdefault(user or f"\0{id_}", label)
             labels = {exchange_id: sum(by_user.values()) / len(by_user) for exchange_id, by_user in latest.items()}
-            for ids in batched(sorted(id_ for id_, label in labels.items() if label != NEUTRAL_LABEL)):
-                scores = select(*columns).where(score.c.exchange_id.in_(ids), *chosen.conditions())
-                for row in connection.execute(scores):
-                    scored = Score(scorer=row.scorer, fingerprint=row.fingerprint, value=row.value, label=row.label)
-                    is_good = labels[row.exchange_id] > NEUTRAL_LABEL
-                    count = counts.setdefault((row.scorer, row.fingerprint), [0, 0, 0])
-                    count[0] += 1
-                    count[1] += is_good and scored.is_low
-                    count[2] += not is_good and not scored.is_low
+            decided = dict.fromkeys(sorted(id_ for id_, label in labels.items() if label != NEUTRAL_LABEL))
+            with open_exchanges(connection, decided, since=since, until=until) as sources:
+                for source, ids in [(source, batch) for source, found in sources for batch in batched(found)]:
+                    scores = select(*columns).where(score.c.exchange_id.in_(ids), *chosen.conditions())
+                    for row in source.execute(scores):
+                        scored = Score(scorer=row.scorer, fingerprint=row.fingerprint, value=row.value, label=row.label)
+                        is_good = labels[row.exchange_id] > NEUTRAL_LABEL
+                        count = counts.setdefault((row.scorer, row.fingerprint), [0, 0, 0])
+                        count[0] += 1
+                        count[1] += is_good and scored.is_low
+                        count[2] += not is_good and not scored.is_low
         return [
             Disagreement(scorer=scorer, fingerprint=fingerprint, labeled=labeled, too_low=low, too_high=high)
             for (scorer, fingerprint), (labeled, low, high) in sorted(counts.items())

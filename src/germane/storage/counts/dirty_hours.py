@@ -35,7 +35,7 @@ def mark_dirty(connection: Connection, moments: Iterable[datetime]) -> None:
 
 
 def write_pending(connection: Connection) -> None:
-    """Write the marked hours. These inserts never wait for another transaction."""
+    """Write the hours that this transaction marked as dirty. The inserts never wait for another transaction."""
     encode, hours = timestamp_encoder(connection.dialect.name), sorted(pop_pending(connection, _PENDING, set[datetime]))
     bulk_insert(connection, rollup_dirty_hour, ("hour",), [(encode(hour),) for hour in hours])
 

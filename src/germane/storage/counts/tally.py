@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from sqlalchemy import Connection
-from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.score import UnscoredReason
 from germane.storage.counts import dirty_hours
 from germane.storage.db.engine import CommitEvent, get_pending, pop_pending, record_events
 from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import tally
+from germane.storage.db.upsert import insert_counts
 
 Outcome = Literal["seen", "pending", "scored", "skipped", "failed"]
 TallyKey = tuple[datetime, str, str, str, str, str]
@@ -91,7 +91,7 @@ def write_pending(connection: Connection) -> None:
     for process, counts in sorted(pop_pending(connection, _PENDING, dict[str, Counter[TallyKey]]).items()):
         rows = [_row(key, process, count) for key, count in sorted(counts.items()) if count]
         if rows:
-            connection.execute(_UPSERTS[connection.dialect.name], rows)
+            connection.execute(insert_counts(tally, connection.dialect.name), rows)
 
 
 def count_dropped(
@@ -119,7 +119,7 @@ def declare_routes(connection: Connection, service: str, routes: Iterable[str]) 
     dirty_hours.write_pending(connection)  # before the tally, as at every commit
     rows = [_row((DECLARED_MINUTE, clean_text(service), route, "", "seen", ""), "", 0) for route in named]
     if rows:
-        connection.execute(_UPSERTS[connection.dialect.name], rows)
+        connection.execute(insert_counts(tally, connection.dialect.name), rows)
 
 
 def coverage_counts(outcomes: Mapping[tuple[str, str], int]) -> dict[str, Any]:
@@ -136,11 +136,3 @@ def coverage_counts(outcomes: Mapping[tuple[str, str], int]) -> dict[str, Any]:
 def _row(key: TallyKey, process: str, count: int) -> dict[str, Any]:
     names = ("minute", "service", "route", "scorer", "outcome", "reason")
     return {**dict(zip(names, key, strict=True)), "process": process, "count": count}
-
-
-_UPSERTS: Final = {
-    dialect: statement.on_conflict_do_update(
-        index_elements=list(tally.primary_key.columns), set_={"count": tally.c.count + statement.excluded.count}
-    )
-    for dialect, statement in (("sqlite", sqlite.insert(tally)), ("postgresql", postgresql.insert(tally)))
-}

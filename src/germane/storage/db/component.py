@@ -34,12 +34,19 @@ class StoreContext:
         database: The database.
         clock: Returns the current time. With the default, leases, limits and windows use the database server's clock.
         erase_after_scoring: Whether to erase an exchange's text when its last task is closed.
+        archive: Location of the archive to which closed days are moved, if there is one.
     """
 
     def __init__(
-        self, database: Database, *, clock: Callable[[], datetime] = utc_now, erase_after_scoring: bool = False
+        self,
+        database: Database,
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        erase_after_scoring: bool = False,
+        archive: str | None = None,
     ) -> None:
         self.database = database
+        self.archive = archive
         self.erase_after_scoring = erase_after_scoring
         self.registered_workers: set[str] = set()
         """Workers that this process has registered, including any that have deregistered since."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
-from sqlalchemy import Connection, Engine, exc
+from sqlalchemy import Connection, Engine, RootTransaction, exc
 
 from germane.errors import DatabaseAbsent, DatabaseNotMigrated, DatabaseUnreachable, StorageError
 from germane.logging_filters import suppressed_driver
@@ -172,22 +172,26 @@ class Database:
         return f"Database({self.name!r})"
 
     @contextmanager
-    def write(self, *, migrating: bool = False) -> Iterator[Connection]:
+    def write(self, *, migrating: bool = False, snapshot: bool = False) -> Iterator[Connection]:
         """Open a transaction that writes. On SQLite it holds the write lock from its start.
 
         Args:
             migrating: Whether the transaction creates or upgrades the tables. If so, the tables are not checked.
+            snapshot: Whether all statements see the same state of the database. On SQLite, they always do.
 
         Raises:
+            TransactionConflict: With ``snapshot``, another transaction has changed the same rows on PostgreSQL.
             DatabaseUnreachable: The SQLite file was deleted, replaced or damaged. The next transaction reopens it.
             DatabaseNotMigrated: The tables are missing, or older or newer than the code.
         """
         if self._loss is not None and not migrating:
             self._reopen()
-        with self._in_use(), self.engine.begin() as connection:
+        with self._in_use(), self.engine.connect() as connection, _begin(connection, snapshot=snapshot):
             connection.info[_PENDING] = {}  # a rolled-back transaction may have left some
-            if not migrating:
-                self._check_tables_if_due(connection)
+            is_due = time.monotonic() >= connection.info.get(_NEXT_CHECK, 0.0)
+            if self._check_tables is not None and is_due and not migrating:
+                self._check_tables(connection, self.name)
+                connection.info[_NEXT_CHECK] = time.monotonic() + TABLES_CHECK_INTERVAL
             yield connection
             for hook in self._before_commit:
                 hook(connection)
@@ -259,18 +263,11 @@ class Database:
             return self._engine
         with self._lock:
             if self._engine is None:
-                self._engine = self._create_engine()
+                if self.dialect == "sqlite":
+                    self._engine = drivers.create_sqlite_engine(self.url, self._file)
+                else:
+                    self._engine = drivers.create_postgresql_engine(self.url)
             return self._engine
-
-    def _create_engine(self) -> Engine:
-        if self.dialect == "sqlite":
-            return drivers.create_sqlite_engine(self.url, self._file)
-        return drivers.create_postgresql_engine(self.url)
-
-    def _check_tables_if_due(self, connection: Connection) -> None:
-        if self._check_tables is not None and time.monotonic() >= connection.info.get(_NEXT_CHECK, 0.0):
-            self._check_tables(connection, self.name)
-            connection.info[_NEXT_CHECK] = time.monotonic() + TABLES_CHECK_INTERVAL
 
     def _reopen(self) -> None:
         """Reopen the SQLite file after a loss, and create the tables if they are missing.
@@ -359,16 +356,22 @@ class Database:
                 yield
         except (exc.DBAPIError, exc.TimeoutError) as error:
             translated = translate_error(error, self.name)
-            if self._was_written and isinstance(translated, _LOST_ERRORS) and not _is_temporary(error):
+            # A lock and a full disk are temporary causes, unlike a lost or damaged file.
+            is_temporary = isinstance(error, exc.TimeoutError) or any(
+                text in str(error.orig) for text in ("locked", "is full")
+            )
+            if self._was_written and isinstance(translated, _LOST_ERRORS) and not is_temporary:
                 self._loss = self._loss or _FAILED  # connections have cached parts of the file
             raise translated from None
         except (OverflowError, UnicodeError) as error:  # raised by the SQLite driver
             raise ContentRefused(f"{self.name} rejected a row: {type(error).__name__}") from None
 
 
-def _is_temporary(error: exc.DBAPIError | exc.TimeoutError) -> bool:
-    """Return whether an SQLite error has a temporary cause, rather than a lost or damaged file."""
-    return isinstance(error, exc.TimeoutError) or any(text in str(error.orig) for text in ("locked", "is full"))
+def _begin(connection: Connection, *, snapshot: bool) -> RootTransaction:
+    """Begin a transaction that writes."""
+    if snapshot and connection.dialect.name == "postgresql":
+        connection.execution_options(isolation_level="REPEATABLE READ")
+    return connection.begin()
 
 
 _databases: WeakSet[Database] = WeakSet()

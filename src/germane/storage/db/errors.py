@@ -12,6 +12,7 @@ from sqlalchemy import exc
 from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, StorageError
 
 _UNDEFINED_STATES: Final = ("42P01", "42703")  # table, column
+_CONFLICT_STATES: Final = ("40001", "40P01")  # serialization failure, deadlock
 _CONTENT_STATES: Final = (
     "22",
     "23",
@@ -32,6 +33,10 @@ _HINTS: Final = (
 )
 
 
+class TransactionConflict(DatabaseUnreachable):
+    """Raised when a transaction failed because another one changed the same rows. Repeat it."""
+
+
 class ContentRefused(StorageError):
     """Raised when the database works, but will never accept this row."""
 
@@ -49,6 +54,8 @@ def translate_error(error: exc.DBAPIError | exc.TimeoutError, database: str) -> 
         return DatabaseNotMigrated(
             f"{database} lacks germane's tables ({message}): run 'germane db upgrade', or Store.migrate()"
         )
+    if state in _CONFLICT_STATES:
+        return TransactionConflict(f"{database} failed: {message}")
     is_content = isinstance(error, (exc.IntegrityError, exc.DataError, exc.ProgrammingError))
     if state:
         is_content = state.startswith(_CONTENT_STATES)

@@ -1,4 +1,4 @@
-"""SQL functions whose syntax differs between SQLite and PostgreSQL."""
+"""SQL functions whose syntax differs between SQLite, PostgreSQL and DuckDB, which reads the archive."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ def _compile_as(function: Any, dialect: str, template: str) -> None:
 _compile_as(EpochSeconds, "sqlite", "CAST(strftime('%s', {}) AS INTEGER)")
 # For centuries to come, a float is exact to the microsecond. Arithmetic on numeric takes several times as long.
 _compile_as(EpochSeconds, "postgresql", "CAST(floor(date_part('epoch', {})) AS BIGINT)")
+_compile_as(EpochSeconds, "duckdb", "CAST(floor(epoch({})) AS BIGINT)")
 _compile_as(FloorToInteger, "sqlite", "CAST({} AS INTEGER)")
 _compile_as(FloorToInteger, "postgresql", "CAST(floor({}) AS INTEGER)")
+_compile_as(FloorToInteger, "duckdb", "CAST(floor({}) AS INTEGER)")
 _compile_as(Unindexed, "sqlite", "+{}")
 _compile_as(Unindexed, "postgresql", "{}")
+_compile_as(Unindexed, "duckdb", "{}")

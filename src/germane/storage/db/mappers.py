@@ -12,12 +12,11 @@ from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Dialect, RowMapping, Table
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from germane.exchange import Context, Exchange, Message
 from germane.score import Score
 from germane.storage.db.sanitize import clean_text, to_json
+from germane.storage.db.upsert import insert_into
 
 Item = TypeVar("Item")
 Values = tuple[Any, ...]
@@ -39,7 +38,6 @@ _SCORE_FIELDS: Final = (
     "scorer", "fingerprint", "value", "label", "explanation", "details", "judge", "embedder", "input_tokens",
     "output_tokens", "cost", "latency", "scored_at",
 )  # fmt: skip
-_psycopg: Callable[..., Dialect] = PGDialect_psycopg
 
 
 def batched(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
@@ -55,9 +53,16 @@ def bulk_insert(connection: Connection, table: Table, columns: tuple[str, ...], 
 
 @lru_cache
 def _insert_statement(table: Table, columns: tuple[str, ...], dialect: str) -> str:
-    on_sqlite = dialect == "sqlite"
-    statement = (sqlite if on_sqlite else postgresql).insert(table).on_conflict_do_nothing().inline()
-    positional = sqlite.dialect(paramstyle="qmark") if on_sqlite else _psycopg(paramstyle="format")
+    if dialect == "sqlite":
+        from sqlalchemy.dialects import sqlite
+
+        positional: Dialect = sqlite.dialect(paramstyle="qmark")
+    else:
+        from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+
+        psycopg: Callable[..., Dialect] = PGDialect_psycopg
+        positional = psycopg(paramstyle="format")
+    statement = insert_into(table, dialect).on_conflict_do_nothing().inline()
     return str(statement.compile(dialect=positional, column_keys=list(columns)))
 
 
@@ -116,7 +121,7 @@ def exchange_from_row(row: RowMapping) -> Exchange:
     )
 
 
-def score_values(exchange: RowMapping, score: Score, now: datetime, encode: TimestampEncoder) -> Values:
+def score_values(exchange: Mapping[Any, Any], score: Score, now: datetime, encode: TimestampEncoder) -> Values:
     """Return a score's values for ``SCORE_COLUMNS``, encoded for the driver."""
     return (
         exchange["exchange_id"],

@@ -10,12 +10,10 @@ from sqlalchemy import Connection, inspect, text
 from germane.errors import DatabaseNotMigrated
 from germane.logging_filters import suppressed_loggers
 from germane.storage.db.engine import Database
-from germane.storage.db.tables import metadata
-from germane.storage.db.tables.exchanges import ANSWERS_VIEW
 
 VERSION_TABLE: Final = "germane_version"
 """Not Alembic's default name, because the application may have its own Alembic migrations in the same database."""
-REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
+REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
 """All revisions, oldest first."""
 _VERSION: Final = text(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608 - a constant
 _LOCK: Final = 0x6765726D616E65  # "germane"
@@ -33,7 +31,8 @@ def migrate(database: Database) -> None:
         with database.write(migrating=True) as connection:  # on SQLite, this alone excludes other processes
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-            if _is_empty_sqlite(connection):
+            tables = "SELECT count(*) FROM sqlite_master"
+            if connection.dialect.name == "sqlite" and not connection.exec_driver_sql(tables).scalar_one():
                 _create(connection)
             elif _read_revision(connection, database.name) != REVISIONS[-1]:
                 _upgrade(connection)
@@ -99,17 +98,14 @@ def _require_newest(version: str | None, name: str) -> None:
         )
 
 
-def _is_empty_sqlite(connection: Connection) -> bool:
-    if connection.dialect.name != "sqlite":
-        return False
-    return not int(connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one())
-
-
 def _create(connection: Connection) -> None:
     """Create the newest tables without running the migrations, which gives the same result.
 
     An application creates its SQLite file when it starts. Importing Alembic would take 11 MB of its memory.
     """
+    from germane.storage.db.models import metadata
+    from germane.storage.db.models.exchanges import ANSWERS_VIEW
+
     metadata.create_all(connection)
     connection.exec_driver_sql(ANSWERS_VIEW)
     key = f"CONSTRAINT {VERSION_TABLE}_pkc PRIMARY KEY (version_num)"

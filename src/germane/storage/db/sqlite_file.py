@@ -1,4 +1,4 @@
-"""The file of an SQLite database: owner-only creation, and detection of deletion, replacement and damage.
+"""Creation of SQLite files with owner-only permissions, and detection of deleted, replaced or corrupted files.
 
 A process that has an SQLite file open does not notice when the file is deleted or replaced. It continues to write to a
 file that no other process can read, and SQLite reports success.

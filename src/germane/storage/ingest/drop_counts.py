@@ -19,6 +19,7 @@ from germane.exchange import Exchange
 from germane.score import UnscoredReason
 from germane.storage.answers.store_labels import LabelStore
 from germane.storage.ingest.store_exchanges import ExchangeStore
+from germane.storage.ingest.unreadable_traces import UnreadableTraceStore
 from germane.storage.trends.store_trends import TrendStore
 
 WriterItem = Exchange | Annotation
@@ -47,6 +48,10 @@ class WriterStore(Protocol):
     @property
     def exchanges(self) -> ExchangeStore:
         """The component that stores exchanges, recorded scores and drop counts."""
+
+    @property
+    def unreadable(self) -> UnreadableTraceStore:
+        """The component that stores the sample of unreadable traces."""
 
     @property
     def labels(self) -> LabelStore:
@@ -196,7 +201,7 @@ class ExchangeLimiter:
         return None
 
     def _set_thinning(self, *, active: bool) -> bool:
-        """Change the state. Return False if another thread has already changed it."""
+        """Start or stop thinning. Return False if another thread has already changed the state."""
         with self._lock:
             before, self._is_thinning = self._is_thinning, active
         return before != active

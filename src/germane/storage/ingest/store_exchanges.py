@@ -8,19 +8,20 @@ from datetime import datetime
 from typing import Final
 
 from sqlalchemy import Connection, RowMapping, delete, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from germane.annotation import EXTERNAL_FINGERPRINT, RecordedScore
 from germane.exchange import Exchange
 from germane.score import UnscoredReason
 from germane.storage.counts import dirty_hours, tally
 from germane.storage.counts.tally import TallyChanges
+from germane.storage.counts.watched import WatchedTraces, WatchKey, add_watched, load_watched
 from germane.storage.db import mappers
 from germane.storage.db.component import StoreComponent, StoreContext
 from germane.storage.db.engine import CommitEvent, record_events
 from germane.storage.db.errors import ContentRefused
 from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import exchange, score, scoring_task
+from germane.storage.db.upsert import insert_into
 from germane.storage.queue.candidates import remove_from_pool
 from germane.storage.queue.erase_text import keep_numbers
 from germane.storage.workers import register_workers
@@ -115,6 +116,19 @@ class ExchangeStore(StoreComponent):
                 dropped[(route, "", "dropped", reason.value)] += count
             record_events(connection, dropped)
 
+    def count_watched(self, counts: Mapping[WatchKey, int]) -> None:
+        """Count watched traces, recognized or unreadable."""
+        with self._database.write() as connection:
+            add_watched(connection, counts)
+
+    def list_watched(self, *, since: datetime, until: datetime | None = None) -> list[WatchedTraces]:
+        """Return the number of watched traces by service, scope and outcome, starting with the hour of ``since``.
+
+        Hours that begin at ``until`` or later do not count.
+        """
+        with self._database.read() as connection:
+            return load_watched(connection, since, until)
+
     def declare_routes(self, service: str, routes: Iterable[str]) -> None:
         """Register routes that may not have exchanges yet. ``trends.coverage()`` without ``since`` lists them."""
         with self._database.write() as connection:
@@ -123,7 +137,6 @@ class ExchangeStore(StoreComponent):
 
 def _record_scores(connection: Connection, process: str, known: Sequence[tuple[RowMapping, RecordedScore]]) -> None:
     """Write recorded scores with their tasks and counts. The exchanges must be locked."""
-    make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     tasks, scores = [], []
     for row, item in known:
         key = {
@@ -144,7 +157,7 @@ def _record_scores(connection: Connection, process: str, known: Sequence[tuple[R
             "scored_at": item.recorded_at,
         }
         scores.append(key | values)
-    added = make(scoring_task).values(tasks).on_conflict_do_nothing()
+    added = insert_into(scoring_task, connection.dialect.name).values(tasks).on_conflict_do_nothing()
     key_columns = (scoring_task.c.exchange_id, scoring_task.c.scorer)
     new, tally_changes = {tuple(task) for task in connection.execute(added.returning(*key_columns))}, TallyChanges()
     _withdraw_tasks(connection, {(row["id"], clean_text(item.name)): row for row, item in known}, tally_changes)
@@ -153,7 +166,7 @@ def _record_scores(connection: Connection, process: str, known: Sequence[tuple[R
             names = (row["service"], row["route"], clean_text(item.name))
             tally_changes.add(row["started_at"], names, "seen")
             tally_changes.add(row["started_at"], names, "scored")
-    upsert = make(score)
+    upsert = insert_into(score, connection.dialect.name)
     upsert = upsert.on_conflict_do_update(
         index_elements=(score.c.exchange_id, score.c.scorer, score.c.fingerprint),
         set_={name: upsert.excluded[name] for name in ("value", "label", "explanation", "details", "scored_at")},

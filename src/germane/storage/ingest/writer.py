@@ -21,6 +21,7 @@ from germane.annotation import Feedback, Marker, RecordedScore
 from germane.errors import StorageError
 from germane.exchange import Exchange
 from germane.score import UnscoredReason
+from germane.storage.counts.watched import WatchCounter
 from germane.storage.db.errors import ContentRefused
 from germane.storage.ingest.drop_counts import (
     DropCounter,
@@ -31,6 +32,8 @@ from germane.storage.ingest.drop_counts import (
     describe_items,
     display_id,
 )
+from germane.storage.ingest.unreadable_traces import MAX_PER_MINUTE, SampleLimiter
+from germane.trace_outline import UnreadableTrace
 
 EXIT_TIMEOUT: Final = 5.0
 """Maximum time in seconds that process exit waits for the queue to be written."""
@@ -169,6 +172,10 @@ class ExchangeWriter:
         self._score_buffer = self._new_buffer()
         self._queue_full = DropCounter(UnscoredReason.QUEUE_FULL)
         self._over_limit = DropCounter(UnscoredReason.EXCHANGE_LIMIT)
+        self._unreadable = DropCounter(UnscoredReason.UNREADABLE)
+        self._watched = WatchCounter()
+        self._sample_limiter = SampleLimiter()
+        self._samples: deque[UnreadableTrace] = deque(maxlen=MAX_PER_MINUTE)
         self._limiter = self._new_limiter(self._over_limit)
         self._max_length = self._capacity
         self._wake_length = 1  # length of the queue at which put() wakes the thread
@@ -220,6 +227,32 @@ class ExchangeWriter:
         if probability is None and self._wake_length == 1:  # the thread is sleeping until there is work
             self._wake_thread()
         return probability
+
+    def count_unreadable(self, service: str, route: str, started: int) -> None:
+        """Count an exchange that was seen but could not be read; ``started`` is in nanoseconds since 1970."""
+        self._unreadable.count(service, route, started)
+        if self._wake_length == 1:
+            self._wake_thread()
+
+    def count_watched(self, service: str, scope: str, outcome: str, started: int, number: int) -> None:
+        """Count watched traces by instrumentation scope and outcome; ``started`` is in nanoseconds since 1970."""
+        self._watched.count(service, scope, outcome, started, number)
+        if self._wake_length == 1:
+            self._wake_thread()
+
+    def sample_unreadable(self, service: str, scope: str, reason: str, describe: Callable[[], UnreadableTrace]) -> None:
+        """Add an unreadable trace to the stored sample, unless the sample is full. The trace is lost if a write fails.
+
+        Args:
+            service: Name of the service.
+            scope: The instrumentation scope whose spans could not be read.
+            reason: Why the trace could not be read.
+            describe: Returns the trace without values. Called only if the trace is added.
+        """
+        if self._sample_limiter.admit(service, scope, reason):
+            self._samples.append(describe())
+            if self._wake_length == 1:
+                self._wake_thread()
 
     def put(self, item: WriterItem) -> bool:
         """Queue an item. Return False if it was dropped. Never waits and never raises."""
@@ -279,13 +312,13 @@ class ExchangeWriter:
                 describe_items(left),
                 self._store.name,
             )
-        if uncounted := len(self._queue_full) + len(self._over_limit):
+        if uncounted := len(self._queue_full) + len(self._over_limit) + len(self._unreadable):
             logger.warning("%d dropped exchanges are missing from the counts of %s", uncounted, self._store.name)
         return not (left or uncounted or (self._thread is not None and self._thread.is_alive()))
 
     @property
     def _has_uncounted_drops(self) -> bool:
-        return bool(self._queue_full or self._over_limit)
+        return bool(self._queue_full or self._over_limit or self._unreadable or self._watched or self._samples)
 
     def _wake_thread(self) -> None:
         self._wake_length = _NEVER
@@ -353,8 +386,13 @@ class ExchangeWriter:
             except ContentRefused:
                 self._save_one_by_one(batch)
             self._settle(len(self._in_flight))  # first, because a failure below must not repeat the batch
-            for dropped in (self._queue_full, self._over_limit):
+            for dropped in (self._queue_full, self._over_limit, self._unreadable):
                 dropped.report(self._store, self._scorers)
+            if counts := self._watched.take():
+                self._store.exchanges.count_watched(counts)
+                self._watched.subtract(counts)
+            if samples := [self._samples.popleft() for _ in range(len(self._samples))]:
+                self._store.unreadable.add(samples)
             self._retry_due_scores()
         except StorageError as error:
             return self._record_failure(str(error))

@@ -1,4 +1,4 @@
-"""The backlog of open tasks by scorer, either as exact numbers or as counts up to a limit."""
+"""The backlog per scorer, counted exactly or up to a limit."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class SamplerStep:
-    """A step of the sampler: the lease, its required owner, and the position that the step reaches."""
+    """A step of the sampler: the lease, its required owner, and the position after the step."""
 
     lease: str
     owner: str

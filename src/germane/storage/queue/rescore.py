@@ -13,8 +13,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from germane.storage.counts.tally import Outcome, TallyChanges
 from germane.storage.db.mappers import batched, score_key
@@ -58,7 +57,7 @@ def queue_rescoring(
         query = select(*(exchange.c[name] for name in names)).where(exchange.c.id.in_(ids)).order_by(exchange.c.id)
         rows = connection.execute(query.with_for_update(key_share=True)).mappings()
         exchanges = {row["id"]: row for row in rows}
-        tasks, locked = _lock_tasks(connection, list(exchanges))
+        tasks, locked = lock_answer_tasks(connection, list(exchanges))
         batch = _Batch(exchanges, tasks, locked, scorers, now)
         counts.update(
             batch.request(exchange_id, scorer)
@@ -73,7 +72,7 @@ def queue_rescoring(
 _TASK = ("id", "exchange_id", "scorer", "fingerprint", "state", "reason", "not_before", "scored_as")
 
 
-def _lock_tasks(
+def lock_answer_tasks(
     connection: Connection, ids: Sequence[str]
 ) -> tuple[dict[ScoringPair, list[RowMapping]], set[ScoringPair]]:
     """Lock the tasks of exchanges, skipping tasks that another process has locked.
@@ -149,9 +148,8 @@ class _Batch:
             connection.execute(_OPEN, [{**values, "at": self._now} for values in self._opened])
         for ids in batched(self._sooner):
             connection.execute(update(scoring_task).where(scoring_task.c.id.in_(ids)).values(not_before=self._now))
-        make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
         if self._new:
-            connection.execute(make(scoring_task), self._new)
+            connection.execute(insert(scoring_task), self._new)
         self._tally_changes.apply(connection, process)
 
 

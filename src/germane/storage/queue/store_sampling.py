@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -105,7 +105,7 @@ class SamplingStore(StoreComponent):
             return load_cursor(connection, lease)
 
     def save_cursor(self, step: SamplerStep) -> bool:
-        """Save the position that a step reaches. Return False if another process holds the lease."""
+        """Save the position after a step. Return False if another process holds the lease."""
         with self._database.write() as connection:
             return save_cursor(connection, step.lease, step.owner, step.cursor)
 
@@ -198,12 +198,6 @@ class SamplingStore(StoreComponent):
             return health.summarize_sampling(connection, newest)
 
 
-def _running_workers(connection: Connection, ids: Collection[str], now: datetime) -> set[str]:
-    """Return the ids of the workers that have sent a heartbeat recently."""
-    is_running = (worker.c.id.in_(sorted(ids)), worker.c.seen_at >= now - HEARTBEAT_TIMEOUT)
-    return set(connection.execute(select(worker.c.id).where(*is_running)).scalars()) if ids else set()
-
-
 _DECIDE = (
     update(exchange)
     .where(exchange.c.id == bindparam("decided"))
@@ -252,7 +246,10 @@ def _assign_tasks(
     is_known = [column.in_(parts) for column, parts in zip(columns, key_values, strict=True)]
     existing = {tuple(row) for row in connection.execute(select(*columns).where(*is_known))}
     stamp, tally_changes, tasks = timestamp_encoder(connection.dialect.name), TallyChanges(), []
-    running = _running_workers(connection, {row["span_holder"] for row in exchanges} - {None}, now)
+    holders, running = sorted({row["span_holder"] for row in exchanges} - {None}), set[str]()
+    if holders:
+        is_running = worker.c.id.in_(holders) & (worker.c.seen_at >= now - HEARTBEAT_TIMEOUT)
+        running = set(connection.execute(select(worker.c.id).where(is_running)).scalars())
     for row in exchanges:
         ready, decision = stamp(min(row["started_at"], now)), by_id[row["id"]]
         if row["span_holder"] in running:

@@ -123,7 +123,7 @@ def write_results(
         if row["scored_as"]
     ]
     if replaced:
-        connection.execute(_REPLACED, replaced)
+        connection.execute(DELETE_REPLACED, replaced)
     bulk_insert(connection, score, SCORE_COLUMNS, [score_values(row, result, now, stamp) for row, result in scored])
     # Rescored answers were not chosen at random, so they would bias the detectors.
     new = [(row, result) for row, result in scored if row["scored_as"] is None]
@@ -131,7 +131,7 @@ def write_results(
     tally_changes.apply(connection, process)
 
 
-_REPLACED = delete(score).where(
+DELETE_REPLACED = delete(score).where(
     score.c.exchange_id == bindparam("of"),
     score.c.scorer == bindparam("by"),
     score.c.fingerprint == bindparam("made"),
@@ -362,7 +362,7 @@ _ready = scoring_task.c.not_before <= bindparam("now")
 
 
 def _heads(dialect: str, count: int) -> CTE:
-    """Return a query for the exchanges to claim. On PostgreSQL, it locks the first ready task of each exchange.
+    """Return a query for the exchanges to claim. On PostgreSQL, the query locks the first ready task of each.
 
     Locking the first task claims the whole exchange, so two owners never wait for each other's tasks.
     """

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, RowMapping, Table, delete, func, select, upda
 
 from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import DECLARED_MINUTE, TallyChanges
+from germane.storage.counts.watched import delete_watched
 from germane.storage.db.batches import BATCH_SIZE, PruneBatch, PruneResult, RowCursor, after_cursor
 from germane.storage.db.functions import is_one_of
 from germane.storage.db.mappers import batched
@@ -33,6 +34,7 @@ from germane.storage.db.tables import (
     tally,
     worker,
 )
+from germane.storage.ingest.unreadable_traces import delete_unreadable
 from germane.storage.queue.candidates import CANDIDATE, remove_from_pool
 from germane.storage.queue.erase_text import OPEN_STATES, erase_closed_exchanges, erase_exchanges, lock_tasks
 from germane.storage.queue.expired import count_expired, expire_tasks_statement
@@ -256,6 +258,13 @@ def _delete_oldest(connection: Connection, table: Table, moment: Any, before: da
     (key,) = table.primary_key.columns
     old = select(key).where(moment < before).order_by(moment).limit(BATCH_ROWS)
     return connection.execute(delete(table).where(key.in_(old.scalar_subquery()))).rowcount
+
+
+def delete_traces(connection: Connection, before: datetime) -> PruneResult:
+    """Delete counts and samples of old traces."""
+    delete_watched(connection, before)
+    delete_unreadable(connection, before)
+    return PruneResult()
 
 
 def delete_counts(connection: Connection, before: datetime) -> PruneResult:

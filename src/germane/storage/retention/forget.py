@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -65,7 +66,10 @@ class DataSubject:
             return exchange.c.session == clean_text(self.session)
         name, value = (clean_text(part) for part in self.attribute or ("", ""))
         # Numbers are compared as numbers, because the databases format them differently.
-        number = _parse_number(value)
+        number: Decimal | None = None
+        with suppress(ValueError):  # otherwise, the value is not a JSON number
+            parsed = json.loads(value, parse_float=Decimal, parse_int=Decimal, parse_constant=str)
+            number = parsed if isinstance(parsed, Decimal) else None
         if dialect != "sqlite":
             stored = func.jsonb_extract_path(exchange.c.attributes, name)
             text = func.jsonb_extract_path_text(exchange.c.attributes, name)
@@ -79,15 +83,6 @@ class DataSubject:
         if number is not None:
             is_equal = or_(is_equal, and_(pairs.c.type == "real", cast(pairs.c.value, Float) == float(number)))
         return exists(select(1).select_from(pairs).where(pairs.c.key == name, is_equal))
-
-
-def _parse_number(value: str) -> Decimal | None:
-    """Parse a JSON number. Return None if the text is not a JSON number."""
-    try:
-        number = json.loads(value, parse_float=Decimal, parse_int=Decimal, parse_constant=str)
-    except ValueError:
-        return None
-    return number if isinstance(number, Decimal) else None
 
 
 def forget_batch(connection: Connection, process: str, subject: DataSubject, after: RowCursor | None) -> PruneBatch:

@@ -14,6 +14,7 @@ from typing import Final
 from sqlalchemy import Connection, case, func, inspect, select, text
 
 from germane.storage.counts import dirty_hours
+from germane.storage.db import models
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.network_filesystem import filesystem_type, read_mount_table
 from germane.storage.db.tables import metadata, rollup, rollup_count, rollup_proxy, tally
@@ -117,8 +118,8 @@ class IntegrityChecker(StoreComponent):
             return IntegrityReport(
                 damage=_find_damage(connection, quick=quick),
                 missing=_find_missing(connection),
-                tables=len(metadata.tables),
-                indexes=sum(len(table.indexes) for table in metadata.tables.values()),
+                tables=len(models.metadata.tables),
+                indexes=sum(len(table.indexes) for table in models.metadata.tables.values()),
                 tally_mismatches=mismatches[:_MAX_REPORTED],
                 counted=len(sums),
                 dirty_hours=len(dirty),
@@ -161,7 +162,7 @@ def _find_damage(connection: Connection, *, quick: bool) -> list[str]:
 def _find_missing(connection: Connection) -> list[str]:
     inspector = inspect(connection)
     existing, missing = set(inspector.get_table_names()), list[str]()
-    for table in metadata.tables.values():
+    for table in models.metadata.tables.values():
         if table.name not in existing:
             missing.append(f"table {table.name}")
             continue

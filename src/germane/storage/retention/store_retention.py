@@ -17,9 +17,12 @@ from germane.errors import UsageError
 from germane.storage.db.batches import PruneBatch, PruneResult, RowCursor
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.tables import metadata
+from germane.storage.ingest.received_spans import delete_abandoned
+from germane.storage.ingest.unreadable_traces import MAX_AGE, delete_unreadable
 from germane.storage.queue import feedback
 from germane.storage.retention import expire, forget
 from germane.storage.retention.forget import DataSubject
+from germane.storage.retention.forget_archived import forget_archived
 
 BatchStep = Callable[[Connection, str, datetime, RowCursor | None, datetime], PruneBatch]
 """Called with the connection, the process id, ``before``, the position of the previous batch, and the current time."""
@@ -39,12 +42,16 @@ _INDEX_ENTRY_OVERHEAD: Final = 20
 """Bytes that PostgreSQL adds to each index entry."""
 _INDEX_BLOAT: Final = 1.4
 """Size of an index relative to the size of its entries."""
-_ORPHAN_STEPS: Final[tuple[OrphanStep, ...]] = (
+_EXCHANGE_STEPS: Final[tuple[OrphanStep, ...]] = (
     expire.delete_feedback,
     expire.delete_scores,
     expire.delete_counts,
-    expire.delete_budget_days,
     expire.delete_markers,
+)
+"""Steps that delete rows that belong to exchanges. With an archive, they are skipped."""
+_ORPHAN_STEPS: Final[tuple[OrphanStep, ...]] = (
+    expire.delete_traces,
+    expire.delete_budget_days,
     expire.delete_alerts,
     expire.delete_notifications,
     expire.delete_silences,
@@ -78,6 +85,9 @@ class RetentionStore(StoreComponent):
         Pending tasks whose text is erased or deleted are skipped with the reason ``expired``. Exchanges that are being
         scored are kept until the next call.
 
+        With an archive, exchanges, counts, labels and markers are not deleted here, but by :class:`ArchiveStore`, once
+        their day is verified in the archive.
+
         Args:
             texts_before: Erase the question, answer, contexts, history and error of exchanges that started before this
                 time, the text in their scores, and the comments in their labels. A time in the future means now.
@@ -92,28 +102,41 @@ class RetentionStore(StoreComponent):
         """
         now = self._context.read_clock()
         before, texts_before = _at_most(before, now), _at_most(texts_before, now)
+        is_archived = self._context.archive is not None
         if dry_run:
             with self._database.read() as connection:
-                return expire.count_expired_rows(connection, texts_before, before)
+                return expire.count_expired_rows(connection, texts_before, None if is_archived else before)
         total = PruneResult()
         if before is not None:
-            total += self._walk(_Walk(expire.delete_batch, before), stopping)
-            for step in _ORPHAN_STEPS:
+            if not is_archived:
+                total += self._walk(_Walk(expire.delete_batch, before), stopping)
+            for step in _ORPHAN_STEPS if is_archived else (*_EXCHANGE_STEPS, *_ORPHAN_STEPS):
                 total += self._repeat(step, before, stopping)
         if texts_before is not None:
             total += self._walk(_Walk(expire.erase_batch, texts_before), stopping)
             total += self._repeat(expire.erase_comments, texts_before, stopping)
+            self._delete_abandoned_spans(texts_before, stopping)
         if self._context.erase_after_scoring:
             total += self._walk(_Walk(expire.erase_scored_batch, self._context.read_clock()), stopping)
         if max_size is not None:
             youngest = self._context.read_clock() - MIN_AGE
-            for batch in (expire.erase_batch, expire.delete_batch):
+            for batch in (expire.erase_batch,) if is_archived else (expire.erase_batch, expire.delete_batch):
                 walk = _Walk(batch, youngest)
                 while not walk.ended and not stopping() and self.measure_size(max_size) > max_size:
                     total += self._walk(walk, stopping, _STEPS_PER_SIZE_CHECK[self._database.dialect])
+        with self._database.write() as connection:
+            delete_unreadable(connection, now - MAX_AGE)
         unmatched_since = self._context.read_clock() - feedback.LABEL_TIMEOUT
         self._walk(_Walk(feedback.abandon_unmatched, unmatched_since), stopping)
         return total + self._repeat(expire.delete_workers, self._context.read_clock(), stopping)
+
+    def _delete_abandoned_spans(self, before: datetime, stopping: Callable[[], bool]) -> None:
+        """Delete received spans, which contain text, if no receiver has run since ``before``."""
+        is_done = False
+        while not is_done and not stopping():
+            with self._database.write() as connection:
+                is_done = not delete_abandoned(connection, before)
+            self._let_others_write()
 
     def forget(
         self,
@@ -137,6 +160,7 @@ class RetentionStore(StoreComponent):
 
         Raises:
             UsageError: None or several of user, session and attribute are given.
+            ArchiveError: The archive cannot be read or rewritten. The database's exchanges are deleted nevertheless.
         """
         subject = DataSubject(user=user, session=session, attribute=attribute)
         delete = partial(forget.forget_batch, process=self._context.process)
@@ -149,7 +173,7 @@ class RetentionStore(StoreComponent):
         )
         if user is not None:
             total += _run_batches(transaction, lambda connection, after: labels(connection, user, after), pause)
-        return total
+        return total + forget_archived(self._context, subject, dry_run=dry_run)
 
     def measure_size(self, limit: int | None = None) -> int:
         """Return the size of the rows in bytes, including indexes and excluding free space in the files.
@@ -240,6 +264,8 @@ def database_size(connection: Connection, limit: int | None = None) -> int:
             for name in ("page_count", "freelist_count", "page_size")
         )
         return (pages - free) * page_size
+    from germane.storage.db.models import metadata  # with the indexes, whose entries count
+
     files = {table: _evaluate(connection, func.pg_total_relation_size(table.name)) for table in metadata.sorted_tables}
     if limit is None or sum(files.values()) <= limit:
         return sum(files.values())

@@ -24,8 +24,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
+from germane.alert import Interval
 from germane.score import UnscoredReason
-from germane.storage.stats.estimate import Estimate, Interval, WeightedSums, estimate_mean, mean_interval, t_quantile
+from germane.storage.stats.estimate import Estimate, WeightedSums, estimate_mean, mean_interval, t_quantile
 
 MIN_PAIRS = 30
 """Minimum number of scores with a proxy score for a correction."""
@@ -93,7 +94,7 @@ class CorrectedMean:
     mean: float
     variance: float
     interval: Interval
-    """95 % confidence interval, clipped to [-1, 1]."""
+    """95% confidence interval, clipped to [-1, 1]."""
     slope: float
     """Change in the score per unit of the proxy score."""
     correlation: float

@@ -1,4 +1,4 @@
-"""Weighted mean scores with 95 % confidence intervals.
+"""Weighted mean scores with 95% confidence intervals.
 
 Scores are weighted by 1 / sampling probability (Hájek estimator). The interval covers the mean of the process that
 produces the answers, not the mean of the answers in the window, so it has a positive width even if all answers are
@@ -8,17 +8,17 @@ scored.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
+from germane.alert import Interval
 from germane.annotation import EXTERNAL_FINGERPRINT
-from germane.score import MIN_SAMPLES, REFUSAL_SCORERS
+from germane.score import GRADES, LOW_SCORE, LOWEST_BAND, MIN_SAMPLES, NONCOMMITTAL, REFUSAL_SCORERS
 from germane.storage.stats.histogram import Histogram
 
 Z = 1.959964
-"""Two-sided 95 % quantile of the normal distribution."""
+"""Two-sided 95% quantile of the normal distribution."""
 _EQUAL_TOLERANCE = 1e-12
 """Relative sum of squares below which scores count as equal, because any difference is a rounding error."""
-Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Estimate:
     noncommittal_share: float | None
     """Share of noncommittal answers, in [0, 1]; None if the scorer does not detect them."""
     interval: Interval | None
-    """95 % confidence interval of the mean; None for a single score."""
+    """95% confidence interval of the mean; None for a single score."""
     correlation: float | None = None
     """Correlation of score and proxy score if the mean is corrected with proxy scores; None otherwise."""
     histogram: Histogram | None = field(default=None, repr=False)
@@ -93,6 +93,37 @@ class WeightedSums:
         )
 
 
+class RunningSums:
+    """Adds up the sums over a group of scores, one score at a time, for queries that rollups cannot answer."""
+
+    def __init__(self) -> None:
+        self.low = 0
+        """Number of low scores, without weights."""
+        self._sums = dict.fromkeys(_SUM_NAMES, 0.0)
+
+    def add(self, value: float, label: str | None, probability: float | None) -> None:
+        """Add one score with its label and its sampling probability; None stands for a probability of 1."""
+        w, y = 1.0 / probability if probability else 1.0, value
+        low = label == LOWEST_BAND or (label not in GRADES and y < LOW_SCORE)
+        zero = float(y == 0)
+        added = (
+            1, zero, w, zero * w, w * w, zero * w * w, w * y, w * y * y, w * w * y, w * w * y * y, low * w,
+            (label == NONCOMMITTAL) * w,
+        )  # fmt: skip
+        for name, term in zip(_SUM_NAMES, added, strict=True):
+            self._sums[name] += term
+        self.low += low
+
+    @property
+    def sums(self) -> WeightedSums:
+        """The sums over all scores that have been added."""
+        counts = {name: int(self._sums[name]) for name in ("n", "n_zero")}
+        return WeightedSums(**{**self._sums, **counts})  # type: ignore[arg-type]  # counts are integers
+
+
+_SUM_NAMES = tuple(field.name for field in fields(WeightedSums))
+
+
 def estimate_mean(sums: WeightedSums, scorer: str | None = None, fingerprint: str = "") -> Estimate:
     """Return the mean, standard deviation and interval for a non-empty group of one scorer's scores."""
     noncommittal_share = sums.sum_w_noncommittal / sums.sum_w
@@ -112,10 +143,10 @@ def estimate_mean(sums: WeightedSums, scorer: str | None = None, fingerprint: st
 
 
 def mean_interval(sums: WeightedSums, mean: float, gain: float = 1.0) -> Interval:
-    """Return the 95 % confidence interval for a mean of at least two scores, clipped to [-1, 1].
+    """Return the 95% confidence interval for a mean of at least two scores, clipped to [-1, 1].
 
     Scores are a mixture of refusals, which score exactly 0, and other answers. Refusals are rare and have a large
-    effect, so the coverage of a plain t interval is only 80 %. Instead, the share and the mean of nonzero scores get
+    effect, so the coverage of a plain t interval is only 80%. Instead, the share and the mean of nonzero scores get
     separate intervals, which are combined into an interval for their product (MOVER: G. Zou, A. Donner, Construction of
     confidence limits about effect measures, Statistics in Medicine 27, 2008). If there are few refusals, ``gain``
     narrows the interval of the share less.
@@ -174,7 +205,7 @@ def _wilson(share: float, n: float) -> Interval:
 
 
 def t_quantile(freedom: int) -> float:
-    """Return the two-sided 95 % quantile of Student's t distribution.
+    """Return the two-sided 95% quantile of Student's t distribution.
 
     Uses table values for 1 and 2 degrees of freedom, and the Cornish-Fisher expansion for 3 or more.
     """

@@ -23,7 +23,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from germane.storage.stats.estimate import Estimate, Interval, Z
+from germane.alert import Interval
+from germane.storage.stats.estimate import Estimate, Z
 
 ComparisonFinding = Literal["dropped", "lower", "unclear", "higher", "not_enough_data", "judge_changed"]
 """``dropped``: the drop is significant after correction for multiple comparisons. ``lower`` and ``higher``: 0 is
@@ -58,7 +59,7 @@ class Comparison:
     difference: float | None = None
     """After minus before, in [-2, 2]. This field and the following ones are None without enough data."""
     interval: Interval | None = None
-    """95 % confidence interval of the difference."""
+    """95% confidence interval of the difference."""
     effect: float | None = None
     """Hedges' g; also None if all scores are equal."""
     share: float | None = None

@@ -13,7 +13,6 @@ from json.encoder import encode_basestring
 from typing import Any, Final
 
 from sqlalchemy import (
-    JSON,
     Boolean,
     Column,
     ColumnElement,
@@ -27,8 +26,17 @@ from sqlalchemy import (
     type_coerce,
 )
 
-from germane.storage.db.tables import UtcDateTime
-from germane.storage.transfer.record import COLUMNS, TABLES, VERSION, canonical_json, canonical_number, escape_unsafe
+from germane.storage.archive.dialect import NAME as ARCHIVE
+from germane.storage.db.types import Json, UtcDateTime
+from germane.storage.transfer.record import (
+    COLUMNS,
+    FIRST_EXPONENT,
+    TABLES,
+    VERSION,
+    canonical_json,
+    canonical_number,
+    escape_unsafe,
+)
 
 StoredRow = Sequence[Any]
 """Values of ``COLUMNS``, with times as ISO 8601 text in UTC and JSON as text. The exchange's id may follow."""
@@ -54,7 +62,7 @@ class StoredRecord:
         return dict(zip(NAMES["exchange"], self.exchange, strict=True))
 
     def part_values(self, part: str) -> list[dict[str, Any]]:
-        """Return the tasks, scores or labels, each as a dict of column names to values."""
+        """Return an exchange's tasks, scores or labels, each as a dict of column names to values."""
         return [dict(zip(NAMES[part], row, strict=False)) for row in self.parts[part]]
 
 
@@ -66,11 +74,13 @@ def select_stored(part: str, dialect: str) -> Select[Any]:
 
 
 def _stored(column: Column[Any], dialect: str) -> ColumnElement[Any]:
-    if isinstance(column.type, JSON):
-        return type_coerce(column, Text()) if dialect == "sqlite" else cast(column, Text())
+    if isinstance(column.type, Json):
+        return cast(column, Text()) if dialect == "postgresql" else type_coerce(column, Text())
     if not isinstance(column.type, UtcDateTime):
         return column
-    if dialect == "sqlite":
+    if dialect == ARCHIVE:
+        moment = func.strftime(column, "%Y-%m-%dT%H:%M:%S.%f")
+    elif dialect == "sqlite":
         moment = func.replace(type_coerce(column, Text()), " ", "T")
     else:
         moment = func.to_char(func.timezone("UTC", column), 'YYYY-MM-DD"T"HH24:MI:SS.US')
@@ -105,18 +115,16 @@ def _encode_row(row: StoredRow, encoders: Sequence[Encoder]) -> str:
 
 
 def _encode_float(value: float) -> str:
+    if -FIRST_EXPONENT < value < FIRST_EXPONENT:  # avoids two function calls for almost every number
+        return repr(value + 0.0)
     return repr(canonical_number(value)) if math.isfinite(value) else "null"
-
-
-def _encode_boolean(value: bool) -> str:  # noqa: FBT001 - the value of a column
-    return "true" if value else "false"
 
 
 def _encoder(column: Column[Any]) -> Encoder:
     by_type: dict[type, Callable[[Any], str]] = {
-        JSON: canonical_json,
+        Json: canonical_json,
         UtcDateTime: '"{}"'.format,
-        Boolean: _encode_boolean,
+        Boolean: lambda value: "true" if value else "false",
         Float: _encode_float,
         Integer: str,
         Text: encode_basestring,

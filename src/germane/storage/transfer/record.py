@@ -1,4 +1,4 @@
-"""The lines of export files: exchanges with their tasks, scores and labels, markers, drop counts, and alerting rows."""
+"""The lines of export files: exchanges with their tasks, scores and labels, markers, counts, alerts and saved views."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from germane.score import UnscoredReason
 from germane.storage.db.mappers import score_key
 from germane.storage.db.sanitize import clean_text, to_json
 from germane.storage.db.tables import (
-    UtcDateTime,
     alert,
     alert_event,
     baseline,
     exchange,
     feedback,
+    saved_view,
     score,
     scoring_task,
     silence,
 )
+from germane.storage.db.types import UtcDateTime
 from germane.storage.trends.time_ranges import END, EPOCH
 
 Row = Mapping[str, Any]
@@ -41,7 +42,11 @@ MIN_PROBABILITY: Final = 1e-12
 MAX_INTEGER: Final = 2**31 - 1
 MAX_NAME_LENGTH: Final = 500
 """Maximum number of characters in an indexed column."""
-NEVER_STORED: Final = (UnscoredReason.QUEUE_FULL.value, UnscoredReason.EXCHANGE_LIMIT.value)
+NEVER_STORED: Final = (
+    UnscoredReason.QUEUE_FULL.value,
+    UnscoredReason.EXCHANGE_LIMIT.value,
+    UnscoredReason.UNREADABLE.value,
+)
 """Skip reasons for exchanges that exist only as counts in the tally."""
 TABLES: Final[Mapping[str, Table]] = {
     "exchange": exchange,
@@ -52,9 +57,10 @@ TABLES: Final[Mapping[str, Table]] = {
     "alert": alert,
     "alert_event": alert_event,
     "silence": silence,
+    "saved_view": saved_view,
 }
-ALERTING_PARTS: Final = ("baseline", "alert", "alert_event", "silence")
-"""Alerting parts, in the order in which they are written. Each row is a separate line."""
+ALERTING_PARTS: Final = ("baseline", "alert", "alert_event", "silence", "saved_view")
+"""Alerting parts and saved views, in the order in which they are written. Each row is a separate line."""
 _CANONICAL: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 _DECODER: Final = json.JSONDecoder(parse_float=lambda text: canonical_number(float(text)))
 FIRST_EXPONENT: Final = 1e16
@@ -75,7 +81,7 @@ _STATES: Final = ("pending", "done", "failed", "skipped")
 _LISTS: Final = {"tasks": "task", "scores": "score", "feedback": "feedback"}
 _NAMES: Final = (
     *("id", "trace_id", "span_id", "service", "route", "scorer", "fingerprint", "scored_as", "scope", "status", "key"),
-    *("rule", "type", "state", "alert_id"),
+    *("rule", "type", "state", "alert_id", "name"),
 )
 _OBJECTS: Final = {"attributes", "details", "numbers", "labels", "body", "detail", "matchers"}
 _UNSAFE: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -119,7 +125,7 @@ class DroppedCount:
 
 @dataclass(frozen=True, slots=True)
 class AlertingRow:
-    """A row of a baseline, an alert, an alert event or a silence."""
+    """A row of a baseline, an alert, an alert event, a silence or a saved view."""
 
     part: str
     """One of :data:`ALERTING_PARTS`."""

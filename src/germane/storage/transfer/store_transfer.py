@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any, Final
 
-from sqlalchemy import JSON, ColumnElement, Connection, RowMapping, Select, Table, exists, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, Table, exists, select
 
+from germane.storage.archive.reader import open_exchanges, open_oldest, open_window
 from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import DECLARED_MINUTE, TallyChanges
 from germane.storage.db.batches import RowCursor, after_cursor
@@ -24,11 +24,14 @@ from germane.storage.db.tables import (
     baseline,
     exchange,
     feedback,
+    saved_view,
     score,
     scoring_task,
     silence,
     tally,
 )
+from germane.storage.db.types import Json
+from germane.storage.db.upsert import insert_into
 from germane.storage.queue.erase_text import OPEN_STATES, keep_numbers
 from germane.storage.transfer.export import NAMES, StoredRecord, StoredRow, group_by_exchange, select_stored
 from germane.storage.transfer.record import (
@@ -60,11 +63,14 @@ _ORDER: Final = {
     "alert": (alert.c.starts_at, alert.c.id),
     "alert_event": (alert_event.c.at, alert_event.c.id),
     "silence": (silence.c.starts_at, silence.c.id),
+    "saved_view": (saved_view.c.name,),
 }
 """The order of rows in a file. It depends only on their content, so that exporting a restored database gives the same
 file.
 """
 _ID: Final = NAMES["exchange"].index("id")
+_STARTED_AT: Final = NAMES["exchange"].index("started_at")
+_MICROSECOND: Final = timedelta(microseconds=1)
 _STATE: Final = NAMES["task"].index("state")
 _TASK_KEY: Final = (scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
 
@@ -126,30 +132,23 @@ class TransferStore(StoreComponent):
         self, chosen: ExportSelection, *, after: StoredRecord | None = None, limit: int = 500
     ) -> list[StoredRecord]:
         """Return the same page as :meth:`load_records`, but with values as stored in the database, which is faster."""
-        dialect, position = self._database.dialect, None
+        position = None
         if after is not None:
             last = after.exchange_values()
             position = RowCursor(datetime.fromisoformat(last["started_at"]), last["id"])
-        query = _select_page(select_stored("exchange", dialect), chosen, position, limit)
-        parts: dict[str, dict[str, list[StoredRow]]] = {}
+        since = chosen.since if position is None else position.at
         with self._database.read(snapshot=True) as connection:
-            exchanges = connection.execute(query).all()
-            ids = [row[_ID] for row in exchanges]
-            for part in ("task", "score", "feedback"):
-                table = TABLES[part]
-                part_query = select_stored(part, dialect).where(is_one_of(table.c.exchange_id, ids, dialect))
-                if chosen.scorer is not None and part != "feedback":
-                    part_query = part_query.where(table.c.scorer == chosen.scorer)
-                rows = connection.execute(part_query.order_by(table.c.exchange_id, *_ORDER[part])).all()
-                parts[part] = group_by_exchange(rows)
-        for tasks in parts["task"].values():
-            for index, task in enumerate(tasks):
-                if task[_STATE] in OPEN_STATES:
-                    tasks[index] = tuple(_released(dict(zip(NAMES["task"], task, strict=False))).values())
-        return [
-            StoredRecord(row, {part: rows.get(exchange_id, ()) for part, rows in parts.items()})
-            for exchange_id, row in zip(ids, exchanges, strict=True)
-        ]
+            page = _load_page(connection, chosen, position, limit)
+            until = chosen.until
+            if len(page) == limit:  # later answers are not on this page
+                last_at = datetime.fromisoformat(page[-1].exchange[_STARTED_AT])
+                until = min(last_at + _MICROSECOND, until or last_at + _MICROSECOND)
+            is_filtered = chosen.route is not None or chosen.scorer is not None
+            with open_oldest(connection, since, until, count=None if is_filtered else limit) as archive:
+                if archive is not None:
+                    page += _load_page(archive, chosen, position, limit)
+        page.sort(key=lambda record: (datetime.fromisoformat(record.exchange[_STARTED_AT]), record.exchange[_ID]))
+        return page[:limit]
 
     def load_dropped(self, chosen: ExportSelection) -> list[DroppedCount]:
         """Return the counts of exchanges that were captured but not stored, by minute and process."""
@@ -163,11 +162,15 @@ class TransferStore(StoreComponent):
         if chosen.scorer is not None:
             query = query.where(tally.c.scorer == chosen.scorer)
         order = [tally.c[name] for name in DroppedCount.__slots__]
-        with self._database.read() as connection:
-            return [DroppedCount(**row) for row in connection.execute(query.order_by(*order)).mappings()]
+        query = query.order_by(*order)
+        with self._database.read(snapshot=True) as connection:
+            rows = [DroppedCount(**row) for row in connection.execute(query).mappings()]
+            with open_window(connection, first, chosen.until) as archive:
+                archived = [] if archive is None else archive.execute(query).mappings().all()
+        return [*(DroppedCount(**row) for row in archived), *rows]
 
     def load_alerting(self, chosen: ExportSelection) -> list[AlertingRow]:
-        """Return all baselines, and the alerts (with their events) and silences that began in the window.
+        """Return all baselines, and the alerts (with their events), silences and saved views from the window.
 
         Returns an empty list if a route or a scorer is selected.
         """
@@ -179,6 +182,7 @@ class TransferStore(StoreComponent):
             "alert": _within(alert.c.starts_at, chosen),
             "alert_event": [alert_event.c.alert_id.in_(alerts)],
             "silence": _within(silence.c.starts_at, chosen),
+            "saved_view": _within(saved_view.c.created_at, chosen),
         }
         with self._database.read(snapshot=True) as connection:
             for part in ALERTING_PARTS:
@@ -187,7 +191,14 @@ class TransferStore(StoreComponent):
         return rows
 
     def restore_records(self, records: Sequence[ExchangeRecord]) -> ImportResult:
-        """Write records from another database. Existing rows are not changed. Each new task is counted in the tally."""
+        """Write records from another database. Existing rows are not changed. Each new task is counted in the tally.
+
+        Exchanges in the archive exist, too.
+        """
+        moments = {str(record.exchange["id"]): record.exchange["started_at"] for record in records}
+        with self._database.read(snapshot=True) as connection, open_exchanges(connection, moments) as sources:
+            archived = {id_ for source, some in sources if source is not connection for id_ in some}
+        records = [record for record in records if record.exchange["id"] not in archived]
         # Sort the records, so that all processes lock rows in the same order.
         records = sorted(records, key=lambda record: str(record.exchange["id"]))
         ids = sorted({record.exchange["id"] for record in records})
@@ -226,8 +237,7 @@ class TransferStore(StoreComponent):
     def restore_dropped(self, counts: Sequence[DroppedCount]) -> None:
         """Write counts of exchanges that were not stored. Counts that were already restored are not changed."""
         with self._write_values() as connection:
-            make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-            statement = make(tally).on_conflict_do_nothing().returning(tally.c.count)
+            statement = insert_into(tally, connection.dialect.name).on_conflict_do_nothing().returning(tally.c.count)
             for item in counts:
                 row = {name: getattr(item, name) for name in item.__slots__}
                 if connection.execute(statement.values({**row, "outcome": "skipped"})).first() is not None:
@@ -236,7 +246,7 @@ class TransferStore(StoreComponent):
                     tally_changes.apply(connection, item.process)
 
     def restore_alerting(self, rows: Sequence[AlertingRow]) -> None:
-        """Write baselines, alerts with their events, and silences. Existing rows are not changed.
+        """Write baselines, alerts with their events, silences and saved views. Existing rows are not changed.
 
         If the database already has any version of a baseline, no version of that baseline is written. An alert is not
         written while another alert with the same key is open.
@@ -251,6 +261,7 @@ class TransferStore(StoreComponent):
             _insert(connection, baseline, new)
             _insert(connection, alert, by_part["alert"])
             _insert(connection, silence, by_part["silence"])
+            _insert(connection, saved_view, by_part["saved_view"])
             alert_ids = {row["alert_id"] for row in by_part["alert_event"]}
             stored = {
                 id_
@@ -264,6 +275,31 @@ def _within(column: ColumnElement[Any], chosen: ExportSelection) -> list[ColumnE
     """Return the SQL conditions that a time is in the window."""
     conditions = [] if chosen.since is None else [column >= chosen.since]
     return conditions if chosen.until is None else [*conditions, column < chosen.until]
+
+
+def _load_page(
+    connection: Connection, chosen: ExportSelection, position: RowCursor | None, limit: int
+) -> list[StoredRecord]:
+    """Return the next page of the database or the archive."""
+    dialect = connection.dialect.name
+    exchanges = connection.execute(_select_page(select_stored("exchange", dialect), chosen, position, limit)).all()
+    ids = [row[_ID] for row in exchanges]
+    parts: dict[str, dict[str, list[StoredRow]]] = {}
+    for part in ("task", "score", "feedback"):
+        table = TABLES[part]
+        query = select_stored(part, dialect).where(is_one_of(table.c.exchange_id, ids, dialect))
+        if chosen.scorer is not None and part != "feedback":
+            query = query.where(table.c.scorer == chosen.scorer)
+        rows = connection.execute(query.order_by(table.c.exchange_id, *_ORDER[part])).all()
+        parts[part] = group_by_exchange(rows)
+    for tasks in parts["task"].values():
+        for index, task in enumerate(tasks):
+            if task[_STATE] in OPEN_STATES:
+                tasks[index] = tuple(_released(dict(zip(NAMES["task"], task, strict=False))).values())
+    return [
+        StoredRecord(row, {part: rows.get(exchange_id, ()) for part, rows in parts.items()})
+        for exchange_id, row in zip(ids, exchanges, strict=True)
+    ]
 
 
 def _select_page(query: Select[Any], chosen: ExportSelection, after: RowCursor | None, limit: int) -> Select[Any]:
@@ -314,7 +350,7 @@ def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
             value = row[column.name]
             if isinstance(value, datetime):
                 value = encode(value)
-            values.append(to_json(value) if isinstance(column.type, JSON) else value)
+            values.append(to_json(value) if isinstance(column.type, Json) else value)
         encoded.append(tuple(values))
     bulk_insert(connection, table, tuple(column.name for column in columns), encoded)
 
@@ -339,8 +375,8 @@ def _restore_tasks(connection: Connection, records: Sequence[ExchangeRecord], st
     for key, (_, task) in sorted(new.items(), key=itemgetter(0)):
         erased = {} if stored[key[0]]["erased_at"] is None else {"error": None}
         rows.append({**task, **erased, "exchange_id": key[0]})
-    make = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-    statement, written = make(scoring_task).on_conflict_do_nothing().returning(*_TASK_KEY), set[TaskKey]()
+    statement = insert_into(scoring_task, connection.dialect.name).on_conflict_do_nothing().returning(*_TASK_KEY)
+    written = set[TaskKey]()
     for start in range(0, len(rows), _TASKS_PER_STATEMENT):
         returned = connection.execute(statement.values(rows[start : start + _TASKS_PER_STATEMENT]))
         written |= {(row[0], row[1], row[2]) for row in returned}

@@ -5,32 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
-from fnmatch import fnmatchcase
-from typing import Any
 
 from sqlalchemy import Connection, select
 
-from germane.score import GRADES, LOW_SCORE, LOWEST_BAND
+from germane.exchange import matches_attributes
+from germane.storage.archive.reader import open_window
 from germane.storage.db.tables import exchange, score
-from germane.storage.stats.estimate import Estimate, WeightedSums, estimate_mean
+from germane.storage.stats.estimate import Estimate, RunningSums, estimate_mean
 from germane.storage.trends.summaries import RouteMean, newest_fingerprints
 
 Key = tuple[str, str, str, str]
 """Service, route, scorer and fingerprint."""
-_FIELDS = (
-    "n",
-    "n_zero",
-    "sum_w",
-    "sum_w_zero",
-    "sum_w2",
-    "sum_w2_zero",
-    "sum_wy",
-    "sum_wy2",
-    "sum_w2y",
-    "sum_w2y2",
-    "sum_w_low",
-    "sum_w_noncommittal",
-)
 _OF_ESTIMATE = tuple(field.name for field in fields(Estimate))
 
 
@@ -58,30 +43,22 @@ def means_with(
         query = query.where(score.c.started_at >= since)
     if until is not None:
         query = query.where(score.c.started_at < until)
-    groups: dict[Key, dict[str, float]] = {}
+    groups: dict[Key, RunningSums] = {}
     latest: dict[Key, datetime] = {}
-    for row in connection.execute(query):
-        if not matches_attributes(row.attributes, patterns):
-            continue
+    with open_window(connection, since, until) as archive:
+        sources = [connection] if archive is None else [connection, archive]
+        rows = [
+            row for source in sources for row in source.execute(query) if matches_attributes(row.attributes, patterns)
+        ]
+    for row in rows:
         key = (row.service, row.route, row.scorer, row.fingerprint)
-        w, y = 1.0 / row.sampling_probability if row.sampling_probability else 1.0, row.value
-        low = row.label == LOWEST_BAND or (row.label not in GRADES and y < LOW_SCORE)
-        zero = float(y == 0)
-        added = (
-            1, zero, w, zero * w, w * w, zero * w * w, w * y, w * y * y, w * w * y, w * w * y * y, low * w,
-            (row.label == "noncommittal") * w,
-        )  # fmt: skip
-        sums = groups.setdefault(key, dict.fromkeys(_FIELDS, 0.0))
-        for name, value in zip(_FIELDS, added, strict=True):
-            sums[name] += value
+        groups.setdefault(key, RunningSums()).add(row.value, row.label, row.sampling_probability)
         latest[key] = max(latest.get(key, row.started_at), row.started_at)
     newest = newest_fingerprints((key[:3], key[3], latest[key]) for key in groups)
     means = []
-    for key, sums in sorted(groups.items()):
-        counts = {name: int(sums[name]) for name in ("n", "n_zero")}
+    for key, group in sorted(groups.items()):
         service, route, scorer, fingerprint = key
-        weighted = WeightedSums(**{**sums, **counts})  # type: ignore[arg-type]  # counts are integers
-        estimate = estimate_mean(weighted, scorer, fingerprint)
+        estimate = estimate_mean(group.sums, scorer, fingerprint)
         mean = RouteMean(
             service=service,
             route=route,
@@ -93,13 +70,3 @@ def means_with(
         )
         means.append(mean)
     return means
-
-
-def matches_attributes(attributes: Mapping[str, Any], patterns: Mapping[str, str]) -> bool:
-    """Return whether attributes match all shell-style patterns. Booleans are written as in JSON."""
-    for name, pattern in patterns.items():
-        value = attributes.get(name)
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        if name not in attributes or not fnmatchcase(text, pattern):
-            return False
-    return True

@@ -57,7 +57,7 @@ class BucketGrid:
 
         Yields:
             A part of the window, and the seconds to add to UTC in that part before rounding down to a multiple of the
-            length.
+            bucket length.
         """
         if not self.is_local:
             yield (since, until), -self._origin

@@ -75,11 +75,11 @@ def routes(before: Iterable[RouteSummary], after: Iterable[RouteSummary]) -> lis
             after=new.get(line),
             finding="judge_changed" if changed else "not_enough_data",
         )
-        compared.append(_measured(comparison))
+        compared.append(measure_comparison(comparison))
     return compared
 
 
-def _measured(line: Comparison) -> Comparison:
+def measure_comparison(line: Comparison) -> Comparison:
     """Return the comparison with difference, interval and effect size if both windows have enough scores."""
     if line.before is None or line.after is None or not (pair := EstimatePair(line.before, line.after)).has_min_samples:
         return line
@@ -122,7 +122,7 @@ def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> lis
             finding="not_enough_data",
             share=traffic / everything,
         )
-        compared.append(_measured(comparison))
+        compared.append(measure_comparison(comparison))
     return compared
 
 

@@ -1,22 +1,36 @@
 """Sums over a window by bucket and group, read from up-to-date rollups and otherwise from rows.
 
-The results are always the same as if they were computed only from rows.
+The results are always the same as if they were computed only from rows. Sums over archived rows are added: those of
+whole days are in the database, and the archive's files are read only where a bucket or the window begins or ends
+within a day, and for breakdowns that the rollups of that day do not include.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from types import TracebackType
+from typing import Any, Final, Self
 
-from sqlalchemy import ColumnElement, Connection, Integer, Label, Select, func, literal_column, null, select
+from sqlalchemy import ColumnElement, Connection, Integer, Label, Select, and_, func, literal_column, null, or_, select
 
 from germane.errors import UsageError
+from germane.storage.archive.days import ONE_DAY
+from germane.storage.archive.dialect import NAME as ARCHIVE
+from germane.storage.archive.reader import (
+    ArchivedExtent,
+    archived_extent,
+    archived_ranges,
+    find_days,
+    in_window,
+    open_archive,
+)
 from germane.storage.counts import dirty_hours
 from germane.storage.db.functions import EpochSeconds, Unindexed
-from germane.storage.db.tables import exchange, rollup, rollup_count, rollup_proxy, score, tally
+from germane.storage.db.tables import archived_day, exchange, rollup, rollup_count, rollup_proxy, score, tally
 from germane.storage.stats.histogram import Histogram, pack_weights
 from germane.storage.trends import dimensions
 from germane.storage.trends.aggregates import (
@@ -30,14 +44,29 @@ from germane.storage.trends.aggregates import (
 )
 from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.dimensions import ROUTE
-from germane.storage.trends.time_ranges import BEGINNING, DAY, END, HOUR, TimeRange, WindowParts, split_window
+from germane.storage.trends.time_ranges import (
+    ARCHIVED_DAY,
+    BEGINNING,
+    DAY,
+    END,
+    HOUR,
+    TimeRange,
+    WindowParts,
+    down,
+    split_window,
+    up,
+)
 
 Key = tuple[Any, ...]
 """The bucket's number if there are buckets, followed by the values of the group columns."""
 Pieces = Sequence[tuple[WindowParts, int]]
 """Parts of a window between clock changes, each with the seconds to add to UTC to compute bucket numbers."""
+Sources = Sequence[tuple[Connection, Pieces]]
+"""The database and, if the window reaches into it, the archive, each with the parts of the window to read from it."""
 Outcomes = dict[tuple[str, str], int]
 """Numbers of exchanges by (outcome, reason)."""
+MAX_DAYS_OF_ROWS: Final = 4
+"""Maximum number of archived days to read from rows instead of hourly rollups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +112,7 @@ class Group:
     """Packed histograms to add up; None if not requested."""
 
     def add(self, sums: Mapping[str, float], latest: datetime) -> None:
-        """Add the sums of another part of the window."""
+        """Add the sums over another part of the window."""
         for name, value in sums.items():
             self.sums[name] += value
         self.latest = max(self.latest, latest)
@@ -95,11 +124,28 @@ class Group:
 
 
 class TrendQuery:
-    """Reads the sums for a request in one transaction, which must use snapshot isolation."""
+    """Reads the sums for a request in one transaction, which must use snapshot isolation. Use it as a context manager.
 
-    def __init__(self, connection: Connection, request: TrendRequest) -> None:
+    All methods may raise :class:`~germane.errors.ArchiveError` if the window reaches into an archive that cannot be
+    read.
+    """
+
+    def __init__(self, connection: Connection, request: TrendRequest, *, rows_only: bool = False) -> None:
         self._connection = connection
         self._request = request
+        self._rows_only = rows_only
+        """Whether to read only rows of this connection: neither rollups nor the archive."""
+        self._open = ExitStack()
+        self._archives: dict[frozenset[datetime], Connection] = {}
+        self._extents: dict[datetime, ArchivedExtent | None] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._open.close()
 
     def scores(self, names: Sequence[str], *, histograms: bool = True) -> dict[Key, Group]:
         """Return sums over scores by bucket, by the named columns, and by label if there is a dimension."""
@@ -108,13 +154,12 @@ class TrendQuery:
         columns = [*labeled(SCORES), func.max(score.c.started_at).label("latest"), none]
         added = [*labeled(ROLLED_SCORES), func.max(rollup.c.latest).label("latest"), none]
         as_is = [*(rollup.c[name] for name in SCORES), rollup.c.latest, rollup.c.histogram if histograms else none]
-        source, label = self._rows()
         start = -len(SCORES) - 2  # index of the sums in a row: after the key, before the latest time and the histogram
         groups: dict[Key, Group] = {}
-        for query in self._queries(
-            self._label_pieces, names, (source, score.c.started_at, columns, None), (rollup, added, as_is), label
-        ):
-            for row in map(tuple, self._connection.execute(query)):
+        for connection, pieces in self._label_sources:
+            source, label = self._scores_with_label(connection)
+            raw = (source, score.c.started_at, columns, None)
+            for row in self._rows_of(connection, pieces, names, raw, (rollup, added, as_is), label):
                 key, latest, blob = row[:start], row[-2], row[-1]
                 sums = dict(zip(SCORES, row[start:-2], strict=True))
                 if key in groups:
@@ -131,11 +176,10 @@ class TrendQuery:
         """Return sums over proxy scores by bucket and by the named columns, a subset of service and route."""
         totals: dict[Key, dict[str, float]] = {}
         known = exchange.c.proxy.is_not(None)
-        for query in self._queries(
-            self._window_pieces, names, (exchange, exchange.c.started_at, labeled(PROXIES), known),
-            (rollup_proxy, labeled(ROLLED_PROXIES), [rollup_proxy.c[name] for name in PROXIES]),
-        ):  # fmt: skip
-            for row in map(tuple, self._connection.execute(query)):
+        raw = (exchange, exchange.c.started_at, labeled(PROXIES), known)
+        rolled = (rollup_proxy, labeled(ROLLED_PROXIES), [rollup_proxy.c[name] for name in PROXIES])
+        for connection, pieces in self._sources(self._request.since):
+            for row in self._rows_of(connection, pieces, names, raw, rolled):
                 key, sums = row[: -len(PROXIES)], dict(zip(PROXIES, row[-len(PROXIES) :], strict=True))
                 total = totals.setdefault(key, sums)
                 if total is not sums:
@@ -146,14 +190,11 @@ class TrendQuery:
     def counts(self, names: Sequence[str]) -> dict[Key, Outcomes]:
         """Return outcome counts by bucket and by the named columns. ``since`` is rounded down to the minute."""
         counts: dict[Key, Outcomes] = {}
-        pieces = self._split(self._request.since.replace(second=0, microsecond=0))
         known: dict[tuple[str, str], tuple[str, str]] = {}  # shared, because thousands of rows have few distinct values
-        for query in self._queries(
-            pieces, (*names, "outcome", "reason"),
-            (tally, tally.c.minute, [func.sum(tally.c.count).label("total")], None),
-            (rollup_count, [func.sum(rollup_count.c.count).label("total")], [rollup_count.c.count]),
-        ):  # fmt: skip
-            for row in map(tuple, self._connection.execute(query)):
+        raw = (tally, tally.c.minute, [func.sum(tally.c.count).label("total")], None)
+        rolled = (rollup_count, [func.sum(rollup_count.c.count).label("total")], [rollup_count.c.count])
+        for connection, pieces in self._sources(self._request.since.replace(second=0, microsecond=0)):
+            for row in self._rows_of(connection, pieces, (*names, "outcome", "reason"), raw, rolled):
                 outcomes = counts.setdefault(row[:-3], {})
                 outcome = known.setdefault(row[-3:-1], row[-3:-1])
                 outcomes[outcome] = outcomes.get(outcome, 0) + int(row[-1])
@@ -180,51 +221,133 @@ class TrendQuery:
         return self._request.bucket.length % span == 0 and (span == HOUR or shift % span == 0)
 
     @cached_property
-    def _window_pieces(self) -> Pieces:
-        return self._split(self._request.since)
-
-    @cached_property
-    def _label_pieces(self) -> Pieces:
-        """The pieces of the window. If the rollups do not include the dimension, everything is read from rows."""
+    def _label_sources(self) -> Sources:
+        """The sources of scores. If the rollups do not include the dimension, everything is read from rows."""
         dimension = self._request.dimension
-        if not dimension or dimension in dimensions.rolled_dimensions(self._connection):
-            return self._window_pieces
-        since, until, grid = self._request.since, self._request.until, self._request.bucket
-        parts = [((since, until), 0)] if grid is None else grid.split(since, until)
-        return [(WindowParts((), [part]), shift) for part, shift in parts]
+        if self._rows_only or not dimension or dimension in dimensions.rolled_dimensions(self._connection):
+            return self._sources(self._request.since, dimension)
+        parts = self._grid_parts(self._request.since)
+        pieces: Pieces = [(WindowParts((), [part]), shift) for part, shift in parts]
+        return self._sources(self._request.since, dimension, pieces)
 
-    def _rows(self) -> tuple[Any, ColumnElement[str] | None]:
+    def _grid_parts(self, since: datetime) -> list[tuple[TimeRange, int]]:
+        until, grid = self._request.until, self._request.bucket
+        return [((since, until), 0)] if grid is None else list(grid.split(since, until))
+
+    def _sources(self, since: datetime, dimension: str = "", pieces: Pieces | None = None) -> Sources:
+        """Return the parts of the window that starts at ``since`` to read from the database and from the archive.
+
+        Args:
+            since: Start of the window.
+            dimension: Dimension by which rollups must be broken down; empty for none.
+            pieces: Parts to read from the database, apart from the rollups of archived days.
+        """
+        if self._rows_only:
+            return [(self._connection, [(WindowParts((), [part]), shift) for part, shift in self._grid_parts(since)])]
+        pieces = self._split(since) if pieces is None else pieces
+        until = self._request.until
+        if since not in self._extents:
+            self._extents[since] = archived_extent(self._connection, since, until)
+        if (extent := self._extents[since]) is None:
+            return [(self._connection, pieces)]
+        first, last, missing = extent
+        lacking: set[datetime] = set()
+        if dimension:
+            lacking = {part.day for part in archived_ranges(self._connection, since, until)}
+            lacking -= {part.day for part in archived_ranges(self._connection, since, until, dimension)}
+        in_files = lacking | set(self._find_split_days(since, first, last))
+        excluded = frozenset(in_files | missing)
+        rollups: Pieces = [
+            (WindowParts([(ARCHIVED_DAY, (begin, end))], (), excluded), shift)
+            for part, shift in self._grid_parts(since)
+            for begin, end in [(max(up(part[0], DAY), first), min(down(part[1], DAY), last + ONE_DAY))]
+            if begin < end
+        ]
+        sources: list[tuple[Connection, Pieces]] = [(self._connection, [*pieces, *rollups])]
+        if in_files:
+            # Planning a query takes longer than adding up the rows of a few days, so these are read in one query.
+            hourly = len(in_files) > MAX_DAYS_OF_ROWS and not lacking
+            days = frozenset(in_files)
+            if days not in self._archives:
+                self._archives[days] = self._open.enter_context(open_archive(self._connection, days))
+            sources.append((self._archives[days], self._split_files(since, hourly=hourly)))
+        return sources
+
+    def _find_split_days(self, since: datetime, first: datetime, last: datetime) -> list[datetime]:
+        """Return the archived days that are not completely removed, not completely in the window, or in two buckets.
+
+        Args:
+            since: Start of the window.
+            first: First archived day in the window.
+            last: Last archived day in the window.
+        """
+        grid, until = self._request.bucket, self._request.until
+        window = in_window(since, until)
+        if grid is not None and grid.length < DAY:
+            return find_days(self._connection, *window)
+        moments = {moment for part, _ in self._grid_parts(since) for moment in part}
+        if grid is not None and (grid.is_local or grid.length % DAY):
+            moments.update(grid.starts(max(since, first), min(until, last + ONE_DAY)))
+        split = {day for moment in moments if (day := down(moment, DAY)) != moment}
+        is_partial = archived_day.c.state != "removed"
+        return find_days(self._connection, *window, or_(is_partial, archived_day.c.day.in_(sorted(split))))
+
+    def _split_files(self, since: datetime, *, hourly: bool) -> Pieces:
+        """Split the window into the parts to read from the archive's hourly rollups and from its rows."""
+        grid = self._request.bucket
+        due = [] if grid is None else list(grid.split_hours(since, self._request.until))
+        return [
+            (split_window(*part, due, [HOUR] if hourly and (grid is None or self._can_use(HOUR, shift)) else ()), shift)
+            for part, shift in self._grid_parts(since)
+        ]
+
+    def _scores_with_label(self, connection: Connection) -> tuple[Any, ColumnElement[str] | None]:
         if not self._request.dimension:
             return score, None
-        label = dimensions.label_expression(self._request.dimension, self._connection.dialect.name)
+        label = dimensions.label_expression(self._request.dimension, connection.dialect.name)
         return score.outerjoin(exchange, exchange.c.id == score.c.exchange_id), label
 
     def _add_histograms(self, names: Sequence[str], groups: dict[Key, Group]) -> None:
         """Add the histograms of rows, and of rollups that the database adds up, to the groups."""
-        source, label = self._rows()
-        more = [] if label is None else [label]
-        for parts, shift in self._label_pieces:
-            for run in parts.raw:
-                keys = [*self._number(score.c.started_at, shift), *(score.c[name] for name in names), *more]
-                query = select(*keys, BIN.label("bin"), WEIGHT.label("weight")).select_from(source)
-                query = query.where(*_within(score.c.started_at, run), *self._equal(score)).group_by(
-                    *_plain(keys), literal_column("bin")
-                )
-                weights: dict[Key, dict[int, float]] = {}
-                for *key, number, weight in self._connection.execute(query):
-                    weights.setdefault(tuple(key), {})[number] = weight
-                for group_key, bins in weights.items():
-                    groups[group_key].packed_histograms.append(pack_weights(bins))  # type: ignore[union-attr]  # set with the sums
-            for span, run in parts.rolled:
-                if self._is_bucket(span):
-                    continue  # read with the sums
-                columns = [rollup.c[name] for name in (*names, *(["label"] if more else []))]
-                query = select(*self._number(rollup.c.start, shift), *columns, rollup.c.histogram)
-                for *key, blob in self._connection.execute(query.where(*self._of_rollup(rollup, names, span, run))):
-                    groups[tuple(key)].packed_histograms.append(blob)  # type: ignore[union-attr]  # set with the sums
+        for connection, pieces in self._label_sources:
+            source, label = self._scores_with_label(connection)
+            more = [] if label is None else [label]
+            for parts, shift in pieces:
+                for runs in _joined(parts.raw, connection):
+                    keys = [*self._number(score.c.started_at, shift), *(score.c[name] for name in names), *more]
+                    query = select(*keys, BIN.label("bin"), WEIGHT.label("weight")).select_from(source)
+                    query = query.where(*_within(score.c.started_at, *runs), *self._equal(score)).group_by(
+                        *_plain(keys), literal_column("bin")
+                    )
+                    weights: dict[Key, dict[int, float]] = {}
+                    for *key, number, weight in connection.execute(query):
+                        weights.setdefault(tuple(key), {})[number] = weight
+                    for group_key, bins in weights.items():
+                        groups[group_key].packed_histograms.append(pack_weights(bins))  # type: ignore[union-attr]  # set with the sums
+                for span, run in parts.rolled:
+                    if self._is_bucket(span):
+                        continue  # read with the sums
+                    columns = [rollup.c[name] for name in (*names, *(["label"] if more else []))]
+                    query = select(*self._number(rollup.c.start, shift), *columns, rollup.c.histogram)
+                    query = query.where(*self._of_rollup(rollup, names, span, run, parts.excluded))
+                    for *key, blob in connection.execute(query):
+                        groups[tuple(key)].packed_histograms.append(blob)  # type: ignore[union-attr]  # set with the sums
+
+    def _rows_of(
+        self,
+        connection: Connection,
+        pieces: Pieces,
+        names: Sequence[str],
+        raw: tuple[Any, Any, Sequence[Any], Any],
+        rolled: tuple[Any, Sequence[Any], Sequence[Any]],
+        label: ColumnElement[str] | None = None,
+    ) -> Iterator[tuple[Any, ...]]:
+        for query in self._queries(connection, pieces, names, raw, rolled, label):
+            yield from map(tuple, connection.execute(query))
 
     def _queries(
         self,
+        connection: Connection,
         pieces: Pieces,
         names: Sequence[str],
         raw: tuple[Any, Any, Sequence[Any], Any],
@@ -239,17 +362,17 @@ class TrendQuery:
         table = moment.table
         table_of_rollup, added, as_is = rolled
         for parts, shift in pieces:
-            for run in parts.raw:
+            for runs in _joined(parts.raw, connection):
                 keys = [*(table.c[name] for name in names), *([] if label is None else [label])]
                 keys = [*self._number(moment, shift), *keys]
-                query = select(*keys, *columns).select_from(source).where(*_within(moment, run), *self._equal(table))
+                query = select(*keys, *columns).select_from(source).where(*_within(moment, *runs), *self._equal(table))
                 query = query if condition is None else query.where(condition)
                 yield query.group_by(*_plain(keys))
             for span, run in parts.rolled:
                 more = [] if label is None else [table_of_rollup.c.label.label(dimensions.LABEL)]
                 keys = [*(table_of_rollup.c[name] for name in names), *more]
                 keys = [*self._number(table_of_rollup.c.start, shift), *keys]
-                where = self._of_rollup(table_of_rollup, names, span, run)
+                where = self._of_rollup(table_of_rollup, names, span, run, parts.excluded)
                 if self._is_bucket(span):
                     yield select(*keys, *as_is).where(*where)
                 else:
@@ -261,10 +384,10 @@ class TrendQuery:
         Rollups by label are also split by route, so each covers only part of a bucket unless one route is selected.
         """
         are_parts = bool(self._request.dimension) and ROUTE not in self._request.equal
-        return self._request.bucket is not None and span == self._request.bucket.length and not are_parts
+        return self._request.bucket is not None and abs(span) == self._request.bucket.length and not are_parts
 
     def _number(self, moment: Any, shift: int) -> list[ColumnElement[int]]:
-        """Return a list with the column for the bucket number; empty if there are no buckets."""
+        """Return the column with the bucket number in a list, or an empty list if there are no buckets."""
         if self._request.bucket is None:
             return []
         # Use literals, because PostgreSQL treats equal expressions as different if they contain bound parameters.
@@ -277,17 +400,34 @@ class TrendQuery:
         column = Unindexed if table is exchange else lambda name: name
         return [column(table.c[name]) == value for name, value in self._request.equal.items() if name in table.c]
 
-    def _of_rollup(self, table: Any, names: Sequence[str], span: int, run: TimeRange) -> list[Any]:
+    def _of_rollup(
+        self, table: Any, names: Sequence[str], span: int, run: TimeRange, excluded: Iterable[datetime]
+    ) -> list[Any]:
         of_routes = ROUTE if ROUTE in names or ROUTE in self._request.equal else ""
         dimension = (self._request.dimension if table is rollup else "") or of_routes
         conditions = [table.c.span == span, table.c.dimension == dimension]
+        if excluded:
+            conditions.append(table.c.start.not_in(sorted(excluded)))
         return [*conditions, *_within(table.c.start, run), *self._equal(table)]
 
 
-def _within(moment: Any, run: TimeRange) -> list[Any]:
-    return [moment >= run[0], moment < run[1]]
+def _joined(runs: Sequence[TimeRange], connection: Connection) -> list[Sequence[TimeRange]]:
+    """Group the ranges by query: one query for all ranges of the archive, and one per range of the database, which can
+    only use its index for a single range.
+    """
+    return [runs] if runs and connection.dialect.name == ARCHIVE else [[run] for run in runs]
+
+
+def _within(moment: Any, *runs: TimeRange) -> list[Any]:
+    if len(runs) == 1:
+        return [moment >= runs[0][0], moment < runs[0][1]]
+    return [or_(*(and_(moment >= start, moment < end) for start, end in runs))]
 
 
 def _plain(keys: Sequence[Any]) -> list[Any]:
-    """Return the columns to group by. Labels replace expressions, because parameters differ between clauses."""
+    """Return the GROUP BY columns.
+
+    Labeled expressions are referenced by name, because an expression repeated with different bind parameters does not
+    match its SELECT column.
+    """
     return [literal_column(key.name) if isinstance(key, Label) else key for key in keys]

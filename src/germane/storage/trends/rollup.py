@@ -185,14 +185,15 @@ def _replace(connection: Connection, computed: Mapping[datetime, RollupRows], na
     current = {hour: rows for hour, rows in computed.items() if set(rows.dirty_ids) <= set(dirty_ids[hour])}
     for hour, rows in current.items():
         due.delete_ids(connection, rows.dirty_ids)
-        _write(connection, HOUR, hour, names, rows)
+        write_rollups(connection, HOUR, hour, names, rows)
     if current:
-        _write(connection, DAY, day, names, _combine_parts(connection, (HOUR, DAY), day, names))
-        _write(connection, WEEK, week, names, _combine_parts(connection, (DAY, WEEK), week, names))
+        write_rollups(connection, DAY, day, names, combine_parts(connection, (HOUR, DAY), day, names))
+        write_rollups(connection, WEEK, week, names, combine_parts(connection, (DAY, WEEK), week, names))
     return len(current)
 
 
-def _write(connection: Connection, span: int, start: datetime, names: Sequence[str], sums: RollupRows) -> None:
+def write_rollups(connection: Connection, span: int, start: datetime, names: Sequence[str], sums: RollupRows) -> None:
+    """Replace the rollups of a time range, whose length is ``span``."""
     for table, rows in ((rollup, sums.scores), (rollup_count, sums.counts), (rollup_proxy, sums.proxies)):
         is_wanted = dimensions.dimension_condition(table, names)
         connection.execute(delete(table).where(table.c.span == span, table.c.start == start, is_wanted))
@@ -256,7 +257,7 @@ def _compute_scores(connection: Connection, hour: datetime, dimension: str) -> l
     return bounded(rows) if dimension else rows
 
 
-def _combine_parts(connection: Connection, spans: tuple[int, int], start: datetime, names: Sequence[str]) -> RollupRows:
+def combine_parts(connection: Connection, spans: tuple[int, int], start: datetime, names: Sequence[str]) -> RollupRows:
     """Compute the rollup for a day from its hours, or the rollup for a week from its days."""
     score_names = (*_KEYS, "fingerprint", "label")
     score_parts = _parts(rollup, spans, start, names)

@@ -16,7 +16,7 @@ from germane.storage.db.mappers import bulk_insert, timestamp_encoder
 from germane.storage.db.sanitize import clean_text, to_json
 from germane.storage.db.tables import marker
 from germane.storage.stats.two_sample import Comparisons, TimeWindow
-from germane.storage.trends import attribute_means, comparisons
+from germane.storage.trends import attribute_means, comparisons, usage
 from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.query import Group, Key, TrendQuery, TrendRequest, resolve_window
 from germane.storage.trends.summaries import (
@@ -26,11 +26,13 @@ from germane.storage.trends.summaries import (
     RouteSummary,
     WindowSummary,
     WindowSums,
+    WindowTrend,
     build_buckets,
     coverage_of,
     merge_groups,
     sum_by,
 )
+from germane.storage.trends.usage import CostBucket, DurationBucket, NewestBuckets
 
 MINUTE: Final = 60
 """Time resolution of counts, in seconds."""
@@ -78,8 +80,7 @@ class TrendReader(StoreComponent):
         grid = BucketGrid(_seconds(bucket), timezone)
         request = _request(since, until, grid, by, scorer=scorer, route=route, service=service)
         names = (by,) if by in _NAMES[:2] else ()
-        with self._database.read(snapshot=True) as connection:
-            reading = TrendQuery(connection, request)
+        with self._database.read(snapshot=True) as connection, TrendQuery(connection, request) as reading:
             groups = reading.scores((*names, "fingerprint"), histograms=histograms)
             counts = {} if request.dimension or grid.length % MINUTE else reading.counts(names)
             proxies = reading.proxies(names) if counts and _has_proxies(groups) else {}
@@ -105,11 +106,11 @@ class TrendReader(StoreComponent):
             UsageError: The bucket is not a multiple of one minute, or an end of the window has no time zone.
         """
         if _seconds(bucket) % MINUTE:
-            raise UsageError(f"bucket = {bucket} is not a multiple of one minute")
+            raise UsageError(f"bucket must be a multiple of one minute, not {bucket}")
         grid = BucketGrid(_seconds(bucket), timezone)
         request = _request(since, until, grid, None, scorer=scorer, route=route, service=service)
-        with self._database.read(snapshot=True) as connection:
-            counts = TrendQuery(connection, request).counts(())
+        with self._database.read(snapshot=True) as connection, TrendQuery(connection, request) as reading:
+            counts = reading.counts(())
         names: dict[str, Any] = {"service": service or "", "route": route or "", "scorer": scorer}
         return [
             CoverageBucket(start=grid.start(key[0]), **names, **coverage_counts(outcomes))
@@ -124,8 +125,9 @@ class TrendReader(StoreComponent):
 
     def coverage(self, *, since: datetime | None = None, until: datetime | None = None) -> list[Coverage]:
         """Return the coverage of each service, route and scorer. ``since`` is rounded down to the minute."""
-        with self._database.read(snapshot=True) as connection:
-            counts = TrendQuery(connection, _request(since, until, None, None)).counts(_NAMES)
+        request = _request(since, until, None, None)
+        with self._database.read(snapshot=True) as connection, TrendQuery(connection, request) as reading:
+            counts = reading.counts(_NAMES)
         return [coverage_of(key, outcomes) for key, outcomes in sorted(counts.items())]
 
     def compare(
@@ -158,7 +160,7 @@ class TrendReader(StoreComponent):
         later = comparisons.checked_window((start, until or self._context.read_clock()))
         earlier = comparisons.checked_window(before or (start - (later[1] - later[0]), start))
         if not 0 <= min_drop <= 2:
-            raise UsageError(f"min_drop = {min_drop} is not between 0 and 2")
+            raise UsageError(f"min_drop must be from 0 to 2, not {min_drop}")
         names = {"service": service, "route": route, "scorer": scorer}
         summaries = [
             [
@@ -204,8 +206,7 @@ class TrendReader(StoreComponent):
             return [Marker(**row) for row in connection.execute(query).mappings()]
 
     def _read(self, request: TrendRequest, *, histograms: bool) -> WindowSums:
-        with self._database.read(snapshot=True) as connection:
-            reading = TrendQuery(connection, request)
+        with self._database.read(snapshot=True) as connection, TrendQuery(connection, request) as reading:
             groups = reading.scores((*_NAMES, "fingerprint"), histograms=histograms)
             counts = reading.counts(_NAMES)
             proxies = reading.proxies(_NAMES[:2]) if not request.dimension and _has_proxies(groups) else {}
@@ -215,7 +216,7 @@ class TrendReader(StoreComponent):
 class TrendStore(TrendReader):
     """Extends :class:`TrendReader` with queries for alert rules and dashboard pages, and with writing markers."""
 
-    def overall_and_by_route(
+    def window_trend(
         self,
         *,
         scorer: str,
@@ -224,17 +225,16 @@ class TrendStore(TrendReader):
         until: datetime,
         service: str | None = None,
         timezone: tzinfo = UTC,
-    ) -> tuple[list[Bucket], list[Bucket]]:
+    ) -> WindowTrend:
         """Return the results of :meth:`over_time` without histograms, overall and by route, from one snapshot."""
         grid = BucketGrid(_seconds(bucket), timezone)
         request = _request(since, until, grid, None, scorer=scorer, service=service)
-        with self._database.read(snapshot=True) as connection:
-            reading = TrendQuery(connection, request)
+        with self._database.read(snapshot=True) as connection, TrendQuery(connection, request) as reading:
             groups = reading.scores(("route", "fingerprint"), histograms=False)
             counts = {} if grid.length % MINUTE else reading.counts(("route",))
             proxies = reading.proxies(("route",)) if counts and _has_proxies(groups) else {}
         place = {"service": service or "", "route": "", "scorer": scorer}
-        whole = build_buckets(
+        overall = build_buckets(
             merge_groups(groups, lambda key: (key[0], key[2])),
             sum_by(counts, lambda key: key[:1]),
             sum_by(proxies, lambda key: key[:1]),
@@ -242,7 +242,13 @@ class TrendStore(TrendReader):
             place,
             grid,
         )
-        return whole, build_buckets(groups, counts, proxies, ("route",), place, grid)
+        by_route = build_buckets(groups, counts, proxies, ("route",), place, grid)
+        whole = WindowSums(
+            merge_groups(groups, lambda key: (place["service"], key[1], scorer, key[2])),
+            sum_by(counts, lambda key: (place["service"], key[1], scorer)),
+            sum_by(proxies, lambda key: (place["service"], key[1])),
+        )
+        return WindowTrend(overall=overall, by_route=by_route, summary=whole.summarize(request.since, request.until))
 
     def means(
         self,
@@ -263,6 +269,68 @@ class TrendStore(TrendReader):
         request = _request(since, until, None, by, scorer=scorer, route=route, service=service)
         return [mean for mean, _ in self._read(request, histograms=histograms).route_means()]
 
+    def summary_by_label(
+        self, *, by: str, scorer: str, since: datetime, until: datetime, service: str | None = None
+    ) -> list[RouteSummary]:
+        """Return the results of :meth:`summary` for one scorer, by the labels of a dimension and without histograms.
+
+        Each summary has its ``label``, which is empty for answers without a value, and the coverage of all answers on
+        its route. Means are not corrected with proxy scores.
+
+        Args:
+            by: ``model``, ``prompt_version`` or ``attributes.NAME``.
+            scorer: Name of the scorer.
+            since: Start of the window.
+            until: End of the window.
+            service: Only answers from this service.
+
+        Raises:
+            UsageError: The dimension is unknown.
+        """
+        request = _request(since, until, None, by, scorer=scorer, service=service)
+        return self._read(request, histograms=False).route_summaries()
+
+    def durations_over_time(
+        self,
+        *,
+        bucket: timedelta,
+        since: datetime,
+        until: datetime,
+        route: str | None = None,
+        service: str | None = None,
+        timezone: tzinfo = UTC,
+    ) -> NewestBuckets[DurationBucket]:
+        """Return the handlers' durations over time: the newest 10,000 exchanges in the window, in whole buckets.
+
+        The arguments are the same as for :meth:`over_time`.
+        """
+        equal = {name: value for name, value in (("route", route), ("service", service)) if value is not None}
+        grid = BucketGrid(_seconds(bucket), timezone)
+        with self._database.read(snapshot=True) as connection:
+            return usage.load_durations(connection, *resolve_window(since, until), grid, equal)
+
+    def costs_over_time(
+        self,
+        *,
+        bucket: timedelta,
+        since: datetime,
+        until: datetime,
+        scorer: str | None = None,
+        route: str | None = None,
+        service: str | None = None,
+        timezone: tzinfo = UTC,
+    ) -> NewestBuckets[CostBucket]:
+        """Return the costs of scores over time, by answer time.
+
+        Covers the newest 20,000 scores in the window, in whole buckets. The arguments are the same as for
+        :meth:`over_time`.
+        """
+        names = (("scorer", scorer), ("route", route), ("service", service))
+        equal = {name: value for name, value in names if value is not None}
+        grid = BucketGrid(_seconds(bucket), timezone)
+        with self._database.read(snapshot=True) as connection:
+            return usage.load_costs(connection, *resolve_window(since, until), grid, equal)
+
     def means_with_attributes(
         self,
         attributes: Mapping[str, str],
@@ -277,7 +345,7 @@ class TrendStore(TrendReader):
 
         Reads every score in the window.
         """
-        with self._database.read() as connection:
+        with self._database.read(snapshot=True) as connection:
             equal = {"scorer": scorer, "route": route, "service": service}
             return attribute_means.means_with(connection, attributes, since, until, **equal)
 
@@ -295,14 +363,7 @@ class TrendStore(TrendReader):
         in :meth:`over_time` without a breakdown.
         """
         request = _request(since, until, None, None, service=service, scorer=scorer)
-        read = self._read(request, histograms=False)
-        return WindowSummary(
-            since=request.since,
-            until=request.until,
-            routes=read.route_summaries(),
-            services=read.service_summaries(),
-            coverage=read.coverage(),
-        )
+        return self._read(request, histograms=False).summarize(request.since, request.until)
 
     def add_markers(self, markers: Sequence[Marker]) -> None:
         """Store markers. Markers with an existing id are ignored."""

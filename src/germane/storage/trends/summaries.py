@@ -86,6 +86,18 @@ class WindowSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WindowTrend:
+    """The scores of one scorer over time, read from a single snapshot."""
+
+    overall: Sequence[Bucket]
+    """Buckets for all routes together."""
+    by_route: Sequence[Bucket]
+    """Buckets for each route."""
+    summary: WindowSummary
+    """Means and coverage for the whole window. If no service was selected, the services are treated as one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageBucket(Coverage):
     """Coverage in one time bucket."""
 
@@ -109,6 +121,16 @@ class WindowSums:
     """Outcome counts by service, route and scorer."""
     proxies: Mapping[Key, Mapping[str, float]]
     """Sums over proxy scores by service and route."""
+
+    def summarize(self, since: datetime, until: datetime) -> WindowSummary:
+        """Return the means and the coverage for the window."""
+        return WindowSummary(
+            since=since,
+            until=until,
+            routes=self.route_summaries(),
+            services=self.service_summaries(),
+            coverage=self.coverage(),
+        )
 
     def coverage(self) -> list[Coverage]:
         """Return the coverage of each service, route and scorer."""
@@ -227,7 +249,7 @@ def build_buckets(
 
 
 def merge_groups(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dict[Key, Group]:
-    """Add up the groups for whose keys ``part`` returns the same result."""
+    """Merge the groups whose keys have the same result of ``part``, by adding up their sums."""
     merged: dict[Key, Group] = {}
     for key, group in groups.items():
         total = merged.setdefault(part(key), Group(dict.fromkeys(group.sums, 0), group.latest))
@@ -236,7 +258,7 @@ def merge_groups(groups: Mapping[Key, Group], part: Callable[[Key], Key]) -> dic
 
 
 def sum_by(groups: Mapping[Key, Mapping[Any, Any]], part: Callable[[Key], Any]) -> dict[Any, dict[Any, Any]]:
-    """Group the keys by the result of ``part``, and add up the values in each group."""
+    """Add up the values of all keys that have the same result of ``part``."""
     total: dict[Any, dict[Any, Any]] = {}
     for key, values in groups.items():
         sums = total.setdefault(part(key), {})

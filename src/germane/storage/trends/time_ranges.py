@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -11,6 +11,8 @@ HOUR: Final = 3_600
 DAY: Final = 86_400
 WEEK: Final = 604_800
 """Length of a week in seconds."""
+ARCHIVED_DAY: Final = -DAY
+"""The ``span`` of the rollup of a day whose rows were moved to the archive. The rollup stays in the database."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """A Thursday, so weekly rollups start on Thursdays. Buckets of whole weeks start on Mondays and use daily rollups."""
 BEGINNING: Final = EPOCH - timedelta(weeks=100_000)
@@ -29,6 +31,9 @@ class WindowParts:
     """Ranges of whole weeks, days or hours to read from rollups, each with the length of its rollups in seconds."""
     raw: Sequence[TimeRange]
     """Ranges to read from rows."""
+    excluded: Collection[datetime] = ()
+    """Days whose rollups are not read, because the archive's files are read instead, or because they are not in the
+    archive."""
 
 
 def split_window(

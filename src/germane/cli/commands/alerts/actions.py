@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from germane.alert import Alert, Silence
 
 ID_LENGTH: Final = 8
-"""Length of a displayed id in characters, which is enough to identify an alert."""
+"""Number of characters of an id to display. They are enough to identify an alert."""
 MAX_MESSAGE_LENGTH: Final = 600
 _by = click.option("--by", metavar="NAME", help="Your name.")
 
@@ -111,7 +111,7 @@ def _format_details(alert: Alert) -> Iterator[str]:
         if level is not None:
             interval = ""
             if level.interval is not None:
-                interval = f", 95 % interval {level.interval[0]:.3f} to {level.interval[1]:.3f}"
+                interval = f", 95% interval {level.interval[0]:.3f} to {level.interval[1]:.3f}"
             yield f"  {name:<12} {level.mean:.3f} (n = {level.n}{interval})"
     for shift in alert.shifts:
         means = f"{shift.before.mean:.3f} -> {shift.since.mean:.3f} (n = {shift.before.n}, {shift.since.n})"
@@ -151,7 +151,7 @@ def resolve(
 ) -> None:
     """Resolve an alert.
 
-    The alert fires again if its rule is still violated. To prevent notifications, use a silence.
+    If the alert's rule is still violated, the alert fires again. To stop notifications, use a silence.
     """
     from germane import alerting
 

@@ -12,6 +12,7 @@ import click
 from pydantic import ValidationError
 
 from germane import sanitize
+from germane.cli.core.engines import engine_options, read_engine_options
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, detect_terminal, print_json, wrap
 from germane.cli.core.params import ParamType, PastTime
 from germane.cli.core.store import load_settings_for, open_store
@@ -19,16 +20,17 @@ from germane.settings import DEFAULT_RULES, RULE_TYPES, AnyRule, Rule, Settings
 
 if TYPE_CHECKING:
     from germane.alerting import BacktestReport
+    from germane.evaluation import EngineName
 
 ALL_RULES: Final = "all"
 MAX_MESSAGE_LENGTH: Final = 600
 _IDENTITY_FIELDS: Final = {"type", "name", "enabled"}
-"""Fields that --set cannot change."""
+"""Fields that --set cannot override."""
 _NOTIFICATION_TYPES: Final = ("firing", "escalated", "resolved", "repeated")
 
 
 class RuleSetting(ParamType[tuple[str, Any]]):
-    """A rule setting and its value, written as in germane.toml or unquoted, such as ``threshold=0.7``."""
+    """A rule setting and its value, such as ``threshold=0.7``. Strings may be unquoted, unlike in germane.toml."""
 
     name = "setting"
 
@@ -59,6 +61,7 @@ class RuleSetting(ParamType[tuple[str, Any]]):
     metavar="NAME=VALUE",
     help="Override a rule setting for this backtest.",
 )
+@engine_options
 @database
 @as_json
 @click.pass_context
@@ -67,21 +70,32 @@ def command(
     rule: str,
     since: datetime,
     changes: tuple[tuple[str, Any], ...],
+    engine: EngineName | None,
+    workers: int | None,
+    scheduler: str | None,
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """Replay rules over the stored history.
 
     Shows which alerts would have fired, for how long, and how many notifications you would have received. Nothing is
-    stored or sent. You can also try a rule type that is not configured:
-    germane alerts backtest --rule mean_threshold --set threshold=0.7
+    stored or sent. You can also try out a rule type that is not configured: germane alerts backtest --rule
+    mean_threshold --set threshold=0.7
     """
     from germane.alerting import run_backtest
 
+    options = read_engine_options(engine, workers, scheduler)
     settings = load_settings_for(database)
     rules = select_rules(settings, rule, changes)
+    until = datetime.now(UTC)
     with open_store(database) as store:
-        report = run_backtest(store, settings, rules, since=since, until=datetime.now(UTC))
+        if options is None:
+            report = run_backtest(store, settings, rules, since=since, until=until)
+        else:
+            from germane.evaluation import run_backtest_on_engine
+
+            with options.open() as opened:
+                report = run_backtest_on_engine(settings, rules, opened, since=since, until=until)
     if as_json:
         print_json(_as_dict(report))
     else:
@@ -90,7 +104,7 @@ def command(
 
 
 def select_rules(settings: Settings, name: str, changes: Sequence[tuple[str, Any]]) -> list[AnyRule]:
-    """Return the selected rules with the changed settings.
+    """Return the selected rules, with the settings overridden.
 
     Args:
         settings: The configured rules. Disabled rules, and rule types that are not configured, can be selected too.
@@ -126,7 +140,7 @@ def _suggest(name: str, known: Sequence[str]) -> str:
 
 
 def _setting_fields(rule_type: type[Rule]) -> dict[str, str]:
-    """Return the field names of the settings that can be changed, by setting name."""
+    """Map the name of each overridable setting to its field name."""
     fields = {str(field.validation_alias or name): name for name, field in rule_type.model_fields.items()}
     return {name: field for name, field in fields.items() if field not in _IDENTITY_FIELDS}
 
@@ -185,7 +199,7 @@ def _print(report: BacktestReport) -> None:
         for note in backtest.notes:
             _echo(f"  - {note}", indent=4)
         step = _format_duration(backtest.step.total_seconds()).removeprefix("1 ")
-        _echo(f"  - evaluated every {step}, which limits the precision of the times\n")
+        _echo(f"  - evaluated every {step}; times are no more precise than that\n")
     for skipped in report.skipped:
         _echo(f"{_rule_name(skipped.rule)}: cannot be replayed: {skipped.reason}.\n")
     if report.rules:

@@ -1,4 +1,4 @@
-"""``germane alerts test``, ``undelivered`` and ``resend``: test channels, list and resend undelivered notifications."""
+"""``germane alerts test``, ``undelivered`` and ``resend``: test channels, and handle undelivered notifications."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ def test(
     """Send a test notification through a channel.
 
     The notification is marked as a test, and no database is needed. In PagerDuty, it opens an incident. To resolve the
-    incident, pass --resolved with the ID that this command prints. Exits with 1 if delivery
-    fails.
+    incident, pass --resolved with the ID that this command prints. Exits with 1 if delivery fails.
     """
     from germane.alerting import DeliveryError, Log, build_channels, build_test_message, message_formats
 
@@ -139,9 +138,9 @@ def resend(
 ) -> None:
     """Resend undelivered notifications.
 
-    A process in which the channel is configured sends them, with their original idempotency keys. Notifications that
-    were superseded by later ones for the same alert are not sent, so an alert is never reported as firing after it has
-    resolved.
+    They are sent by a process in which the channel is configured, with their original idempotency keys. Notifications
+    that were superseded by later ones for the same alert are not sent, so an alert is never reported as firing after it
+    has resolved.
     """
     if not (ids or channel or every):
         raise click.UsageError("pass ids from 'germane alerts undelivered', --channel NAME or --all")

@@ -1,4 +1,4 @@
-"""``germane alerts sensitivity``: estimate the size of the drops that the detector would detect."""
+"""``germane alerts sensitivity``: estimate how small a drop the detector can detect."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from germane.alerting import DropSensitivity
 
 TARGET_PROBABILITY: Final = 0.8
-"""Minimum detection probability of a drop that counts as detected."""
+"""Minimum probability of detection at which a drop counts as detected."""
 DEFAULT_DAYS: Final = (1.0, 7.0)
 MAX_DAYS: Final = 90
 MAX_RUNS: Final = 2000
 
 
 @click.command("sensitivity")
-@click.option("--rule", help="Only this rule, which must be of type drop.")
+@click.option("--rule", help="Only this rule. Its type must be drop.")
 @click.option(
     "--per-day",
     type=FiniteRange(1),
@@ -113,7 +113,7 @@ def _select_drop_rules(active_rules: Sequence[object], name: str | None) -> list
     """
     rules = [rule for rule in active_rules if isinstance(rule, Drop)]
     if not rules:
-        raise click.UsageError("no drop rule is active: the `rules` setting disables all of them; enable one")
+        raise click.UsageError("no drop rule is active, because the `rules` setting disables all of them; enable one")
     selected = [rule for rule in rules if name in {None, rule.name}]
     if not selected:
         known = ", ".join(sanitize.line(rule.name, 40) for rule in rules)

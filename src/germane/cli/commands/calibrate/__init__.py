@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from germane.exchange import Exchange
     from germane.settings import Settings
 
-CALIBRATION_HEADINGS: Final = ("scorer", "pairs", "n", "floor", "95 % interval", "same topic")
+CALIBRATION_HEADINGS: Final = ("scorer", "pairs", "n", "floor", "95% interval", "same topic")
 AGREEMENT_HEADINGS: Final = ("metric", "n", "Spearman", "AUC", "pairs per question")
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -82,7 +82,7 @@ def command(
 
     The floor is the mean cosine similarity of texts from different exchanges. The same-topic floor is that of texts
     on the same topic. Computing them requires 50 exchanges with different questions; with fewer, the command exits with
-    5. The output lists the labels of existing scores that change. The comparison shows how well each metric agrees
+    5. The output also shows how the labels of existing scores change. The comparison shows how well each metric agrees
     with human labels from feedback or a file.
     """
     from germane.scorers import MIN_CALIBRATION_EXCHANGES, distinct_exchanges
@@ -97,7 +97,7 @@ def command(
             all_exchanges, answers = score_labeled_file(file, scorers, columns)
         else:
             assert store is not None  # noqa: S101 - the store is open because there is no file
-            # Load more exchanges than are embedded, because some have no text or repeat a question.
+            # Load more exchanges than will be embedded, because some have no text or repeat a question.
             all_exchanges = store.answers.list_exchanges(since=since, limit=4 * limit)
             answers = load_feedback_labels(store) if labels is None else load_file_labels(store, labels)
         exchanges = distinct_exchanges(all_exchanges)
@@ -203,7 +203,7 @@ def _print_agreements(agreements: Sequence[MetricAgreement]) -> None:
     if not agreements:
         click.echo("Agreement with human labels: no labels yet. Record labels with germane.feedback(), or pass a file.")
         return
-    click.echo(f"Agreement with human labels for {agreements[0].labeled} answers, with 95 % intervals over questions")
+    click.echo(f"Agreement with human labels for {agreements[0].labeled} answers, with 95% intervals over questions")
     rows: list[tuple[str, ...]] = []
     for agreement in agreements:
         name = sanitize.line(agreement.metric, 40)
@@ -231,7 +231,7 @@ def _describe_votes(votes: RefusalVotes) -> str:
         )
     answers = f"{votes.n} good answers ({votes.questions} questions)"
     rate = f"the judge classifies {votes.false_rate:.1%} of {answers} as refusals"
-    limit = f"at most {votes.max_false_rate:.1%} with 95 % confidence (limit {MAX_FALSE_REFUSAL_RATE:.0%})"
+    limit = f"at most {votes.max_false_rate:.1%} with 95% confidence (limit {MAX_FALSE_REFUSAL_RATE:.0%})"
     if votes.are_reliable:
         return f"Refusals detected by the judge are reliable: {rate}, {limit}. Set judge_detects_refusals = true."
     if votes.are_reliable is False:

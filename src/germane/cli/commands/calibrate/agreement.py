@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from germane.storage import LabeledExchange, TrackingStore
 
 MAX_LABELS: Final = 20_000
-"""Maximum number of labels to load, newest first. More labels take longer to load and barely narrow the intervals."""
+"""Maximum number of labels to load, newest first. More labels would take longer to load and barely narrow the
+intervals."""
 MIN_QUESTIONS: Final = 20
-"""Minimum number of questions with labeled scores that a metric's agreement requires."""
+"""Minimum number of questions with labeled scores for measuring a metric's agreement."""
 MIN_QUESTIONS_PER_CLASS: Final = 5
-"""Minimum number of questions with good answers, and of questions with bad answers, that an AUC requires."""
+"""Minimum number of questions with good answers, and of questions with bad answers, for computing an AUC."""
 MIN_GOOD_LABEL: Final = 0.75
 MAX_BAD_LABEL: Final = 0.25
 MAX_FALSE_REFUSAL_RATE: Final = 0.05
@@ -44,7 +45,7 @@ class LabeledAnswer:
     group: str = ""
     """Answers in the same group are ranked against each other. By default, a group is the answers to a question."""
     unit: str = ""
-    """Independently sampled unit, which is resampled as a whole. Defaults to the group."""
+    """Independently sampled unit. It is resampled as a whole. Defaults to the group."""
 
 
 def load_feedback_labels(store: TrackingStore) -> list[LabeledAnswer]:
@@ -55,7 +56,7 @@ def load_feedback_labels(store: TrackingStore) -> list[LabeledAnswer]:
     labels = {}
     for exchange_id, labeled_exchanges in feedback.items():
         latest: dict[str, float] = {}
-        for labeled in labeled_exchanges:  # newest first; feedback without a user may be from anyone
+        for labeled in labeled_exchanges:  # newest first; without a user, each label counts as another person's
             latest.setdefault(labeled.feedback.user or f"\0{labeled.feedback.id}", labeled.feedback.score)
         labels[exchange_id] = sum(latest.values()) / len(latest)
     exchanges = {exchange_id: labeled_exchanges[0].exchange for exchange_id, labeled_exchanges in feedback.items()}
@@ -127,7 +128,7 @@ def _parse_label(value: Any, place: str) -> float:
     except (TypeError, ValueError):
         label = math.nan
     if not 0 <= label <= 1:
-        raise UsageError(f"{place}: the label {str(value)!r:.60} is not a number from 0 to 1")
+        raise UsageError(f"{place}: `label` must be a number from 0 to 1, not {str(value)!r:.60}")
     return label
 
 
@@ -152,7 +153,7 @@ class MetricAgreement:
 
 
 def measure_agreement(answers: Sequence[LabeledAnswer]) -> list[MetricAgreement]:
-    """Return the agreement of each metric with the labels, then that of text statistics, which do not need a model.
+    """Return the agreement of each metric with the labels, followed by that of simple text statistics.
 
     Raises:
         UsageError: A group contains several units.
@@ -244,7 +245,7 @@ class RefusalVotes:
 
     @property
     def max_false_rate(self) -> float | None:
-        """Upper 95 % confidence limit of ``false_rate``."""
+        """Upper 95% confidence limit of ``false_rate``."""
         from germane.agreement import upper_limit
 
         return None if self.false_rate is None else upper_limit(self._false_questions, self.questions)
@@ -260,7 +261,7 @@ class RefusalVotes:
 
     @property
     def needed_questions(self) -> int:
-        """Number of questions after which the votes are reliable, if no further vote is false."""
+        """Number of questions needed to show that the votes are reliable, provided that no further vote is false."""
         from germane.agreement import upper_limit
 
         return next(

@@ -1,4 +1,4 @@
-"""Labels that change with a new calibration."""
+"""The labels that a new calibration changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEADINGS: Final = ("scorer", "value", "label before", "label after", "question"
 
 @dataclass(frozen=True, slots=True)
 class LabelChange:
-    """A score whose label is different with the new calibrations."""
+    """A score whose label changes with the new calibrations."""
 
     scorer: str
     value: float
@@ -45,7 +45,7 @@ class LabelChanges:
 
 @dataclass(frozen=True, slots=True)
 class RelabeledScores:
-    """The newest scores with the labels that the new calibrations give them."""
+    """The newest scores, relabeled with the new calibrations."""
 
     changes: LabelChanges
     scores: Sequence[tuple[str, Score]]
@@ -53,7 +53,7 @@ class RelabeledScores:
 
 
 def relabel_scores(store: TrackingStore, calibrations: Sequence[Calibration], since: datetime) -> RelabeledScores:
-    """Apply ``calibrations`` to the newest scores with these embedders, without storing the result.
+    """Apply ``calibrations`` to the newest scores with these embedders. The result is not stored.
 
     Exchanges whose text has been erased are omitted, because their scores no longer contain everything that the label
     depends on.

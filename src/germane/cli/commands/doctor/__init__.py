@@ -16,7 +16,7 @@ from germane.cli.commands.doctor.permissions import check_permissions
 from germane.cli.commands.doctor.scoring import check_scorers, check_scoring
 from germane.cli.core.absent import describe_absence
 from germane.cli.core.output import as_json, database, print_json
-from germane.errors import DatabaseNotMigrated, SettingsError, StorageError
+from germane.errors import ArchiveError, DatabaseNotMigrated, SettingsError, StorageError
 from germane.settings import Settings, load_settings
 
 
@@ -41,15 +41,15 @@ def command(
 ) -> None:
     """Check the installation and suggest fixes.
 
-    Checks settings, database, handlers, workers, scorers, judge, embedder, alert channels, baselines, rules and trace
-    export. Each finding is an error, a warning or ok. Exits with 4 if there is an error.
+    Checks settings, database, handlers, workers, scorers, judge, embedder, alert channels, baselines, rules, archive
+    and trace export. Each finding is an error, a warning or ok. Exits with 4 if there is an error.
     """
     sys.path.insert(0, str(Path.cwd()))
     findings = []
     for module in modules:
         try:
             importlib.import_module(module)
-        except ImportError as error:  # other exceptions are bugs in the module and keep their traceback
+        except ImportError as error:  # other exceptions are bugs in the module, so keep their traceback
             fix = "run this command in your application's directory and environment, or correct the name"
             findings.append(Finding("import", "error", f"cannot import {module}: {error}", fix))
     findings += run_checks(database, offline=offline)
@@ -77,7 +77,10 @@ def run_checks(database: str | None, *, offline: bool) -> list[Finding]:
 
 def _check_database(settings: Settings) -> Iterator[Finding]:
     from germane.cli.commands.doctor.alerting import check_channels, check_learning, check_rules
+    from germane.cli.commands.doctor.archiving import check_archive
     from germane.cli.commands.doctor.capture import check_workers
+    from germane.cli.commands.doctor.receiving import check_receiving
+    from germane.cli.commands.doctor.watching import check_watching
     from germane.storage import TrackingStore
 
     try:
@@ -96,12 +99,17 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
         store.workers.acquire_lease("doctor", settings.service, ttl=timedelta())
         yield Finding("database", "ok", f"{store.name} is reachable, up to date and writable")
         yield from check_permissions(store.files)
+        yield from check_archive(store, settings)
         yield from check_handlers(store, settings)
+        yield from check_watching(store, settings)
+        yield from check_receiving(store)
         yield from check_scoring(store, settings)
         yield from check_workers(store, settings)
         yield from check_channels(store, settings)
         yield from check_learning(store)
         yield from check_rules(store, settings)
+    except ArchiveError as error:
+        yield Finding("archive", "error", f"other checks could not be completed: {error}", "repair the archive")
     except DatabaseNotMigrated as error:
         yield Finding("database", "error", str(error), "germane db upgrade")
     except StorageError as error:

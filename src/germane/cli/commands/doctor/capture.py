@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_EXCHANGES_PER_HANDLER: Final = 20
 MAX_PROCESSES_SHOWN: Final = 5
 UNRESPONSIVE_AFTER_LEASES: Final = 2
-"""Number of task leases without a heartbeat after which a process counts as unresponsive."""
+"""Time without a heartbeat after which a process counts as unresponsive, as a multiple of the task lease."""
 CONNECT_TIMEOUT: Final = 3.0
 """Timeout for connecting to the OTLP endpoint, in seconds."""
 _DISABLED_EXPORT: Final = {
@@ -48,7 +48,7 @@ def check_handlers(store: TrackingStore, settings: Settings) -> Iterator[Finding
 
 
 def check_uncalled_handlers() -> Iterator[Finding]:
-    """Report the handlers of the imported modules. Without a database, none of them has been called yet."""
+    """Report the handlers of the imported modules. Without a database, none of them can have been called."""
     routes = tracer.observed_routes()
     if not routes:
         yield _no_handler()
@@ -117,7 +117,7 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
             )
             yield Finding(f"scorer {scorer}", "warning", message, fix)
     elif not unresponsive and (waiting := store.queue.load_outstanding()):
-        # A worker that never ran leaves no trace, and the backlog counts as stalled only after ten minutes.
+        # A worker that has never run leaves no trace, and the backlog counts as stalled only after ten minutes.
         count = sanitize.count_noun(waiting.undecided + sum(tasks.in_progress for tasks in waiting.tasks), "item")
         fix = "call germane.start() without role='capture' in your application, or run: germane worker"
         yield Finding("workers", "warning", f"{count} to sample or score, but no process is scoring them", fix)
@@ -131,7 +131,7 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
             else "their tasks are waiting because no process is scoring"
         )
         message = f"{sanitize.count_noun(len(unresponsive), 'unresponsive process')}: {processes}; {consequence}"
-        yield Finding("workers", "warning", message, "find out why they stopped; start a worker if none is running")
+        yield Finding("workers", "warning", message, "find out why they stopped, and start a worker if none is running")
 
 
 def _describe_process(worker: Worker) -> str:

@@ -12,7 +12,7 @@ from germane import sanitize
 from germane.cli.core.output import EXIT_CHECK_FAILED
 
 MAX_NAMES_SHOWN: Final = 5
-"""Maximum number of names in a line that summarizes findings."""
+"""Maximum number of names in a line that summarizes several findings."""
 _LABELS: Final = {"ok": "ok     ", "warning": "warning", "error": "ERROR  "}
 
 
@@ -27,7 +27,7 @@ class Finding:
     coverage: Mapping[str, Any] | None = None
     """Coverage of a route and scorer, for JSON output."""
     group: str | None = None
-    """Subject of the finding, such as ``handler``, if there may be one finding per route and scorer."""
+    """Subject of the group, such as ``handler``, for findings that may occur once per route and scorer."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding as a dict for JSON output."""

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 MAX_COUNT: Final = 10_000
 """Maximum number of exchanges and scores to count."""
 RECENT_WAIT: Final = timedelta(minutes=10)
-"""A rate limit that delayed a request this recently counts as a bottleneck."""
+"""A rate limit counts as a bottleneck if it delayed a request within this time."""
 COVERAGE_WINDOW: Final = timedelta(hours=24)
 STALLED_AFTER: Final = timedelta(minutes=10)
-"""If an exchange has waited longer than this, scoring counts as stalled."""
+"""Scoring counts as stalled if an exchange has waited longer than this."""
 MAX_DRAIN_TIME: Final = timedelta(hours=1)
-"""A backlog that takes longer than this to score at the current rate delays alerts too much."""
+"""A backlog is too long if scoring it at the current rate would take longer than this, because it delays alerts."""
 FIX_NO_WORKER: Final = (
     "run 'germane worker' with a judge on this database, or an application with germane.start(role='all')"
 )
@@ -152,7 +152,7 @@ async def _check_model(subject: str, model: str, request: Awaitable[Any]) -> Fin
 
 @dataclass(frozen=True, slots=True)
 class RateLimitUse:
-    """A rate limit, and its effect on the last request."""
+    """A rate limit and its effect on the last request."""
 
     setting: str
     delay: float | None
@@ -214,7 +214,7 @@ def _check_backlog(
 ) -> Iterator[Finding]:
     """Report each scorer whose backlog takes too long to clear.
 
-    Each scorer is measured at its own rate, because an overall rate would hide a slow scorer behind a fast one.
+    Each scorer is measured at its own rate. An overall rate would hide a slow scorer behind a fast one.
     """
     now, rates = store.now(), store.queue.load_throughput()
     lease = timedelta(seconds=settings.task_lease)
@@ -224,7 +224,7 @@ def _check_backlog(
     is_reported = False
     for tasks in outstanding.tasks:
         pair = (tasks.scorer, tasks.fingerprint)
-        # Tasks with a fingerprint that no running process uses expire. check_workers reports them.
+        # Tasks whose fingerprint no running process uses will expire. check_workers reports them.
         if not tasks.in_progress or (in_use and pair not in in_use):
             continue
         scorer, rate = sanitize.line(tasks.scorer, 60), rates.get(pair)

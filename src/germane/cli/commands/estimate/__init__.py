@@ -73,7 +73,7 @@ def command(
     names, custom = _select_scorers(settings, has_server=has_server)
     basis = load_basis(settings, per_day=per_day, file=file, columns=columns)
     if basis is None:
-        click.echo("no exchanges to base the estimate on; try: germane estimate --per-day 10000", err=True)
+        click.echo("there are no exchanges to base the estimate on; try: germane estimate --per-day 10000", err=True)
         if as_json:
             print_json({"error": "no exchanges"})
         context.exit(EXIT_NOT_ENOUGH_DATA)

@@ -1,4 +1,7 @@
-"""Daily requests, tokens and cost per scorer, estimated by dry runs on sample exchanges, which send no requests."""
+"""Daily requests, tokens and cost per scorer.
+
+They are estimated by dry runs on sample exchanges, without sending requests.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 TOKENS_PER_PRICE: Final = 1_000_000
 MINUTES_PER_DAY: Final = 1_440
 _LAST_HOUR: Final = datetime(2026, 1, 1, 23, tzinfo=UTC)
-"""The last hour of a day, in which the whole daily budget is available."""
+"""The last hour of a day. In it, the whole daily budget is available."""
 TYPICAL_EXCHANGE: Final = Exchange(
     id="0" * 32,
     trace_id="0" * 32,
@@ -36,13 +39,13 @@ TYPICAL_EXCHANGE: Final = Exchange(
     ),
     started_at=datetime(2026, 1, 1, tzinfo=UTC),
 )
-"""Stands in for real exchanges: a one-sentence question, a five-sentence answer, and four contexts of 200 tokens."""
+"""A substitute for real exchanges: a one-sentence question, a five-sentence answer, and four contexts of 200 tokens."""
 SAMPLE_SIZE: Final = 50
 SAMPLED_FROM: Final = 10_000
 """The sample is drawn from about this many of the newest exchanges. Sampling millions would take too long."""
 USAGE_WINDOW: Final = timedelta(days=7)
 MIN_WINDOW: Final = timedelta(hours=1)
-"""Shorter histories count as one hour."""
+"""Minimum length of the history. Shorter histories count as one hour."""
 _DAY: Final = timedelta(days=1)
 
 
@@ -123,7 +126,7 @@ async def forecast_usage(
     for name in names:
         usage = usages.get(name)
         scorer, estimate = build_dry_run_scorer(name, settings, judge=models.judge, embedder=models.embedder)
-        # Requests that a process sends once, to probe its judge, are not part of the usage per exchange.
+        # A process sends some requests only once, to probe its judge. They are not part of the usage per exchange.
         await run_scorer(scorer, TYPICAL_EXCHANGE)
         initial, judged = replace(estimate), 0
         for exchange in sample:
@@ -212,7 +215,7 @@ class EstimateBasis:
 def load_basis(
     settings: Settings, *, per_day: float | None, file: Path | None, columns: Mapping[str, str] | None
 ) -> EstimateBasis | None:
-    """Load the basis from the file, if given, or else from the database.
+    """Load the basis from the file, or from the database if no file is given.
 
     Returns:
         The basis, or None if there are no exchanges and ``per_day`` is not given.

@@ -26,7 +26,7 @@ INSTRUCTIONS: Final[dict[FileKind, str]] = {
     "provider": "copy it to Grafana's provisioning/dashboards, and set GERMANE_DASHBOARDS to this directory",
 }
 UID: Final = "germane-answers"
-"""Fixed, so that links keep working and a newer dashboard replaces an older one."""
+"""The dashboard's id. It is fixed, so that links keep working and a newer dashboard replaces an older one."""
 WINDOWS: Final = ("1h", "24h", "7d")
 GRID_WIDTH: Final = 24
 """Number of columns in Grafana's grid."""
@@ -46,7 +46,7 @@ SCORED: Final = 'gen_ai_evaluation_name="$scorer", gen_ai_workflow_name=~"$route
 
 
 class FileModified(GermaneError):
-    """A file already exists with different content."""
+    """A file exists already and has different content."""
 
 
 @click.command("grafana")
@@ -62,12 +62,12 @@ class FileModified(GermaneError):
 def command(folder: Path | None, kind: FileKind | None, link: str | None, force: bool) -> None:  # noqa: FBT001 - click passes it by name
     """Write a Grafana dashboard and Prometheus rules into FOLDER.
 
-    They query the metrics that germane serve and germane worker --metrics expose at /metrics.
+    The files query the metrics that germane serve and germane worker --metrics expose at /metrics.
     """
     if (folder is None) == (kind is None):
         raise click.UsageError("pass either FOLDER or --print")
     if link is not None and not link.startswith(("http://", "https://")):
-        raise click.UsageError(f"--link {link!r} is not an http:// or https:// URL")
+        raise click.UsageError(f"--link must be an http:// or https:// URL, not {link!r}")
     texts = {
         kind: json.dumps(dashboard(link), indent=2) + "\n"
         if kind == "dashboard"
@@ -214,7 +214,7 @@ def _place_panels(link: str | None) -> list[Panel]:
 
 def _mean_panel(link: str | None) -> Panel:
     queries = {"mean": MEAN, "lower": MEAN_CI_LOWER, "upper": MEAN_CI_UPPER, "baseline": BASELINE}
-    panel = _time_series("$route: mean with 95 % interval", queries, SCORE_UNIT, description=BY_ANSWER_TIME, height=9)
+    panel = _time_series("$route: mean with 95% interval", queries, SCORE_UNIT, description=BY_ANSWER_TIME, height=9)
     panel["fieldConfig"]["overrides"] = [
         _override("upper", {"custom.fillBelowTo": "lower", "custom.lineWidth": 0, "custom.fillOpacity": 20}),
         _override("lower", {"custom.lineWidth": 0, "custom.fillOpacity": 0}),

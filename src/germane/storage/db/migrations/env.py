@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import context
 
 from germane.storage.db.migrate import VERSION_TABLE
-from germane.storage.db.tables import metadata
+from germane.storage.db.models import metadata
 
 connection = context.config.attributes["connection"]
 context.configure(

@@ -1,0 +1,17 @@
+"""A scorer that takes a few microseconds, for processes that import it by its name."""
+
+from __future__ import annotations
+
+import germane
+
+
+@germane.scorer(requires={"answer"})
+async def answer_hash(exchange: germane.Exchange) -> float:
+    """Return a number that depends on the answer."""
+    return int((exchange.answer or "")[-8:], 16) / 2**32
+
+
+@germane.scorer(requires={"answer"})
+async def answer_length(exchange: germane.Exchange) -> float:
+    """Return the length of the answer, in units of 10,000 characters, but at most 1."""
+    return min(1.0, len(exchange.answer or "") / 10_000)

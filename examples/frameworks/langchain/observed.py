@@ -1,0 +1,53 @@
+"""A decorated LangChain chain: ``germane.observe`` finds contexts and model in the spans that OpenInference records.
+
+Run: PYTHONPATH=examples/frameworks python examples/frameworks/langchain/observed.py
+"""
+
+from __future__ import annotations
+
+from departures import PROMPT, search
+from langchain_core.documents import Document
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnablePassthrough
+from langchain_openai import ChatOpenAI
+from openinference.instrumentation.langchain import LangChainInstrumentor
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+import germane
+
+provider = TracerProvider()
+provider.add_span_processor(germane.ScoreSpanProcessor(BatchSpanProcessor(OTLPSpanExporter())))
+trace.set_tracer_provider(provider)
+LangChainInstrumentor().instrument()
+germane.start(service="langchain-example")
+germane.watch()
+
+
+class Departures(BaseRetriever):
+    """Finds departures."""
+
+    def _get_relevant_documents(self, query: str, **_options: object) -> list[Document]:
+        return [Document(page_content=text) for text in search(query)]
+
+
+def join(documents: list[Document]) -> str:
+    """Return the texts of documents, one per line."""
+    return "\n".join(document.page_content for document in documents)
+
+
+prompt = ChatPromptTemplate.from_messages([("system", PROMPT), ("user", "{question}")])
+chain = (
+    {"context": Departures() | join, "question": RunnablePassthrough()}
+    | prompt
+    | ChatOpenAI(model="gpt-5-mini")
+    | StrOutputParser()
+)
+ask = germane.observe(route="departures")(chain.invoke)
+
+if __name__ == "__main__":
+    print(ask("From which platform do trains to Lyon leave?"))

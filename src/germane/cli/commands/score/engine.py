@@ -1,0 +1,122 @@
+"""Scoring of a data set on an engine, which writes the scores to a folder."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from germane import sanitize
+from germane.cli.commands.rescore.forecast import forecast_rescoring, forecasts_as_json, print_forecasts
+from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, EXIT_THRESHOLD_VIOLATED, print_json, print_table
+
+if TYPE_CHECKING:
+    from germane.cli.core.engines import EngineOptions
+    from germane.evaluation import DatasetResult, EvaluationCheck
+    from germane.settings import Settings
+
+SAMPLE_SIZE: Final = 20
+"""Number of rows in the sample for estimating requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRequest:
+    """The data set, and where its scores go."""
+
+    file: Path
+    output: Path
+    columns: Mapping[str, str] | None
+    limit: int | None
+    partition_size: int | None
+
+
+def score_on_engine(
+    context: click.Context,
+    options: EngineOptions,
+    request: DatasetRequest,
+    settings: Settings,
+    *,
+    confirmed: bool,
+    dry_run: bool,
+    thresholds: tuple[float | None, float | None],
+    as_json: bool,
+) -> None:
+    """Score a data set on an engine, after the forecast has been confirmed, and print the result."""
+    from germane.evaluation import count_rows, read_rows, run_dataset
+    from germane.scorers import build_scorers
+
+    scorer_set = build_scorers(settings)
+    counts = dict.fromkeys((scorer.name for scorer in scorer_set.scorers), count_rows(request.file, request.limit))
+    sample = [row.exchange for row in islice(read_rows(request.file, request.columns), SAMPLE_SIZE)]
+    forecasts = forecast_rescoring(settings, counts, dict.fromkeys(counts, sample))
+    if not as_json:
+        click.echo(f"To score, into {request.output}:")
+        print_forecasts(counts, forecasts, noun="row")
+        if not (dry_run or confirmed) and sys.stdin.isatty() and sys.stdout.isatty():
+            click.confirm("Score these rows?", default=True, abort=True)
+    if dry_run:
+        if as_json:
+            fingerprints = {scorer.name: scorer.fingerprint for scorer in scorer_set.scorers}
+            print_json({"dry_run": True, "scorers": forecasts_as_json(counts, forecasts, fingerprints)})
+        return
+    try:
+        result = run_dataset(
+            request.file,
+            request.output,
+            settings,
+            options.open(),
+            columns=request.columns,
+            limit=request.limit,
+            partition_size=request.partition_size,
+        )
+    except KeyboardInterrupt:
+        click.echo("germane: interrupted; repeat the command to continue", err=True)
+        raise
+    check = result.check(*thresholds) if any(threshold is not None for threshold in thresholds) else None
+    if as_json:
+        print_json(_as_dict(result, check))
+    else:
+        _print(result, check)
+    if check is not None and check.failed:
+        context.exit(EXIT_THRESHOLD_VIOLATED)
+    has_scores = any(summary.scored for summary in result.summaries)
+    context.exit(0 if has_scores and (check is None or check.has_min_samples) else EXIT_NOT_ENOUGH_DATA)
+
+
+def _print(result: DatasetResult, check: EvaluationCheck | None) -> None:
+    from germane.evaluation import SUMMARY_HEADINGS, small_sample_notes, summary_cells, usage_sentence
+
+    summaries = result.summaries
+    if summaries:
+        rows = [summary_cells(summary, summaries) for summary in summaries]
+        print_table(SUMMARY_HEADINGS, [tuple(sanitize.line(cell, 60) for cell in row) for row in rows])
+    for summary in summaries:
+        for reason, count in summary.reasons.items():
+            click.echo(f"{sanitize.line(summary.scorer, 60)}: {count:,} {reason}")
+    for note in small_sample_notes(summaries):
+        click.echo(note)
+    scored = f"Scored now: {usage_sentence(result.rows - result.reused_rows, result.usage)}"
+    reused = f" Scored before and reused: {sanitize.count_noun(result.reused_rows, 'row')}."
+    click.echo(f"\n{scored}{reused if result.reused_rows else ''}")
+    click.echo(f"The scores are in {result.output}.")
+    if check is not None:
+        click.echo("\n" + "\n".join(sanitize.line(line, 1000) for line in str(check).splitlines()))
+
+
+def _as_dict(result: DatasetResult, check: EvaluationCheck | None) -> dict[str, object]:
+    from germane.evaluation import check_to_dict, summary_to_dict
+
+    content: dict[str, object] = {
+        "rows": result.rows,
+        "summary": list(map(summary_to_dict, result.summaries)),
+        "output": str(result.output),
+        "usage": asdict(result.usage),
+    }
+    if check is not None:
+        content["check"] = check_to_dict(check)
+    return content

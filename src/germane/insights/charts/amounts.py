@@ -1,0 +1,159 @@
+"""Charts of amounts over time, such as durations and costs, on an axis from 0 to a round number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, tzinfo
+from typing import Final, Literal
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from germane.insights.charts.figure import describe_bucket, details, format_time, legend, table
+from germane.insights.charts.point import Plot, Point
+from germane.insights.charts.svg import Picture, concat, tag
+from germane.insights.charts.trend import (
+    BARS_HEIGHT,
+    FOOT_HEIGHT,
+    NARROW,
+    draw_bars,
+    draw_count_axis,
+    draw_lines,
+    draw_time_axis,
+)
+from germane.score import MIN_SAMPLES
+
+_LEFT: Final = 68.0
+"""Width of the axis labels, which have units."""
+_SIZES: Final = (("wide", 560, 230), ("narrow", 420, 250))
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """An amount in one bucket."""
+
+    start: datetime
+    """Start of the bucket, with a time zone."""
+    value: float
+    """At least 0."""
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmountChart:
+    """A chart of one or two amounts over time."""
+
+    series: Sequence[tuple[str, Sequence[Amount]]]
+    """Names and amounts. The first series has the counts; a second one is drawn dashed."""
+    kind: Literal["lines", "bars"]
+    """Lines are for percentiles, bars are for sums."""
+    since: datetime
+    until: datetime
+    bucket: timedelta
+    title: str
+    name: str
+    format_amount: Callable[[float], str]
+    counted: str
+    """What n counts, such as "answers"."""
+    zone: tzinfo | None = None
+    answers: str = ""
+    """URL of the list of answers behind the amounts, without a time range."""
+
+
+def amount_figure(chart: AmountChart) -> Markup:
+    """Return a chart of amounts over time as an HTML figure."""
+    pictures = [_draw(chart, css_class, width, height) for css_class, width, height in _SIZES]
+    symbols = ("total",) if chart.kind == "bars" else ("mean", "second")
+    keys = [(symbol, name) for symbol, (name, _) in zip(symbols, chart.series, strict=False)]
+    keys.append(("n", f"n {chart.counted} per {describe_bucket(chart.bucket)}"))
+    amounts = chart.series[0][1]
+    if chart.kind == "lines" and any(amount.n < MIN_SAMPLES for amount in amounts):
+        keys.append(("few", f"n below {MIN_SAMPLES}"))
+    rows = []
+    for index, amount in reversed(list(enumerate(amounts))):
+        window = {"since": amount.start.isoformat(), "until": (amount.start + chart.bucket).isoformat()}
+        start = format_time(amount.start, chart.zone)
+        linked = tag("a", start, href=f"{chart.answers}&{urlencode(window)}") if chart.answers else start
+        cells = [*(chart.format_amount(each[index].value) for _, each in chart.series), f"{amount.n:,}"]
+        rows.append(tag("tr", tag("th", linked, scope="row"), *(tag("td", cell, class_="end") for cell in cells)))
+    headings = ("From", *(name for name, _ in chart.series), "n")
+    values = details(table(chart.title, headings, rows))
+    return tag("figure", legend(keys), *pictures, values, class_="chart")
+
+
+def round_up(value: float) -> float:
+    """Return the smallest of 1, 2 and 5 times a power of ten that is not less than a positive value."""
+    power = 10.0 ** math.floor(math.log10(value)) if value > 0 else 1.0
+    return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= value * (1 - 1e-9))
+
+
+def _draw(chart: AmountChart, css_class: str, width: int, height: int) -> Markup:
+    top = round_up(max((amount.value for _, amounts in chart.series for amount in amounts), default=0.0))
+    edge = Plot(left=_LEFT, right=width - NARROW.right, top=0, bottom=0, since=chart.since, until=chart.until)
+    plot = replace(edge, top=12, bottom=height - FOOT_HEIGHT - BARS_HEIGHT - 12)
+    strip = replace(edge, top=height - FOOT_HEIGHT - BARS_HEIGHT, bottom=height - FOOT_HEIGHT)
+    lines = [_points(amounts, top, edge, chart.bucket) for _, amounts in chart.series]
+    bars, largest = draw_bars(lines[0], strip, chart.bucket)
+    if chart.kind == "bars":
+        marks = concat(*(_draw_bar(point, plot, chart.bucket) for point in lines[0]))
+    else:
+        first, *others = [draw_lines([line], plot, chart.bucket, 2.6) if line else Markup("") for line in lines]
+        marks = concat(*(tag("g", line, class_="second") for line in others), first)
+    picture = Picture(
+        width=width,
+        height=height,
+        title=chart.title,
+        description=_describe(chart),
+        name=f"{chart.name}-{css_class}",
+        css_class=css_class,
+    )
+    return picture.render(
+        draw_time_axis(plot, strip, NARROW, chart.zone),
+        bars,
+        draw_count_axis(strip, largest, NARROW),
+        *(_draw_level(share, chart.format_amount(share * top), plot) for share in (0.0, 0.5, 1.0)),
+        marks,
+    )
+
+
+def _points(amounts: Sequence[Amount], top: float, plot: Plot, bucket: timedelta) -> list[Point]:
+    """Return the amounts as points between 0 and 1, which the functions for scores can draw."""
+    points = [
+        Point(
+            start=amount.start,
+            mean=amount.value / top,
+            low=None,
+            high=None,
+            n=amount.n,
+            has_min_samples=amount.n >= MIN_SAMPLES,
+        )
+        for amount in amounts
+    ]
+    return [point for point in points if plot.shows(point, bucket)]
+
+
+def _draw_bar(point: Point, plot: Plot, bucket: timedelta) -> Markup:
+    left, right = plot.sides(point, bucket)
+    inset, y = min((right - left) * 0.14, 6.0), plot.y(point.mean)
+    return tag(
+        "rect", class_="total", x=left + inset, y=y, width=right - left - 2 * inset, height=max(1.0, plot.bottom - y)
+    )
+
+
+def _draw_level(share: float, label: str, plot: Plot) -> Markup:
+    y = plot.y(share)
+    line = tag("line", class_="grid", x1=plot.left, x2=plot.right, y1=y, y2=y)
+    return concat(line, tag("text", label, x=plot.left - 7, y=y + 4, text_anchor="end"))
+
+
+def _describe(chart: AmountChart) -> str:
+    """Return the text alternative: the last and the highest amount of each series."""
+    sentences = []
+    for name, amounts in chart.series:
+        if amounts:
+            last, highest = amounts[-1], max(amounts, key=lambda amount: amount.value)
+            described = f"{name}: last {chart.format_amount(last.value)} (n={last.n})"
+            sentences.append(f"{described}, highest {chart.format_amount(highest.value)} (n={highest.n}).")
+    return " ".join(sentences) or "No data in this window."

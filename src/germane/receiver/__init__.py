@@ -1,0 +1,16 @@
+"""OTLP in: spans and log records of applications in any language become exchanges."""
+
+from __future__ import annotations
+
+from germane.receiver.forwarding import ForwardTarget
+from germane.receiver.receiver import GRPC_PORT, HTTP_PORT, Receiver, ReceiverOptions
+from germane.receiver.spans import Waits
+
+__all__ = [
+    "GRPC_PORT",
+    "HTTP_PORT",
+    "ForwardTarget",
+    "Receiver",
+    "ReceiverOptions",
+    "Waits",
+]

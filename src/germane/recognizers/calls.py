@@ -1,0 +1,162 @@
+"""The language model calls in a trace, and the turn that each belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from germane.recognizers.messages import ChatMessage, final_answer, read_messages, user_texts
+from germane.recognizers.reading import RawValue
+from germane.recognizers.results import Source
+from germane.recognizers.spans import SpanData
+from germane.recognizers.text import decode, field_names, is_text, stands_alone, template_fields
+from germane.recognizers.trace import Trace
+from germane.recognizers.values import QUESTION_KEYS, QuestionValue, find_answer, find_question
+
+_INTERNAL_TO = frozenset({"model", "retriever", "reranker", "tool", "embedding"})
+"""Kinds of spans whose model calls are internal to them: they rewrite a query, for example."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ModelCall:
+    """One model call. Frameworks and clients may each record a span for the same call, nested in each other."""
+
+    span: SpanData
+    """The outermost span."""
+    spans: tuple[SpanData, ...]
+    question: QuestionValue | None = None
+    """The user's last message, with the messages before it."""
+    question_source: Source
+    answer: str | None = None
+    answer_source: Source
+    template_fields: Mapping[str, str] = field(default_factory=dict)
+    """Fields of a DSPy prompt."""
+    has_content: bool = False
+    """Whether any text of its input or output was recorded."""
+    is_tool_call: bool = False
+    """Whether the model called a tool instead of giving an answer."""
+
+    @property
+    def messages(self) -> tuple[ChatMessage, ...]:
+        """The messages that the model received: those up to the user's last message, and those after it."""
+        return () if self.question is None else self.question.messages
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """The prompts that the model received as plain text."""
+        if self.question is None:
+            return ()
+        return tuple(message.text for message in self.messages) or (self.question.text,)
+
+    @property
+    def continued(self) -> str | None:
+        """The assistant message at the end of the prompt, which the model continues, if any.
+
+        A call that gets one does not answer the user's last message: it summarizes the conversation, for example.
+        """
+        last = next((message for message in reversed(self.messages) if message.role != "system"), None)
+        if last is None or last.role != "assistant" or not last.is_final or last.text.strip() == self.answer:
+            return None
+        return last.text.strip()
+
+
+def read_calls(trace: Trace) -> list[ModelCall]:
+    """Return the trace's model calls in the order of their start times, without those inside retrievers and tools."""
+    models = [span for span in trace.tree.spans if trace.kind(span) == "model"]
+    outer = [
+        span for span in models if not any(trace.kind(parent) in _INTERNAL_TO for parent in trace.tree.ancestors(span))
+    ]
+    if not outer:  # all of them are inside a tool or retriever, which is the whole trace
+        outer = [span for span in models if not any(trace.kind(p) == "model" for p in trace.tree.ancestors(span))]
+    return [_read_call(trace, span) for span in outer]
+
+
+def _read_call(trace: Trace, span: SpanData) -> ModelCall:
+    spans = tuple(inner for inner in trace.tree.walk(span) if trace.kind(inner) == "model")
+    nowhere = Source(span.span_id, "")
+    call = ModelCall(span=span, spans=spans, question_source=nowhere, answer_source=nowhere)
+    readings = [(inner.span_id, reading) for inner in spans if (reading := trace.reading(inner)) is not None]
+    inputs = [(span_id, raw) for span_id, reading in readings for raw in reading.inputs]
+    outputs = [(span_id, raw) for span_id, reading in readings for raw in reading.outputs]
+    # Messages with a role each are unambiguous; a text may look like JSON.
+    for span_id, raw in sorted(inputs, key=lambda item: isinstance(item[1].value, str)):
+        if (question := find_question(raw.content)) is not None:
+            call.question, call.question_source = question, Source(span_id, raw.source)
+            break
+    for span_id, raw in sorted(outputs, key=lambda item: isinstance(item[1].value, str)):
+        content = raw.content
+        messages = read_messages(content)
+        answer = answer_in(raw) if messages is None else final_answer(messages)
+        call.has_content = call.has_content or any(message.text.strip() for message in messages or ())
+        call.is_tool_call = messages is not None and answer is None and messages[-1].calls_tool
+        if call.is_tool_call:  # its text, in other attributes, is not an answer
+            break
+        if answer is not None and answer.strip():
+            call.answer, call.answer_source = answer.strip(), Source(span_id, raw.source)
+            break
+    call.has_content = call.has_content or call.question is not None or call.answer is not None
+    _read_template(call)
+    return call
+
+
+def answer_in(raw: RawValue) -> str | None:
+    """Return the answer in a recorded output, or None if it contains none."""
+    if raw.is_text:
+        return raw.value.strip() or None
+    answer = find_answer(raw.content)
+    if answer is None and raw.may_be_object and isinstance(raw.value, str) and is_text(raw.value):
+        return raw.value.strip()
+    return answer
+
+
+def _read_template(call: ModelCall) -> None:
+    """Replace the prompt and the reply of a DSPy call with the fields that they contain."""
+    if call.question is None:
+        return
+    instructions = next((message.text for message in call.messages if message.role == "system"), "")
+    names = field_names(instructions)
+    if names is None:
+        return
+    inputs, outputs = names
+    call.template_fields = fields = template_fields(call.question.text, inputs)
+    asked = [name for name in QUESTION_KEYS if fields.get(name)] or [name for name in fields if "context" not in name]
+    replied = template_fields(call.answer or "", outputs)
+    given = [name for name in ("answer", "response") if replied.get(name)] or list(replied)[-1:]
+    call.question = call.question._replace(text=fields[asked[0]]) if asked and fields[asked[0]] else None
+    call.answer = (replied[given[0]] or None) if given else None
+
+
+def first_call_of_turn(calls: Sequence[ModelCall]) -> ModelCall | None:
+    """Return the first call of the turn that ends with the last call.
+
+    Calls belong to one turn if a later one got the question of an earlier one again, as in a loop of tool calls, or its
+    reply as part of its prompt. A call whose question is an earlier message of a later call belongs to an earlier turn.
+    """
+    if not calls:
+        return None
+    first = last = calls[-1]
+    for call in reversed(calls[:-1]):
+        if _continues(call, first) or _continues(call, last):
+            first = call
+    return first
+
+
+def _continues(earlier: ModelCall, later: ModelCall) -> bool:
+    if earlier.question is None or later.question is None:
+        return False
+    asked, prompt = earlier.question.text, later.question.text
+    if asked == prompt:
+        return True
+    if asked in user_texts(later.question.history):
+        return False
+    given = earlier.answer
+    others = [message.text for message in later.messages if message.role == "system"]
+    return any(
+        stands_alone(asked, text) or (given is not None and stands_alone(given, text)) for text in (prompt, *others)
+    )
+
+
+def decoded_variables(value: object) -> Mapping[str, object]:
+    """Return the variables of a prompt template by name."""
+    variables = decode(value)
+    return variables if isinstance(variables, dict) else {}

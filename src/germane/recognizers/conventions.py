@@ -1,0 +1,480 @@
+"""The attribute conventions that germane recognizes, in order of precedence. The generic one is last.
+
+To support another instrumentation, add a :class:`Convention` to :data:`CONVENTIONS`: which scopes it owns, what its
+spans stand for, and which attributes contain inputs, outputs and documents. The values are read in the same way for all
+conventions.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+from germane.recognizers.reading import CHOICE_EVENT, QUESTION_EVENT, Convention, Kind
+from germane.recognizers.results import UnreadableReason
+from germane.recognizers.spans import SpanData
+
+_OPENINFERENCE_KINDS: Final[dict[str, Kind]] = {
+    "CHAIN": "workflow",
+    "AGENT": "workflow",
+    "UNKNOWN": "workflow",
+    "LLM": "model",
+    "RETRIEVER": "retriever",
+    "RERANKER": "reranker",
+    "TOOL": "tool",
+    "EMBEDDING": "embedding",
+    "PROMPT": "prompt",
+    "EVALUATOR": "evaluator",
+    "GUARDRAIL": "evaluator",
+}
+_OPERATIONS: Final[dict[str, Kind]] = {
+    "chat": "model",
+    "completion": "model",
+    "text_completion": "model",
+    "generate_content": "model",
+    "responses": "model",
+    "embeddings": "embedding",
+    "embedding": "embedding",
+    "execute_tool": "tool",
+    "retrieval": "retriever",
+    "vector_db_retrieve": "retriever",
+    "rerank": "reranker",
+    "invoke_agent": "workflow",
+    "invoke_workflow": "workflow",
+    "agent_step": "workflow",
+    "execute_task": "workflow",
+    "framework": "workflow",
+    "evaluation": "evaluator",
+    "create_agent": "other",
+}
+_TRACELOOP_KINDS: Final[dict[str, Kind]] = {
+    "workflow": "workflow",
+    "task": "workflow",
+    "agent": "workflow",
+    "tool": "tool",
+}
+_OBSERVATION_TYPES: Final[dict[str, Kind]] = {
+    "span": "workflow",
+    "chain": "workflow",
+    "agent": "workflow",
+    "unknown": "workflow",
+    "generation": "model",
+    "llm": "model",
+    "chat_model": "model",
+    "retriever": "retriever",
+    "reranker": "reranker",
+    "tool": "tool",
+    "embedding": "embedding",
+    "prompt": "prompt",
+    "parser": "workflow",
+    "guardrail": "evaluator",
+    "evaluator": "evaluator",
+}
+_HAYSTACK_SUFFIXES: Final[dict[str, Kind]] = {
+    "Retriever": "retriever",
+    "Ranker": "reranker",
+    "Generator": "model",
+    "Embedder": "embedding",
+    "Builder": "prompt",
+    "Agent": "workflow",
+    "ToolInvoker": "tool",
+}
+_HAYSTACK_STEPS: Final[dict[str, Kind]] = {
+    "haystack.agent.step": "workflow",
+    "haystack.agent.step.llm": "model",
+    "haystack.agent.step.tool": "tool",
+}
+_REQUEST_TYPES: Final[dict[str, Kind]] = {
+    "chat": "model",
+    "completion": "model",
+    "embedding": "embedding",
+    "rerank": "reranker",
+}
+_GENAI_INPUTS: Final = ("gen_ai.input.messages", "gen_ai.retrieval.query.text", "gen_ai.prompt")
+_GENAI_OUTPUTS: Final = ("gen_ai.output.messages", "gen_ai.tool.call.result", "gen_ai.completion")
+_FLAT_INPUTS: Final = ("llm.input_messages", "gen_ai.prompt", "llm.prompts")
+_FLAT_OUTPUTS: Final = ("llm.output_messages", "gen_ai.completion", "llm.completions")
+_OPENLLMETRY_LIBRARIES: Final = (
+    "agno",
+    "anthropic",
+    "bedrock",
+    "chromadb",
+    "cohere",
+    "crewai",
+    "google_generativeai",
+    "groq",
+    "haystack",
+    "lancedb",
+    "langchain",
+    "llamaindex",
+    "marqo",
+    "mcp",
+    "milvus",
+    "mistralai",
+    "ollama",
+    "openai",
+    "openai_agents",
+    "pinecone",
+    "qdrant",
+    "replicate",
+    "sagemaker",
+    "together",
+    "transformers",
+    "watsonx",
+    "weaviate",
+    "writer",
+)
+_GENAI_FIX: Final = "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY in the application's environment"
+_MODEL_FIX: Final = (
+    "also install the instrumentation of the client that calls the model, such as "
+    "opentelemetry-instrumentation-genai-openai"
+)
+
+
+def _text(span: SpanData, name: str) -> str:
+    """Return a text attribute. MLflow encodes texts as JSON, so quotes are removed."""
+    value: Any = span.attributes.get(name)
+    return value.strip('"') if isinstance(value, str) else ""
+
+
+def _openinference_kind(span: SpanData) -> Kind | None:
+    attributes = span.attributes
+    kind = _OPENINFERENCE_KINDS.get(_text(span, "openinference.span.kind").upper())
+    if kind != "model" or "output.value" in attributes or span.status == "ERROR":
+        return kind
+    # LlamaIndex's chat engine writes its history in a span of kind LLM, often in a trace of its own. The span of a call
+    # has the model's name even if content capture is off, and a span that the application creates has an output.
+    return kind if any(name.startswith("llm.") for name in attributes) else "other"
+
+
+def _generic_kind(span: SpanData) -> Kind:
+    """Return the kind of a span, from the attributes of any convention."""
+    known = (
+        _openinference_kind(span)
+        or _OPERATIONS.get(_text(span, "gen_ai.operation.name").lower())
+        or _TRACELOOP_KINDS.get(_text(span, "traceloop.span.kind").lower())
+        or _OBSERVATION_TYPES.get(_text(span, "langfuse.observation.type").lower())
+        or _OBSERVATION_TYPES.get(_text(span, "mlflow.spanType").lower())
+        or _OBSERVATION_TYPES.get(_text(span, "langsmith.span.kind").lower())
+        or _REQUEST_TYPES.get(_text(span, "llm.request.type"))
+    )
+    if known is not None:
+        return known
+    if span.attributes.keys() & {"gen_ai.request.model", "gen_ai.response.model", "llm.model_name"}:
+        return "model"
+    return "workflow" if span.attributes.keys() & _WORKFLOW_ATTRIBUTES else "other"
+
+
+def _openllmetry_kind(span: SpanData) -> Kind:
+    kind = _generic_kind(span)
+    if kind == "workflow" and _text(span, "traceloop.span.kind") == "task":
+        # LlamaIndex's components are all tasks, and their names are those of their classes.
+        component = _text(span, "traceloop.entity.name").removesuffix(".task")
+        if component.endswith("Retriever"):
+            return "retriever"
+        if component.endswith("Embedding"):
+            return "embedding"
+        if component.endswith(("Rerank", "Reranker", "Postprocessor")):
+            return "reranker"
+    return kind
+
+
+def _haystack_kind(span: SpanData) -> Kind:
+    if span.name.startswith(("haystack.pipeline.run", "haystack.async_pipeline.run", "haystack.agent.run")):
+        return "workflow"
+    if span.name.startswith("haystack.agent.step"):
+        return _HAYSTACK_STEPS.get(span.name, "other")
+    component = _text(span, "haystack.component.type")
+    kinds = (kind for suffix, kind in _HAYSTACK_SUFFIXES.items() if component.endswith(suffix))
+    return next(kinds, "other")
+
+
+def _vercel_kind(span: SpanData) -> Kind:
+    operation = _text(span, "ai.operationId") or span.name
+    if operation.endswith((".doGenerate", ".doStream")):
+        return "model"
+    if operation.startswith("ai.toolCall"):
+        return "tool"
+    if operation.startswith(("ai.embed", "ai.rerank")):
+        return "embedding"
+    is_call = operation.startswith(("ai.generate", "ai.stream"))
+    return "workflow" if is_call else "other"
+
+
+def _logfire_kind(span: SpanData) -> Kind:
+    template = _text(span, "logfire.msg_template") or span.name
+    if template.startswith(("Function:", "MCP")):
+        return "tool"
+    if template.startswith("Guardrail"):
+        return "evaluator"
+    if template.startswith(
+        ("Chat Completion", "Responses API", "streaming response", "Message with", "Completion with")
+    ):
+        return "model"
+    if template.startswith(("OpenAI Agents trace", "Agent run", "Task:", "Turn")):
+        return "workflow"
+    return _generic_kind(span)
+
+
+def _pydantic_ai_kind(span: SpanData) -> Kind:
+    kind = _generic_kind(span)
+    if span.name in {"agent run", "chat"} or "agent_name" in span.attributes:
+        return "workflow" if "chat" not in span.name else kind
+    return "tool" if span.name.startswith("running tool:") else kind
+
+
+CONVENTIONS: Final = (
+    Convention(
+        name="OpenInference",
+        scopes=("openinference",),
+        markers=("openinference.span.kind",),
+        kind_of=_generic_kind,
+        inputs=("input.value",),
+        outputs=("output.value",),
+        flat_inputs=("llm.input_messages", "llm.prompts"),
+        flat_outputs=("llm.output_messages", "llm.choices"),
+        flat_documents=("reranker.output_documents", "retrieval.documents"),
+        variables="llm.prompt_template.variables",
+        content_fix=(
+            "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and the other OPENINFERENCE_HIDE_ variables "
+            "in the application's environment"
+        ),
+        model_fix="also install the OpenInference instrumentation of the client that calls the model",
+    ),
+    Convention(
+        name="Haystack",
+        scopes=("haystack",),
+        markers=(
+            "haystack.pipeline.execution_mode",
+            "haystack.component.name",
+            "haystack.pipeline.max_runs_per_component",
+            "haystack.agent.max_steps",
+            "haystack.agent.step",
+            "haystack.agent.step.llm.input",
+            "haystack.agent.step.llm.output",
+            "haystack.tool.name",
+        ),
+        kind_of=_haystack_kind,
+        inputs=(
+            "haystack.pipeline.input_data",
+            "haystack.component.input",
+            "haystack.agent.input",
+            "haystack.agent.step.llm.input",
+            "haystack.agent.step.tool.input",
+        ),
+        outputs=(
+            "haystack.pipeline.output_data",
+            "haystack.component.output",
+            "haystack.agent.output",
+            "haystack.agent.step.llm.output",
+            "haystack.agent.step.tool.output",
+        ),
+        content_fix="set HAYSTACK_CONTENT_TRACING_ENABLED=true in the application's environment",
+    ),
+    Convention(
+        name="Pydantic AI",
+        scopes=("pydantic-ai",),
+        kind_of=_pydantic_ai_kind,
+        inputs=("gen_ai.input.messages", "pydantic_ai.all_messages", "all_messages_events", "events"),
+        outputs=(
+            "gen_ai.output.messages",
+            "final_result",
+            "gen_ai.tool.call.result",
+            "tool_response",
+            "pydantic_ai.all_messages",
+            "all_messages_events",
+            "events",
+        ),
+        object_outputs=("final_result",),
+        names=("agent_name",),
+        content_fix="call Agent.instrument_all(InstrumentationSettings(include_content=True)) in the application",
+    ),
+    Convention(
+        name="Logfire",
+        scopes=("logfire",),
+        kind_of=_logfire_kind,
+        inputs=("gen_ai.input.messages", "events", "raw_input", "request_data"),
+        outputs=("gen_ai.output.messages", "events", "response", "response_data", "output"),
+        names=("name",),
+        splits_streams=True,
+        content_fix="remove the scrubbing of messages from logfire.configure()",
+    ),
+    Convention(
+        name="Vercel AI SDK",
+        scopes=("ai",),
+        markers=("ai.operationId",),
+        kind_of=_vercel_kind,
+        inputs=("ai.prompt.messages", "ai.prompt", "ai.toolCall.args"),
+        outputs=("ai.response.text", "ai.result.text", "ai.response.object", "ai.result.object", "ai.toolCall.result"),
+        object_outputs=("ai.response.object", "ai.result.object"),
+        names=("ai.telemetry.functionId",),
+        hides_separately=True,
+        content_fix="set recordInputs and recordOutputs to true in the SDK's telemetry settings",
+    ),
+    Convention(
+        name="Semantic Kernel",
+        scopes=(
+            "semantic_kernel",
+            "Microsoft.SemanticKernel",
+            "Experimental.Microsoft.Extensions.AI",
+            "Microsoft.Extensions.AI",
+        ),
+        kind_of=_generic_kind,
+        inputs=_GENAI_INPUTS,
+        outputs=_GENAI_OUTPUTS,
+        content_fix=(
+            "set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true in the application's "
+            "environment, and export its log records"
+        ),
+    ),
+    Convention(
+        name="OpenTelemetry GenAI",
+        scopes=(
+            "opentelemetry.instrumentation.genai",
+            "opentelemetry.instrumentation.openai_v2",
+            "opentelemetry.instrumentation.google_genai",
+            "opentelemetry.instrumentation.vertexai",
+            "opentelemetry.util.genai",
+            "gen_ai",
+        ),
+        kind_of=_generic_kind,
+        inputs=_GENAI_INPUTS,
+        outputs=_GENAI_OUTPUTS,
+        flat_inputs=("gen_ai.prompt",),
+        flat_outputs=("gen_ai.completion",),
+        documents=("gen_ai.retrieval.documents",),
+        variables="gen_ai.prompt.variable",
+        content_fix=_GENAI_FIX,
+        documents_fix=(
+            "OpenTelemetry's GenAI instrumentations never record the texts of documents; use OpenInference for the "
+            "retriever, or decorate it with @germane.retrieval"
+        ),
+        model_fix=_MODEL_FIX,
+    ),
+    Convention(
+        name="OpenLLMetry",
+        scopes=("traceloop", *(f"opentelemetry.instrumentation.{library}" for library in _OPENLLMETRY_LIBRARIES)),
+        markers=("traceloop.span.kind",),
+        kind_of=_openllmetry_kind,
+        inputs=("traceloop.entity.input", "gen_ai.input.messages", "gen_ai.task.input", "gen_ai.prompt"),
+        outputs=(
+            "traceloop.entity.output",
+            "gen_ai.output.messages",
+            "gen_ai.task.output",
+            "gen_ai.tool.call.result",
+            "gen_ai.completion",
+        ),
+        flat_inputs=("gen_ai.prompt", "llm.prompts"),
+        flat_outputs=("gen_ai.completion", "llm.completions"),
+        content_fix="set TRACELOOP_TRACE_CONTENT=true in the application's environment",
+        model_fix="also install OpenLLMetry's instrumentation of the client that calls the model",
+    ),
+)
+_GENERIC_INPUTS: Final = (
+    "input.value",
+    "traceloop.entity.input",
+    *_GENAI_INPUTS,
+    "langfuse.observation.input",
+    "langfuse.trace.input",
+    "mlflow.spanInputs",
+    "gcp.vertex.agent.llm_request",
+    "ai.prompt.messages",
+    "ai.prompt",
+)
+_GENERIC_OUTPUTS: Final = (
+    "output.value",
+    "traceloop.entity.output",
+    *_GENAI_OUTPUTS,
+    "langfuse.observation.output",
+    "langfuse.trace.output",
+    "mlflow.spanOutputs",
+    "gcp.vertex.agent.llm_response",
+    "ai.response.text",
+)
+_WORKFLOW_ATTRIBUTES: Final = frozenset({*_GENERIC_INPUTS, *_GENERIC_OUTPUTS})
+MARKERS: Final = (
+    *(marker for convention in CONVENTIONS for marker in convention.markers),
+    "gen_ai.operation.name",
+    "gen_ai.system",
+    "gen_ai.provider.name",
+    "gen_ai.request.model",
+    "langfuse.observation.type",
+    "mlflow.spanType",
+    "langsmith.span.kind",
+    "llm.request.type",
+    "input.value",
+    "output.value",
+)
+"""Attributes that mark a span of a language model application, in a scope of any name."""
+GENERIC: Final = Convention(
+    name="generic",
+    markers=MARKERS,
+    kind_of=_generic_kind,
+    inputs=_GENERIC_INPUTS,
+    outputs=_GENERIC_OUTPUTS,
+    flat_inputs=_FLAT_INPUTS,
+    flat_outputs=_FLAT_OUTPUTS,
+    documents=("gen_ai.retrieval.documents",),
+    flat_documents=("reranker.output_documents", "retrieval.documents"),
+    variables="gen_ai.prompt.variable",
+    content_fix="turn on content capture in the instrumentation",
+    model_fix=_MODEL_FIX,
+)
+"""Reads the attributes of all conventions. Its values also complete those of the convention that owns the scope."""
+
+
+def convention_for(span: SpanData) -> Convention | None:
+    """Return the convention that a span follows, according to its scope or else an attribute; None if there is none."""
+    if (owner := _owner_of(span.scope)) is not None:
+        return owner
+    return next((convention for convention in (*CONVENTIONS, GENERIC) if convention.matches(span)), None)
+
+
+@lru_cache(maxsize=1_000)
+def _owner_of(scope: str) -> Convention | None:
+    return next((convention for convention in CONVENTIONS if convention.owns(scope)), None)
+
+
+def is_watched_scope(scope: str) -> bool:
+    """Return whether an instrumentation scope belongs to a known convention."""
+    return _owner_of(scope) is not None
+
+
+def fix_for(reason: UnreadableReason, scope: str, instrumentation: str = "") -> str:
+    """Return one sentence that says how to fix the unreadable traces of a scope.
+
+    Args:
+        reason: The reason.
+        scope: The instrumentation scope of the spans.
+        instrumentation: Name of their convention, if known, for scopes that the application names.
+    """
+    named = next((convention for convention in CONVENTIONS if convention.name == instrumentation), GENERIC)
+    convention = _owner_of(scope) or named
+    if reason is UnreadableReason.CONTENT_CAPTURE_OFF:
+        return convention.content_fix or reason.fix
+    if reason is UnreadableReason.MODEL_NOT_TRACED:
+        return convention.model_fix or reason.fix
+    return reason.fix
+
+
+def content_attributes(scope: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the attributes, events and log records in which a scope records questions, and answers.
+
+    A name also stands for the names that begin with it and a dot, such as ``llm.input_messages.0.message.content``. For
+    a scope that belongs to no convention, the attributes of all conventions are returned.
+    """
+    convention = next((convention for convention in CONVENTIONS if convention.owns(scope)), GENERIC)
+    questions = (*convention.inputs, *convention.flat_inputs, QUESTION_EVENT)
+    answers = (*convention.outputs, *convention.flat_outputs, CHOICE_EVENT)
+    # What tools get and return is neither the question nor the answer.
+    return tuple(name for name in dict.fromkeys(questions) if "tool" not in name.lower()), tuple(
+        name for name in dict.fromkeys(answers) if "tool" not in name.lower()
+    )
+
+
+def documents_fix_for(scope: str) -> str:
+    """Return one sentence that says how to record the texts of documents, if the instrumentation omits them."""
+    convention = _owner_of(scope) or GENERIC
+    return (
+        convention.documents_fix or "record the texts of documents, or decorate the retriever with @germane.retrieval"
+    )

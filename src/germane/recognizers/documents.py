@@ -1,0 +1,156 @@
+"""Documents from retrievers and tools, in the formats of all known frameworks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from germane.exchange import Context
+from germane.recognizers.text import MAX_DEPTH, decode, is_text, numbered_items
+
+_TEXT_KEYS: Final = ("page_content", "content", "text", "chunk", "passage", "snippet", "body", "document")
+_NESTED_KEYS: Final = ("node", "document", "kwargs", "entity", "data", "payload", "item")
+_LIST_KEYS: Final = (
+    "documents",
+    "docs",
+    "source_documents",
+    "results",
+    "hits",
+    "matches",
+    "nodes",
+    "source_nodes",
+    "chunks",
+    "passages",
+    "text_chunks",
+    "contexts",
+    "context",
+    "items",
+)
+_RESULT_KEYS: Final = (
+    "output",
+    "outputs",
+    "result",
+    "raw_output",
+    "data",
+    "kwargs",
+    "content",
+    "blocks",
+    "value",
+    "structuredContent",
+)
+CONTEXT_KEYS: Final = ("context", "contexts", "documents", "text_chunks", "context_str", "source_documents")
+"""Names of the contexts in the input of a chain or in the variables of a prompt."""
+_ID_KEYS: Final = ("id", "id_", "node_id", "doc_id", "document_id")
+_SCORE_KEYS: Final = ("score", "relevance_score", "similarity")
+
+
+def read_documents(value: Any) -> list[Context]:
+    """Read the documents in a retriever's output. Documents without text are omitted."""
+    return list(_documents(decode(value), 0))
+
+
+def read_tool_result(value: Any) -> list[Context]:
+    """Read a search tool's result: its documents if there are any, otherwise its text as one context."""
+    decoded = decode(value)
+    documents = list(_documents(decoded, 0))
+    if documents:
+        return documents
+    text = _result_text(decoded, 0)
+    if text is not None:
+        inner = decode(text)
+        return ([] if isinstance(inner, str) else list(_documents(inner, 0))) or [Context(text)]
+    raw = value if isinstance(value, str) else ""
+    return [Context(raw.strip())] if is_text(raw) else []
+
+
+def read_contexts(value: Any) -> list[Context]:
+    """Read the contexts in a chain's inputs or among a prompt's variables."""
+    value = decode(value)
+    if not isinstance(value, dict):
+        return []
+    for key in CONTEXT_KEYS:
+        inner = decode(value.get(key))
+        if isinstance(inner, str) and is_text(inner):
+            return [Context(text.strip()) for text in numbered_items(inner)]
+        if isinstance(inner, list) and (documents := list(_documents(inner, 0))):
+            return documents
+    for key in ("inputs", "kwargs", "data"):
+        if key in value and (documents := read_contexts(value[key])):
+            return documents
+    return []
+
+
+def distinct(contexts: Iterable[Context]) -> tuple[Context, ...]:
+    """Remove contexts whose text occurred before."""
+    by_text: dict[str, Context] = {}
+    for context in contexts:
+        by_text.setdefault(context.text, context)
+    return tuple(by_text.values())
+
+
+def lacks_text(value: Any) -> bool:
+    """Return whether a retriever's output consists of documents without text."""
+    value = decode(value)
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+
+
+def _documents(value: Any, depth: int) -> Iterator[Context]:
+    if depth > MAX_DEPTH:
+        return
+    if isinstance(value, list):
+        for item in value:
+            document = _document(item)
+            if document is not None:
+                yield document
+            elif isinstance(item, (list, dict)):
+                yield from _documents(item, depth + 1)
+    elif isinstance(value, dict):
+        for key in _LIST_KEYS:
+            inner = decode(value.get(key))
+            if isinstance(inner, list) and inner:
+                yield from _documents(inner, depth + 1)
+                return
+        for key in _RESULT_KEYS:
+            inner = decode(value.get(key))
+            if isinstance(inner, (list, dict)):
+                found = list(_documents(inner, depth + 1))
+                if found:
+                    yield from found
+                    return
+
+
+def _document(value: Any, depth: int = 0) -> Context | None:
+    """Read one document: text, or an object that contains text."""
+    value = decode(value)
+    if isinstance(value, str):
+        return Context(value.strip()) if is_text(value) else None
+    if not isinstance(value, dict) or depth > MAX_DEPTH:
+        return None
+    identity = next((str(value[key]) for key in _ID_KEYS if isinstance(value.get(key), (str, int))), None)
+    score = next((number for key in _SCORE_KEYS if (number := _number(value.get(key))) is not None), None)
+    for key in _TEXT_KEYS:
+        text = value.get(key)
+        if isinstance(text, str) and is_text(text):
+            return Context(text.strip(), identity, score)
+    for key in _NESTED_KEYS:
+        inner = value.get(key)
+        if isinstance(inner, dict) and (nested := _document(inner, depth + 1)) is not None:
+            return Context(nested.text, nested.id or identity, score if nested.score is None else nested.score)
+    return None
+
+
+def _result_text(value: Any, depth: int) -> str | None:
+    """Return the text of a tool's result, which may be wrapped in a message."""
+    if isinstance(value, str):
+        return value.strip() if is_text(value) else None
+    if isinstance(value, dict) and depth <= MAX_DEPTH:
+        for key in (*_RESULT_KEYS, "text"):
+            if key in value and (text := _result_text(value[key], depth + 1)) is not None:
+                return text
+    return None
+
+
+def _number(value: Any) -> float | None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < sys.float_info.max
+    return float(value) if is_number else None  # JSON may contain integers that no float can hold

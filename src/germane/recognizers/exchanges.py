@@ -1,0 +1,88 @@
+"""The exchange of a recognized request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final
+
+from germane.exchange import Context, Exchange, Message, exchange_id_for
+from germane.recognizers.results import Recognized
+from germane.recognizers.spans import SpanData
+
+Screen = Callable[[str, str], str | None]
+"""A function that applies the privacy settings. It takes the name of a part, such as ``question``, and its text, and
+returns the text to be stored; None if it must not be stored."""
+MAX_CONTEXTS: Final = 100
+NAME_LENGTH: Final = 200
+"""Maximum number of characters in the names of models, users, sessions and sources."""
+
+
+def create_exchange(
+    found: Recognized,
+    root: SpanData,
+    *,
+    screen: Screen,
+    service: str,
+    route: str,
+    started_at: datetime,
+    sampling_key: float,
+    capture_probability: float,
+    traced: bool = True,
+    span_holder: str | None = None,
+) -> Exchange:
+    """Create the exchange of a request.
+
+    Args:
+        found: Its question and answer.
+        root: Its first span, to which scores are attached. The exchange's id is derived from it, so that a request
+            never yields two exchanges.
+        screen: Applies the privacy settings to each text.
+        service: The service that received the request.
+        route: The route, which may differ from the recognized one if there are too many.
+        started_at: Start of the request, in UTC.
+        sampling_key: The sampling key of the trace.
+        capture_probability: Probability that the exchange was captured.
+        traced: Whether OpenTelemetry sampled the first span.
+        span_holder: Id of the process that delays the export of the first span; None without a delay.
+    """
+    contexts = ((screen("contexts", context.text), context) for context in found.contexts[:MAX_CONTEXTS])
+    history = ((screen("history", message.content), message.role) for message in found.history)
+    return Exchange(
+        id=exchange_id_for(root.trace_id, root.span_id, root.start),
+        trace_id=root.trace_id,
+        span_id=root.span_id,
+        service=service,
+        route=route,
+        question=screen("question", found.question),
+        answer=screen("answer", found.answer),
+        contexts=tuple(
+            Context(text, _shorten(context.id), context.score) for text, context in contexts if text is not None
+        ),
+        history=tuple(Message(role[:NAME_LENGTH], text) for text, role in history if text is not None),
+        model=_shorten(found.model),
+        session=_shorten(found.session),
+        user=_shorten(found.user),
+        attributes={"instrumentation": found.instrumentation[:NAME_LENGTH], **_sources(found)},
+        status="error" if root.status == "ERROR" else "ok",
+        started_at=started_at,
+        duration=max(0, found.end - found.start) / 1e9,
+        sampling_key=sampling_key,
+        capture_probability=capture_probability,
+        traced=traced,
+        span_holder=span_holder,
+    )
+
+
+def _sources(found: Recognized) -> Mapping[str, str]:
+    """Return where the texts were found, as attributes of the exchange."""
+    return {
+        f"source.{part}": ", ".join(dict.fromkeys(source.attribute for source in found.sources[part]))[:NAME_LENGTH]
+        for part in ("question", "answer", "contexts")
+        if part in found.sources
+    }
+
+
+def _shorten(name: str | None) -> str | None:
+    """Truncate a name. A registered recognizer may return a number instead of a text."""
+    return None if name is None else str(name)[:NAME_LENGTH]

@@ -1,0 +1,382 @@
+"""Recognition of a question, its answer and its contexts in the spans and log records of one trace.
+
+The rules are the same for all instrumentations:
+
+- One language model call gives the answer: the last one, unless :mod:`~germane.recognizers.answering` finds an
+  earlier one. The ancestors of that call are the steps that led to it.
+- Question and answer are taken from the topmost of these steps that recorded them, because a framework records there
+  what the user asked and got. Of several texts, the one that a model got or gave is used. Steps that do not contain the
+  call, such as a retrieval, never provide them.
+- If no step recorded them, they are taken from the calls: the user's last message of the turn's first call, and the
+  text of its last call. If that message is a prompt that contains the question together with documents, the question is
+  looked up among the recorded queries and prompt variables.
+- What cannot be decided is unreadable, with a reason. A wrong pair of question and answer is worse than none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Final
+
+from germane.exchange import Context, Message
+from germane.recognizers.answering import answering_call, continues_conversation, texts_in
+from germane.recognizers.attributes import (
+    ROUTE,
+    find_attribute,
+    find_model,
+    find_name,
+    find_session,
+    find_user,
+)
+from germane.recognizers.calls import ModelCall, answer_in, first_call_of_turn, read_calls
+from germane.recognizers.contexts import Contexts, find_contexts, has_documents_without_text, retrieved
+from germane.recognizers.conventions import fix_for
+from germane.recognizers.messages import ChatMessage, user_texts
+from germane.recognizers.reading import Recognizer
+from germane.recognizers.reasons import unreadable_reason
+from germane.recognizers.requests import split_trace
+from germane.recognizers.results import Recognized, Source, Unreadable
+from germane.recognizers.spans import LogData, SpanData, SpanTree
+from germane.recognizers.templates import labeled_question, question_in_template
+from germane.recognizers.text import decode, stands_alone
+from germane.recognizers.trace import Trace
+from germane.recognizers.values import QuestionValue, find_questions, names_answer, names_question
+
+Part = tuple[str, Source, tuple[ChatMessage, ...]]
+"""A text, where it was found, and the messages before it."""
+_MAX_QUESTIONS: Final = 20
+"""Maximum number of texts in one input that are considered as the question."""
+_MAX_CALLS: Final = 20
+"""Maximum number of calls that are searched for a question."""
+_MAX_DOCUMENTS: Final = 100
+"""Maximum number of documents that are looked up in the output of a step."""
+
+
+def recognize(
+    spans: Iterable[SpanData], logs: Iterable[LogData] = (), *, recognizers: Sequence[Recognizer] = ()
+) -> Recognized | Unreadable | None:
+    """Recognize the exchange in the spans and log records of one trace, in any order.
+
+    Args:
+        spans: The spans that ended. Some may be missing.
+        logs: The log records of the trace.
+        recognizers: Recognizers that are tried before the built-in conventions.
+
+    Returns:
+        The exchange, or the reason why there is none. None if the trace must not be watched, because it consists of
+        evaluations, or a handler decorated with ``germane.observe`` captures it.
+    """
+    trace = Trace.load(spans, tuple(logs), recognizers)
+    return None if trace is None else _Recognition(trace).result()
+
+
+def recognize_all(
+    spans: Iterable[SpanData], logs: Iterable[LogData] = (), *, recognizers: Sequence[Recognizer] = ()
+) -> list[Recognized | Unreadable]:
+    """Recognize the exchanges of all independent requests in one trace, such as a batch of questions.
+
+    Returns:
+        The exchanges if there are several, otherwise the result of :func:`recognize`; nothing if the trace must not be
+        watched.
+    """
+    logs = tuple(logs)
+    trace = Trace.load(spans, logs, recognizers)
+    if trace is None:
+        return []
+    parts = (recognize(*part, recognizers=recognizers) for part in split_trace(trace, logs))
+    found = [result for result in parts if isinstance(result, Recognized)]
+    return [*found] if len(found) > 1 else [_Recognition(trace).result()]
+
+
+def complete(
+    spans: Iterable[SpanData], parent_id: str, *, recognizers: Sequence[Recognizer] = ()
+) -> tuple[tuple[Context, ...], str | None]:
+    """Find the contexts and the model that a decorated handler does not provide, in the spans of its calls.
+
+    Args:
+        spans: The spans of the trace that have ended.
+        parent_id: Id of the handler's span. Spans that are not its descendants are ignored.
+        recognizers: Recognizers that are tried before the built-in conventions.
+
+    Returns:
+        The contexts, and the name of the model that was called last.
+    """
+    whole = SpanTree(spans)
+    tops = [span for span in whole.spans if span.parent_id == parent_id]
+    inner = {span.span_id: dataclasses.replace(span, parent_id=None) for span in tops}
+    for top in tops:
+        for span in whole.walk(top):
+            inner.setdefault(span.span_id, span)
+    trace = Trace.load(inner.values(), (), recognizers) if inner else None
+    if trace is None:
+        return (), None
+    recognition = _Recognition(trace)
+    model = recognition.model()
+    return recognition.contexts().contexts, None if model is None else model[0]
+
+
+def _is_asked(text: str, calls: Sequence[ModelCall]) -> bool:
+    """Return whether a text is the user's message in a model call, or part of that message."""
+    return any(
+        call.question is not None
+        and (stands_alone(text, call.question.text) or text in user_texts(call.question.messages))
+        for call in calls
+    )
+
+
+class _Recognition:
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.tree = trace.tree
+        self.calls = read_calls(trace)
+        self.documents = retrieved(trace, self.tree.spans) or Contexts()
+        around = self._steps_around(self.calls[0].span) if self.calls else []
+        common = [step for step in around if all(self.tree.contains(step, call.span) for call in self.calls)]
+        readings = [reading for step in common if (reading := trace.reading(step)) is not None]
+        answers = ([raw for raw in reading.outputs if answer_in(raw) is not None] for reading in readings)
+        outputs = next(filter(None, answers), [])  # of the outermost step with an answer
+        answering = answering_call(trace, self.calls, self.documents.contexts, outputs)
+        self.last = answering.call
+        """The call that gave the answer."""
+        self.is_ambiguous = answering.is_ambiguous and not outputs
+        if self.last is not None:
+            self.calls = self.calls[: self.calls.index(self.last) + 1]
+        self.steps = [] if self.last is None else self._steps_around(self.last.span)
+
+    def result(self) -> Recognized | Unreadable:
+        question, answer = self._question_and_answer()
+        asked = None if self.last is None else self.last.question
+        repeats = self.last is not None and asked is not None and asked.text == self.last.answer
+        # A model's reply may repeat the question. Otherwise, the same text was taken for both.
+        is_echo = question is not None and answer is not None and question[0] == answer[0] and not repeats
+        if question is None or answer is None or is_echo:
+            return self._unreadable(question, answer)
+        spans = list(self.tree.walk())
+        contexts, context_sources, from_tools = self.contexts()
+        sources: dict[str, tuple[Source, ...]] = {"question": (question[1],), "answer": (answer[1],)}
+        if contexts:
+            sources["contexts"] = context_sources
+        answering = self.trace.span(answer[1].span_id)
+        found = {
+            "session": self._read("session") or find_session(spans),
+            "user": self._read("user") or find_user(spans),
+            "model": self.model(),
+            "route": self._route(),
+        }
+        sources |= {name: (value[1],) for name, value in found.items() if value is not None}
+        names = {name: value[0] for name, value in found.items() if value is not None}
+        reading = self.trace.reading(answering)
+        return Recognized(
+            question=question[0],
+            answer=answer[0],
+            contexts=contexts,
+            history=tuple(
+                Message(message.role, message.text)
+                for message in question[2]
+                if message.text.strip()
+                and (message.role == "user" or (message.role == "assistant" and message.is_final))
+            ),
+            session=names.get("session"),
+            user=names.get("user"),
+            model=names.get("model"),
+            route=names.get("route") or self.tree.roots[0].name,
+            root_span_ids=tuple(span.span_id for span in self.tree.roots),
+            start=self.tree.roots[0].start,
+            end=max(span.end for span in self.tree.roots),
+            scope=answering.scope,
+            instrumentation=reading.instrumentation if reading is not None else "",
+            sources=sources,
+            contexts_from_tools=from_tools,
+            has_documents_without_text=not contexts and has_documents_without_text(self.trace),
+        )
+
+    def _steps_around(self, call: SpanData) -> list[SpanData]:
+        """Return the steps that contain a call, from the outermost to the innermost."""
+        return [span for span in reversed(list(self.tree.ancestors(call))) if self.trace.kind(span) == "workflow"]
+
+    def _question_and_answer(self) -> tuple[Part | None, Part | None]:
+        if self.last is None:
+            return self._pair_without_calls()
+        if self.is_ambiguous:
+            return self._question_of_calls(), None
+        answer = next((part for span in self.steps if (part := self._answer_of(span)) is not None), None)
+        outermost = self.steps[0] if self.steps else self.last.span
+        if answer is None and outermost.status != "ERROR" and self.last.answer is not None:
+            answer = self.last.answer, self.last.answer_source, ()
+        question = next((part for span in self.steps if (part := self._question_of(span)) is not None), None)
+        if question is None and self.tree.is_rootless:  # the missing root knows it; a call's message may be a template
+            return None, answer
+        return question or self._question_of_calls(), answer
+
+    def _question_of(self, span: SpanData) -> Part | None:
+        """Return the question in the inputs of a step."""
+        reading = self.trace.reading(span)
+        calls = [call for call in self.calls if self.tree.contains(span, call.span) and call.question is not None]
+        first = next((call for call in calls if call.continued is None), None)
+        asked = first.question.text if first is not None and first.question is not None else None
+        for raw in reading.inputs if reading is not None else ():
+            source = Source(span.span_id, raw.source)
+            content = raw.content
+            if asked is not None and isinstance(content, (dict, list)) and isinstance(raw.value, str):
+                text = raw.value.strip()
+                if stands_alone(text, asked):  # a question that looks like JSON
+                    return text, source, self._history_before(text)
+            found = self._confirmed_question(content, (*calls[:1], *calls[1:][-_MAX_CALLS:]))
+            if found is None:
+                continue
+            if asked is not None and found.messages and found.text != asked and asked in user_texts(found.messages):
+                # A framework may add messages in the user's name later, such as a request to correct the answer.
+                texts = [message.text.strip() for message in found.messages]
+                index = len(texts) - 1 - texts[::-1].index(asked)
+                found = QuestionValue(asked, found.messages, found.messages[:index])
+            return found.text, source, found.history or self._history_before(found.text)
+        return None
+
+    def _confirmed_question(self, content: object, calls: Sequence[ModelCall]) -> QuestionValue | None:
+        """Return the most likely question in an input, or a less likely one if it alone reached a model."""
+        found = list(islice(find_questions(content), _MAX_QUESTIONS))
+        if not found or not calls:
+            return found[0] if found else None
+        if not names_question(content):
+            found = [each for each in found if _is_asked(each.text, calls)] or found
+        question = found[0]
+        inner = decode(question.text)
+        if isinstance(inner, str) or _is_asked(question.text, calls):
+            return question
+        return self._confirmed_question(inner, calls)  # a framework encoded its input as the text of a message
+
+    def _history_before(self, question: str) -> tuple[ChatMessage, ...]:
+        """Return the earlier messages in a model's prompt, for a question that was recorded without them."""
+        for call in self.calls:
+            if call.question is not None and question in call.question.text:
+                return call.question.history
+        return ()
+
+    def _answer_of(self, span: SpanData) -> Part | None:
+        """Return the answer in the outputs of a step."""
+        reading = self.trace.reading(span)
+        given = None if self.last is None else self.last.answer
+        for raw in reading.outputs if reading is not None else ():
+            source = Source(span.span_id, raw.source)
+            content = raw.content
+            if given is not None and isinstance(raw.value, str) and raw.value.strip() == given:
+                return given, source, ()  # an answer that looks like JSON
+            answer = answer_in(raw)
+            if answer is None or answer == "null":  # an output that was never set
+                continue
+            if given is not None and answer != given and not names_answer(content) and given in texts_in(content):
+                return given, source, ()
+            return answer, source, ()
+        return None
+
+    def _pair_without_calls(self) -> tuple[Part | None, Part | None]:
+        """Return the question and answer of the first step that recorded both, for a trace without model calls to
+        confirm them.
+        """
+        question = None
+        if len(self.tree.roots) > 1 or self.tree.is_rootless:
+            return None, None
+        documents = [context.text for context in self.documents.contexts[:_MAX_DOCUMENTS]]
+        for span in self.tree.walk():
+            if self.trace.kind(span) != "workflow":
+                continue
+            asked, given = self._question_of(span), self._answer_of(span)
+            question = question or asked
+            if asked is None or given is None or asked[0] == given[0]:
+                continue
+            if documents and all(text in given[0] for text in documents):  # a step that formats documents
+                continue
+            return asked, given
+        return question, None
+
+    def _question_of_calls(self) -> Part | None:
+        """Return the question of the turn that the last call belongs to."""
+        call = first_call_of_turn(self.calls)
+        if call is None or call.question is None:
+            return None
+        asked, history = call.question.text, call.question.history
+        if self.last is not None and self.last.question is not None and self.last.question.text != asked:
+            # The prompt of a call that rewrites the question may be a template.
+            final = self.last.question.text
+            labeled = next(
+                (text for text in (labeled_question(final), final) if text and stands_alone(text, asked)), None
+            )
+            if labeled is None and "\n" in asked:
+                labeled = labeled_question(asked)
+            if labeled is not None:
+                return labeled, call.question_source, ()
+        found = question_in_template(self.trace, call, self.documents.contexts)
+        return None if found is None else (found[0], found[1], history if found[0] in asked else ())
+
+    def contexts(self) -> Contexts:
+        """Return the retrieved contexts.
+
+        They are read from the spans inside the outermost step if one of them retrieved documents, and otherwise from
+        all spans outside the steps of other calls. A trace may contain several independent chains, and documents of
+        another chain are not the contexts of this answer.
+        """
+        last = self.last
+        spans = list(self.tree.walk())
+        if last is None:
+            return find_contexts(self.trace, spans, self.calls)
+        earlier = [call.span.start for call in self.calls if call.answer and continues_conversation(call.answer, last)]
+        if earlier:  # documents of an earlier turn are not the contexts of this answer
+            spans = [span for span in spans if span.start > max(earlier) or self.trace.kind(span) == "workflow"]
+        others = [step for call in self.calls for step in self._steps_around(call.span)[:1]]
+        foreign = [step for step in others if not self.tree.contains(step, last.span)]
+        own = [span for span in spans if not any(self.tree.contains(step, span) for step in foreign)]
+        inside = [span for span in own if self.steps and self.tree.contains(self.steps[0], span)]
+        has_documents = any(self.trace.kind(span) in {"retriever", "reranker", "tool"} for span in inside)
+        return find_contexts(self.trace, inside if has_documents else own, self.calls)
+
+    def model(self) -> tuple[str, Source] | None:
+        """Return the name of the model that was called last."""
+        if (found := self._read("model")) is not None:
+            return found
+        spans = [] if self.last is None else [*self.last.spans, *reversed(self.steps)]
+        for span in spans:
+            reading = self.trace.reading(span)
+            if reading is not None and (found := find_model(span, reading)) is not None:
+                return found
+        return None
+
+    def _read(self, part: str) -> tuple[str, Source] | None:
+        """Return a part that a registered recognizer returned."""
+        for span in self.tree.walk() if self.trace.has_recognizers else ():
+            reading = self.trace.reading(span)
+            if reading is not None and (text := getattr(reading, part)):
+                return text, Source(span.span_id, "")
+        return None
+
+    def _route(self) -> tuple[str, Source] | None:
+        spans = list(self.tree.walk())
+        readings = [(span, reading) for span in spans if (reading := self.trace.reading(span)) is not None]
+        return self._read("route") or find_attribute(spans, ROUTE) or find_name(readings)
+
+    def _unreadable(self, question: Part | None, answer: Part | None) -> Unreadable:
+        reason = unreadable_reason(
+            self.trace,
+            self.calls,
+            self.steps,
+            question=None if question is None else question[0],
+            answer=None if answer is None else answer[0],
+            is_ambiguous=self.is_ambiguous,
+        )
+        spans = [call.span for call in self.calls[-1:]] + [
+            span for span in self.tree.walk() if self.trace.kind(span) not in {None, "other"}
+        ]
+        spans = spans or [span for span in self.tree.walk() if self.trace.kind(span) is not None] or self.tree.roots
+        span = spans[0]
+        reading = self.trace.reading(span)
+        route = self._route()
+        return Unreadable(
+            reason=reason,
+            fix=fix_for(reason, span.scope, "" if reading is None else reading.instrumentation),
+            route=self.tree.roots[0].name if route is None else route[0],
+            scope=span.scope,
+            instrumentation=reading.instrumentation if reading is not None else "",
+            root_span_ids=tuple(root.span_id for root in self.tree.roots),
+            start=self.tree.roots[0].start,
+        )

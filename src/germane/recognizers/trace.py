@@ -1,0 +1,119 @@
+"""The spans of one trace, with the recognizers' reading of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from germane.exchange import Context
+from germane.recognizers.conventions import GENERIC, convention_for
+from germane.recognizers.documents import read_documents
+from germane.recognizers.reading import Kind, Recognizer, SpanReading
+from germane.recognizers.results import Source
+from germane.recognizers.spans import LogData, SpanData, SpanTree
+
+OWN_SCOPE = "germane"
+EXCHANGE_ID = "germane.exchange.id"
+"""Attribute of the spans of observed handlers."""
+
+
+Readings = dict[str, SpanReading | None]
+"""Readings by span id; None for spans that no recognizer knows."""
+Documents = tuple[list[Context], Source]
+"""The documents of one span, and where they were found."""
+
+
+class Trace:
+    """A tree of spans with their readings."""
+
+    def __init__(self, tree: SpanTree, readings: Readings, *, has_recognizers: bool = False) -> None:
+        self.tree = tree
+        self.has_recognizers = has_recognizers
+        """Whether registered recognizers have read spans. Only they return a session, a user, a model or a route."""
+        self._documents: dict[str, Documents | None] = {}
+        self._spans = {span.span_id: span for span in tree.spans}
+        self._readings = readings
+
+    @classmethod
+    def load(
+        cls, spans: Iterable[SpanData], logs: Sequence[LogData], recognizers: Sequence[Recognizer]
+    ) -> Trace | None:
+        """Read the spans and log records of a trace, without germane's own spans, evaluations, and their descendants.
+
+        Returns:
+            None if nothing is left, or if a decorated handler captures the trace.
+        """
+        whole = SpanTree(spans)
+        readings: Readings = {span.span_id: read_span(span, (), recognizers) for span in whole.spans}
+        tree = _exclude_own_spans(whole, readings)
+        if tree is None:
+            return None
+        trace = cls(tree, readings, has_recognizers=bool(recognizers))
+        by_span: dict[str, list[LogData]] = {}
+        for log in logs:
+            if log.span_id in trace._spans or log.span_id not in readings:  # otherwise, its span is excluded
+                by_span.setdefault(log.span_id if log.span_id in trace._spans else "", []).append(log)
+        if (unassigned := by_span.pop("", None)) is not None:
+            # Records of the trace as a whole belong to its first model call.
+            first = next((span for span in tree.spans if trace.kind(span) == "model"), tree.roots[0])
+            by_span.setdefault(first.span_id, []).extend(unassigned)
+        for span_id, own in by_span.items():
+            readings[span_id] = read_span(trace.span(span_id), tuple(own), recognizers)
+        return trace
+
+    def span(self, span_id: str) -> SpanData:
+        """Return a span by its id."""
+        return self._spans[span_id]
+
+    def reading(self, span: SpanData) -> SpanReading | None:
+        """Return the reading of a span, or None if no recognizer reads it."""
+        return self._readings[span.span_id]
+
+    def documents(self, span: SpanData) -> Documents | None:
+        """Return what a retriever or reranker returned, or the documents that another span recorded as such."""
+        if span.span_id not in self._documents:
+            reading = self._readings[span.span_id]
+            recorded = () if reading is None else reading.documents
+            if reading is not None and reading.kind in {"reranker", "retriever"}:
+                recorded = (*recorded, *reading.outputs)
+            found = (
+                (contexts, Source(span.span_id, raw.source))
+                for raw in recorded
+                if (contexts := read_documents(raw.content))
+            )
+            self._documents[span.span_id] = next(found, None)
+        return self._documents[span.span_id]
+
+    def kind(self, span: SpanData) -> Kind | None:
+        """Return the kind of a span, or None if no recognizer reads it."""
+        reading = self._readings[span.span_id]
+        return None if reading is None else reading.kind
+
+
+def read_span(span: SpanData, logs: tuple[LogData, ...], recognizers: Sequence[Recognizer]) -> SpanReading | None:
+    """Read a span with the first recognizer that knows it, then with the convention of its scope."""
+    for recognizer in recognizers:
+        if (reading := recognizer(span)) is not None:
+            return reading
+    convention = convention_for(span)
+    if convention is None:
+        return None
+    return convention.read(span, logs, None if convention is GENERIC else GENERIC)
+
+
+def _exclude_own_spans(tree: SpanTree, readings: Readings) -> SpanTree | None:
+    kinds = {None if reading is None else reading.kind for reading in readings.values()}
+    if tree.spans and "evaluator" not in kinds and all(span.scope != OWN_SCOPE for span in tree.spans):
+        return tree
+    if any(span.scope == OWN_SCOPE and EXCHANGE_ID in span.attributes for span in tree.spans):
+        return None
+    excluded: set[str] = set()
+    for span in tree.walk():
+        reading = readings[span.span_id]
+        kind = None if reading is None else reading.kind
+        is_own = span.scope == OWN_SCOPE and kind != "retriever"  # germane.retrieval records documents for any handler
+        if is_own or kind == "evaluator" or any(parent.span_id in excluded for parent in tree.ancestors(span)):
+            excluded.add(span.span_id)
+    kept = [span for span in tree.spans if span.span_id not in excluded]
+    if all(span.scope == OWN_SCOPE for span in kept):
+        return None
+    return tree if not excluded else SpanTree(kept)

@@ -1,0 +1,221 @@
+"""Questions, answers and conversations in the values that frameworks record for their inputs and outputs.
+
+A value is text or decoded JSON. The functions know the names that frameworks use, not the frameworks: a new
+framework that calls its parts ``query`` and ``result`` needs no change here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from germane.recognizers.messages import (
+    ChatMessage,
+    final_answer,
+    last_question,
+    read_message,
+    read_messages,
+)
+from germane.recognizers.text import MAX_DEPTH, is_text
+
+QUESTION_KEYS: Final = (
+    "question",
+    "query",
+    "query_str",
+    "user_question",
+    "user_query",
+    "user_input",
+    "user_message",
+    "user_prompt",
+    "prompt",
+    "message",
+    "user_msg",
+    "new_message",
+    "input",
+    "input_str",
+    "text_input",
+    "str_or_query_bundle",
+    "query_bundle",
+    "task",
+)
+"""Names of a question, from the most to the least specific."""
+_QUESTION_SUFFIXES: Final = ("question", "query")
+_MESSAGES_KEYS: Final = ("messages", "chat_messages", "conversation", "contents")
+_INPUT_WRAPPERS: Final = ("inputs", "data", "kwargs", "kwds", "args", "body", "request", "payload", "state", "params")
+_ANSWER_KEYS: Final = (
+    "answer",
+    "final_answer",
+    "response",
+    "final_response",
+    "output_text",
+    "final_output",
+    "final_result",
+    "output",
+    "outputs",
+    "result",
+    "reply",
+    "replies",
+    "answers",
+    "completion",
+    "generation",
+    "generations",
+    "choices",
+    "candidates",
+    "message",
+    "messages",
+    "update",
+    "combined_chunk_content",
+)
+"""Names of an answer, from the most to the least specific."""
+_CONTENT_KEYS: Final = ("content", "text", "data", "parts", "blocks")
+"""Names of the text inside an answer. They mean something else outside of one."""
+_ALTERNATIVES: Final = frozenset({"replies", "answers", "generations", "choices", "candidates"})
+"""Names of lists of alternative answers, of which the first is used."""
+_STRONG_QUESTION_KEYS: Final = QUESTION_KEYS[:8]
+_STRONG_ANSWER_KEYS: Final = ("answer", "final_answer", "replies", "answers", "response", "reply")
+_SPECIFIC_ANSWER_KEYS: Final = _ANSWER_KEYS[:7]
+_HISTORY_KEYS: Final = ("chat_history", "history", "conversation_history", "message_history", "memory")
+_IGNORED_KEYS: Final = frozenset(
+    {*_HISTORY_KEYS, "metadata", "meta", "config", "context", "contexts", "documents", "source_documents", "sources"}
+    | {"source_nodes", "tools", "tags", "signature", "demos", "lm", "lm_kwargs", "usage", "additional_kwargs"}
+)
+
+
+class QuestionValue(NamedTuple):
+    """A question with the conversation that it was found in."""
+
+    text: str
+    messages: tuple[ChatMessage, ...] = ()
+    """The conversation that contains the question; empty if the question was found alone."""
+    history: tuple[ChatMessage, ...] = ()
+    """The messages before the question."""
+
+
+def find_question(value: Any) -> QuestionValue | None:
+    """Find the question in a recorded input. Return None if there is none."""
+    return next(find_questions(value), None)
+
+
+def find_questions(value: Any) -> Iterator[QuestionValue]:
+    """Yield the texts in a recorded input that may be the question, from the most to the least likely."""
+    return _find_questions(value, 0, is_named=True)
+
+
+def names_question(value: Any) -> bool:
+    """Return whether a recorded input has a value whose name says that it is the question."""
+    return isinstance(value, dict) and any(name in value for name in _STRONG_QUESTION_KEYS)
+
+
+def names_answer(value: Any) -> bool:
+    """Return whether a recorded output has a value whose name says that it is the answer."""
+    return isinstance(value, dict) and any(name in value for name in _SPECIFIC_ANSWER_KEYS)
+
+
+def is_component_output(value: Any) -> bool:
+    """Return whether a recorded output maps the names of components to their outputs."""
+    return isinstance(value, dict) and not any(name in value for name in _ANSWER_KEYS)
+
+
+def _find_questions(value: Any, depth: int, *, is_named: bool) -> Iterator[QuestionValue]:
+    """Yield possible questions. ``is_named`` is whether the value's key or position identifies it as the question."""
+    if isinstance(value, str):
+        if is_named and is_text(value):
+            yield QuestionValue(value.strip())
+        return
+    if depth > MAX_DEPTH or not isinstance(value, (dict, list)):
+        return
+    messages = read_messages(value)
+    if messages is not None:
+        index = last_question(messages)
+        if index is not None:
+            yield QuestionValue(messages[index].text.strip(), tuple(messages), tuple(messages[:index]))
+            return
+    if isinstance(value, list):
+        return
+    for key in QUESTION_KEYS:
+        if key in value:
+            for found in _find_questions(value[key], depth + 1, is_named=True):
+                yield found if found.history else found._replace(history=_history_in(value))
+    for key in _MESSAGES_KEYS:
+        if key in value:
+            yield from _find_questions(value[key], depth + 1, is_named=False)
+    for key, inner in value.items():
+        if isinstance(key, str) and key.lower().endswith(_QUESTION_SUFFIXES) and isinstance(inner, str):
+            for found in _find_questions(inner, depth + 1, is_named=True):
+                yield found._replace(history=_history_in(value))
+    for key in _INPUT_WRAPPERS:
+        inner = value.get(key)
+        if key == "args" and isinstance(inner, list):  # the positional arguments of a traced function
+            arguments = (next(_find_questions(item, depth + 1, is_named=True), None) for item in inner)
+            inner = next((found.text for found in arguments if found is not None), None)
+        if inner is not None:
+            yield from _find_questions(inner, depth + 1, is_named=True)
+    yield from _questions_in_components(value, depth)
+
+
+def _questions_in_components(value: Mapping[str, Any], depth: int) -> Iterator[QuestionValue]:
+    """Yield the questions in the inputs of named components, such as ``{"retriever": {"query": "..."}}``."""
+    for key, component in value.items():
+        if key in _IGNORED_KEYS or not isinstance(component, dict):
+            continue
+        for name in _STRONG_QUESTION_KEYS:
+            if isinstance(component.get(name), str) and is_text(component[name]):
+                yield QuestionValue(component[name].strip(), history=_history_in(component))
+        if depth < MAX_DEPTH and "messages" in component:
+            yield from _find_questions(component["messages"], depth + 1, is_named=False)
+
+
+def _history_in(value: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
+    for key in _HISTORY_KEYS:
+        if key in value and (messages := read_messages(value[key])) is not None:
+            return tuple(messages)
+    return ()
+
+
+def find_answer(value: Any) -> str | None:
+    """Find the answer in a recorded output. Return None if there is none."""
+    return _find_answer(value, 0, is_named=True)
+
+
+def _find_answer(value: Any, depth: int, *, is_named: bool) -> str | None:
+    if isinstance(value, str):
+        return value.strip() if is_named and is_text(value) else None
+    if depth > MAX_DEPTH or not isinstance(value, (dict, list)):
+        return None
+    messages = read_messages(value)
+    if messages is not None:
+        answer = final_answer(messages)
+        return None if answer is None else answer.strip() or None
+    if isinstance(value, list):
+        # A list of texts may be anything, such as chunks; a single object is usually the update of a graph's node.
+        is_single = len(value) == 1 and not isinstance(value[0], str)
+        return _find_answer(value[0], depth + 1, is_named=False) if is_single else None
+    keys = (*_ANSWER_KEYS, *_CONTENT_KEYS) if depth and is_named else _ANSWER_KEYS
+    for key in keys:
+        if key not in value:
+            continue
+        inner = value[key]
+        if key in _ALTERNATIVES and isinstance(inner, list):
+            inner = _first_alternative(inner)
+        if (found := _find_answer(inner, depth + 1, is_named=True)) is not None:
+            return found
+    if isinstance(value.get("content"), dict) and (messages := read_messages(value["content"])) is not None:
+        answer = final_answer(messages)  # the message of a response
+        return None if answer is None else answer.strip() or None
+    for key, component in value.items():
+        if key not in _IGNORED_KEYS and isinstance(component, dict):
+            for name in _STRONG_ANSWER_KEYS:
+                inner = component.get(name)
+                if name in _ALTERNATIVES and isinstance(inner, list):
+                    inner = _first_alternative(inner)
+                if inner is not None and (found := _find_answer(inner, depth + 1, is_named=True)) is not None:
+                    return found
+    return None
+
+
+def _first_alternative(alternatives: list[Any]) -> Any:
+    first = alternatives[0] if alternatives else None
+    while isinstance(first, list):
+        first = first[0] if first else None
+    message = read_message(first)
+    return first if message is None else [first]

@@ -1,0 +1,168 @@
+"""The location of an archive: a local folder or a prefix in an S3 bucket. Files are written atomically."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any, Final
+
+from germane.errors import ArchiveError, UsageError
+from germane.installation import install_command
+
+S3: Final = "s3://"
+_TEMPORARY: Final = ".tmp-"
+"""Prefix of a local file that is being written."""
+_S3_TIMEOUT: Final = 30
+"""Timeout in seconds for a connection or a request to S3."""
+
+
+def require(module: str) -> Any:
+    """Import pyarrow, DuckDB or one of their modules.
+
+    Raises:
+        UsageError: The ``archive`` extra is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise UsageError(f"the archive requires DuckDB and pyarrow; run: {install_command('archive')}") from None
+
+
+class ArchiveLocation:
+    """Reads and writes the files of an archive.
+
+    S3 is accessed with the credentials, the region and the endpoint that AWS's tools use: ``AWS_ACCESS_KEY_ID``,
+    ``AWS_SECRET_ACCESS_KEY``, ``AWS_REGION``, ``AWS_ENDPOINT_URL_S3`` and ``AWS_ENDPOINT_URL``, or its configuration
+    files. They are neither stored nor shown.
+
+    All methods raise:
+        ArchiveError: The folder or the bucket cannot be accessed.
+
+    Args:
+        url: The folder, or the ``s3://`` URL without a slash at the end.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.is_local = not url.startswith(S3)
+
+    def __repr__(self) -> str:
+        return f"ArchiveLocation({self.url!r})"
+
+    @cached_property
+    def filesystem(self) -> Any:
+        """The pyarrow file system in which :meth:`path` is valid."""
+        fs = require("pyarrow.fs")
+        if self.is_local:
+            return fs.LocalFileSystem()
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+        scheme, _, host = endpoint.rpartition("://")
+        options: dict[str, Any] = {"connect_timeout": _S3_TIMEOUT, "request_timeout": _S3_TIMEOUT}
+        if host:
+            options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}
+        if region := os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"):
+            options["region"] = region
+        elif host:
+            options["region"] = "us-east-1"  # other servers ignore it, and looking it up would need the network
+        return fs.S3FileSystem(**options)
+
+    def path(self, *names: str) -> str:
+        """Return a path for :attr:`filesystem`, given names below the archive's root. Empty names are left out."""
+        return "/".join([self.url.removeprefix(S3), *filter(None, names)])
+
+    @contextmanager
+    def writing(self, folder: str, name: str) -> Iterator[IO[bytes]]:
+        """Open a file for writing, which replaces an existing one. After the context, it is on the disk or on S3.
+
+        Args:
+            folder: Name of the folder, which is created if it is missing.
+            name: Name of the file.
+        """
+        with _translated(self.url):
+            if not self.is_local:
+                with self.filesystem.open_output_stream(self.path(folder, name)) as stream:
+                    yield stream
+                return
+            directory = Path(self.path(folder))
+            directory.mkdir(parents=True, exist_ok=True)
+            temporary = directory / f"{_TEMPORARY}{name}"
+            with temporary.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(directory / name)
+            for changed in (directory, directory.parent):
+                _sync_directory(changed)
+
+    def read(self, folder: str, name: str) -> Any:
+        """Return the content of a file as a pyarrow buffer.
+
+        Raises:
+            FileNotFoundError: The file is missing.
+        """
+        with (
+            _translated(self.url, missing_ok=True),
+            self.filesystem.open_input_stream(self.path(folder, name)) as stream,
+        ):
+            return stream.read_buffer()
+
+    def list_names(self, folder: str) -> list[str]:
+        """Return the names of the files in a folder, sorted. A missing folder has none."""
+        selector = require("pyarrow.fs").FileSelector(self.path(folder), allow_not_found=True)
+        with _translated(self.url):
+            return sorted(info.base_name for info in self.filesystem.get_file_info(selector))
+
+    def list_sizes(self) -> dict[str, int]:
+        """Return the sizes in bytes of all files of the archive, by path as in :meth:`path`."""
+        selector = require("pyarrow.fs").FileSelector(self.path(), recursive=True, allow_not_found=True)
+        with _translated(self.url):
+            return {info.path: info.size for info in self.filesystem.get_file_info(selector) if info.is_file}
+
+    def stat(self, paths: Sequence[str]) -> list[int | None]:
+        """Return the sizes of files in bytes, None for each that is missing. ``paths`` are from :meth:`path`."""
+        with _translated(self.url):
+            if self.is_local:
+                return [os.path.getsize(path) if os.path.isfile(path) else None for path in paths]  # noqa: PTH113, PTH202 - faster
+            return [info.size if info.is_file else None for info in self.filesystem.get_file_info(list(paths))]
+
+    def delete(self, folder: str, names: Iterable[str]) -> None:
+        """Delete files. Missing ones are ignored."""
+        for name in names:
+            with suppress(FileNotFoundError), _translated(self.url, missing_ok=True):
+                self.filesystem.delete_file(self.path(folder, name))
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make sure that the names in a directory survive a power failure. Windows cannot and need not do this."""
+    if os.name == "posix":
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _translated(url: str, *, missing_ok: bool = False) -> Iterator[None]:
+    """Raise an :class:`ArchiveError` instead of an :class:`OSError`, whose text on S3 may contain the request.
+
+    With ``missing_ok``, the caller handles a :class:`FileNotFoundError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        if missing_ok and isinstance(error, FileNotFoundError):
+            raise
+        raise ArchiveError(f"the archive {url} cannot be accessed: {describe_error(error)}") from None
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the first line of an error, in at most 200 characters."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__

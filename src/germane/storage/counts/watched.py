@@ -1,0 +1,103 @@
+"""Counts of watched traces by hour, service, instrumentation scope and outcome."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from sqlalchemy import Connection, delete, func, select
+
+from germane.storage.db.sanitize import clean_text
+from germane.storage.db.tables import watched_trace
+from germane.storage.db.upsert import insert_counts
+
+RECOGNIZED: Final = "recognized"
+"""Outcome of a trace whose exchange was recognized. Every other outcome is the reason why it is unreadable."""
+MAX_SCOPES: Final = 100
+"""Maximum number of scopes that one process counts separately."""
+OTHER_SCOPE: Final = "other"
+_SECONDS_PER_HOUR: Final = 3600
+
+WatchKey = tuple[int, str, str, str]
+"""Hours since 1970, service, scope and outcome."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedTraces:
+    """The number of traces of one service and instrumentation scope with one outcome."""
+
+    service: str
+    scope: str
+    outcome: str
+    """:data:`RECOGNIZED`, or the reason why the traces are unreadable."""
+    count: int
+
+
+def watch_key(service: str, scope: str, outcome: str, started: int) -> WatchKey:
+    """Return the key under which a trace is counted; ``started`` is in nanoseconds since 1970."""
+    return started // 1_000_000_000 // _SECONDS_PER_HOUR, service, scope, outcome
+
+
+class WatchCounter:
+    """Counts watched traces in memory until they are written to the database. Thread-safe. Falsy if all are written."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._counts: Counter[WatchKey] = Counter()
+        self._scopes: set[str] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._counts)
+
+    def count(self, service: str, scope: str, outcome: str, started: int, number: int = 1) -> None:
+        """Count traces; ``started`` is in nanoseconds since 1970."""
+        with self._lock:
+            if scope not in self._scopes and len(self._scopes) >= MAX_SCOPES:
+                scope = OTHER_SCOPE
+            self._scopes.add(scope)
+            self._counts[watch_key(service, scope, outcome, started)] += number
+
+    def take(self) -> Counter[WatchKey]:
+        """Return the counts that have not been written to the database yet."""
+        with self._lock:
+            return self._counts.copy()
+
+    def subtract(self, counts: Mapping[WatchKey, int]) -> None:
+        """Remove counts that have been written to the database."""
+        with self._lock:
+            self._counts.subtract(counts)
+            self._counts = +self._counts
+
+
+def add_watched(connection: Connection, counts: Mapping[WatchKey, int]) -> None:
+    """Add counts to the table. Rows are sorted, so that all processes lock them in the same order."""
+    rows: Counter[tuple[datetime, str, str, str]] = Counter()
+    for (hour, service, scope, outcome), count in counts.items():
+        at = datetime.fromtimestamp(hour * _SECONDS_PER_HOUR, UTC)
+        rows[at, clean_text(service), clean_text(scope), clean_text(outcome)] += count
+    names = ("hour", "service", "scope", "outcome")
+    values = [{**dict(zip(names, key, strict=True)), "count": count} for key, count in sorted(rows.items())]
+    if values:
+        connection.execute(insert_counts(watched_trace, connection.dialect.name), values)
+
+
+def load_watched(connection: Connection, since: datetime, until: datetime | None = None) -> list[WatchedTraces]:
+    """Return the counts for the hours of a window, by service, scope and outcome, highest count first."""
+    columns = (watched_trace.c.service, watched_trace.c.scope, watched_trace.c.outcome)
+    total = func.sum(watched_trace.c.count).label("count")
+    start = since.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    query = select(*columns, total).where(watched_trace.c.hour >= start).group_by(*columns)
+    if until is not None:
+        query = query.where(watched_trace.c.hour < until)
+    rows = connection.execute(query.order_by(total.desc(), *columns)).mappings()
+    return [WatchedTraces(**{**row, "count": int(row["count"])}) for row in rows]
+
+
+def delete_watched(connection: Connection, before: datetime) -> int:
+    """Delete the counts of hours that ended before a given time. Return the number of deleted rows."""
+    end = before.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    return connection.execute(delete(watched_trace).where(watched_trace.c.hour < end)).rowcount

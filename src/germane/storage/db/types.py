@@ -1,0 +1,56 @@
+"""Column types that differ between SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Integer, TypeDecorator
+from sqlalchemy.sql.operators import OperatorType
+from sqlalchemy.types import TypeEngine
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A timezone-aware time in UTC, on both databases."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Convert a time to UTC.
+
+        Raises:
+            ValueError: The time has no time zone.
+        """
+        if value is not None and value.tzinfo is None:
+            raise ValueError(f"{value} has no time zone")
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Return the time with its time zone, which SQLite does not store."""
+        if value is None:
+            return None
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+class Json(TypeDecorator[Any]):
+    """JSON, and JSONB on PostgreSQL. Only there is the PostgreSQL dialect imported, which is slow."""
+
+    impl = JSON
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the type of the dialect."""
+        if dialect.name != "postgresql":
+            return dialect.type_descriptor(JSON())
+        from sqlalchemy.dialects.postgresql import JSONB
+
+        return dialect.type_descriptor(JSONB())
+
+    def coerce_compared_value(self, op: OperatorType | None, value: Any) -> TypeEngine[Any]:
+        """Return the type of the other operand, as the dialect's JSON type does: keys are text, for example."""
+        return self.impl_instance.coerce_compared_value(op, value)
+
+
+Key = BigInteger().with_variant(Integer(), "sqlite")
+"""An integer that the database assigns. SQLite does this only for columns of type INTEGER."""

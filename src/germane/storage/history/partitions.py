@@ -1,0 +1,481 @@
+"""Runs over history: their partitions, the leases on them, and the exchanges in them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple, Self
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Table,
+    Update,
+    and_,
+    case,
+    delete,
+    func,
+    insert,
+    null,
+    or_,
+    select,
+    update,
+)
+
+from germane.exchange import Exchange
+from germane.storage.db.mappers import EXCHANGE_COLUMNS, bulk_insert, exchange_from_row, timestamp_encoder
+from germane.storage.db.sanitize import clean_text
+from germane.storage.db.tables import exchange, history_run, partition, score, scoring_task
+from germane.storage.queue.erase_text import OPEN_STATES
+from germane.storage.queue.rescore import ScoringPair
+
+RESCORE: Final = "rescore"
+"""The kind of runs that rescore stored answers."""
+ANY_REASON: Final = "any"
+"""Selects failures for any reason."""
+MAX_ERROR_LENGTH: Final = 1000
+KEPT_RUNS: Final = timedelta(days=90)
+"""Time for which finished runs are kept."""
+_PARTITION_COLUMNS: Final = (
+    "run_id", "number", "first_at", "first_id", "last_at", "last_id", "exchanges", "state", "attempts", "scored",
+    "failed", "skipped", "checksum",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySelection:
+    """The answers that a run scores: by default, those with a score or a failure of one of the scorers.
+
+    Conditions on results apply to results with any fingerprint.
+    """
+
+    since: datetime
+    until: datetime
+    scorers: Mapping[str, str]
+    """Fingerprints by scorer name."""
+    route: str | None = None
+    below: float | None = None
+    """Only answers with a score below this value."""
+    failed: str | None = None
+    """Only answers whose score failed with this reason, or for any reason if it is :data:`ANY_REASON`."""
+    everything: bool = False
+    """All answers, including those that sampling skipped. Their scores count with the weight of the captured exchange,
+    because none of them was chosen at random."""
+    requested_at: datetime | None = None
+    """Start time of the command that computed the window; None if it is unknown."""
+
+    def is_same_request(self, earlier: HistorySelection, elapsed: timedelta) -> bool:
+        """Return whether a command repeats an earlier one: equal conditions, and a window with equal or equally old
+        ends.
+
+        Args:
+            earlier: The selection of the earlier command.
+            elapsed: Time between the starts of the two commands.
+        """
+        tolerance = timedelta(seconds=2)
+        same_window = all(
+            new == old or abs(new - old - elapsed) <= tolerance
+            for new, old in ((self.since, earlier.since), (self.until, earlier.until))
+        )
+        return same_window and self.conditions() == earlier.conditions()
+
+    def conditions(self) -> dict[str, Any]:
+        """Return all fields but the times, as plain JSON."""
+        conditions = asdict(self) | {"scorers": dict(self.scorers)}
+        return {name: value for name, value in conditions.items() if name not in {"since", "until", "requested_at"}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRun:
+    """A run and its progress."""
+
+    id: str
+    selection: HistorySelection
+    partition_size: int
+    partitions: int
+    exchanges: int
+    """Number of exchanges in all partitions when the run was planned."""
+    created_at: datetime
+    finished_at: datetime | None
+    done_partitions: int = 0
+    done_exchanges: int = 0
+    scored: int = 0
+    """Number of scores with a value that the run has written."""
+    failed: int = 0
+    skipped: int = 0
+    waiting: int = 0
+    """Number of scores that were left to the workers since the run was last continued. It is not stored."""
+    cost: float | None = None
+    """Cost of the scores in US dollars; None if no price is known."""
+    checksum: int = 0
+    """Sum of the hashes of all written scores, modulo 2**64; see :func:`score_checksum`."""
+
+
+class PartitionKey(NamedTuple):
+    """Identifies a partition."""
+
+    run_id: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionClaim:
+    """A partition that ``owner`` has claimed until the lease expires."""
+
+    key: PartitionKey
+    owner: str
+    selection: HistorySelection
+    first: tuple[datetime, str]
+    """Start time and id of the first exchange."""
+    last: tuple[datetime, str]
+    """Start time and id of the last exchange, which belongs to the partition."""
+    remaining: frozenset[ScoringPair] | None
+    """The scores that earlier attempts have not written; None if they have written none."""
+    written: ScoreCounts
+    """What earlier attempts have written."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryItem:
+    """An exchange to score, and the names of the scorers."""
+
+    exchange: Exchange
+    scorers: tuple[str, ...]
+    waiting: tuple[str, ...] = ()
+    """Names of the scorers that have an open task for the exchange. It is left to the workers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreCounts:
+    """Numbers of written scores."""
+
+    scored: int = 0
+    failed: int = 0
+    skipped: int = 0
+    waiting: int = 0
+    """Answers that were not changed, because a worker is scoring them, or because they have been deleted or erased."""
+    cost: float | None = None
+    """US dollars; None if no price is known."""
+    checksum: int = 0
+
+    def __add__(self, other: Self) -> ScoreCounts:
+        """Add each number."""
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return ScoreCounts(
+            scored=self.scored + other.scored,
+            failed=self.failed + other.failed,
+            skipped=self.skipped + other.skipped,
+            waiting=self.waiting + other.waiting,
+            cost=sum(costs) if costs else None,
+            checksum=(self.checksum + other.checksum) % 2**64,
+        )
+
+
+class PlannedPartition(NamedTuple):
+    """A range of exchanges by (started_at, id)."""
+
+    first: tuple[datetime, str]
+    """Start time and id of the first exchange."""
+    last: tuple[datetime, str]
+    exchanges: int
+
+
+def plan_partitions(connection: Connection, selection: HistorySelection, partition_size: int) -> list[PlannedPartition]:
+    """Divide the exchanges of a selection into partitions. They are read once, in their order."""
+    order = (exchange.c.started_at, exchange.c.id)
+    numbered = (
+        select(
+            *order,
+            func.row_number().over(order_by=order).label("position"),
+            func.lead(exchange.c.id).over(order_by=order).label("following"),
+        )
+        .where(*_in_window(selection))
+        .subquery()
+    )
+    position = numbered.c.position
+    is_edge = or_(position % partition_size <= 1, numbered.c.following.is_(None))
+    edges = connection.execute(select(numbered).where(is_edge).order_by(position)).all()
+    return [
+        PlannedPartition((first.started_at, first.id), (last.started_at, last.id), last.position - first.position + 1)
+        for first, last in _pair_edges(edges, partition_size)
+    ]
+
+
+def store_run(
+    connection: Connection,
+    run_id: str,
+    selection: HistorySelection,
+    planned: Sequence[PlannedPartition],
+    partition_size: int,
+    now: datetime,
+) -> None:
+    """Store a run and its partitions, and delete old finished runs."""
+    old = select(history_run.c.id).where(history_run.c.finished_at < now - KEPT_RUNS)
+    connection.execute(delete(partition).where(partition.c.run_id.in_(old)))
+    connection.execute(delete(history_run).where(history_run.c.finished_at < now - KEPT_RUNS))
+    requested_at = None if selection.requested_at is None else selection.requested_at.isoformat()
+    values = {
+        "id": run_id,
+        "kind": RESCORE,
+        "since": selection.since,
+        "until": selection.until,
+        "selection": {**selection.conditions(), "requested_at": requested_at},
+        "partition_size": partition_size,
+        "partitions": len(planned),
+        "exchanges": sum(part.exchanges for part in planned),
+        "created_at": now,
+    }
+    connection.execute(insert(history_run).values(values))
+    encode = timestamp_encoder(connection.dialect.name)
+    rows = [
+        (run_id, number, encode(first_at), first_id, encode(last_at), last_id, exchanges, "pending", 0, 0, 0, 0, "0")
+        for number, ((first_at, first_id), (last_at, last_id), exchanges) in enumerate(planned)
+    ]
+    bulk_insert(connection, partition, _PARTITION_COLUMNS, rows)
+
+
+def _pair_edges(edges: Sequence[Any], partition_size: int) -> list[tuple[Any, Any]]:
+    """Return the first and the last row of each partition. They are the same row if it has one exchange."""
+    firsts = [edge for edge in edges if (edge.position - 1) % partition_size == 0]
+    lasts = [edge for edge in edges if edge.position % partition_size == 0 or edge.following is None]
+    return list(zip(firsts, lasts, strict=True))
+
+
+def load_run(connection: Connection, run_id: str) -> HistoryRun | None:
+    """Return a run with its progress, or None if it does not exist."""
+    row = connection.execute(select(history_run).where(history_run.c.id == run_id)).mappings().one_or_none()
+    return None if row is None else _build_run(connection, row)
+
+
+def list_unfinished(connection: Connection) -> list[HistoryRun]:
+    """Return the runs that are not finished, newest first."""
+    query = select(history_run).where(history_run.c.finished_at.is_(None), history_run.c.kind == RESCORE)
+    rows = connection.execute(query.order_by(history_run.c.created_at.desc())).mappings().all()
+    return [_build_run(connection, row) for row in rows]
+
+
+def _build_run(connection: Connection, row: RowMapping) -> HistoryRun:
+    of_run, is_done = partition.c.run_id == row["id"], partition.c.state == "done"
+    sums = {
+        "done_partitions": case((is_done, 1), else_=0),
+        "done_exchanges": case((is_done, partition.c.exchanges), else_=0),
+        **{name: partition.c[name] for name in ("scored", "failed", "skipped")},
+    }
+    query = select(
+        *(func.coalesce(func.sum(amount), 0).label(name) for name, amount in sums.items()),
+        func.sum(partition.c.cost).label("cost"),
+    )
+    progress = connection.execute(query.where(of_run)).mappings().one()
+    checksums = select(partition.c.checksum).where(of_run, partition.c.checksum != "0")
+    return HistoryRun(
+        id=row["id"],
+        selection=_selection(row),
+        **{name: row[name] for name in ("partition_size", "partitions", "exchanges", "created_at", "finished_at")},
+        **progress,
+        checksum=sum(map(int, connection.execute(checksums).scalars())) % 2**64,
+    )
+
+
+def _selection(row: RowMapping) -> HistorySelection:
+    fields = dict(row["selection"])
+    requested_at = fields.pop("requested_at", None)  # earlier versions did not store it
+    at = None if requested_at is None else datetime.fromisoformat(requested_at)
+    return HistorySelection(since=row["since"], until=row["until"], requested_at=at, **fields)
+
+
+def list_open(connection: Connection, run_id: str) -> dict[int, int]:
+    """Return the numbers of exchanges of the partitions that are not done, by partition number, in order."""
+    query = select(partition.c.number, partition.c.exchanges)
+    query = query.where(partition.c.run_id == run_id, partition.c.state != "done").order_by(partition.c.number)
+    return {row.number: row.exchanges for row in connection.execute(query)}
+
+
+def claim(
+    connection: Connection, key: PartitionKey, owner: str, lease: timedelta, now: datetime
+) -> PartitionClaim | datetime | None:
+    """Claim a partition.
+
+    Returns:
+        The claim, the end of the lease if another process holds the partition, or None if the partition is done.
+    """
+    is_free = or_(partition.c.state == "pending", and_(partition.c.state == "running", partition.c.lease_until <= now))
+    values = {
+        "state": "running",
+        "lease_owner": owner,
+        "lease_until": now + lease,
+        "attempts": partition.c.attempts + 1,
+    }
+    claimed = connection.execute(update(partition).where(*_is(key), is_free).values(values)).rowcount
+    query = select(partition, history_run.c.since, history_run.c.until, history_run.c.selection)
+    query = query.join(history_run, history_run.c.id == partition.c.run_id).where(*_is(key))
+    row = connection.execute(query).mappings().one_or_none()
+    if row is None or row["state"] == "done":
+        return None
+    if not claimed:
+        return row["lease_until"] or now
+    return PartitionClaim(
+        key=key,
+        owner=owner,
+        selection=_selection(row),
+        first=(row["first_at"], row["first_id"]),
+        last=(row["last_at"], row["last_id"]),
+        remaining=None if row["remaining"] is None else frozenset((key, name) for key, name in row["remaining"]),
+        written=ScoreCounts(
+            **{name: row[name] for name in ("scored", "failed", "skipped", "cost")}, checksum=int(row["checksum"])
+        ),
+    )
+
+
+def renew(connection: Connection, claimed: PartitionClaim, until: datetime) -> bool:
+    """Extend the lease on a partition. Return whether its owner still holds it."""
+    return connection.execute(_held(claimed).values(lease_until=until)).rowcount == 1
+
+
+def release(connection: Connection, key: PartitionKey, owner_prefix: str) -> bool:
+    """Let any process claim a partition at once, if its owner starts with a prefix. Return whether it does."""
+    held = update(partition).where(*_is(key), partition.c.state == "running")
+    held = held.where(partition.c.lease_owner.startswith(owner_prefix))
+    values = {"state": "pending", "lease_owner": None, "lease_until": None}
+    return connection.execute(held.values(values)).rowcount == 1
+
+
+def release_claim(connection: Connection, claimed: PartitionClaim, error: str) -> None:
+    """Let any process claim a partition whose attempt has failed, if its owner still holds it."""
+    values = {"state": "pending", "lease_owner": None, "lease_until": None}
+    connection.execute(_held(claimed).values(**values, error=clean_text(error[:MAX_ERROR_LENGTH])))
+
+
+def finish_partition(connection: Connection, claimed: PartitionClaim, remaining: Collection[ScoringPair]) -> bool:
+    """Mark a partition as done, if its owner still holds it. Return whether it did.
+
+    If scores remain, any process can claim the partition again, to compute only these.
+
+    This is the first statement of the transaction that writes the partition's scores: it locks the partition, so that
+    no other process can claim it, and a process that has lost its lease writes nothing.
+    """
+    values: dict[str, Any] = {"lease_owner": None, "lease_until": None, "error": None}
+    if remaining:
+        values |= {"state": "pending", "remaining": sorted(map(list, remaining))}
+    else:
+        values |= {"state": "done", "remaining": null()}
+    return connection.execute(_held(claimed).values(values)).rowcount == 1
+
+
+def store_counts(connection: Connection, claimed: PartitionClaim, counts: ScoreCounts) -> None:
+    """Store what this attempt and earlier ones have written."""
+    total = claimed.written + counts
+    values = {name: getattr(total, name) for name in ("scored", "failed", "skipped", "cost")}
+    connection.execute(update(partition).where(*_is(claimed.key)).values(**values, checksum=str(total.checksum)))
+
+
+def finish_run(connection: Connection, run_id: str, now: datetime) -> bool:
+    """Mark a run as finished if all of its partitions are done. Return whether they are."""
+    if list_open(connection, run_id):
+        return False
+    connection.execute(update(history_run).where(history_run.c.id == run_id).values(finished_at=now))
+    return True
+
+
+def load_items(connection: Connection, claimed: PartitionClaim) -> list[HistoryItem]:
+    """Return the exchanges of a partition that are to be scored, in order, each with its scorers.
+
+    Scores that an earlier attempt has written, and exchanges without text or without a sampling decision are left out.
+    Pairs of exchange and scorer with an open task of the run's fingerprint are left to the workers.
+    """
+    selection, remaining = claimed.selection, claimed.remaining
+    in_partition = _in_partition(claimed)
+    columns = [exchange.c[name] for name in EXCHANGE_COLUMNS]
+    query = select(*columns).where(*in_partition, exchange.c.erased_at.is_(None))
+    query = query.where(exchange.c.sampling_reason.is_not(None))
+    query = query.where(or_(exchange.c.question.is_not(None), exchange.c.answer.is_not(None)))
+    query = query.order_by(exchange.c.started_at, exchange.c.id)
+    names = tuple(sorted(selection.scorers))
+    chosen = None if selection.everything else _find_pairs(connection, selection, in_partition)
+    left = _find_open_pairs(connection, selection, in_partition)
+    items = []
+    for row in connection.execute(query).mappings():
+        selected = [
+            name
+            for name in names
+            if (chosen is None or (row["id"], name) in chosen) and (remaining is None or (row["id"], name) in remaining)
+        ]
+        if selected:
+            waiting = tuple(name for name in selected if (row["id"], name) in left)
+            scorers = tuple(name for name in selected if name not in waiting)
+            items.append(HistoryItem(exchange_from_row(row), scorers, waiting))
+    return items
+
+
+def _find_pairs(
+    connection: Connection, selection: HistorySelection, in_partition: Sequence[ColumnElement[bool]]
+) -> set[tuple[str, str]]:
+    """Return the pairs of exchange id and scorer whose results match the selection."""
+    table, matches = _matching_results(selection)
+    query = select(table.c.exchange_id, table.c.scorer).join(exchange, exchange.c.id == table.c.exchange_id)
+    return {(row.exchange_id, row.scorer) for row in connection.execute(query.where(*in_partition, *matches))}
+
+
+def _find_open_pairs(
+    connection: Connection, selection: HistorySelection, conditions: Sequence[ColumnElement[bool]]
+) -> set[tuple[str, str]]:
+    """Return the pairs of exchange id and scorer with an open task of the selection's fingerprint."""
+    query = select(scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
+    query = query.join(exchange, exchange.c.id == scoring_task.c.exchange_id)
+    query = query.where(*conditions, scoring_task.c.state.in_(OPEN_STATES))
+    rows = connection.execute(query)
+    return {(row.exchange_id, row.scorer) for row in rows if selection.scorers.get(row.scorer) == row.fingerprint}
+
+
+def count_pairs(connection: Connection, selection: HistorySelection) -> dict[str, int]:
+    """Return the number of answers that each scorer has to score."""
+    window = (*_in_window(selection), exchange.c.erased_at.is_(None))
+    if selection.everything:
+        total = connection.execute(select(func.count()).select_from(exchange).where(*window)).scalar_one()
+        return dict.fromkeys(sorted(selection.scorers), total) if total else {}
+    table, matches = _matching_results(selection)
+    query = select(table.c.scorer, func.count(func.distinct(table.c.exchange_id)).label("answers"))
+    query = query.join(exchange, exchange.c.id == table.c.exchange_id).where(*window, *matches)
+    query = query.group_by(table.c.scorer).order_by(table.c.scorer)
+    return {row.scorer: row.answers for row in connection.execute(query)}
+
+
+def _matching_results(selection: HistorySelection) -> tuple[Table, list[ColumnElement[bool]]]:
+    """Return the table of the results that the selection is about, and the conditions on them."""
+    if selection.below is not None:
+        return score, [score.c.scorer.in_(list(selection.scorers)), score.c.value < selection.below]
+    of_scorers = scoring_task.c.scorer.in_(list(selection.scorers))
+    if selection.failed is None:
+        return scoring_task, [of_scorers, scoring_task.c.state.in_(["done", "failed"])]
+    has_failed = [of_scorers, scoring_task.c.state == "failed"]
+    if selection.failed != ANY_REASON:
+        has_failed.append(scoring_task.c.reason == selection.failed)
+    return scoring_task, has_failed
+
+
+def _in_window(selection: HistorySelection) -> list[ColumnElement[bool]]:
+    window = [exchange.c.started_at >= selection.since, exchange.c.started_at < selection.until]
+    return window if selection.route is None else [*window, exchange.c.route == selection.route]
+
+
+def _in_partition(claimed: PartitionClaim) -> list[ColumnElement[bool]]:
+    (first_at, first_id), (last_at, last_id), at = claimed.first, claimed.last, exchange.c.started_at
+    conditions = [
+        at >= first_at,  # the first two conditions can use the index
+        at <= last_at,
+        or_(at > first_at, exchange.c.id >= first_id),
+        or_(at < last_at, exchange.c.id <= last_id),
+    ]
+    route = claimed.selection.route
+    return conditions if route is None else [*conditions, exchange.c.route == route]
+
+
+def _is(key: PartitionKey) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return partition.c.run_id == key.run_id, partition.c.number == key.number
+
+
+def _held(claimed: PartitionClaim) -> Update:
+    """Return an update of a partition that changes nothing if its owner has lost it."""
+    held = update(partition).where(*_is(claimed.key), partition.c.state == "running")
+    return held.where(partition.c.lease_owner == claimed.owner)

@@ -1,0 +1,143 @@
+"""Runs that rescore history in partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+from germane.errors import StorageError
+from germane.storage.db.component import StoreComponent
+from germane.storage.history import partitions, results
+from germane.storage.history.partitions import (
+    HistoryItem,
+    HistoryRun,
+    HistorySelection,
+    PartitionClaim,
+    PartitionKey,
+    ScoreCounts,
+)
+from germane.storage.history.results import Result
+from germane.storage.queue import erase_text
+from germane.storage.queue.rescore import ScoringPair
+from germane.storage.quota import budget_ledger
+
+
+class HistoryStore(StoreComponent):
+    """Runs that rescore history in partitions, each of which is done exactly once."""
+
+    def create_run(self, selection: HistorySelection, *, partition_size: int) -> HistoryRun:
+        """Plan a run: store it with its partitions, each with at most ``partition_size`` (2 or more) exchanges.
+
+        Reading many exchanges takes long, so it happens before the transaction that writes, and other processes write
+        meanwhile. Exchanges that are stored after they were read may be missing in the run.
+        """
+        run_id = uuid4().hex[:8]
+        with self._database.read() as connection:
+            planned = partitions.plan_partitions(connection, selection, partition_size)
+        with self._database.write() as connection:
+            now = self._context.now(connection)
+            partitions.store_run(connection, run_id, selection, planned, partition_size, now)
+        return self.get_run(run_id)
+
+    def get_run(self, run_id: str) -> HistoryRun:
+        """Return a run with its progress.
+
+        Raises:
+            StorageError: The run does not exist.
+        """
+        with self._database.read() as connection:
+            run = partitions.load_run(connection, run_id)
+        if run is None:
+            raise StorageError(f"there is no run {run_id!r:.40} in {self._database.name}")
+        return run
+
+    def list_unfinished(self) -> list[HistoryRun]:
+        """Return the runs that are not finished, newest first."""
+        with self._database.read() as connection:
+            return partitions.list_unfinished(connection)
+
+    def count_pairs(self, selection: HistorySelection) -> dict[str, int]:
+        """Return the number of answers that each scorer has to score."""
+        with self._database.read() as connection:
+            return partitions.count_pairs(connection, selection)
+
+    def list_open_partitions(self, run_id: str) -> dict[int, int]:
+        """Return the number of exchanges in each partition that is not done, by partition number."""
+        with self._database.read() as connection:
+            return partitions.list_open(connection, run_id)
+
+    def claim_partition(self, key: PartitionKey, owner: str, *, lease: timedelta) -> PartitionClaim | timedelta | None:
+        """Claim a partition.
+
+        Returns:
+            The claim; the time until the lease of another process expires; or None if the partition is done.
+        """
+        with self._database.write() as connection:
+            now = self._context.now(connection)
+            claimed = partitions.claim(connection, key, owner, lease, now)
+        return max(claimed - now, timedelta()) if isinstance(claimed, datetime) else claimed
+
+    def renew_partition(self, claimed: PartitionClaim, *, lease: timedelta) -> bool:
+        """Extend the lease on a partition. Return whether its owner still holds it."""
+        with self._database.write() as connection:
+            return partitions.renew(connection, claimed, self._context.now(connection) + lease)
+
+    def release_partition(self, key: PartitionKey, *, owner_prefix: str) -> bool:
+        """Let any process claim a partition at once, because the process that held it is dead.
+
+        Returns:
+            Whether it was held by an owner that starts with ``owner_prefix``. Otherwise, it is not changed.
+        """
+        with self._database.write() as connection:
+            return partitions.release(connection, key, owner_prefix)
+
+    def release_claim(self, claimed: PartitionClaim, *, error: str) -> None:
+        """Let any process claim a partition after its owner has failed to score it."""
+        with self._database.write() as connection:
+            partitions.release_claim(connection, claimed, error)
+
+    def load_items(self, claimed: PartitionClaim) -> list[HistoryItem]:
+        """Return the exchanges of a partition that are to be scored, in order, each with its scorers."""
+        with self._database.read() as connection:
+            return partitions.load_items(connection, claimed)
+
+    def finish_partition(
+        self,
+        claimed: PartitionClaim,
+        scores: Sequence[Result],
+        *,
+        remaining: Collection[ScoringPair] = (),
+        budgeted: bool = False,
+    ) -> ScoreCounts | None:
+        """Write a partition's scores and mark it as done, in one transaction.
+
+        Args:
+            claimed: The partition.
+            scores: Pairs of exchange id and score. Each score has the name of its scorer in the run.
+            remaining: Pairs of exchange id and scorer that could not be scored. If there are any, the partition is not
+                done, and the next claim is about them alone.
+            budgeted: Whether a budget is in effect. If so, the exchanges count as selected.
+
+        Returns:
+            The numbers of written scores, or None if another process has claimed the partition in the meantime; nothing
+            is written then.
+        """
+        if self._context.erase_after_scoring:
+            scores = [(exchange_id, erase_text.without_text(score)) for exchange_id, score in scores]
+        with self._database.write() as connection:
+            if not partitions.finish_partition(connection, claimed, remaining):
+                return None
+            selection, now = claimed.selection, self._context.now(connection)
+            counts = results.write_scores(
+                connection, self._context.process, scores, selection.scorers, now, census=selection.everything
+            )
+            partitions.store_counts(connection, claimed, counts)
+            if budgeted and scores:
+                budget_ledger.count_selected(connection, len({exchange_id for exchange_id, _ in scores}), now)
+        return counts
+
+    def finish_run(self, run_id: str) -> bool:
+        """Mark a run as finished if all of its partitions are done. Return whether they are."""
+        with self._database.write() as connection:
+            return partitions.finish_run(connection, run_id, self._context.now(connection))

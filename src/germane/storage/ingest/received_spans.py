@@ -1,0 +1,551 @@
+"""Staging of received spans until their trace is finished, and the exactly-once conversion of traces to exchanges.
+
+A trace is finished once its local root has arrived and no more spans arrive for a while, or at its deadline. One
+process at a time claims it, and stores its exchange and deletes its spans in one transaction. A trace that gets another
+span after it was claimed is not finished by that claim. For a while, the keys of a finished trace's spans are kept, by
+which repeated spans are recognized. Spans of a later request open the trace again: some instrumentations put all
+requests of a process into one trace.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Connection, Update, bindparam, case, delete, func, literal, select, update
+
+from germane.exchange import Exchange
+from germane.score import UnscoredReason
+from germane.storage.counts import tally
+from germane.storage.counts.watched import WatchKey, add_watched
+from germane.storage.db import mappers
+from germane.storage.db.component import StoreComponent, StoreContext
+from germane.storage.db.engine import record_events
+from germane.storage.db.sanitize import clean_text
+from germane.storage.db.tables import exchange, received_span, received_trace
+from germane.storage.db.upsert import insert_into
+from germane.storage.ingest.forwarding import (
+    OutgoingRequest,
+    await_scores,
+    delete_abandoned_requests,
+    queue_requests,
+)
+from germane.storage.ingest.unreadable_traces import add_unreadable
+from germane.trace_outline import UnreadableTrace
+
+MAX_TRACE_SPANS: Final = 2_000
+"""Maximum number of staged spans and log records in one trace. Others are dropped, and the trace is unreadable."""
+MAX_TRACE_SIZE: Final = 16 * 2**20
+"""Maximum size of one trace's staged spans and log records in bytes."""
+OVERDUE_AFTER: Final = timedelta(minutes=5)
+CAPTURED_ELSEWHERE: Final = "answered_elsewhere"
+"""The outcome of requests that are part of an exchange which another process has captured."""
+KEY_BYTES: Final = 8
+"""Size in bytes of the key of a span or log record that is kept after its trace is finished."""
+_MAX_KEYS: Final = 10_000
+"""Maximum number of remembered keys of one trace."""
+_EXPIRED_PER_CALL: Final = 5_000
+
+
+class ReceivedItem(NamedTuple):
+    """A received span or log record."""
+
+    trace_id: str
+    """32 hexadecimal digits."""
+    key: str
+    """The span id; for a log record, ``log-`` and a hash of its content. Ends with 16 hexadecimal digits."""
+    is_log: bool
+    service: str
+    scope: str
+    payload: bytes
+    """The OTLP protobuf message."""
+    wait: float | None = None
+    """If the span is a local root: seconds without new spans after which the trace is finished."""
+    started: float = 0.0
+    """Start of the span, or time of the log record, in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagingCounts:
+    """Counts of spans and log records by outcome."""
+
+    staged: int = 0
+    repeated: int = 0
+    """Already received, whether or not their trace is finished."""
+    late: int = 0
+    """New in a finished trace, but started before the end of its exchange, which no longer changes."""
+    over_limit: int = 0
+    """Dropped, because their trace is too large."""
+
+    def __add__(self, other: StagingCounts) -> StagingCounts:
+        return StagingCounts(**{name: getattr(self, name) + getattr(other, name) for name in StagingCounts.__slots__})
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedTrace:
+    """A finished trace, claimed by one process."""
+
+    trace_id: str
+    items: tuple[ReceivedItem, ...]
+    spans: int
+    """Number of staged spans and log records. A change shows that more have arrived."""
+    dropped: int
+    """Number of spans and log records that are missing, because the trace is too large."""
+    finished_keys: bytes = b""
+    """Keys of the trace's spans that were finished before, :data:`KEY_BYTES` each, if the trace was opened again."""
+    is_final: bool = True
+    """Whether the trace has reached its deadline, so that it must not be postponed."""
+
+    @property
+    def finished_spans(self) -> frozenset[str]:
+        """Ids of the trace's spans that were processed earlier."""
+        return frozenset(key.hex() for key in _split_keys(self.finished_keys))
+
+
+class UncapturedTrace(NamedTuple):
+    """A trace without an exchange, which counts as skipped."""
+
+    service: str
+    route: str
+    started_at: datetime
+    reason: UnscoredReason
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOutcome:
+    """The outcome of a claimed trace, or of one request in it: an exchange, a count, or neither."""
+
+    trace: ReceivedTrace
+    result: Exchange | UncapturedTrace | None
+    counted: WatchKey | None = None
+    """The key under which the trace counts as watched; None if it does not."""
+    sample: UnreadableTrace | None = None
+    """The trace without values, if it becomes part of the sample of unreadable traces."""
+    fix: str = ""
+    """What to do about an unreadable trace, in one sentence."""
+    others: tuple[TraceOutcome, ...] = ()
+    """The outcomes of further requests in the same trace."""
+    is_called: bool = False
+    """Whether another process called the first span of the request. If that process has captured an exchange around
+    the request, such as that of an application that calls a gateway, the request belongs to it."""
+    is_postponed: bool = False
+    """Whether to wait until the deadline for spans that the trace lacks, instead of storing the result."""
+
+    @property
+    def parts(self) -> tuple[TraceOutcome, ...]:
+        """The outcomes of all requests in the trace."""
+        return self, *self.others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagingSize:
+    """The current number and size of staged traces."""
+
+    traces: int
+    """Number of unfinished traces."""
+    size: int
+    """Size of their spans and log records in bytes."""
+    overdue: int
+    """Number of traces that a receiver should have finished more than :data:`OVERDUE_AFTER` ago."""
+
+
+class ReceivedSpanStore(StoreComponent):
+    """Stages received spans, and converts finished traces to exchanges."""
+
+    def __init__(self, context: StoreContext) -> None:
+        super().__init__(context)
+        self._stamp = mappers.timestamp_encoder(context.database.dialect)
+
+    def stage(
+        self, items: Sequence[ReceivedItem], *, max_wait: float, requests: Sequence[OutgoingRequest] = ()
+    ) -> StagingCounts:
+        """Stage spans and log records, and queue requests to be forwarded, in one transaction.
+
+        Args:
+            items: Spans and log records in any order, which may be repeated.
+            max_wait: Seconds after its first span after which a trace is finished in any case.
+            requests: The requests to be forwarded.
+        """
+        with self._database.write() as connection:
+            now = self._context.now(connection).timestamp()
+            counts, received_before = _stage_items(connection, items, max_wait, now)
+            # A span that waits for its scores is queued when it arrives for the first time.
+            new = [each for each in requests if (each.trace_id, each.span_id) not in received_before]
+            queue_requests(connection, new, now)
+            return counts
+
+    def claim(self, owner: str, *, limit: int, max_size: int, lease: timedelta) -> list[ReceivedTrace]:
+        """Claim finished traces: at most ``limit``, and at most ``max_size`` bytes unless a single trace is larger.
+
+        If the traces are not completed before the lease ends, they can be claimed again.
+        """
+        with self._database.write() as connection:
+            now = self._context.now(connection).timestamp()
+            ready = connection.execute(_READY, {"now": now, "limit": limit}).all()
+            claimed, size = list[Any](), 0
+            for row in ready:
+                size += row.size
+                if claimed and size > max_size:
+                    break
+                claimed.append(row)
+            items: dict[str, list[ReceivedItem]] = {row.trace_id: [] for row in claimed}
+            for ids in mappers.batched(list(items)):
+                connection.execute(
+                    update(received_trace)
+                    .where(received_trace.c.trace_id.in_(ids))
+                    .values(owner=owner, due_at=now + lease.total_seconds())
+                )
+                staged = connection.execute(select(received_span).where(received_span.c.trace_id.in_(ids)))
+                for values in staged.mappings():
+                    items[values["trace_id"]].append(ReceivedItem(**values))
+        return [
+            ReceivedTrace(
+                row.trace_id,
+                tuple(items[row.trace_id]),
+                spans=row.spans,
+                dropped=row.dropped,
+                finished_keys=row.span_keys or b"",
+                is_final=row.deadline <= now,
+            )
+            for row in claimed
+        ]
+
+    def complete(
+        self, owner: str, outcomes: Sequence[TraceOutcome], scorers: Iterable[str] = (), *, max_span_delay: float = 0.0
+    ) -> list[TraceOutcome]:
+        """Store the exchanges of claimed traces, count the others, and delete their spans, in one transaction.
+
+        Args:
+            owner: The process that has claimed the traces.
+            outcomes: The traces with their outcomes. An exchange whose id exists is ignored.
+            scorers: Names of the scorers for which traces without an exchange count as skipped.
+            max_span_delay: Seconds for which the spans of the exchanges wait for their scores before they are
+                forwarded.
+
+        Returns:
+            The outcomes that were stored. This excludes postponed outcomes, and those of traces that have received new
+            spans or that another process has claimed since.
+        """
+        by_trace = {outcome.trace.trace_id: outcome for outcome in outcomes}
+        scorers = tuple(scorers)
+        with self._write_values() as connection:
+            held: list[TraceOutcome] = []
+            for ids in mappers.batched(sorted(by_trace)):
+                rows = connection.execute(_HELD.where(received_trace.c.trace_id.in_(ids))).all()
+                held += [
+                    by_trace[row.trace_id]
+                    for row in rows
+                    if row.owner == owner and row.spans == by_trace[row.trace_id].trace.spans
+                ]
+            postponed = [outcome.trace.trace_id for outcome in held if outcome.is_postponed]
+            for ids in mappers.batched(postponed):
+                open_again = update(received_trace).where(received_trace.c.trace_id.in_(ids))
+                connection.execute(open_again.values(due_at=received_trace.c.deadline, owner=None))
+            held = _without_inner_requests(connection, held)
+            now = self._context.now(connection).timestamp()
+            parts = [part for outcome in held if not outcome.is_postponed for part in outcome.parts]
+            captured = [part.result for part in parts if isinstance(part.result, Exchange)]
+            await_scores(connection, [outcome.trace.trace_id for outcome in held], captured, max_span_delay, now)
+            held = [outcome for outcome in held if not outcome.is_postponed]
+            self._store_results(connection, parts, scorers)
+            for ids in mappers.batched([outcome.trace.trace_id for outcome in held]):
+                connection.execute(delete(received_span).where(received_span.c.trace_id.in_(ids)))
+            if held:
+                connection.execute(_FINISH, [_finished_values(outcome, now) for outcome in held])
+        return held
+
+    def measure(self) -> StagingSize:
+        """Return the number and size of the unfinished traces."""
+        columns = received_trace.c
+        with self._database.read() as connection:
+            limit = self._context.now(connection).timestamp() - OVERDUE_AFTER.total_seconds()
+            is_overdue = case((columns.due_at < limit, 1), else_=0)
+            query = select(func.count(), func.sum(columns.size), func.sum(is_overdue))
+            traces, size, overdue = connection.execute(query.where(columns.due_at.is_not(None))).one()
+        return StagingSize(traces=traces, size=int(size or 0), overdue=int(overdue or 0))
+
+    def expire(self, *, age: timedelta) -> int:
+        """Delete the records of traces that were finished longer than ``age`` ago. Return the number of deleted
+        records.
+
+        Spans that arrive later begin a new trace. It cannot lead to a second exchange with the same root span, because
+        the exchange's id is derived from it.
+        """
+        with self._database.write() as connection:
+            before = self._context.now(connection).timestamp() - age.total_seconds()
+            old = select(received_trace.c.trace_id).where(received_trace.c.finished_at < before)
+            old = old.limit(_EXPIRED_PER_CALL).with_for_update(skip_locked=True)
+            return connection.execute(delete(received_trace).where(received_trace.c.trace_id.in_(old))).rowcount
+
+    def _store_results(self, connection: Connection, outcomes: Sequence[TraceOutcome], scorers: Sequence[str]) -> None:
+        captured = [outcome.result for outcome in outcomes if isinstance(outcome.result, Exchange)]
+        rows = [mappers.exchange_values(item, self._stamp) for item in captured]
+        mappers.bulk_insert(connection, exchange, mappers.EXCHANGE_COLUMNS, rows)
+        record_events(connection, Counter((item.route, "", "stored", "") for item in captured))
+        add_watched(connection, Counter(outcome.counted for outcome in outcomes if outcome.counted is not None))
+        samples = [outcome.sample for outcome in outcomes if outcome.sample is not None]
+        if samples:
+            add_unreadable(connection, samples, self._context.now(connection))
+        for outcome in outcomes:
+            result = outcome.result
+            if isinstance(result, UncapturedTrace):
+                counts = {(result.service, result.route): 1}
+                process = self._context.process
+                tally.count_dropped(connection, process, counts, scorers, result.reason, result.started_at)
+                record_events(connection, {(result.route, "", "dropped", result.reason.value): 1})
+
+
+def _without_inner_requests(connection: Connection, outcomes: Sequence[TraceOutcome]) -> list[TraceOutcome]:
+    """Remove the exchanges of requests that are part of an exchange which another process has captured."""
+    called = [part.result for outcome in outcomes for part in outcome.parts if part.is_called]
+    trace_ids = sorted({item.trace_id for item in called if isinstance(item, Exchange)})
+    outer: dict[str, list[Any]] = {}
+    columns = exchange.c
+    for ids in mappers.batched(trace_ids):
+        query = select(columns.trace_id, columns.span_id, columns.started_at, columns.duration)
+        for row in connection.execute(query.where(columns.trace_id.in_(ids))):
+            outer.setdefault(row.trace_id, []).append(row)
+    if not outer:
+        return list(outcomes)
+
+    def without(part: TraceOutcome) -> TraceOutcome:
+        result = part.result
+        if not part.is_called or not isinstance(result, Exchange) or part.counted is None:
+            return part
+        is_inner = any(
+            row.span_id != result.span_id
+            and row.started_at <= result.started_at <= row.started_at + timedelta(seconds=row.duration)
+            for row in outer.get(result.trace_id, ())
+        )
+        return replace(part, result=None, counted=(*part.counted[:3], CAPTURED_ELSEWHERE)) if is_inner else part
+
+    return [replace(without(outcome), others=tuple(map(without, outcome.others))) for outcome in outcomes]
+
+
+def delete_abandoned(connection: Connection, before: datetime) -> int:
+    """Delete traces and forwarded requests that no receiver has processed since ``before``, a batch per call.
+
+    Returns:
+        The number of deleted traces and requests.
+    """
+    due_before = before.timestamp()
+    overdue = select(received_trace.c.trace_id).where(received_trace.c.due_at < due_before)
+    ids = connection.execute(overdue.limit(_EXPIRED_PER_CALL).with_for_update(skip_locked=True)).scalars().all()
+    for batch in mappers.batched(ids):
+        connection.execute(delete(received_span).where(received_span.c.trace_id.in_(batch)))
+        connection.execute(delete(received_trace).where(received_trace.c.trace_id.in_(batch)))
+    return len(ids) + delete_abandoned_requests(connection, due_before)
+
+
+def _stage_items(
+    connection: Connection, items: Sequence[ReceivedItem], max_wait: float, now: float
+) -> tuple[StagingCounts, set[tuple[str, str]]]:
+    """Stage spans and log records in a transaction that writes. Times are in seconds since 1970.
+
+    Returns:
+        The counts, and the trace id and key of each item that was received before.
+    """
+    by_trace: dict[str, list[ReceivedItem]] = {}
+    for item in items:
+        by_trace.setdefault(item.trace_id, []).append(item)
+    if not by_trace:
+        return StagingCounts(), set()
+    rows = []
+    for trace_id in sorted(by_trace):  # so that all processes lock the rows of the traces in the same order
+        members = by_trace[trace_id]
+        wait = min((item.wait for item in members if item.wait is not None), default=max_wait)
+        due_at, deadline = now + min(wait, max_wait), now + max_wait
+        row: dict[str, Any] = {"trace_id": trace_id, "due_at": due_at, "deadline": deadline, "wait": wait}
+        rows.append(row | {"spans": len(members), "size": _size(members), "dropped": 0})
+    traces = {row.trace_id: row for row in connection.execute(_upsert(connection.dialect.name, max_wait), rows)}
+    batch = _StagedBatch()
+    for trace_id, members in by_trace.items():
+        trace = traces[trace_id]
+        known = set(_split_keys(trace.span_keys or b""))
+        by_key = {item.key: item for item in members if _key_bytes(item.key) not in known} if known else {}
+        new = list(by_key.values())
+        if known:
+            batch.received_before |= {(trace_id, item.key) for item in members if item.key not in by_key}
+        if trace.due_at is None:
+            batch.add_to_finished(trace, members, new, max_wait, now)
+        elif trace.spans > MAX_TRACE_SPANS or trace.size > MAX_TRACE_SIZE:
+            batch.over_limit += len(members)
+            batch.corrections[trace_id] = Counter(spans=-len(members), size=-_size(members), dropped=len(members))
+        elif known and len(new) < len(members):  # a reopened trace, and spans from before its end
+            batch.repeated += len(members) - len(new)
+            batch.accepted += new
+            batch.corrections[trace_id] = Counter(spans=len(new) - len(members), size=_size(new) - _size(members))
+        else:
+            batch.accepted += members
+    batch.write(connection)
+    staged = len(items) - batch.repeated - batch.late - batch.over_limit
+    counts = StagingCounts(staged=staged, repeated=batch.repeated, late=batch.late, over_limit=batch.over_limit)
+    return counts, batch.received_before
+
+
+@dataclass(slots=True)
+class _StagedBatch:
+    """What to write for a batch, after the counts of all its items were added to the rows of their traces."""
+
+    accepted: list[ReceivedItem] = field(default_factory=list)
+    """The items to insert, unless they are staged already."""
+    reopened: list[dict[str, Any]] = field(default_factory=list)
+    """The values of finished traces that are opened again."""
+    corrections: dict[str, Counter[str]] = field(default_factory=dict)
+    """Changes to the counts of traces, some of whose items are not staged."""
+    received_before: set[tuple[str, str]] = field(default_factory=set)
+    """The trace id and key of each item that was received before."""
+    repeated: int = 0
+    late: int = 0
+    over_limit: int = 0
+
+    def add_to_finished(
+        self, trace: Any, members: Sequence[ReceivedItem], new: Sequence[ReceivedItem], max_wait: float, now: float
+    ) -> None:
+        """Open a finished trace again if some of its new items belong to a later request."""
+        later = [item for item in new if item.started > trace.deadline]
+        self.late += len(new) - len(later)
+        self.repeated += len(members) - len(new)
+        if later:
+            self.accepted += later
+            due, until = now + min(trace.wait, max_wait), now + max_wait
+            self.reopened.append(
+                {"of": trace.trace_id, "due": due, "until": until, "number": len(later), "bytes": _size(later)}
+            )
+
+    def write(self, connection: Connection) -> None:
+        """Insert the accepted items, and correct the rows of their traces."""
+        if self.reopened:
+            connection.execute(_REOPEN, self.reopened)
+        if self.accepted:
+            rows = [
+                {
+                    "trace_id": item.trace_id,
+                    "key": item.key,
+                    "is_log": item.is_log,
+                    "service": clean_text(item.service),
+                    "scope": clean_text(item.scope),
+                    "payload": item.payload,
+                }
+                for item in self.accepted
+            ]
+            inserted = connection.execute(_insert_spans(connection.dialect.name), rows)
+            stored = {(row.trace_id, row.key) for row in inserted}
+            self.repeated += len(rows) - len(stored)
+            self.received_before |= {(item.trace_id, item.key) for item in self.accepted} - stored
+            for item in self.accepted if len(stored) < len(rows) else ():
+                span = (item.trace_id, item.key)
+                if span in stored:
+                    stored.remove(span)  # the same span may be repeated within the batch
+                    continue
+                self.corrections.setdefault(item.trace_id, Counter()).subtract({"spans": 1, "size": len(item.payload)})
+        if self.corrections:
+            connection.execute(
+                _CORRECT,
+                [
+                    {"of": trace_id, **{name: changes[name] for name in ("spans", "size", "dropped")}}
+                    for trace_id, changes in sorted(self.corrections.items())
+                ],
+            )
+
+
+def _size(items: Iterable[ReceivedItem]) -> int:
+    return sum(len(item.payload) for item in items)
+
+
+def _finished_values(outcome: TraceOutcome, now: float) -> dict[str, Any]:
+    trace = outcome.trace
+    keys = trace.finished_keys + b"".join(_key_bytes(item.key) for item in trace.items)
+    results = [part.result for part in outcome.parts]
+    ends = [item.started_at.timestamp() + item.duration for item in results if isinstance(item, Exchange)]
+    # Without an exchange, spans that are missing may still come. They must not repeat an earlier exchange.
+    answered_until = max(ends, default=now if trace.finished_keys else 0.0)
+    return {"of": trace.trace_id, "now": now, "keys": keys[-_MAX_KEYS * KEY_BYTES :], "until": answered_until}
+
+
+def _key_bytes(key: str) -> bytes:
+    return bytes.fromhex(key[-2 * KEY_BYTES :])
+
+
+def _split_keys(keys: bytes) -> list[bytes]:
+    return [keys[start : start + KEY_BYTES] for start in range(0, len(keys), KEY_BYTES)]
+
+
+@lru_cache
+def _upsert(dialect: str, max_wait: float) -> Any:
+    """Return the statement that adds a batch's spans to the rows of their traces. Finished traces keep their rows."""
+    trace, statement = received_trace.c, insert_into(received_trace, dialect)
+    new = statement.excluded
+    is_open = trace.due_at.is_not(None)
+    wait = case((new.wait < trace.wait, new.wait), else_=trace.wait)
+    due_at = new.deadline - literal(max_wait) + wait
+    return statement.on_conflict_do_update(
+        index_elements=[trace.trace_id],
+        set_={
+            "wait": wait,
+            "due_at": case((~is_open, None), (due_at < trace.deadline, due_at), else_=trace.deadline),
+            "spans": case((is_open, trace.spans + new.spans), else_=trace.spans),
+            "size": case((is_open, trace.size + new.size), else_=trace.size),
+            "owner": None,
+        },
+    ).returning(trace.trace_id, trace.due_at, trace.deadline, trace.wait, trace.spans, trace.size, trace.span_keys)
+
+
+@lru_cache
+def _insert_spans(dialect: str) -> Any:
+    statement = insert_into(received_span, dialect)
+    return statement.on_conflict_do_nothing().returning(received_span.c.trace_id, received_span.c.key)
+
+
+_CORRECT: Final[Update] = (
+    update(received_trace)
+    .where(received_trace.c.trace_id == bindparam("of"))
+    .values(
+        spans=received_trace.c.spans + bindparam("spans"),
+        size=received_trace.c.size + bindparam("size"),
+        dropped=received_trace.c.dropped + bindparam("dropped"),
+    )
+)
+_REOPEN: Final[Update] = (
+    update(received_trace)
+    .where(received_trace.c.trace_id == bindparam("of"))
+    .values(
+        due_at=bindparam("due"),
+        deadline=bindparam("until"),
+        spans=bindparam("number"),
+        size=bindparam("bytes"),
+        dropped=0,
+        owner=None,
+        finished_at=None,
+    )
+)
+_READY: Final = (
+    select(
+        received_trace.c.trace_id,
+        received_trace.c.deadline,
+        received_trace.c.spans,
+        received_trace.c.size,
+        received_trace.c.dropped,
+        received_trace.c.span_keys,
+    )
+    .where(received_trace.c.due_at <= bindparam("now"))
+    .order_by(received_trace.c.due_at)
+    .limit(bindparam("limit"))
+    .with_for_update(skip_locked=True)
+)
+_HELD: Final = (
+    select(received_trace.c.trace_id, received_trace.c.owner, received_trace.c.spans)
+    .order_by(received_trace.c.trace_id)
+    .with_for_update()
+)
+_FINISH: Final[Update] = (
+    update(received_trace)
+    .where(received_trace.c.trace_id == bindparam("of"))
+    .values(
+        finished_at=bindparam("now"), due_at=None, deadline=bindparam("until"), owner=None, span_keys=bindparam("keys")
+    )
+)

@@ -1,0 +1,142 @@
+"""Durations of handlers and costs of scores over time.
+
+Rollups contain neither, so they are read from rows: only the newest rows of a window, so that a page stays fast however
+many rows there are. The result states how far back it goes, and contains only whole buckets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Generic, TypeVar
+
+from sqlalchemy import ColumnElement, Connection, select
+
+from germane.storage.archive.reader import latest, open_newest
+from germane.storage.db.tables import exchange, score
+from germane.storage.trends.bucket_grid import BucketGrid
+
+MAX_EXCHANGES_READ: Final = 10_000
+"""Number of exchanges whose durations are read, newest first."""
+MAX_SCORES_READ: Final = 20_000
+"""Number of scores, from all routes and scorers, to scan for costs, newest first."""
+_MICROSECOND: Final = timedelta(microseconds=1)
+BucketType = TypeVar("BucketType")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DurationBucket:
+    """Durations of the handlers in one time bucket, in seconds."""
+
+    start: datetime
+    """UTC."""
+    n: int
+    """Number of exchanges, at least 1."""
+    median: float
+    p95: float
+    """95th percentile (nearest rank)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostBucket:
+    """Costs of the scores of the answers in one time bucket."""
+
+    start: datetime
+    """UTC."""
+    n: int
+    """Number of scores with a known cost, at least 1."""
+    usd: float
+    """Sum of their costs in US dollars."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewestBuckets(Generic[BucketType]):
+    """The buckets of a window that have data, oldest first."""
+
+    buckets: Sequence[BucketType]
+    searched_back_to: datetime | None
+    """Start of the part of the window that was read, if it was truncated; None if the whole window was read."""
+
+
+def load_durations(
+    connection: Connection, since: datetime, until: datetime, grid: BucketGrid, equal: Mapping[str, str]
+) -> NewestBuckets[DurationBucket]:
+    """Return the durations per bucket.
+
+    Args:
+        connection: A transaction.
+        since: Start of the window.
+        until: End of the window.
+        grid: The bucket grid.
+        equal: Required values of ``service`` and ``route``.
+    """
+    # With a route, both queries use the index on route and time.
+    on_route = [exchange.c[name] == value for name, value in equal.items() if name == "route"]
+    conditions = [exchange.c[name] == value for name, value in equal.items()]
+    columns = (exchange.c.started_at, exchange.c.duration)
+    values, floor = _load_newest(connection, columns, (since, until), grid, conditions, MAX_EXCHANGES_READ, on_route)
+    buckets = []
+    for number, durations in sorted(values.items()):
+        durations.sort()
+        median, p95 = (nearest_rank(durations, share) for share in (0.5, 0.95))
+        buckets.append(DurationBucket(start=grid.start(number), n=len(durations), median=median, p95=p95))
+    return NewestBuckets(buckets, floor)
+
+
+def load_costs(
+    connection: Connection, since: datetime, until: datetime, grid: BucketGrid, equal: Mapping[str, str]
+) -> NewestBuckets[CostBucket]:
+    """Return the costs per bucket. The arguments are those of :func:`load_durations`; ``equal`` may name a scorer."""
+    conditions = [*(score.c[name] == value for name, value in equal.items()), score.c.cost.is_not(None)]
+    columns = (score.c.started_at, score.c.cost)
+    values, floor = _load_newest(connection, columns, (since, until), grid, conditions, MAX_SCORES_READ)
+    return NewestBuckets(
+        [
+            CostBucket(start=grid.start(number), n=len(costs), usd=math.fsum(costs))
+            for number, costs in sorted(values.items())
+        ],
+        floor,
+    )
+
+
+def _load_newest(
+    connection: Connection,
+    columns: tuple[ColumnElement[Any], ColumnElement[Any]],
+    window: tuple[datetime, datetime],
+    grid: BucketGrid,
+    conditions: Sequence[ColumnElement[bool]],
+    bound: int,
+    indexed: Sequence[ColumnElement[bool]] = (),
+) -> tuple[dict[int, list[float]], datetime | None]:
+    """Return the newest values by bucket number, and the start of what was read if it was truncated.
+
+    The database and the archive are each read back to the row after its newest ``bound`` rows.
+    """
+    moment, (since, until) = columns[0], window
+    values: dict[int, list[float]] = {}
+
+    def load(source: Connection, since: datetime) -> datetime | None:
+        times = select(moment).where(moment >= since, moment < until, *indexed).order_by(moment.desc())
+        floor: datetime | None = source.execute(times.offset(bound).limit(1)).scalar()  # None if all rows are read
+        # Given two lower bounds, SQLite would use the wider one.
+        is_read = moment >= since if floor is None else moment > floor
+        query = select(*columns).where(is_read, moment < until, *conditions)
+        for started_at, value in source.execute(query):
+            values.setdefault(grid.number(started_at), []).append(value)
+        return floor
+
+    floor = load(connection, since)
+    with open_newest(connection, floor or since, until, count=bound) as (archive, oldest):
+        if archive is not None:
+            floor = latest(floor, load(archive, floor or since))
+    unread = latest(floor, None if oldest is None else oldest - _MICROSECOND)
+    if unread is not None:  # omit the bucket that was only partly read, and older ones
+        values = {number: some for number, some in values.items() if number > grid.number(unread)}
+    return values, latest(floor, oldest)
+
+
+def nearest_rank(ordered: Sequence[float], share: float) -> float:
+    """Return a percentile of sorted values: the smallest value that at least this share of the values do not exceed."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

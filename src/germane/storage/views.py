@@ -1,0 +1,58 @@
+"""Saved views: named links to pages of the dashboard."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import delete, func, select
+
+from germane.annotation import SavedView
+from germane.errors import UsageError
+from germane.storage.db.component import StoreComponent
+from germane.storage.db.sanitize import clean_text
+from germane.storage.db.tables import saved_view
+from germane.storage.db.upsert import insert_into
+
+MAX_SAVED_VIEWS: Final = 200
+"""Maximum number of saved views, because every overview loads all of them."""
+
+
+class SavedViewStore(StoreComponent):
+    """Reads and writes saved views."""
+
+    def list_views(self) -> list[SavedView]:
+        """Return all saved views, sorted by name."""
+        columns = (saved_view.c.name, saved_view.c.path, saved_view.c.created_at, saved_view.c.created_by)
+        with self._database.read() as connection:
+            rows = connection.execute(select(*columns).order_by(saved_view.c.name).limit(MAX_SAVED_VIEWS))
+            views = [SavedView(**row) for row in rows.mappings()]
+        return sorted(views, key=lambda view: (view.name.casefold(), view.name))
+
+    def add_view(self, view: SavedView) -> None:
+        """Store a view.
+
+        Raises:
+            UsageError: A view with this name exists, or there are already 200 views.
+        """
+        name = clean_text(view.name)
+        row = {
+            "name": name,
+            "path": clean_text(view.path),
+            "created_at": view.created_at,
+            "created_by": clean_text(view.created_by),
+        }
+        with self._write_values() as connection:
+            statement = (
+                insert_into(saved_view, connection.dialect.name).on_conflict_do_nothing().returning(saved_view.c.name)
+            )
+            has_space = connection.execute(select(func.count(saved_view.c.name))).scalar_one() < MAX_SAVED_VIEWS
+            is_new = has_space and connection.execute(statement.values(row)).first() is not None
+        if not has_space:
+            raise UsageError(f"there are already {MAX_SAVED_VIEWS} saved views")
+        if not is_new:
+            raise UsageError(f"a view with the name {name!r} already exists")
+
+    def delete_view(self, name: str) -> bool:
+        """Delete a view, and return whether it existed."""
+        with self._write_values() as connection:
+            return connection.execute(delete(saved_view).where(saved_view.c.name == clean_text(name))).rowcount > 0

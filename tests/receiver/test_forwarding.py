@@ -1,0 +1,224 @@
+"""Forwarding to another OTLP endpoint: at least once, with scores on the spans that were scored."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import httpx2
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from tests.receiver.conftest import SCOPE, Running, Start, ask, exchanges, exporter, traced, wait_for
+from tests.receiver.messages import log_record, log_request, span, trace_request
+
+from germane.exchange import FORWARDING
+from germane.receiver import ForwardTarget, Receiver, forwarding
+from germane.storage import QueuedRequest, compress_request
+from germane.testing import OTLPReceiver
+
+
+class Target:
+    """An OTLP endpoint that responds with given statuses, then accepts everything."""
+
+    def __init__(self, *statuses: int) -> None:
+        self.statuses = list(statuses)
+        self.requests: list[tuple[str, dict[str, str]]] = []
+        target = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                target.requests.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+                self.send_response(target.statuses.pop(0) if target.statuses else 200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02})
+        self.thread.start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeat requests soon."""
+    monkeypatch.setattr(forwarding, "DELAYS", (0.05, 0.1))
+    monkeypatch.setattr(forwarding, "POLL_INTERVAL", 0.05)
+
+
+@pytest.fixture
+def rejecting() -> Iterator[Target]:
+    """A target that rejects three requests for different reasons."""
+    target = Target(503, 429, 400)
+    yield target
+    target.close()
+
+
+def send(running: Running, content: bytes, path: str = "/v1/traces") -> int:
+    """Send a request, and return the status."""
+    headers = {"Content-Type": "application/x-protobuf"}
+    return httpx2.post(running.receiver.http_address + path, content=content, headers=headers).status_code
+
+
+def forwarder(receiver: Receiver) -> forwarding.Forwarder:
+    """Return a receiver's forwarder."""
+    found = receiver._forwarder
+    assert found is not None
+    return found
+
+
+def test_spans_and_log_records_are_forwarded_unchanged(start: Start) -> None:
+    """Spans that the receiver ignores, or stages without attributes, are forwarded in full."""
+    with OTLPReceiver() as target:
+        running = start(forward=ForwardTarget(url=target.endpoint))
+        plain = span(name="GET", attributes={"header": "x" * 5000})
+        send(running, trace_request(plain, scope="http", service="shop").SerializeToString())
+        send(running, log_request(log_record(plain, "", {"content": "ordinary"})).SerializeToString(), "/v1/logs")
+        target.wait_for(lambda received: received.spans and received.logs)
+        wait_for(lambda: running.store.forwarding.measure() == 0)
+
+        (forwarded,) = target.spans
+        assert forwarded.attributes == {"header": "x" * 5000}
+        assert forwarded.resource["service.name"] == "shop"
+        assert len(target.logs) == 1
+    assert running.receiver.describe()[-1] == "2 requests forwarded"
+
+
+def test_forwarding_retries_temporary_errors_and_drops_rejected_requests(start: Start, rejecting: Target) -> None:
+    """As OTLP says: 429 and 503 are temporary, 400 is not."""
+    running = start(
+        {"max_span_delay": 0}, forward=ForwardTarget(url=rejecting.url, headers={"Authorization": "Bearer secret"})
+    )
+    for _ in range(2):
+        assert send(running, trace_request(span()).SerializeToString()) == 200
+    wait_for(lambda: running.store.forwarding.measure() == 0)
+
+    assert len(rejecting.requests) == 4
+    assert {headers["authorization"] for _, headers in rejecting.requests} == {"Bearer secret"}
+    assert (forwarder(running.receiver).forwarded, forwarder(running.receiver).rejected) == (1, 1)
+
+
+def test_forwarded_requests_wait_until_the_target_is_reachable(start: Start) -> None:
+    """They stay in the database, and the receiver goes on receiving."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    running = start({"max_span_delay": 0}, forward=ForwardTarget(url=f"http://127.0.0.1:{port}"))
+    for number in range(5):
+        with traced(exporter("http", running.receiver.http_address)) as provider:
+            ask(provider, f"Why {number}?", "So.")
+    assert running.store.forwarding.measure() > 0
+
+    target = Target()
+    target.close()
+    server = ThreadingHTTPServer(("127.0.0.1", port), target.server.RequestHandlerClass)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    wait_for(lambda: running.store.forwarding.measure() == 0)
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+    assert len(target.requests) == 15
+
+
+SCORES = {"germane.evaluation.answer_relevancy": 0.5, "llm.evaluations.0.name": "answer_relevancy"}
+
+
+def test_a_span_is_forwarded_once_with_its_scores(start: Start) -> None:
+    """The root span of an exchange waits for them. All other spans are forwarded at once."""
+    with OTLPReceiver() as target:
+        running = start(forward=ForwardTarget(url=target.endpoint))
+        with traced(exporter("http", running.receiver.http_address)) as provider:
+            ask(provider, "Why?", "So.")
+        (exchange,) = wait_for(lambda: exchanges(running.store))
+        target.wait_for(lambda received: len(received.spans) == 2)
+        assert {span.name for span in target.spans} == {"Retriever", "ChatOpenAI"}
+
+        assert running.store.forwarding.attach(exchange.id, SCORES)
+        target.wait_for(lambda received: len(received.spans) == 3)
+        wait_for(lambda: running.store.forwarding.measure() == 0)
+
+    (root,) = (span for span in target.spans if span.name == "RunnableSequence")
+    assert (root.trace_id, root.span_id) == (exchange.trace_id, exchange.span_id)
+    assert root.resource["service.name"] == "shop"
+    assert root.attributes["output.value"] == "So."
+    assert {name: root.attributes[name] for name in SCORES} == SCORES
+    assert exchange.span_holder == FORWARDING
+    assert running.receiver.describe()[-1] == "3 requests forwarded, 1 span with scores"
+
+
+def test_a_span_is_forwarded_without_scores_after_the_delay(start: Start) -> None:
+    """Later scores are exported on a carrier."""
+    with OTLPReceiver() as target:
+        running = start({"max_span_delay": 1.0}, forward=ForwardTarget(url=target.endpoint))
+        with traced(exporter("http", running.receiver.http_address)) as provider:
+            ask(provider, "Why?", "So.")
+        target.wait_for(lambda received: len(received.spans) == 3)
+
+    (exchange,) = exchanges(running.store)
+    assert not running.store.forwarding.attach(exchange.id, SCORES)
+
+
+@pytest.mark.parametrize("case", ["unreadable", "not sampled", "budget", "not watched", "evaluation"])
+def test_root_spans_without_pending_scores_do_not_wait(start: Start, case: str) -> None:
+    """Only exchanges that will be scored soon delay their span."""
+    own = {
+        "not sampled": {"sample_rate": 0.0},
+        "budget": {"budget": {"requests_per_day": 10}},
+    }
+    with OTLPReceiver() as target:
+        running = start({"max_span_delay": 1000.0, **own.get(case, {})}, forward=ForwardTarget(url=target.endpoint))
+        scope = {"not watched": "http", "evaluation": "germane"}.get(case, SCOPE)
+        attributes = {"openinference.span.kind": "LLM"} if case == "unreadable" else {"input.value": "Why?"}
+        root = span(name="root", attributes={} if case == "not watched" else attributes)
+        send(running, trace_request(root, scope=scope).SerializeToString())
+
+        target.wait_for(lambda received: [span.name for span in received.spans] == ["root"])
+
+
+def test_spans_with_scores_are_sent_together() -> None:
+    """A request per span would burden the target, and a request that is too large would be rejected."""
+    requests = [span(name=f"{number}", attributes={"score": 1, "text": "x" * 400_000}) for number in range(5)]
+    queued = [
+        QueuedRequest(number, "traces", compress_request(trace_request(each).SerializeToString()), True, {"score": 0.5})
+        for number, each in enumerate(requests)
+    ]
+
+    sent = list(forwarding._combined(queued))
+
+    assert [request.ids for request in sent] == [[0, 1], [2, 3], [4]]
+    parsed = [ExportTraceServiceRequest.FromString(gzip.decompress(request.body)) for request in sent]
+    spans = [span for each in parsed for of in each.resource_spans for span in of.scope_spans[0].spans]
+    assert [span.name for span in spans] == ["0", "1", "2", "3", "4"]
+    scores = [[pair.value.double_value for pair in span.attributes if pair.key == "score"] for span in spans]
+    assert scores == [[0.5]] * 5
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"no gzip", compress_request(b"\xff\xff"), compress_request(b""), b"\x1f\x8b"],
+    ids=["no gzip", "no protobuf", "no spans", "truncated gzip"],  # compressed bytes contain the time
+)
+def test_a_damaged_request_does_not_delay_others(body: bytes) -> None:
+    """It is sent alone and without scores, so that the target may reject it."""
+    good = compress_request(trace_request(span(name="good")).SerializeToString())
+    queued = [
+        QueuedRequest(number, "traces", each, True, {"score": 0.5}) for number, each in enumerate([good, body, good])
+    ]
+
+    sent = list(forwarding._combined(queued))
+
+    assert sorted(request.ids for request in sent) == [[0, 2], [1]]
+    assert next(request.body for request in sent if request.ids == [1]) == body

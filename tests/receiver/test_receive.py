@@ -1,0 +1,130 @@
+"""``germane receive`` as a process, with OpenTelemetry's own exporters."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+from opentelemetry import trace
+from tests.receiver.conftest import TOKEN, ask, exchanges, exporter, receive, traced, wait_for
+
+from germane.exchange import exchange_id_for, sampling_key_for
+from germane.storage import TrackingStore
+from germane.testing import OTLPReceiver
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_traces_exported_to_the_receiver_become_exchanges(
+    protocol: str, store: TrackingStore, migrated_url: str
+) -> None:
+    """The exchange has all of its fields, and SIGTERM then stops the process."""
+    with receive(url=migrated_url) as process:
+        with traced(exporter(protocol, getattr(process, protocol))) as provider:
+            trace_ids = [ask(provider, f"How do I pay {number}?", f"By card {number}.") for number in range(3)]
+        found = wait_for(lambda: len(exchanges(store)) == 3 and exchanges(store))
+
+        assert process.stop() == 0
+    assert [(one.question, one.answer, one.trace_id) for one in found] == [
+        (f"How do I pay {number}?", f"By card {number}.", trace_ids[number]) for number in range(3)
+    ]
+    one = found[0]
+    assert [context.text for context in one.contexts] == ["A document."]
+    assert (one.service, one.route, one.model, one.status) == ("shop", "RunnableSequence", "small", "ok")
+    assert one.sampling_key == sampling_key_for(one.trace_id)
+    assert one.id == exchange_id_for(one.trace_id, one.span_id, int(one.started_at.timestamp() * 1000) * 1_000_000)
+    assert process.lines[-2:] == ["9 spans and log records received", "3 traces: 3 recognized"]
+
+
+@pytest.mark.slow
+def test_incomplete_traces_are_finished_after_a_restart(store: TrackingStore, migrated_url: str) -> None:
+    """A stopped receiver leaves traces in the database, and the next receiver finishes them."""
+    with receive("--trace-wait", "2", url=migrated_url) as process:
+        with traced(exporter("http", process.http)) as provider:
+            ask(provider, "How do I pay?", "By card.")
+        assert process.stop(signal.SIGINT) == 130
+    assert store.received.measure().traces == 1
+
+    with receive(url=migrated_url) as process:
+        (found,) = wait_for(lambda: exchanges(store))
+    assert (found.question, found.answer) == ("How do I pay?", "By card.")
+
+
+@pytest.mark.slow
+def test_two_receivers_can_share_a_database(store: TrackingStore, migrated_url: str) -> None:
+    """Spans of one trace may arrive at either receiver."""
+    with (
+        receive("--trace-wait", "1", url=migrated_url) as first,
+        receive("--trace-wait", "1", url=migrated_url) as second,
+        traced(exporter("http", first.http)) as one,
+        traced(exporter("grpc", second.grpc)) as other,
+    ):
+        for number in range(10):
+            root = one.get_tracer("openinference.instrumentation.langchain").start_span(
+                "Chain", attributes={"openinference.span.kind": "CHAIN", "input.value": f"Why {number}?"}
+            )
+            with trace.use_span(root, end_on_exit=False):
+                ask(other, f"Why {number}?", f"Because {number}.")
+            root.set_attribute("output.value", f"Because {number}.")
+            root.end()
+        found = wait_for(lambda: len(exchanges(store)) >= 10 and exchanges(store))
+        first.stop()
+        second.stop()
+    assert sorted(one.question or "" for one in found) == sorted(f"Why {number}?" for number in range(10))
+    assert {one.route for one in found} == {"Chain"}
+
+
+@pytest.mark.slow
+def test_the_error_for_a_port_in_use_names_the_port(migrated_url: str) -> None:
+    """The process exits with code 1, and the message names the port."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for option in ("--http", "--grpc"):
+            other = "--grpc" if option == "--http" else "--http"
+            command = [sys.executable, "-m", "germane", "receive", "--database", migrated_url, option, str(port)]
+            ended = subprocess.run([*command, other, "0"], capture_output=True, text=True, timeout=60)
+
+            assert ended.returncode == 1
+            assert f"port {port}" in ended.stderr
+            assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.slow
+def test_addresses_other_than_localhost_are_allowed_with_a_token(store: TrackingStore, migrated_url: str) -> None:
+    """Clients send it as a bearer token."""
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    with receive(
+        "--http", "0.0.0.0:0", "--grpc", "0.0.0.0:0", url=migrated_url, GERMANE_RECEIVER_TOKEN=TOKEN
+    ) as process:
+        for protocol in ("http", "grpc"):
+            address = getattr(process, protocol).replace("0.0.0.0", "127.0.0.1")
+            with traced(exporter(protocol, address, headers=headers)) as provider:
+                ask(provider, f"Is {protocol} open?", "Yes.")
+        assert len(wait_for(lambda: len(exchanges(store)) == 2 and exchanges(store))) == 2
+
+
+@pytest.mark.slow
+def test_spans_with_all_attributes_are_forwarded(store: TrackingStore, migrated_url: str) -> None:
+    """Another OTLP endpoint gets the same spans, and the exchanges are stored."""
+    with OTLPReceiver() as target, receive("--forward", target.endpoint, url=migrated_url) as process:
+        with traced(exporter("http", process.http)) as provider:
+            ask(provider, "How do I pay?", "By card.")
+        # The root span waits up to 15 seconds for its scores, which no worker computes here.
+        target.wait_for(lambda received: len(received.spans) == 3, timeout=60)
+        wait_for(lambda: exchanges(store))
+
+        span = target.span("RunnableSequence")
+        assert span is not None
+        assert span.attributes["output.value"] == "By card."
+        assert process.stop() == 0
+    assert "3 requests forwarded" in process.lines
+
+
+def test_the_receiver_does_not_load_the_opentelemetry_sdk() -> None:
+    """The receiver needs only the OTLP types."""
+    program = "import sys, germane.receiver; print([name for name in sys.modules if name == 'opentelemetry.sdk'])"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert ended.stdout == "[]\n"

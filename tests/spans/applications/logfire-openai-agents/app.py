@@ -1,0 +1,27 @@
+"""An agent of the OpenAI Agents SDK that Logfire traces."""
+
+from __future__ import annotations
+
+import logfire
+from agents import Agent, Runner, function_tool
+from departures import search
+from tracing import export_traces
+
+export_traces()
+logfire.configure(send_to_logfire=False, console=False)
+logfire.instrument_openai_agents()
+
+
+@function_tool
+def search_departures(query: str) -> list[str]:
+    """Search the timetable."""
+    return search(query)
+
+
+agent = Agent("Departures", instructions="Answer from the timetable.", model="gpt-5-mini", tools=[search_departures])
+
+
+async def ask(question: str) -> str:
+    """Answer a question from the timetable."""
+    result = await Runner.run(agent, question)
+    return str(result.final_output)

@@ -1,0 +1,25 @@
+"""A call of the OpenAI SDK whose messages OpenTelemetry's older instrumentation records as events."""
+
+from __future__ import annotations
+
+import os
+
+from departures import PROMPT, search
+from openai import OpenAI
+from opentelemetry.instrumentation.openai_v2 import OpenAIInstrumentor
+from tracing import export_traces
+
+export_traces()
+os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "true"
+OpenAIInstrumentor().instrument()
+client = OpenAI()
+
+
+def ask(question: str) -> str:
+    """Answer a question from the timetable."""
+    messages = [
+        {"role": "system", "content": PROMPT.format(context="\n".join(search(question)))},
+        {"role": "user", "content": question},
+    ]
+    reply = client.chat.completions.create(model="gpt-5-mini", messages=messages)
+    return reply.choices[0].message.content or ""

@@ -1,0 +1,355 @@
+"""Moving days to the archive, and what the archive then contains."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from dataclasses import is_dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import func, select
+from tests.docs.blocks import of
+from tests.storage.archiving import DAYS, FIRST_DAY, SINCE, UNTIL, Make, archive, fill
+
+from germane.annotation import Feedback
+from germane.errors import ArchiveError
+from germane.storage import TrackingStore
+from germane.storage.db.tables import exchange, feedback, score, scoring_task, tally
+from germane.storage.stats.histogram import Histogram
+
+TABLES = (exchange, scoring_task, score, feedback, tally)
+WINDOW = {"since": SINCE, "until": UNTIL}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "archive"
+
+
+def counts(store: TrackingStore) -> dict[str, int]:
+    with store._database.read() as connection:
+        return {
+            table.name: connection.execute(select(func.count()).select_from(table)).scalar_one() for table in TABLES
+        }
+
+
+def archived_counts(store: TrackingStore) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for day in store.archive.list_days():
+        total.update({table.name: day.manifest.rows(table.name) for table in TABLES})
+    return dict(total)
+
+
+def trends(store: TrackingStore) -> dict[Any, Any]:
+    """Return all kinds of trends, with whole and ragged windows."""
+    ragged = {"since": FIRST_DAY + timedelta(hours=5, minutes=7), "until": FIRST_DAY + timedelta(days=1, minutes=3)}
+    found: dict[Any, Any] = {
+        "summary": store.trends.summary(**WINDOW),
+        "coverage": store.trends.coverage(**WINDOW),
+        "window": store.trends.window_summary(**ragged),
+        "always": store.trends.summary(),
+        "labels": store.trends.summary_by_label(by="model", scorer="relevancy", **WINDOW),
+    }
+    for hours in (1, 6, 24, 168):
+        for name, window in (("whole", WINDOW), ("ragged", ragged)):
+            for by in (None, "route", "model", "attributes.tenant"):
+                bucket = timedelta(hours=hours)
+                found[hours, name, by] = store.trends.over_time(scorer="relevancy", bucket=bucket, by=by, **window)
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Return values that pytest.approx can compare."""
+    if isinstance(value, Histogram):
+        return list(value.weights)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return {number: plain(item) for number, item in enumerate(value)}
+    return value
+
+
+def flat(value: Any, path: str = "") -> dict[str, Any]:
+    if isinstance(value, dict):
+        return {name: leaf for key, item in value.items() for name, leaf in flat(item, f"{path}.{key}").items()}
+    return {path: value}
+
+
+def assert_same_trends(before: dict[Any, Any], after: dict[Any, Any]) -> None:
+    first, second = flat(plain(before)), flat(plain(after))
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        assert second[name] == (pytest.approx(value, rel=1e-9, abs=1e-12) if isinstance(value, float) else value), name
+
+
+def test_archived_days_leave_the_database_and_stay_in_trends(store: TrackingStore, make: Make, folder: Path) -> None:
+    """All rows move, none is lost, and every trend is as before."""
+    fill(store, make)
+    before, rows = trends(store), counts(store)
+
+    results = archive(store, str(folder))
+
+    assert [result.day for result in results] == [FIRST_DAY + timedelta(days=number) for number in range(DAYS)]
+    assert not any(counts(store).values())
+    assert archived_counts(store) == rows
+    assert {day.state for day in store.archive.list_days()} == {"removed"}
+    assert_same_trends(before, trends(store))
+    store.rollups.update()
+    assert_same_trends(before, trends(store))
+    assert store.integrity.check_integrity().wrong_hours == []
+
+
+def test_the_documented_query_reads_the_files(store: TrackingStore, make: Make, folder: Path) -> None:
+    """DuckDB reads the archive without germane."""
+    fill(store, make)
+    archive(store, str(folder))
+    (block,) = of("sql duckdb")
+
+    rows = duckdb.connect().execute(block.text.replace("'archive/", f"'{folder}/")).fetchall()
+
+    assert len(rows) == DAYS
+
+
+def test_archiving_again_changes_nothing(store: TrackingStore, make: Make, folder: Path) -> None:
+    fill(store, make)
+    archive(store, str(folder))
+    files = sorted(folder.rglob("*"))
+    store.rollups.update()
+
+    assert archive(store, str(folder)) == []
+    assert sorted(folder.rglob("*")) == files
+
+
+def test_files_contain_no_text_by_default(store: TrackingStore, make: Make, folder: Path) -> None:
+    """Questions, answers, contexts, explanations, quotes and comments are left out; numbers are kept."""
+    fill(store, make)
+    archive(store, str(folder))
+
+    assert not any(word in path.read_bytes() for path in folder.rglob("*.parquet") for word in (b"card", b"right"))
+    (path,) = folder.glob(f"day={FIRST_DAY:%Y-%m-%d}/exchange-*.parquet")
+    table = pq.read_table(path)
+    assert table["question"].null_count == len(table)
+    assert table["erased_at"].null_count == 0
+    (path,) = folder.glob(f"day={FIRST_DAY:%Y-%m-%d}/score-*.parquet")
+    assert {json.dumps({"questions": 3})} == {
+        json.dumps(json.loads(text)) for text in pq.read_table(path)["details"].to_pylist()
+    }
+
+
+def test_files_contain_text_if_configured(store: TrackingStore, make: Make, folder: Path) -> None:
+    fill(store, make)
+    archive(store, str(folder), has_text=True)
+
+    (path,) = folder.glob(f"day={FIRST_DAY:%Y-%m-%d}/exchange-*.parquet")
+    assert set(pq.read_table(path)["question"].to_pylist()) == {"How do I pay?"}
+
+
+def test_days_with_unfinished_work_are_not_archived(store: TrackingStore, make: Make, folder: Path) -> None:
+    """A day with undecided exchanges, open tasks or changed hours is not archived."""
+    fill(store, make)
+    late = make(started_at=FIRST_DAY + timedelta(hours=3))
+    store.exchanges.add([late])
+    results = archive(store, str(folder))
+
+    assert results[0].waiting_for == "1 exchange without a sampling decision"
+    assert [result.waiting_for for result in results[1:]] == [None, None]
+    assert FIRST_DAY not in {day.day for day in store.archive.list_days()}
+
+
+def test_a_dry_run_changes_nothing(store: TrackingStore, make: Make, folder: Path) -> None:
+    fill(store, make)
+    rows = counts(store)
+
+    results = archive(store, str(folder), dry_run=True)
+
+    assert len(results) == DAYS
+    assert counts(store) == rows
+    assert not folder.exists()
+
+
+def test_recent_days_stay_in_the_database(store: TrackingStore, make: Make, folder: Path) -> None:
+    """A day is archived only if all of it is old enough."""
+    fill(store, make)
+
+    results = store.archive.archive_days(str(folder), before=FIRST_DAY + timedelta(days=1, hours=23))
+
+    assert [result.day for result in results] == [FIRST_DAY]
+
+
+def test_late_rows_are_added_to_an_archived_day(store: TrackingStore, make: Make, folder: Path) -> None:
+    """They count at once, and the next run moves them to the archive."""
+    fill(store, make)
+    archive(store, str(folder))
+    fill(store, make, count=20, seed=2)
+    before, rows = trends(store), Counter(counts(store)) + Counter(archived_counts(store))
+    assert sum(summary.n for summary in store.trends.summary()) == 80
+
+    archive(store, str(folder))
+
+    assert not any(counts(store).values())
+    moved = archived_counts(store)
+    assert {name: moved[name] for name in ("exchange", "score", "scoring_task", "feedback")} == {
+        name: rows[name] for name in ("exchange", "score", "scoring_task", "feedback")
+    }
+    assert_same_trends(before, trends(store))
+    assert store.archive.verify() == {}
+
+
+def test_a_changed_day_is_written_again(store: TrackingStore, make: Make, folder: Path) -> None:
+    """A label that arrives between writing and removal is archived too."""
+    exchanges = fill(store, make)
+    run_until(store, folder, "written")
+    label = Feedback(id="late", exchange_id=exchanges[0].id, score=0.0, created_at=UNTIL)
+    store.labels.add_feedback([label])
+    rows = counts(store)
+
+    archive(store, str(folder))
+
+    assert archived_counts(store) == rows
+    assert not any(counts(store).values())
+
+
+def run_until(store: TrackingStore, folder: Path, state: str) -> None:
+    """Stop archiving as soon as a day is in a state."""
+    archive(store, str(folder), stopping=lambda: any(day.state == state for day in store.archive.list_days()))
+
+
+def test_verification_finds_a_truncated_file(store: TrackingStore, make: Make, folder: Path) -> None:
+    fill(store, make)
+    archive(store, str(folder))
+    (path,) = folder.glob(f"day={FIRST_DAY:%Y-%m-%d}/score-*.parquet")
+    path.write_bytes(path.read_bytes()[:-1])
+
+    problems = store.archive.verify()
+
+    assert list(problems) == [FIRST_DAY]
+    assert f"{path.name} has " in problems[FIRST_DAY]
+    with pytest.raises(ArchiveError, match=r"1 day of the archive could not be read: 2026-02-01: score-.* has"):
+        trends(store)
+
+
+def test_verification_finds_a_swapped_file(store: TrackingStore, make: Make, folder: Path) -> None:
+    """A file with another day's content is found, even if it is valid."""
+    fill(store, make)
+    archive(store, str(folder))
+    first, second = (next(folder.glob(f"day={FIRST_DAY + timedelta(days=n):%Y-%m-%d}/score-*.parquet")) for n in (0, 1))
+    shutil.copy(second, first)
+
+    assert list(store.archive.verify()) == [FIRST_DAY]
+
+
+def test_verification_finds_a_missing_file_and_a_flipped_bit(store: TrackingStore, make: Make, folder: Path) -> None:
+    fill(store, make)
+    archive(store, str(folder))
+    (path,) = folder.glob(f"day={FIRST_DAY:%Y-%m-%d}/exchange-*.parquet")
+    path.unlink()
+    (path,) = folder.glob(f"day={FIRST_DAY + timedelta(days=1):%Y-%m-%d}/score-*.parquet")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+    problems = store.archive.verify()
+
+    assert [problem.rpartition(" ")[0].partition("parquet ")[2] for problem in problems.values()] == [
+        "is",
+        "has changed since it was",
+    ]
+    with pytest.raises(ArchiveError, match=r"could not be read: 2026-02-01: exchange-.* is missing"):
+        trends(store)
+
+
+def test_damaged_days_do_not_affect_windows_that_do_not_reach_them(
+    store: TrackingStore, make: Make, folder: Path
+) -> None:
+    fill(store, make)
+    archive(store, str(folder))
+    shutil.rmtree(folder)
+
+    assert store.trends.summary(since=FIRST_DAY + timedelta(days=DAYS)) == []
+
+
+def test_rows_are_removed_only_if_the_files_contain_them(store: TrackingStore, make: Make, folder: Path) -> None:
+    """A file that is damaged between verification and removal stops the removal."""
+    fill(store, make, days=1)
+    run_until(store, folder, "written")
+    (path,) = folder.glob(f"day={FIRST_DAY:%Y-%m-%d}/score-*.parquet")
+    path.write_bytes(b"")
+    rows = counts(store)
+
+    with pytest.raises(ArchiveError, match="has 0 bytes"):
+        archive(store, str(folder))
+
+    assert counts(store) == rows
+
+
+def test_files_of_an_interrupted_write_are_deleted(store: TrackingStore, make: Make, folder: Path) -> None:
+    fill(store, make)
+    day = folder / f"day={FIRST_DAY:%Y-%m-%d}"
+    day.mkdir(parents=True)
+    (day / "score-00000000.parquet").write_bytes(b"half")
+    (day / ".tmp-exchange-00000000.parquet").write_bytes(b"half")
+
+    archive(store, str(folder))
+
+    assert not list(day.glob("*00000000.parquet"))
+
+
+def test_forgetting_a_user_reaches_the_archive(store: TrackingStore, make: Make, folder: Path) -> None:
+    """The user's rows and the old files are deleted, and the other users' scores are kept."""
+    exchanges = fill(store, make)
+    archive(store, str(folder))
+    mine = {one.id for one in exchanges if one.user == "u1"}
+
+    preview = store.retention.forget(user="u1", dry_run=True)
+    removed = store.retention.forget(user="u1")
+
+    assert preview == removed
+    assert (removed.exchanges, removed.scores) == (len(mine), len(mine))
+    stored = {id_ for path in folder.rglob("exchange-*.parquet") for id_ in pq.read_table(path)["id"].to_pylist()}
+    assert stored == {one.id for one in exchanges} - mine
+    assert sum(summary.n for summary in store.trends.summary()) == len(stored)
+    assert store.archive.verify() == {}
+    assert not store.retention.forget(user="u1")
+
+
+@pytest.mark.parametrize("attribute", [("tenant", "t1"), ("seats", "2"), ("trial", "true")])
+def test_forgetting_an_attribute_reaches_the_archive(
+    store: TrackingStore, make: Make, folder: Path, attribute: tuple[str, str]
+) -> None:
+    fill(store, make)
+    expected = store.retention.forget(attribute=attribute, dry_run=True)
+    archive(store, str(folder))
+
+    assert store.retention.forget(attribute=attribute) == expected
+    assert expected.exchanges
+
+
+def test_forgetting_a_user_deletes_labels_from_the_archive(store: TrackingStore, make: Make, folder: Path) -> None:
+    fill(store, make)
+    archive(store, str(folder))
+    labels = archived_counts(store)["feedback"]
+
+    assert store.retention.forget(user="u9").feedback == labels
+    assert archived_counts(store)["feedback"] == 0
+
+
+def test_retention_does_not_delete_days_that_are_not_archived(
+    migrated_url: str, make: Make, folder: Path, clock: Any
+) -> None:
+    """With an archive, neither age nor size deletes exchanges from the database."""
+    store = TrackingStore(migrated_url, clock=clock, archive=str(folder))
+    fill(store, make)
+    rows = counts(store)
+
+    store.retention.prune(before=clock.now, max_size=1)
+
+    assert counts(store) == rows
+    store.close()

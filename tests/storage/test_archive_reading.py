@@ -1,0 +1,236 @@
+"""Lists, searches and deletions that reach far into the archive are complete, or report how far they went."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import delete, select
+from tests.storage.archiving import FIRST_DAY, OLD, SCORERS, SINCE, UNTIL, Make, archive, complete, exchange_id, fill
+
+from germane.annotation import Feedback
+from germane.exchange import Exchange
+from germane.score import UnscoredReason
+from germane.storage import AnswerFilter, ExportSelection, SamplingDecision, TrackingStore
+from germane.storage.answers import search
+from germane.storage.db.tables import archived_day, feedback
+from germane.storage.retention import archiving
+from germane.storage.trends import usage
+
+AddScored = Callable[[datetime, int], Exchange]
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> str:
+    return str(tmp_path / "archive")
+
+
+@pytest.fixture
+def add_rare(store: TrackingStore, make: Make) -> AddScored:
+    """Write and score an exchange on the route "rare"."""
+
+    def add(moment: datetime, number: int) -> Exchange:
+        one = make(id=exchange_id(moment, number), started_at=moment, route="rare")
+        store.exchanges.add([one])
+        store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "uniform")], SCORERS)
+        complete(store, random.Random(number))
+        store.rollups.update()
+        return one
+
+    return add
+
+
+def test_filtered_lists_and_exports_contain_rare_archived_answers(
+    store: TrackingStore, make: Make, add_rare: AddScored, location: str
+) -> None:
+    """A day with enough exchanges for a page may contain few that match."""
+    fill(store, make, count=120, days=6)
+    rare = [add_rare(FIRST_DAY + timedelta(days=day, hours=12), 70_000 + day).id for day in range(6)]
+    store.archive.archive_days(location, before=FIRST_DAY + timedelta(days=5))
+
+    exported, page = [], store.transfer.load_stored(ExportSelection(route="rare"), limit=5)
+    while page:
+        exported += [record.exchange_values()["id"] for record in page]
+        page = store.transfer.load_stored(ExportSelection(route="rare"), after=page[-1], limit=5)
+
+    assert exported == rare
+    assert [one.id for one in store.answers.list_exchanges(route="rare", limit=10)] == rare[::-1]
+
+
+def read_pages(store: TrackingStore, chosen: AnswerFilter, limit: int) -> list[str]:
+    """Return the ids of all matching exchanges, newest first, read in pages."""
+    ids, after = [], None
+    while True:
+        page = store.answers.search(chosen, sort="newest", after=after, limit=limit)
+        ids += [one.exchange.id for one in page.answers]
+        after = page.next_cursor
+        if after is None:
+            return ids
+
+
+@pytest.fixture
+def short_scans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches read as few rows as if the database and the archive had many more."""
+    monkeypatch.setattr(search, "MAX_SCORES_SCANNED", 25)
+    monkeypatch.setattr(search, "MAX_EXCHANGES_SCANNED", 25)
+    monkeypatch.setattr(usage, "MAX_EXCHANGES_READ", 25)
+
+
+@pytest.mark.usefixtures("short_scans")
+def test_searches_that_leave_out_archived_days_report_it_and_continue_on_the_next_page(
+    store: TrackingStore, make: Make, location: str
+) -> None:
+    fill(store, make, count=120, days=6)
+    moments = [FIRST_DAY + timedelta(hours=1, minutes=number) for number in range(3)]
+    skipped = [make(id=exchange_id(at, 9_000 + at.minute), started_at=at, route="rare") for at in moments]
+    store.exchanges.add(skipped)
+    reasons = {"relevancy": UnscoredReason.NOT_SAMPLED}
+    store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "uniform", reasons) for one in skipped], SCORERS)
+    store.rollups.update()
+    labeled = read_pages(store, AnswerFilter(labeled=True), 100)
+    archive(store, location)
+
+    chosen = AnswerFilter(state="skipped")
+    page = store.answers.search(chosen, limit=10)
+
+    assert not page.answers
+    assert page.searched_back_to is not None
+    assert page.searched_back_to > FIRST_DAY + timedelta(days=1)
+    assert store.answers.count_matches(chosen).is_capped
+    assert read_pages(store, chosen, 10) == [one.id for one in skipped[::-1]]
+    assert read_pages(store, AnswerFilter(labeled=True), 100) == labeled, "label searches cover the whole archive"
+
+
+@pytest.mark.usefixtures("short_scans")
+def test_durations_that_leave_out_archived_days_report_it(
+    store: TrackingStore, make: Make, add_rare: AddScored, location: str
+) -> None:
+    fill(store, make, count=120, days=6)
+    add_rare(FIRST_DAY + timedelta(hours=1), 9_000)
+    add_rare(FIRST_DAY + timedelta(days=5, hours=1), 9_001)
+    archive(store, location)
+
+    found = store.trends.durations_over_time(since=SINCE, until=UNTIL, bucket=timedelta(days=1), route="rare")
+
+    assert [bucket.n for bucket in found.buckets] == [1]
+    assert found.searched_back_to is not None
+    assert found.searched_back_to > FIRST_DAY + timedelta(days=1)
+
+
+@pytest.mark.parametrize("limit", [2, 5, 50])
+@pytest.mark.usefixtures("short_scans")
+def test_pages_contain_a_late_answer_to_an_archived_day_once(
+    store: TrackingStore, make: Make, add_rare: AddScored, location: str, limit: int
+) -> None:
+    """The late answer is in the database, and older than many in the archive."""
+    fill(store, make, count=60, days=3)
+    rare = [add_rare(FIRST_DAY + timedelta(hours=5 * number + 2), 70_000 + number).id for number in range(12)]
+    archive(store, location)
+    late = add_rare(FIRST_DAY + timedelta(hours=3), 80_000).id
+
+    assert read_pages(store, AnswerFilter(route="rare"), limit) == sorted([*rare, late], reverse=True)
+
+
+@pytest.mark.usefixtures("short_scans")
+def test_pages_contain_archived_days_that_are_newer_than_a_waiting_day(
+    store: TrackingStore, make: Make, location: str
+) -> None:
+    exchanges = fill(store, make)
+    at = FIRST_DAY + timedelta(hours=1)
+    store.exchanges.add([make(id=exchange_id(at, 9_000), started_at=at)])  # without a sampling decision
+    store.archive.archive_days(location, before=FIRST_DAY + timedelta(days=2))
+    assert [record.day for record in store.archive.list_days()] == [FIRST_DAY + timedelta(days=1)]
+
+    assert read_pages(store, AnswerFilter(), 50) == [one.id for one in exchanges[::-1]]
+    durations = store.trends.durations_over_time(since=SINCE, until=UNTIL, bucket=timedelta(days=1))
+    second = [one for one in exchanges if one.started_at.day == 2]
+    assert next((one.start.day, one.n) for one in durations.buckets) == (2, len(second))
+
+
+def test_forgetting_a_user_during_an_interrupted_removal_deletes_all_rows(
+    store: TrackingStore, make: Make, location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files of the day contain them, and would otherwise be read when the removal continues."""
+    monkeypatch.setattr(archiving, "BATCH_EXCHANGES", 5)
+
+    def make_late(**values: Any) -> Exchange:
+        return make(**values | ({"user": "evening"} if values["started_at"].hour >= 20 else {}))
+
+    fill(store, make_late, count=40, days=1)
+    archive(store, location, stopping=lambda: bool(removed_until(store)))
+    assert removed_until(store)[0] < FIRST_DAY + timedelta(hours=20)
+    chosen = AnswerFilter(user="evening", state="any")
+    count = len(read_pages(store, chosen, 50))
+
+    assert store.retention.forget(user="evening").exchanges == count
+    archive(store, location)
+
+    assert store.archive.list_days()[0].state == "removed"
+    assert not read_pages(store, chosen, 50)
+
+
+def removed_until(store: TrackingStore) -> list[datetime]:
+    """Return how far the removal of days that are partly removed has come."""
+    return [record.removed_before for record in store.archive.list_days() if record.removed_before > record.day]
+
+
+def test_forgetting_deletes_late_labels_of_archived_answers(store: TrackingStore, make: Make, location: str) -> None:
+    """They are in the database, although their exchange is in the archive."""
+    one = fill(store, make, count=20, days=1)[3]
+    archive(store, location)
+    store.labels.add_feedback([Feedback(id="late", exchange_id=one.id, score=0.0, comment="Ann", created_at=OLD)])
+
+    planned = store.retention.forget(user=one.user, dry_run=True)
+    assert store.retention.forget(user=one.user) == planned
+
+    with store._database.read() as connection:
+        assert not connection.execute(select(feedback.c.id).where(feedback.c.exchange_id == one.id)).all()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_reads_an_archive_that_its_parent_has_read(
+    store: TrackingStore, make: Make, location: str
+) -> None:
+    fill(store, make, count=20, days=1)
+    archive(store, location)
+    assert store.answers.worst(limit=5)
+
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if store.answers.worst(limit=5) else 1)
+        finally:
+            os._exit(1)
+
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_an_id_that_starts_with_the_last_representable_day_is_unknown(
+    store: TrackingStore, make: Make, location: str
+) -> None:
+    fill(store, make, count=20, days=1)
+    archive(store, location)
+
+    assert store.answers.load_detail(f"{253_402_214_400_000:012x}" + 20 * "0") is None
+
+
+def test_a_day_that_was_deleted_from_the_archive_is_not_counted(
+    store: TrackingStore, make: Make, location: str
+) -> None:
+    """Its folder and its row in archived_day are deleted, as documented."""
+    exchanges = fill(store, make)
+    archive(store, location)
+    shutil.rmtree(Path(location) / "day=2026-02-01")
+    with store._database.write() as connection:
+        connection.execute(delete(archived_day).where(archived_day.c.day == FIRST_DAY))
+
+    summary = store.trends.summary(since=SINCE, until=UNTIL)
+
+    assert sum(one.n for one in summary) == sum(one.started_at.day > 1 for one in exchanges)
+    assert not store.trends.summary(since=SINCE, until=FIRST_DAY + timedelta(days=1))

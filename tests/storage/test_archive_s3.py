@@ -1,0 +1,117 @@
+"""The archive on an S3-compatible server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.storage.archiving import FIRST_DAY, Make, archive, fill
+from tests.storage.s3_server import SECRET, client, s3_server
+from tests.storage.test_archive import archived_counts, assert_same_trends, counts, trends
+
+from germane.errors import ArchiveError
+from germane.storage import AnswerFilter, TrackingStore
+
+BUCKET = "history"
+LOCATION = f"s3://{BUCKET}/germane/shop"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:datetime.datetime.utcnow:DeprecationWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[dict[str, str]]:
+    with s3_server() as environment:
+        yield environment
+
+
+@pytest.fixture
+def s3(server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A client for an empty bucket, which germane finds through environment variables."""
+    for name, value in server.items():
+        monkeypatch.setenv(name, value)
+    s3 = client(server)
+    s3.create_bucket(Bucket=BUCKET)
+    yield s3
+    for item in s3.list_objects_v2(Bucket=BUCKET).get("Contents", []):
+        s3.delete_object(Bucket=BUCKET, Key=item["Key"])
+    s3.delete_bucket(Bucket=BUCKET)
+
+
+def keys(s3: Any) -> list[str]:
+    listed = s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])
+    return [item["Key"] for item in listed if not item["Key"].endswith("/")]  # without markers of folders
+
+
+def key_of(s3: Any, day: int, table: str) -> str:
+    folder = f"germane/shop/day={FIRST_DAY + timedelta(days=day):%Y-%m-%d}/{table}-"
+    return next(key for key in keys(s3) if key.startswith(folder))
+
+
+def content(s3: Any, key: str) -> bytes:
+    return s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()  # type: ignore[no-any-return]
+
+
+def test_an_archive_on_s3_is_read_like_the_database(store: TrackingStore, make: Make, s3: Any) -> None:
+    """All rows move; trends, answers and details stay the same; nothing is left over."""
+    exchanges = fill(store, make)
+    before, rows = trends(store), counts(store)
+    found = [answer.score for answer in store.answers.search(AnswerFilter(), limit=30).answers]
+
+    archive(store, LOCATION)
+
+    assert not any(counts(store).values())
+    assert archived_counts(store) == rows
+    assert_same_trends(before, trends(store))
+    assert [
+        answer.score.value for answer in store.answers.search(AnswerFilter(), limit=30).answers if answer.score
+    ] == [score.value for score in found if score]
+    assert store.answers.load_detail(exchanges[0].id) is not None
+    assert store.archive.verify() == {}
+    assert len(keys(s3)) == 3 * 9 + 1  # with germane-archive.json, which names the archive
+
+
+def test_verification_finds_truncated_and_swapped_objects(store: TrackingStore, make: Make, s3: Any) -> None:
+    fill(store, make)
+    archive(store, LOCATION)
+    first, second = (key_of(s3, day, "score") for day in (0, 1))
+    s3.put_object(Bucket=BUCKET, Key=first, Body=content(s3, first)[:-1])
+    s3.put_object(Bucket=BUCKET, Key=second, Body=content(s3, key_of(s3, 2, "score")))
+
+    problems = store.archive.verify()
+
+    assert list(problems) == [FIRST_DAY, FIRST_DAY + timedelta(days=1)]
+    with pytest.raises(ArchiveError, match=r"1 day of the archive could not be read: 2026-02-01: score-"):
+        store.trends.summary(since=FIRST_DAY + timedelta(minutes=7), until=FIRST_DAY + timedelta(hours=20))
+
+
+def test_forgetting_a_user_rewrites_objects(store: TrackingStore, make: Make, s3: Any) -> None:
+    fill(store, make)
+    archive(store, LOCATION)
+    before = set(keys(s3))
+
+    removed = store.retention.forget(user="u1")
+
+    assert removed.exchanges
+    assert store.archive.verify() == {}
+    assert len(keys(s3)) == 3 * 9 + 1  # with germane-archive.json, which names the archive
+    assert not before & set(keys(s3)) - {
+        key for key in before if key.endswith(("manifest.json", "germane-archive.json"))
+    }
+    assert not store.retention.forget(user="u1")
+
+
+def test_an_unreachable_server_is_named_without_credentials(
+    store: TrackingStore, make: Make, s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is removed, and the error tells what is wrong."""
+    fill(store, make)
+    rows = counts(store)
+    with pytest.raises(ArchiveError, match="the archive s3://missing/x cannot be accessed") as caught:
+        archive(store, "s3://missing/x")
+
+    assert counts(store) == rows
+    assert SECRET not in str(caught.value) + repr(caught.value)
