@@ -83,7 +83,9 @@ class Server:
 def serving(url: str) -> Iterator[Server]:
     """Run a server on a free port."""
     command = [sys.executable, "-m", "germane", "serve", "--port", "0", "--database", url]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("GERMANE_", "OTEL_"))}
+    # pip compiles the modules that it installs, so this process may write compiled modules and templates.
+    ignored = ("GERMANE_", "OTEL_", "PYTHONDONTWRITEBYTECODE")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(ignored)}
     began = time.perf_counter()
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     try:

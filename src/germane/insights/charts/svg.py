@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
+from functools import cache
 from typing import Final, Literal, NamedTuple
 from unicodedata import combining, east_asian_width
 
@@ -65,18 +66,26 @@ class Picture:
 def tag(name: str, *content: str, **attributes: AttributeValue) -> Markup:
     """Return an element. Underscores in attribute names become hyphens; None omits an attribute."""
     attribute_text = "".join(
-        f' {key.strip("_").replace("_", "-")}="{escape(format_attribute(value))}"'
-        for key, value in attributes.items()
-        if value is not None
+        [
+            f' {_attribute_name(key)}="{escape(clean(value)) if isinstance(value, str) else format_number(value)}"'
+            for key, value in attributes.items()
+            if value is not None
+        ]
     )
     if name in _VOID_ELEMENTS:
         return Markup(f"<{name}{attribute_text}/>")  # noqa: S704 - all parts are escaped
     return Markup(f"<{name}{attribute_text}>{concat(*content)}</{name}>")  # noqa: S704 - all parts are escaped
 
 
+@cache
+def _attribute_name(key: str) -> str:
+    return key.strip("_").replace("_", "-")
+
+
 def concat(*content: str) -> Markup:
     """Concatenate content, escaping everything except markup."""
-    return Markup("").join(part if isinstance(part, Markup) else escape(clean(part)) for part in content)
+    parts = [part if isinstance(part, Markup) else escape(clean(part)) for part in content]
+    return Markup("".join(parts))  # noqa: S704 - all parts are escaped
 
 
 def clean(text: str) -> str:
@@ -84,11 +93,9 @@ def clean(text: str) -> str:
     return _BIDI_CONTROLS.sub("", _INVALID_XML.sub("\ufffd", text))
 
 
-def format_attribute(value: AttributeValue) -> str:
-    """Return an attribute value as text. Numbers are rounded to one decimal place."""
-    if isinstance(value, float):
-        return f"{value:.1f}".removesuffix(".0")
-    return clean(str(value))
+def format_number(value: float) -> str:
+    """Return a number as text, rounded to one decimal place."""
+    return f"{value:.1f}".removesuffix(".0")
 
 
 def safe_id(name: str) -> str:

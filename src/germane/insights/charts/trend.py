@@ -26,7 +26,7 @@ from germane.insights.charts.svg import (
     axis_ticks,
     concat,
     fit_text,
-    format_attribute,
+    format_number,
     place_labels,
     tag,
 )
@@ -305,7 +305,7 @@ def _has_interval(point: Point) -> bool:
 
 
 def _coordinates(x: float, y: float) -> str:
-    return f"{format_attribute(x)} {format_attribute(y)}"
+    return f"{format_number(x)} {format_number(y)}"
 
 
 def draw_lines(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta, radius: float) -> Markup:

@@ -33,6 +33,8 @@ CLOSE_TIMEOUT = 1.0
 """Maximum time in seconds to wait for running transactions when closing."""
 FORK_TIMEOUT = 20.0
 """Maximum time in seconds that a fork waits for SQLite transactions. Must be longer than ``BUSY_TIMEOUT``."""
+WRITER_PAUSE: Final = 0.01
+"""Pause in seconds between two of many transactions on SQLite."""
 _CACHED_PAGES = "SET LOCAL random_page_cost = 1.1"
 """A window's rows are close together and mostly cached. With PostgreSQL's default of 4, which is meant for spinning
 disks, the planner would scan the whole tally to read one day."""
@@ -232,6 +234,11 @@ class Database:
         options = {AUTOCOMMIT: True} if self.dialect == "sqlite" else {"isolation_level": "AUTOCOMMIT"}
         with self._in_use(), self.engine.connect() as connection:
             yield connection.execution_options(**options)
+
+    def let_others_write(self) -> None:
+        """Leave SQLite's write lock free long enough for another process, which polls it, to acquire it."""
+        if self.dialect == "sqlite":
+            time.sleep(WRITER_PAUSE)
 
     @property
     def is_absent(self) -> bool:

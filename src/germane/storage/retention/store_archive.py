@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
 
 from germane.errors import ArchiveError, UsageError
 from germane.sanitize import count_noun
@@ -17,9 +15,6 @@ from germane.storage.archive.manifest import Manifest
 from germane.storage.db.component import StoreComponent
 from germane.storage.retention.archive_lease import hold_archive
 from germane.storage.retention.archiving import DayArchiver, DayBusy, find_next_day, find_obstacle
-
-WRITER_PAUSE: Final = 0.01
-"""Pause in seconds between two transactions on SQLite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +146,7 @@ class ArchiveStore(StoreComponent):
     def _archive_day(
         self, location: ArchiveLocation, day: datetime, stopping: Callable[[], bool], *, has_text: bool
     ) -> DayResult:
-        archiver = DayArchiver(self._context, location, day, has_text=has_text, pause=self._let_others_write)
+        archiver = DayArchiver(self._context, location, day, has_text=has_text, pause=self._database.let_others_write)
         try:
             return DayResult(day, archiver.run(stopping).manifest)
         except DayBusy as busy:
@@ -210,8 +205,3 @@ class ArchiveStore(StoreComponent):
                 problem = problems[record.day] = str(error)
             on_day(record, problem)
         return problems
-
-    def _let_others_write(self) -> None:
-        """Leave SQLite's write lock free long enough for another process, which polls it, to acquire it."""
-        if self._database.dialect == "sqlite":
-            time.sleep(WRITER_PAUSE)

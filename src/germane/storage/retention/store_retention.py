@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -28,8 +27,6 @@ BatchStep = Callable[[Connection, str, datetime, RowCursor | None, datetime], Pr
 """Called with the connection, the process id, ``before``, the position of the previous batch, and the current time."""
 OrphanStep = Callable[[Connection, datetime], PruneResult]
 
-WRITER_PAUSE: Final = 0.01
-"""Pause in seconds between two transactions on SQLite."""
 MIN_AGE: Final = timedelta(hours=1)
 """Exchanges younger than this are kept even if the database is too large."""
 _STEPS_PER_SIZE_CHECK: Final = {"sqlite": 1, "postgresql": 5}
@@ -136,7 +133,7 @@ class RetentionStore(StoreComponent):
         while not is_done and not stopping():
             with self._database.write() as connection:
                 is_done = not delete_abandoned(connection, before)
-            self._let_others_write()
+            self._database.let_others_write()
 
     def forget(
         self,
@@ -167,7 +164,7 @@ class RetentionStore(StoreComponent):
         exchanges = forget.count_batch if dry_run else delete
         labels = forget.count_labels_batch if dry_run else forget.forget_labels_batch
         transaction = self._database.read if dry_run else self._database.write
-        pause = (lambda: None) if dry_run else self._let_others_write
+        pause = (lambda: None) if dry_run else self._database.let_others_write
         total = _run_batches(
             transaction, lambda connection, after: exchanges(connection, subject=subject, after=after), pause
         )
@@ -205,15 +202,10 @@ class RetentionStore(StoreComponent):
             with self._database.write() as connection:
                 now = self._context.now(connection)
                 batch = walk.step(connection, self._context.process, walk.before, walk.after, now)
-            self._let_others_write()
+            self._database.let_others_write()
             total, steps, walk.after = total + batch.removed, steps + 1, batch.last
             walk.ended = batch.last is None
         return total
-
-    def _let_others_write(self) -> None:
-        """Leave SQLite's write lock free long enough for another process, which polls it, to acquire it."""
-        if self._database.dialect == "sqlite":
-            time.sleep(WRITER_PAUSE)
 
     def _repeat(self, step: OrphanStep, before: datetime, stopping: Callable[[], bool]) -> PruneResult:
         """Repeat a step, each time in its own transaction, until it removes nothing."""
@@ -221,7 +213,7 @@ class RetentionStore(StoreComponent):
         while not stopping():
             with self._database.write() as connection:
                 removed = step(connection, before)
-            self._let_others_write()
+            self._database.let_others_write()
             total += removed
             if not removed:
                 break
