@@ -34,7 +34,7 @@ from germane.dashboard.auth.signing import (
 from germane.dashboard.web.error_pages import accepts_html, error_response
 from germane.dashboard.web.forms import CSRF_FIELD, LoginSession, attach_session, read_form, without_body
 from germane.dashboard.web.preferences import set_cookie_header
-from germane.dashboard.web.routing import http_error, is_local_path, path_of, root_of
+from germane.dashboard.web.routing import address_of, http_error, is_local_path, path_of, root_of
 from germane.insights import InsightContext
 
 MAX_QUERY_LENGTH: Final = 4_096
@@ -94,8 +94,7 @@ class AccessMiddleware:
         except HTTPException as error:
             response: Response
             if error.status_code == 401 and request.method in _SAFE_METHODS and accepts_html(request):
-                query = scope["query_string"].decode("latin-1")
-                here = quote(path_of(scope)) + (f"?{query}" if query else "")
+                here = address_of(scope)
                 back = f"?next={quote(here, safe='')}" if here != "/" and is_local_path(here) else ""
                 response = RedirectResponse(f"{root_of(scope)}/login{back}", 303)
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
+from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -28,6 +29,14 @@ def path_of(scope: Scope) -> str:
     """Return the path of a request, without the prefix under which the dashboard is mounted."""
     path, root = str(scope["path"]), root_of(scope)
     return path.removeprefix(root) if path.startswith(f"{root}/") else path
+
+
+def address_of(scope: Scope) -> str:
+    """Return the encoded path and query of a request, without the prefix under which the dashboard is mounted."""
+    path = f"/{quote(path_of(scope).lstrip('/'))}"  # two slashes would lead to another host
+    # Not request.url: before Starlette 1.0, its query begins at a question mark in the decoded path.
+    query = str(scope["query_string"], "latin-1")
+    return f"{path}?{query}" if query else path
 
 
 def is_local_path(url: str) -> bool:

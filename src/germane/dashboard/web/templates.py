@@ -25,7 +25,7 @@ from starlette.types import Scope
 from germane.dashboard.web.forms import csrf, csrf_token
 from germane.dashboard.web.parameters import MAX_VALUE_LENGTH
 from germane.dashboard.web.preferences import theme_of
-from germane.dashboard.web.routing import is_local_path, path_of, root_of
+from germane.dashboard.web.routing import address_of, is_local_path, path_of, root_of
 from germane.insights import FILTERS, InsightContext, ViewParams, load_status_bar
 
 STATIC_FOLDER: Final = Path(__file__).parent.parent / "static"
@@ -95,9 +95,8 @@ def germane_version() -> str:
 
 def saveable_path(request: Request) -> str:
     """Return the path and query of a page, without the dashboard's prefix, or an empty string if it cannot be saved."""
-    path = f"/{quote(path_of(request.scope).lstrip('/'))}"
-    full = f"{path}?{request.url.query}" if request.url.query else path
-    return full if len(full) <= MAX_VALUE_LENGTH and is_local_path(full) else ""
+    address = address_of(request.scope)
+    return address if len(address) <= MAX_VALUE_LENGTH and is_local_path(address) else ""
 
 
 def render(
@@ -132,6 +131,7 @@ def render(
         "root": root,
         "path": path,
         "here": quote(path),
+        "address": address_of(request.scope),
         "saveable": saveable_path(request),
         "now": status.health.now if status else context.now(),  # ages are relative to the database's clock
         "theme": theme_of(request),
