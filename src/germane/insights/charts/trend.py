@@ -287,8 +287,9 @@ def _draw_run(run: Sequence[Point], plot: Plot, bucket: timedelta) -> Markup:
             areas.append((is_thin, [first, second]))
     parts = []
     for is_thin, points in areas:
-        upper = [_coordinates(plot.middle(point, bucket), plot.y(point.high or 0.0)) for point in points]
-        lower = [_coordinates(plot.middle(point, bucket), plot.y(point.low or 0.0)) for point in reversed(points)]
+        placed = [(plot.middle(point, bucket), point) for point in points]
+        upper = [_coordinates(x, plot.y(point.high or 0.0)) for x, point in placed]
+        lower = [_coordinates(x, plot.y(point.low or 0.0)) for x, point in reversed(placed)]
         parts.append(tag("path", class_="band thin" if is_thin else "band", d=f"M{' L'.join(upper + lower)}Z"))
     covered = {id(point) for _, points in areas for point in points}
     for point in run:
