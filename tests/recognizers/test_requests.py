@@ -113,3 +113,19 @@ def test_a_batch_whose_parts_cannot_all_be_read_is_read_as_one_trace() -> None:
     silent = span(root, scope=SCOPE, openinference__span__kind="LLM", llm__model_name="m")
 
     assert pairs(root, call(root, *FIRST), silent) == [(*FIRST, ())]
+
+
+@pytest.mark.parametrize("has_retriever", [True, False])
+def test_steps_that_work_on_documents_for_one_question_are_one_request(*, has_retriever: bool) -> None:
+    """Grades of documents, a ranking or a list of sub-questions are no exchanges, whatever surrounds the question."""
+    question, documents = "How long can I return shoes?", ("Shoes: 30 days.", "Shipping takes five days.")
+    root = span()
+    before = [search(root, question, documents[0])] if has_retriever else []
+    steps = [
+        *(call(root, f"Is it relevant?\nDocument: {text}\nQuestion: {question}", "yes") for text in documents),
+        call(root, f"Rank the passages for the query {question} now", "[1] > [2]"),
+        call(root, f"Break into sub-questions: {question}", "1. What is the period?"),
+    ]
+    answered = call(root, f"Context:\n{documents[0]}\nQuestion: {question}", "30 days after delivery.")
+
+    assert [found[:2] for found in pairs(root, *before, *steps, answered)] == [(question, "30 days after delivery.")]
