@@ -179,3 +179,26 @@ def test_an_agent_of_haystack_yields_an_exchange() -> None:
     assert isinstance(result, Recognized)
     assert (result.question, result.answer) == (question, answer)
     assert [context.text for context in result.contexts] == ["Trains: night train."]
+
+
+@pytest.mark.parametrize("missing", ["null", "None", " null "])
+def test_what_serializers_write_for_a_missing_value_is_not_a_text(missing: str) -> None:
+    """JSON's null and Python's None are neither a question nor an answer, unless a message of a model contains them."""
+    texts = {
+        "gen_ai.input.messages": dumps([parts("user", "Why?")]),
+        "gen_ai.output.messages": dumps([parts("assistant", "So.")]),
+    }
+    operation = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+
+    for attribute, reason in (("gen_ai.input.messages", "no_question"), ("gen_ai.output.messages", "no_answer")):
+        found = recognize(trace("shop", node("chat", {**operation, **texts, attribute: missing})))
+        assert isinstance(found, Unreadable)
+        assert found.reason == reason
+
+    said = {
+        "gen_ai.input.messages": dumps([parts("user", missing)]),
+        "gen_ai.output.messages": dumps([parts("assistant", missing)]),
+    }
+    found = recognize(trace("shop", node("chat", {**operation, **said})))
+    assert isinstance(found, Recognized)
+    assert (found.question, found.answer) == (missing.strip(), missing.strip())

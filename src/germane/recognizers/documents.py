@@ -60,7 +60,7 @@ def read_tool_result(value: Any) -> list[Context]:
     if text is not None:
         inner = decode(text)
         return ([] if isinstance(inner, str) else list(_documents(inner, 0))) or [Context(text)]
-    raw = value if isinstance(value, str) else ""
+    raw = value if isinstance(value, str) and decoded is not None else ""
     return [Context(raw.strip())] if is_text(raw) else []
 
 

@@ -21,6 +21,7 @@ _REPRESENTATION_LAST: Final = frozenset(")>]}.…")
 _REPRESENTATION_END: Final = (")", ">", ")]", ">]", "}", "}]")
 _PLACEHOLDERS: Final = frozenset({"__REDACTED__", "[REDACTED]", "<redacted>", "REDACTED", "redacted-by-litellm"})
 _PLACEHOLDER_LENGTH: Final = 32
+_MISSING: Final = frozenset({"null", "None"})
 _FIELD: Final = re.compile(r"^\d+\. `(\w+)`", re.MULTILINE)
 _NUMBERED: Final = re.compile(r"\[[0-9]{1,6}\] «")
 _MAX_FIELDS: Final = 100
@@ -35,13 +36,16 @@ _INSTRUCTION: Final = "Respond with the corresponding output fields"
 
 
 def decode(value: Any, *, quoted: bool = False) -> Any:
-    """Decode a JSON object or list, whatever its media type says. Return any other text or value unchanged.
+    """Decode a JSON object or list, whatever its media type says. Return any other text or value unchanged, but None
+    for what serializers write if there is no value.
 
     A text in quotation marks is decoded only if ``quoted`` is true, because the marks may be the author's.
     """
     if type(value) is not str:
         return value
     text = value.lstrip()
+    if len(text) < _PLACEHOLDER_LENGTH and text.rstrip() in _MISSING:
+        return None
     if text[:1] not in _JSON_START or (text[:1] == '"' and not quoted):
         return value
     try:
