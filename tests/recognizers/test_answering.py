@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from json import dumps
 from typing import Any
 
@@ -260,3 +261,12 @@ def test_an_answer_can_equal_the_question() -> None:
     """An answer that equals the question is an answer if a model gave it."""
     assert read(chain("hello", "hello", ask("hello", "hello"))) == ("hello", "hello")
     assert read(chain("hello", "hello")) != ("hello", "hello")
+
+
+def test_the_beginning_of_an_answer_of_a_failed_call_is_not_an_answer() -> None:
+    """A stream that fails leaves a part of the answer. A later call that succeeds gave the answer."""
+    failed = replace(chat([SYSTEM, parts("user", QUESTION)], "Refunds are"), status="ERROR")
+
+    assert read(failed) == "call_failed"
+    assert read(failed, MAIN) == (QUESTION, ANSWER)
+    assert read(node("workflow", {KIND: "CHAIN"}, failed)) == "call_failed"

@@ -95,6 +95,8 @@ def _read_call(trace: Trace, span: SpanData) -> ModelCall:
             call.answer, call.answer_source = answer.strip(), Source(span_id, raw.source)
             break
     call.has_content = call.has_content or call.question is not None or call.answer is not None
+    if span.status == "ERROR":  # a failed stream leaves the beginning of an answer
+        call.answer = None
     _read_template(call)
     return call
 
