@@ -270,3 +270,16 @@ def test_the_beginning_of_an_answer_of_a_failed_call_is_not_an_answer() -> None:
     assert read(failed) == "call_failed"
     assert read(failed, MAIN) == (QUESTION, ANSWER)
     assert read(node("workflow", {KIND: "CHAIN"}, failed)) == "call_failed"
+
+
+def test_a_call_that_combines_the_replies_of_others_gave_the_answer() -> None:
+    """Summaries of each document, without the answer, are part of the prompt of the last call."""
+    documents = (DOCUMENT, "Shipping takes five working days.")
+    summaries = ("Refunds take up to 30 days.", "This says nothing about it.")
+    steps = [
+        ask(f"Summarize with respect to: {QUESTION}\n{text}", summary)
+        for text, summary in zip(documents, summaries, strict=True)
+    ]
+    last = ask("Combine:\n" + "\n".join(summaries) + f"\n\nQuestion: {QUESTION}", ANSWER)
+
+    assert read(retriever(*documents), *steps, last) == (QUESTION, ANSWER)

@@ -5,6 +5,7 @@ suggest follow-up questions or check the answer after it.
 
 - A call whose prompt contains the answer of an earlier call works on that answer, so the earlier call gave it. But if
   the earlier text is a query (for a retriever, or a question in the later prompt), the later call gave the answer.
+  It also did if it combines the answers of several calls, such as summaries of documents.
 - Of two calls, the one with retrieved documents in its prompt gave the answer. A short reply, such as a grade of the
   documents, is an exception.
 - If two calls got the same question and nothing else decides, the trace is ambiguous.
@@ -12,6 +13,7 @@ suggest follow-up questions or check the answer after it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -94,7 +96,20 @@ class _Comparison:
         """Return the last call before ``later`` that provided the answer: ``later`` processes its answer, or only it
         has the documents.
         """
-        return next((call for call in reversed(calls) if self._is_answer_before(call, later)), None)
+        found = [call for call in reversed(calls) if self._is_answer_before(call, later)]
+        return None if self._is_combined(found, later) else next(iter(found), None)
+
+    def _is_combined(self, calls: Sequence[ModelCall], later: ModelCall) -> bool:
+        """Return whether ``later`` combines the answers of calls with different prompts, such as summaries."""
+        prompt = "" if later.question is None else later.question.text
+        parts = [call for call in calls if call.answer is not None and _contains(call.answer, prompt)]
+        return any(
+            a.prompts != b.prompts
+            and a.answer != b.answer
+            and not any(_contains(a.answer or "", text) for text in b.prompts)
+            and not any(_contains(b.answer or "", text) for text in a.prompts)
+            for a, b in itertools.combinations(parts, 2)
+        )
 
     def _is_answer_before(self, earlier: ModelCall, later: ModelCall) -> bool:
         answer = earlier.answer
