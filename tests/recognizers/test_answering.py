@@ -283,3 +283,13 @@ def test_a_call_that_combines_the_replies_of_others_gave_the_answer() -> None:
     last = ask("Combine:\n" + "\n".join(summaries) + f"\n\nQuestion: {QUESTION}", ANSWER)
 
     assert read(retriever(*documents), *steps, last) == (QUESTION, ANSWER)
+
+
+def test_a_summary_of_the_conversation_is_not_a_rewritten_question() -> None:
+    """The prompt of the call that summarizes earlier messages does not contain the question."""
+    history = [parts("user", "Hi, do you sell shoes?"), parts("assistant", "Yes, we do.")]
+    summary = "The user asked about shoes."
+    last = chat([parts("system", f"Summary:\n{summary}"), parts("user", QUESTION)], ANSWER)
+
+    assert read(chat([parts("system", "Summarize."), *history], summary), last) == (QUESTION, ANSWER)
+    assert read(ask("Summarize.\nUser: Hi, do you sell shoes?\nBot: Yes.", summary), last) == (QUESTION, ANSWER)

@@ -144,7 +144,7 @@ def first_call_of_turn(calls: Sequence[ModelCall]) -> ModelCall | None:
 
 
 def _continues(earlier: ModelCall, later: ModelCall) -> bool:
-    if earlier.question is None or later.question is None:
+    if earlier.question is None or later.question is None or earlier.continued is not None:
         return False
     asked, prompt = earlier.question.text, later.question.text
     if asked == prompt:
@@ -153,8 +153,9 @@ def _continues(earlier: ModelCall, later: ModelCall) -> bool:
         return False
     given = earlier.answer
     others = [message.text for message in later.messages if message.role == "system"]
-    return any(
-        stands_alone(asked, text) or (given is not None and stands_alone(given, text)) for text in (prompt, *others)
+    # A reply in a system message is background, such as a summary of the conversation, and not a rewritten question.
+    return any(stands_alone(asked, text) for text in (prompt, *others)) or (
+        given is not None and stands_alone(given, prompt)
     )
 
 
