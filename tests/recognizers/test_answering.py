@@ -293,3 +293,31 @@ def test_a_summary_of_the_conversation_is_not_a_rewritten_question() -> None:
 
     assert read(chat([parts("system", "Summarize."), *history], summary), last) == (QUESTION, ANSWER)
     assert read(ask("Summarize.\nUser: Hi, do you sell shoes?\nBot: Yes.", summary), last) == (QUESTION, ANSWER)
+
+
+@pytest.mark.parametrize("label", ["Follow Up Input", "Follow-up question", "User message", "New question"])
+def test_the_question_of_a_prompt_that_rewrites_it_is_the_labeled_one(label: str) -> None:
+    """Prompts that ask for a standalone question contain the earlier messages, the question and two labels."""
+    asked, rewritten = "And shoes?", "What is the refund policy for shoes?"
+    prompt = f"Rephrase it.\n\nChat History:\nUser: Hi\n\n{label}: {asked}\nStandalone question:"
+
+    assert read(ask(prompt, rewritten), chat([SYSTEM, parts("user", rewritten)], ANSWER)) == (asked, ANSWER)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"Context:\n{DOCUMENT}\n\nQuestion: {QUESTION}",
+        f"Context information is below.\n---\n{DOCUMENT}\n---\nAnswer the query.\nQuery: {QUESTION}\nAnswer:",
+        f"<documents>\n{DOCUMENT}\n</documents>\nUser question: {QUESTION}",
+    ],
+)
+def test_the_question_of_a_prompt_with_documents_is_the_labeled_one_without_a_retriever(prompt: str) -> None:
+    """If only the model's client is instrumented, labels show that a prompt is a template."""
+    assert read(ask(prompt, ANSWER)) == (QUESTION, ANSWER)
+
+
+def test_a_message_without_documents_is_the_question_whatever_labels_it_has() -> None:
+    """A message is a template only if it has labels for the documents and for the question."""
+    for message in ("Context: I bought shoes.\nCan I return them?", "I have two.\nQuestion: can I return one?"):
+        assert read(ask(message, ANSWER)) == (message, ANSWER)

@@ -13,7 +13,16 @@ from germane.recognizers.text import stands_alone
 from germane.recognizers.trace import Trace
 from germane.recognizers.values import QUESTION_KEYS, find_question
 
-_QUESTION_LABEL: Final = re.compile(r"[ \t]*(?:user |human )?(?:question|query)[ \t]*:[ \t]*(\S.*)", re.IGNORECASE)
+_QUESTION_LABEL: Final = re.compile(
+    r"[ \t]*(?:(?:\w+ )?(?:question|query)|follow[- ]up (?:input|question|message)|user (?:input|message))"
+    r"[ \t]*:[ \t]*(\S.*)",
+    re.IGNORECASE,
+)
+_CONTEXT_LABEL: Final = re.compile(
+    r"^[ \t]*<?(?:(?:\w+ )?(?:context|contexts|documents|passages|sources)|context information is below|chat history)"
+    r"[ \t]*[:.>]",
+    re.IGNORECASE | re.MULTILINE,
+)
 _REPLY_LABEL: Final = re.compile(r"[ \t]*(?:\w+ )?(?:answer|question|query)[ \t]*:", re.IGNORECASE)
 _FRAMEWORK_SCOPE: Final = re.compile(r"langchain|llama_?index|haystack|dspy|crewai")
 MIN_DOCUMENT: Final = 12
@@ -43,9 +52,10 @@ def question_in_template(trace: Trace, call: ModelCall, documents: Sequence[Cont
         if text in remaining:
             remaining, has_documents = remaining.replace(text, ""), True
     is_fragment = trace.tree.is_rootless and "\n" in prompt and _FRAMEWORK_SCOPE.search(call.span.scope) is not None
-    if not has_documents and not is_fragment:
-        return prompt, call.question_source
     labeled = labeled_question(remaining)
+    is_template = labeled is not None and _CONTEXT_LABEL.search(prompt) is not None
+    if not has_documents and not is_fragment and not is_template:
+        return prompt, call.question_source
     return None if labeled is None else (labeled, call.question_source)
 
 
