@@ -321,3 +321,24 @@ def test_a_message_without_documents_is_the_question_whatever_labels_it_has() ->
     """A message is a template only if it has labels for the documents and for the question."""
     for message in ("Context: I bought shoes.\nCan I return them?", "I have two.\nQuestion: can I return one?"):
         assert read(ask(message, ANSWER)) == (message, ANSWER)
+
+
+def test_a_step_that_repeats_the_prompt_of_its_call_does_not_know_the_question() -> None:
+    """The AI SDK records a step around each call, with the call's prompt. The prompt may be a template."""
+
+    def generate(prompt: str, answer: str) -> Node:
+        inner = {"ai.operationId": "ai.generateText.doGenerate", "ai.response.text": answer}
+        outer = {
+            "ai.operationId": "ai.generateText",
+            "ai.prompt": dumps({"prompt": prompt}),
+            "ai.response.text": answer,
+        }
+        messages = dumps([{"role": "user", "content": [{"type": "text", "text": prompt}]}])
+        call = node("ai.generateText.doGenerate", {**inner, "ai.prompt.messages": messages})
+        return node("ai.generateText", outer, call, scope="ai")
+
+    template = f"Use this: {DOCUMENT}\nQuestion: {QUESTION}"
+    rewrite = generate(f"Rephrase.\nFollow up input: And refunds?\nStandalone question: {''}", QUESTION)
+
+    assert read(retriever(DOCUMENT), generate(template, ANSWER)) == (QUESTION, ANSWER)
+    assert read(rewrite, retriever(DOCUMENT), generate(template, ANSWER)) == ("And refunds?", ANSWER)

@@ -205,10 +205,21 @@ class _Recognition:
         outermost = self.steps[0] if self.steps else self.last.span
         if answer is None and outermost.status != "ERROR" and self.last.answer is not None:
             answer = self.last.answer, self.last.answer_source, ()
-        question = next((part for span in self.steps if (part := self._question_of(span)) is not None), None)
+        found = ((span, part) for span in self.steps if (part := self._question_of(span)) is not None)
+        step, question = next(found, (None, None))
         if question is None and self.tree.is_rootless:  # the missing root knows it; a call's message may be a template
             return None, answer
-        return question or self._question_of_calls(), answer
+        if step is None or question is None:
+            return self._question_of_calls(), answer
+        if self._repeats_prompt(step, question[0]):
+            known = self._question_of_calls()
+            question = question if known is not None and known[0] == question[0] else known
+        return question, answer
+
+    def _repeats_prompt(self, step: SpanData, text: str) -> bool:
+        """Return whether a step's question is the prompt of its calls, which may be a template, as in the AI SDK."""
+        inside = [call for call in self.calls if self.tree.contains(step, call.span)]
+        return all(call.question is not None and call.question.text == text for call in inside)
 
     def _question_of(self, span: SpanData) -> Part | None:
         """Return the question in the inputs of a step."""
