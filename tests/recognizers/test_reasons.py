@@ -202,3 +202,34 @@ def test_what_serializers_write_for_a_missing_value_is_not_a_text(missing: str) 
     found = recognize(trace("shop", node("chat", {**operation, **said})))
     assert isinstance(found, Recognized)
     assert (found.question, found.answer) == (missing.strip(), missing.strip())
+
+
+@pytest.mark.parametrize("length", [1, 3, 20, 40])
+def test_json_that_was_cut_off_is_not_a_text(length: int) -> None:
+    """OpenTelemetry's SDKs cut long attributes at a configured length, so that messages are not valid JSON."""
+    messages = {"gen_ai.input.messages": dumps([parts("user", "Why is the sky blue, and the sun yellow?")])}
+    messages["gen_ai.output.messages"] = dumps([parts("assistant", "Because short waves are scattered more.")])
+
+    for attribute, reason in (("gen_ai.input.messages", "no_question"), ("gen_ai.output.messages", "no_answer")):
+        cut = {**CHAT, **messages, attribute: messages[attribute][:-length]}
+        found = recognize(trace("shop", node("chat", cut)))
+        assert isinstance(found, Unreadable)
+        assert found.reason == reason
+
+    both = {name: value[:-length] for name, value in messages.items()}
+    found = recognize(trace("shop", node("chat", {**CHAT, **both})))
+    assert isinstance(found, Unreadable)
+    assert found.reason == "no_answer"
+
+
+def test_a_question_about_json_is_a_question() -> None:
+    """Text after JSON, or JSON that was cut off within a message, was written by the user."""
+    for question in ('{"a": 1} is what?', '{"a": 1, "b": [', '[{"role": "user", "content": "hi'):
+        messages = {"gen_ai.input.messages": dumps([parts("user", question)])}
+        messages["gen_ai.output.messages"] = dumps([parts("assistant", "JSON.")])
+        chain = {KIND: "CHAIN", "input.value": question, "output.value": "JSON."}
+
+        found = recognize(trace("shop", node("chain", chain, node("chat", {**CHAT, **messages}))))
+
+        assert isinstance(found, Recognized)
+        assert found.question == question

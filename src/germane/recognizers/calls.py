@@ -9,7 +9,7 @@ from germane.recognizers.messages import ChatMessage, final_answer, read_message
 from germane.recognizers.reading import RawValue
 from germane.recognizers.results import Source
 from germane.recognizers.spans import SpanData
-from germane.recognizers.text import decode, field_names, is_text, stands_alone, template_fields
+from germane.recognizers.text import decode, field_names, is_missing, is_text, stands_alone, template_fields
 from germane.recognizers.trace import Trace
 from germane.recognizers.values import QUESTION_KEYS, QuestionValue, find_answer, find_question
 
@@ -94,7 +94,10 @@ def _read_call(trace: Trace, span: SpanData) -> ModelCall:
         if answer is not None and answer.strip():
             call.answer, call.answer_source = answer.strip(), Source(span_id, raw.source)
             break
-    call.has_content = call.has_content or call.question is not None or call.answer is not None
+    is_cut = any(
+        isinstance(raw.value, str) and raw.content is None and not is_missing(raw.value) for _, raw in inputs + outputs
+    )
+    call.has_content = call.has_content or is_cut or call.question is not None or call.answer is not None
     if span.status == "ERROR":  # a failed stream leaves the beginning of an answer
         call.answer = None
     _read_template(call)

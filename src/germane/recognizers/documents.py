@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from germane.exchange import Context
-from germane.recognizers.text import MAX_DEPTH, decode, is_text, numbered_items
+from germane.recognizers.text import MAX_DEPTH, decode, is_missing, is_text, numbered_items
 
 _TEXT_KEYS: Final = ("page_content", "content", "text", "chunk", "passage", "snippet", "body", "document")
 _NESTED_KEYS: Final = ("node", "document", "kwargs", "entity", "data", "payload", "item")
@@ -60,7 +60,7 @@ def read_tool_result(value: Any) -> list[Context]:
     if text is not None:
         inner = decode(text)
         return ([] if isinstance(inner, str) else list(_documents(inner, 0))) or [Context(text)]
-    raw = value if isinstance(value, str) and decoded is not None else ""
+    raw = value if isinstance(value, str) and not is_missing(value) else ""
     return [Context(raw.strip())] if is_text(raw) else []
 
 

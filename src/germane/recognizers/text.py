@@ -22,6 +22,9 @@ _REPRESENTATION_END: Final = (")", ">", ")]", ">]", "}", "}]")
 _PLACEHOLDERS: Final = frozenset({"__REDACTED__", "[REDACTED]", "<redacted>", "REDACTED", "redacted-by-litellm"})
 _PLACEHOLDER_LENGTH: Final = 32
 _MISSING: Final = frozenset({"null", "None"})
+_OBJECT_START: Final = re.compile(r'(?:\[\s*)*\{\s*"\w+"\s*:')
+_LAST_TOKEN: Final = 5
+"""Maximum number of characters of a literal, such as ``false``, that was cut off."""
 _FIELD: Final = re.compile(r"^\d+\. `(\w+)`", re.MULTILINE)
 _NUMBERED: Final = re.compile(r"\[[0-9]{1,6}\] «")
 _MAX_FIELDS: Final = 100
@@ -37,21 +40,29 @@ _INSTRUCTION: Final = "Respond with the corresponding output fields"
 
 def decode(value: Any, *, quoted: bool = False) -> Any:
     """Decode a JSON object or list, whatever its media type says. Return any other text or value unchanged, but None
-    for what serializers write if there is no value.
+    for what serializers write if there is no value, and for JSON that was cut off at a maximum length of attributes.
 
     A text in quotation marks is decoded only if ``quoted`` is true, because the marks may be the author's.
     """
     if type(value) is not str:
         return value
     text = value.lstrip()
-    if len(text) < _PLACEHOLDER_LENGTH and text.rstrip() in _MISSING:
+    if is_missing(text):
         return None
     if text[:1] not in _JSON_START or (text[:1] == '"' and not quoted):
         return value
     try:
         return json.loads(text)
+    except json.JSONDecodeError as error:
+        is_cut = error.msg.startswith("Unterminated") or error.pos >= len(text) - _LAST_TOKEN
+        return None if is_cut and _OBJECT_START.match(text) else value
     except (ValueError, RecursionError):
         return value
+
+
+def is_missing(text: str) -> bool:
+    """Return whether a text is what serializers write if there is no value."""
+    return len(text) < _PLACEHOLDER_LENGTH and text.strip() in _MISSING
 
 
 def plain_value(value: Any, depth: int = 0) -> Any:
