@@ -467,6 +467,21 @@ def test_a_trace_whose_stream_never_ends_is_counted_as_unreadable(
     assert [(service, route) for service, route, _ in application.unreadable] == [("test", "POST /ask")]
 
 
+def test_an_earlier_call_does_not_give_the_answer_of_a_stream_that_never_ends(
+    application: Application, wait_until: Callable[..., None]
+) -> None:
+    """The reply of a call that rewrote the question is not the answer that is still streamed."""
+    application.watch(TraceLimits(grace=0.0, age=0.01))
+    with application.tracer("x").start_as_current_span("POST /ask"):
+        application.call("And shoes?", "Can shoes be returned?")
+        stream = application.tracer().start_span("stream")
+
+    wait_until(lambda: not application.exchanges and application.unreadable)
+    stream.end()
+
+    assert application.exchanges == []
+
+
 def test_a_late_span_of_an_irrelevant_trace_is_an_exchange_of_its_own(
     application: Application, wait_until: Callable[..., None]
 ) -> None:
