@@ -342,3 +342,14 @@ def test_a_step_that_repeats_the_prompt_of_its_call_does_not_know_the_question()
 
     assert read(retriever(DOCUMENT), generate(template, ANSWER)) == (QUESTION, ANSWER)
     assert read(rewrite, retriever(DOCUMENT), generate(template, ANSWER)) == ("And refunds?", ANSWER)
+
+
+def test_the_reasoning_of_a_model_is_not_part_of_the_answer() -> None:
+    """Gemini marks parts that contain its reasoning."""
+    reply = [{"role": "model", "parts": [{"text": "Let me think.", "thought": True}, {"text": ANSWER}]}]
+    given = {**chat([parts("user", QUESTION)], None).attributes, "gen_ai.output.messages": dumps(reply)}
+
+    assert read(node("generate_content", given, scope="opentelemetry.instrumentation.google_genai")) == (
+        QUESTION,
+        ANSWER,
+    )

@@ -141,7 +141,7 @@ def _collect(content: Any, texts: list[str], kinds: set[str], depth: int) -> Non
             if isinstance(part, str) and is_representation(part):
                 continue
             _collect(part, texts, kinds, depth + 1)
-    elif isinstance(content, dict):
+    elif isinstance(content, dict) and content.get("thought") is not True:  # Gemini's reasoning
         kind = content.get("type", content.get("block_type", content.get("kind")))
         kind = kind.lower() if isinstance(kind, str) else ""
         if kind in _CALL_TYPES or "function_call" in content or "functionCall" in content or "toolUse" in content:
