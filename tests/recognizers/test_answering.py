@@ -344,6 +344,18 @@ def test_a_step_that_repeats_the_prompt_of_its_call_does_not_know_the_question()
     assert read(rewrite, retriever(DOCUMENT), generate(template, ANSWER)) == ("And refunds?", ANSWER)
 
 
+def test_fields_of_a_dspy_prompt_are_read_without_its_instructions() -> None:
+    """Instrumentations may record the system message in an attribute of its own."""
+    prompt = (
+        f"[[ ## context ## ]]\n[1] «{DOCUMENT}»\n\n[[ ## question ## ]]\n{QUESTION}\n\n"
+        "Respond with the corresponding output fields, starting with the field `[[ ## reasoning ## ]]`, then "
+        "`[[ ## answer ## ]]`, and then ending with the marker for `[[ ## completed ## ]]`."
+    )
+    reply = f"[[ ## reasoning ## ]]\nSo.\n\n[[ ## answer ## ]]\n{ANSWER}\n\n[[ ## completed ## ]]"
+
+    assert read(ask(prompt, reply)) == (QUESTION, ANSWER)
+
+
 def test_the_reasoning_of_a_model_is_not_part_of_the_answer() -> None:
     """Gemini marks parts that contain its reasoning."""
     reply = [{"role": "model", "parts": [{"text": "Let me think.", "thought": True}, {"text": ANSWER}]}]

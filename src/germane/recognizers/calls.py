@@ -9,7 +9,15 @@ from germane.recognizers.messages import ChatMessage, final_answer, read_message
 from germane.recognizers.reading import RawValue
 from germane.recognizers.results import Source
 from germane.recognizers.spans import SpanData
-from germane.recognizers.text import decode, field_names, is_missing, is_text, stands_alone, template_fields
+from germane.recognizers.text import (
+    decode,
+    field_names,
+    is_missing,
+    is_text,
+    prompt_fields,
+    stands_alone,
+    template_fields,
+)
 from germane.recognizers.trace import Trace
 from germane.recognizers.values import QUESTION_KEYS, QuestionValue, find_answer, find_question
 
@@ -119,7 +127,8 @@ def _read_template(call: ModelCall) -> None:
     if call.question is None:
         return
     instructions = next((message.text for message in call.messages if message.role == "system"), "")
-    names = field_names(instructions)
+    # The instructions may be recorded apart from the messages, or not at all.
+    names = field_names(instructions) or prompt_fields(call.question.text)
     if names is None:
         return
     inputs, outputs = names

@@ -26,6 +26,8 @@ _OBJECT_START: Final = re.compile(r'(?:\[\s*)*\{\s*"\w+"\s*:')
 _LAST_TOKEN: Final = 5
 """Maximum number of characters of a literal, such as ``false``, that was cut off."""
 _FIELD: Final = re.compile(r"^\d+\. `(\w+)`", re.MULTILINE)
+_MARKER: Final = re.compile(r"\[\[ ## (\w+) ## \]\]")
+_MARKER_LINE: Final = re.compile(r"^\[\[ ## (\w+) ## \]\]$", re.MULTILINE)
 _NUMBERED: Final = re.compile(r"\[[0-9]{1,6}\] «")
 _MAX_FIELDS: Final = 100
 """Maximum number of fields of a DSPy prompt."""
@@ -120,6 +122,14 @@ def field_names(instructions: str) -> tuple[list[str], list[str]] | None:
     inputs, found, rest = instructions.partition("Your output fields are:")
     outputs = rest.partition("All interactions")[0]
     return (_FIELD.findall(inputs), _FIELD.findall(outputs)) if found else None
+
+
+def prompt_fields(prompt: str) -> tuple[list[str], list[str]] | None:
+    """Return the names of the input and output fields that a DSPy prompt itself contains; None in any other."""
+    inputs, found, outputs = prompt.rpartition(f"\n\n{_INSTRUCTION}")
+    if not found or not prompt.startswith("[[ ## "):
+        return None
+    return _MARKER_LINE.findall(inputs), [name for name in _MARKER.findall(outputs) if name != "completed"]
 
 
 def numbered_items(text: str) -> list[str]:
