@@ -135,6 +135,16 @@ def test_lone_surrogates_in_otlp_json_are_replaced(running: Running, place: str)
     assert running.store.received.measure().traces == 1
 
 
+def test_null_in_otlp_json_stands_for_a_field_that_is_not_set(running: Running) -> None:
+    """The JSON mapping of protobuf accepts null for every field, such as the parent of a root span."""
+    ids = {"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "00f067aa0ba902b7"}
+    span = {**ids, "parentSpanId": None, "name": "root", "events": None, "links": [{**ids, "spanId": None}]}
+    response = post(running, json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode(), JSON)
+
+    assert (response.status_code, response.json()) == (200, {})
+    assert running.store.received.measure().traces == 1
+
+
 def test_an_invalid_field_in_otlp_json_rejects_only_its_span(running: Running) -> None:
     """The other spans in the batch are staged, and the response states the number of rejected ones."""
     ids = {"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "00f067aa0ba902b7"}

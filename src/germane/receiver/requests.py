@@ -230,6 +230,8 @@ def _objects(container: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
 def _replace_ids(item: dict[str, Any]) -> None:
     for name in _IDS & item.keys():
         value = item[name]
+        if value is None:  # null stands for a field that is not set
+            continue
         if not isinstance(value, str):
             raise InvalidRequest(f"{name} is not a hexadecimal id")
         try:
