@@ -148,10 +148,12 @@ def test_null_in_otlp_json_stands_for_a_field_that_is_not_set(running: Running) 
 def test_an_invalid_field_in_otlp_json_rejects_only_its_span(running: Running) -> None:
     """The other spans in the batch are staged, and the response states the number of rejected ones."""
     ids = {"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "00f067aa0ba902b7"}
-    spans = json.dumps([ids, {**ids, "kind": float("inf")}, {**ids, "name": []}, 7])
+    links = [{**ids, "spanId": "zz"}]
+    invalid = [{"kind": float("inf")}, {"name": []}, {"traceId": "zz"}, {"parentSpanId": 7}, {"links": links}]
+    spans = json.dumps([ids, *({**ids, **each} for each in invalid), 7])
     response = post(running, f'{{"resourceSpans":[{{"scopeSpans":[{{"spans":{spans}}}]}}]}}'.encode(), JSON)
 
-    assert (response.status_code, response.json()["partialSuccess"]["rejectedSpans"]) == (200, "3")
+    assert (response.status_code, response.json()["partialSuccess"]["rejectedSpans"]) == (200, "6")
     assert running.store.received.measure().traces == 1
 
 

@@ -232,12 +232,10 @@ def _replace_ids(item: dict[str, Any]) -> None:
         value = item[name]
         if value is None:  # null stands for a field that is not set
             continue
-        if not isinstance(value, str):
-            raise InvalidRequest(f"{name} is not a hexadecimal id")
         try:
             item[name] = base64.b64encode(binascii.unhexlify(value)).decode()
-        except (ValueError, UnicodeError):
-            raise InvalidRequest(f"{name} is not a hexadecimal id") from None
+        except (TypeError, ValueError):
+            item[name] = []  # cannot be parsed, so that only this span or log record is rejected
 
 
 def build_response(signal: Signal, rejected: int) -> ExportResponse:
