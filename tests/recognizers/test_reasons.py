@@ -181,7 +181,7 @@ def test_an_agent_of_haystack_yields_an_exchange() -> None:
     assert [context.text for context in result.contexts] == ["Trains: night train."]
 
 
-@pytest.mark.parametrize("missing", ["null", "None", " null "])
+@pytest.mark.parametrize("missing", ["null", "None", " null ", '""'])
 def test_what_serializers_write_for_a_missing_value_is_not_a_text(missing: str) -> None:
     """JSON's null and Python's None are neither a question nor an answer, unless a message of a model contains them."""
     texts = {

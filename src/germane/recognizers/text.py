@@ -21,7 +21,7 @@ _REPRESENTATION_LAST: Final = frozenset(")>]}.…")
 _REPRESENTATION_END: Final = (")", ">", ")]", ">]", "}", "}]")
 _PLACEHOLDERS: Final = frozenset({"__REDACTED__", "[REDACTED]", "<redacted>", "REDACTED", "redacted-by-litellm"})
 _PLACEHOLDER_LENGTH: Final = 32
-_MISSING: Final = frozenset({"null", "None"})
+_MISSING: Final = frozenset({"null", "None", '""'})
 _OBJECT_START: Final = re.compile(r'(?:\[\s*)*\{\s*"\w+"\s*:')
 _LAST_TOKEN: Final = 5
 """Maximum number of characters of a literal, such as ``false``, that was cut off."""
