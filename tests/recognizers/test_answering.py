@@ -365,3 +365,10 @@ def test_the_reasoning_of_a_model_is_not_part_of_the_answer() -> None:
         QUESTION,
         ANSWER,
     )
+
+
+def test_the_role_before_a_reply_is_not_part_of_the_answer() -> None:
+    """LlamaIndex converts replies to text with their role, and the application may hide the messages themselves."""
+    call = {KIND: "LLM", "llm.model_name": "m", "output.value": f"assistant: {ANSWER}"}
+
+    assert read(node("query", {KIND: "CHAIN", "input.value": QUESTION}, node("chat", call))) == (QUESTION, ANSWER)

@@ -67,6 +67,8 @@ _ANSWER_KEYS: Final = (
     "combined_chunk_content",
 )
 """Names of an answer, from the most to the least specific."""
+_ROLE_PREFIX: Final = "assistant: "
+"""Beginning of LlamaIndex's messages that were converted to text."""
 _CONTENT_KEYS: Final = ("content", "text", "data", "parts", "blocks")
 """Names of the text inside an answer. They mean something else outside of one."""
 _ALTERNATIVES: Final = frozenset({"replies", "answers", "generations", "choices", "candidates"})
@@ -179,7 +181,8 @@ def find_answer(value: Any) -> str | None:
 
 def _find_answer(value: Any, depth: int, *, is_named: bool) -> str | None:
     if isinstance(value, str):
-        return value.strip() if is_named and is_text(value) else None
+        text = value.strip().removeprefix(_ROLE_PREFIX).strip() if depth == 0 else value.strip()
+        return text if is_named and is_text(text) else None
     if depth > MAX_DEPTH or not isinstance(value, (dict, list)):
         return None
     messages = read_messages(value)
