@@ -9,7 +9,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 
 def install_command(extra: str) -> str:
@@ -26,6 +25,8 @@ def install_command(extra: str) -> str:
         version_control = origin.get("vcs_info")
         kind = f"{version_control['vcs']}+" if isinstance(version_control, dict) and "vcs" in version_control else ""
         return "pip install " + shlex.quote(f"germane[{extra}] @ {kind}{url}")
+    from urllib.request import url2pathname  # imports an HTTP client
+
     path = Path(url2pathname(urlsplit(url).path))
     if not path.exists():  # germane was built on another machine
         return "pip install " + (" ".join(map(shlex.quote, needed)) or f"'germane[{extra}]'")

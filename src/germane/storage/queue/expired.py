@@ -57,14 +57,21 @@ def expire_orphaned_tasks(connection: Connection, process: str, after: timedelta
     if not any(worker.started_at <= now - after for worker in seen):
         return 0
     run = {pair for worker in seen for pair in worker.scorers.items()}
+    # Tasks that are pending and due, or running under an expired lease. The owner of a valid lease may still write
+    # results.
+    due = _select_expired(
+        OPEN, scoring_task.c.not_before, scoring_task.c.not_before <= bindparam("now"), locked=[scoring_task]
+    )
+    queries = (due, _select_expired(CANDIDATE, scoring_task.c.first_pending_at, locked=[scoring_task, exchange]))
+    close = expire_tasks_statement(EXPLANATION)
     ended: list[Row[Any]] = []
     for pair in sorted(set(list_scorers_with_tasks(connection)) - run):
         values = {"scorer": pair[0], "fingerprint": pair[1], "before": now - after, "now": now}
-        for query in (_DUE, _POOLED):
+        for query in queries:
             ended += connection.execute(query, {**values, "limit": limit - len(ended)}).all()
     tally_changes = TallyChanges()
     for rows in batched(ended):
-        connection.execute(_CLOSE.where(scoring_task.c.id.in_([row.id for row in rows])))
+        connection.execute(close.where(scoring_task.c.id.in_([row.id for row in rows])))
     for row in ended:
         names = (row.service, row.route, row.scorer)
         tally_changes.add(row.started_at, names, "pending", by=-1)
@@ -81,7 +88,7 @@ def list_orphaned_scorers(connection: Connection, after: timedelta, now: datetim
     return sorted(set(list_scorers_with_tasks(connection)) - run)
 
 
-def _gone(condition: Any, order: ColumnElement[Any], *more: Any, locked: Sequence[Table]) -> Select[Any]:
+def _select_expired(condition: Any, order: ColumnElement[Any], *more: Any, locked: Sequence[Table]) -> Select[Any]:
     of_task = (scoring_task.c.id, scoring_task.c.scorer, scoring_task.c.scored_as)
     columns = (*of_task, exchange.c.service, exchange.c.route, exchange.c.started_at)
     query = select(*columns, exchange.c.id.label("of")).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
@@ -93,9 +100,3 @@ def _gone(condition: Any, order: ColumnElement[Any], *more: Any, locked: Sequenc
         *more,
     )
     return query.order_by(order).limit(bindparam("limit")).with_for_update(of=locked, skip_locked=True)
-
-
-# Tasks that are pending and due, or running under an expired lease. The owner of a valid lease may still write results.
-_DUE = _gone(OPEN, scoring_task.c.not_before, scoring_task.c.not_before <= bindparam("now"), locked=[scoring_task])
-_POOLED = _gone(CANDIDATE, scoring_task.c.first_pending_at, locked=[scoring_task, exchange])
-_CLOSE = expire_tasks_statement(EXPLANATION)
