@@ -38,10 +38,15 @@ class Application:
 
     def watch(self, limits: TraceLimits | None = None, **settings: Any) -> Application:
         """Watch the provider with these settings."""
-        watching._watcher = watching.Watcher(limits)
+        self.replace_watcher(limits)
         own = {"count_unreadable": lambda *counted: self.unreadable.append(counted), "sample_unreadable": self.sample}
         self.traced.connect(watches=True, **own, **settings)
         return self
+
+    def replace_watcher(self, limits: TraceLimits | None = None) -> None:
+        """Use a new watcher, and stop the current one, which would also read the spans of later tests."""
+        watching.stop()
+        watching._watcher = watching.Watcher(limits)
 
     def sample(self, _service: str, _scope: str, _reason: str, describe: Callable[[], UnreadableTrace]) -> None:
         """Keep every unreadable trace."""
@@ -729,10 +734,9 @@ def test_no_trace_is_watched_without_a_call_of_watch(application: Application) -
     assert application.exchanges == []
 
 
-def test_watch_can_be_called_before_or_after_start(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_can_be_called_before_or_after_start(application: Application) -> None:
     """The order of ``germane.start()`` and ``germane.watch()`` does not matter."""
-    monkeypatch.setattr(watching, "_watcher", watching.Watcher())
-    monkeypatch.setattr(watching, "_is_requested", False)
+    application.replace_watcher()
     application.traced.connect()
     germane.watch()
 
