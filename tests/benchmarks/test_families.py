@@ -109,6 +109,7 @@ def test_the_alert_after_a_drop_on_one_route_names_the_route() -> None:
     assert found.onset < found.fired[0] < found.onset + 48
 
 
+@pytest.mark.slow
 def test_alerts_on_a_database_match_the_alerts_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """A drop and its recovery produce two notifications, with daily reminders between them."""
     drop = Family("shift 0.20", 40, 0.02, change=SHIFT_OF_TWENTY, lasts=4)

@@ -131,6 +131,7 @@ def test_invalid_backtest_options_are_usage_errors(
     assert expected in ended.err
 
 
+@pytest.mark.slow
 def test_an_engine_gives_the_same_report(call: Call, history: TrackingStore, database: str) -> None:
     """Each rule runs in a process of the engine."""
     settings = load_settings(database=database, rules=[{"type": "mean_threshold", "threshold": 0.7}])

@@ -39,6 +39,7 @@ def test_all_answers_are_scored_by_a_scorer_that_never_ran(call: Call, store: Tr
     assert values(store, made, "answer_relevancy") == [0.9, 0.2, 0.1]
 
 
+@pytest.mark.slow
 def test_an_unfinished_run_is_continued(call: Call, store: TrackingStore, scored: Scored) -> None:
     """By the same command, or by --resume. A finished run cannot be continued."""
     made = scored(store, [0.9, 0.2, 0.1])

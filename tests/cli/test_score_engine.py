@@ -24,6 +24,7 @@ def folder(alone: None) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_command_writes_scores_and_a_summary(call: Call, folder: Path) -> None:
     """A dry run only shows the forecast. Options that need all rows in memory are rejected."""
     planned = call("score", "data", "--scorer", "noncommittal", "--engine", "local", "--dry-run")

@@ -76,6 +76,7 @@ def test_each_value_of_an_answer_links_to_the_answers_with_the_same_value(
     assert rows or state in {"&labeled=yes", "&route=ask", "&text=the"}
 
 
+@pytest.mark.slow
 def test_refusals_can_be_listed_or_hidden_and_are_counted(page: TestClient, week: Week) -> None:
     """The number of refusals among the answers is shown, and links to them and to the other answers."""
     values = week.seeded.values()

@@ -40,6 +40,7 @@ def address(week: Week, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, 
         yield host, int(port)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", UNFINISHED)
 def test_connections_with_unfinished_requests_are_closed(address: tuple[str, int], sent: str) -> None:
     """Connections are closed within the time limit, while other requests are answered."""

@@ -92,6 +92,7 @@ def parameters_of(page: TestClient, address: str) -> list[str]:
     return found[1].split(", ")
 
 
+@pytest.mark.slow
 def test_every_page_rejects_unknown_parameters_and_suggests_a_known_one(page: TestClient, week: Week) -> None:
     """Each parameter of each page is tried with a letter missing, doubled or in the wrong case."""
     for path in PAGES:
@@ -109,6 +110,7 @@ def test_every_page_rejects_unknown_parameters_and_suggests_a_known_one(page: Te
                 assert re.search("did you mean \u201c[a-z_.A-Z]+\u201d", text) or len(stem) < 4, (path, wrong)
 
 
+@pytest.mark.slow
 def test_every_page_rejects_malformed_values_and_says_what_is_valid(page: TestClient, week: Week) -> None:
     """Browsers get a page and other clients get text, with the value escaped and on one line."""
     tried = set()
@@ -157,6 +159,7 @@ def test_query_parameters_without_a_value_are_ignored(page: TestClient, week: We
         assert page.get(address, params=blank, headers=HTML).status_code in {200, 303}, path
 
 
+@pytest.mark.slow
 def test_no_page_links_to_an_error_page(page: TestClient, week: Week) -> None:
     """Every link is accepted, on every page and on the pages that it links to."""
     pending, seen = ["/", *(address_of(week, path) for path in PAGES)], set[str]()

@@ -39,6 +39,7 @@ def count_in(row: str) -> int:
     return int(found[1].replace(",", ""))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filters", ["", "&below=0.5", "&route=docs-search&window=24h", "&refusals=hide", "&text=the"])
 def test_each_group_of_answers_links_to_exactly_its_answers(page: TestClient, week: Week, filters: str) -> None:
     """The number of answers in a row is the number of answers that its link lists, under the same filter."""

@@ -220,6 +220,7 @@ def test_an_invalid_row_stops_the_run_with_its_location(bare: Path, engine: Engi
     assert [file.name for file in sorted(Path("scores").glob("*.parquet"))] == ["part-000000.parquet"]
 
 
+@pytest.mark.slow
 def test_user_defined_scorers_get_all_columns(folder: Path, imports: None, engine: Engine) -> None:
     """Built-in scorers read only the columns that they know."""
     settings = load_settings(scorers=["extra_column"], imports=["history_scorers"])

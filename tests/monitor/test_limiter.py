@@ -296,6 +296,7 @@ def test_stopping_does_not_wait_for_requests_delayed_by_the_rate_limit(
     assert wait < 61
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_all_exchanges_are_scored_under_a_rate_limit(
     store: TrackingStore,

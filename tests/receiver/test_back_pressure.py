@@ -71,6 +71,7 @@ def test_exporters_deliver_their_spans_after_an_outage(
     wait_for(lambda: len(exchanges(store)) == 2)
 
 
+@pytest.mark.slow
 def test_a_full_staging_area_is_reported_as_a_temporary_error(start: Start, store: TrackingStore) -> None:
     """The error lasts until traces are finished, or the forwarding target accepts requests again."""
     running = start(max_staged_size=200, waits=Waits(root=2.0, remote_root=2.0, longest=30.0))

@@ -239,6 +239,7 @@ def test_attribute_values_of_all_otlp_types_are_converted() -> None:
     assert convert_items((item,))[0][0].attributes == {**values, "bytes": "\ufffd"}
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 @given(request=export_requests())
 def test_recognition_of_any_spans_never_fails(request: ExportTraceServiceRequest) -> None:

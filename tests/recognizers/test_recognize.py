@@ -560,6 +560,7 @@ def test_a_registered_recognizer_reads_spans_that_germane_does_not_know() -> Non
     assert (result.question, result.answer, result.session, result.route) == ("Why?", "Because.", "s-1", "shop")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [3_000])
 def test_deeply_nested_spans_and_values_do_not_exhaust_the_stack(depth: int) -> None:
     """Neither deeply nested spans nor deeply nested JSON exhaust the stack."""
@@ -643,6 +644,7 @@ any_value = json_value | json_value.map(lambda value: json.dumps(value)) | st.bi
 attribute_values = st.dictionaries(st.sampled_from(KNOWN_ATTRIBUTES), any_value, max_size=6)
 
 
+@pytest.mark.slow
 @settings(max_examples=1_000)
 @given(data=st.data())
 def test_recognition_accepts_any_value_of_a_known_attribute(data: st.DataObject) -> None:

@@ -90,6 +90,7 @@ def assert_same_trends(before: dict[Any, Any], after: dict[Any, Any]) -> None:
         assert second[name] == (pytest.approx(value, rel=1e-9, abs=1e-12) if isinstance(value, float) else value), name
 
 
+@pytest.mark.slow
 def test_archived_days_leave_the_database_and_stay_in_trends(store: TrackingStore, make: Make, folder: Path) -> None:
     """All rows move, none is lost, and every trend is as before."""
     fill(store, make)
@@ -184,6 +185,7 @@ def test_recent_days_stay_in_the_database(store: TrackingStore, make: Make, fold
     assert [result.day for result in results] == [FIRST_DAY]
 
 
+@pytest.mark.slow
 def test_late_rows_are_added_to_an_archived_day(store: TrackingStore, make: Make, folder: Path) -> None:
     """They count at once, and the next run moves them to the archive."""
     fill(store, make)
@@ -320,6 +322,7 @@ def test_forgetting_a_user_reaches_the_archive(store: TrackingStore, make: Make,
     assert not store.retention.forget(user="u1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attribute", [("tenant", "t1"), ("seats", "2"), ("trial", "true")])
 def test_forgetting_an_attribute_reaches_the_archive(
     store: TrackingStore, make: Make, folder: Path, attribute: tuple[str, str]
@@ -332,6 +335,7 @@ def test_forgetting_an_attribute_reaches_the_archive(
     assert expected.exchanges
 
 
+@pytest.mark.slow
 def test_forgetting_a_user_deletes_labels_from_the_archive(store: TrackingStore, make: Make, folder: Path) -> None:
     fill(store, make)
     archive(store, str(folder))

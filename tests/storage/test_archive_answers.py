@@ -51,6 +51,7 @@ def pages(store: TrackingStore, chosen: AnswerFilter, sort: Any) -> list[Any]:
             return answers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sort", ["lowest", "highest", "newest", "highest_cost", "slowest"])
 def test_archiving_does_not_change_the_results_of_searches(
     store: TrackingStore, half_archived: Callable[[], None], sort: Any
@@ -66,6 +67,7 @@ def test_archiving_does_not_change_the_results_of_searches(
         assert store.answers.count_matches(chosen) == counted[name], name
 
 
+@pytest.mark.slow
 def test_other_lists_are_unchanged_by_archiving(store: TrackingStore, half_archived: Callable[[], None]) -> None:
     def look() -> dict[str, Any]:
         newest = store.answers.list_exchanges(limit=50)

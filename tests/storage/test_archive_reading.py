@@ -46,6 +46,7 @@ def add_rare(store: TrackingStore, make: Make) -> AddScored:
     return add
 
 
+@pytest.mark.slow
 def test_filtered_lists_and_exports_contain_rare_archived_answers(
     store: TrackingStore, make: Make, add_rare: AddScored, location: str
 ) -> None:
@@ -82,6 +83,7 @@ def short_scans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usage, "MAX_EXCHANGES_READ", 25)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_scans")
 def test_searches_that_leave_out_archived_days_report_it_and_continue_on_the_next_page(
     store: TrackingStore, make: Make, location: str
@@ -107,6 +109,7 @@ def test_searches_that_leave_out_archived_days_report_it_and_continue_on_the_nex
     assert read_pages(store, AnswerFilter(labeled=True), 100) == labeled, "label searches cover the whole archive"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_scans")
 def test_durations_that_leave_out_archived_days_report_it(
     store: TrackingStore, make: Make, add_rare: AddScored, location: str
@@ -123,6 +126,7 @@ def test_durations_that_leave_out_archived_days_report_it(
     assert found.searched_back_to > FIRST_DAY + timedelta(days=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [2, 5, 50])
 @pytest.mark.usefixtures("short_scans")
 def test_pages_contain_a_late_answer_to_an_archived_day_once(
@@ -220,6 +224,7 @@ def test_an_id_that_starts_with_the_last_representable_day_is_unknown(
     assert store.answers.load_detail(f"{253_402_214_400_000:012x}" + 20 * "0") is None
 
 
+@pytest.mark.slow
 def test_a_day_that_was_deleted_from_the_archive_is_not_counted(
     store: TrackingStore, make: Make, location: str
 ) -> None:

@@ -167,6 +167,7 @@ def test_days_without_lists_are_read(sqlite_store: TrackingStore, make: Make, tm
     assert list(pages(sqlite_store, AnswerFilter(), 7)) == before
 
 
+@pytest.mark.slow
 def test_lists_follow_late_and_forgotten_answers(store: TrackingStore, make: Make, tmp_path: Path) -> None:
     """They are rewritten together with the day's files."""
     exchanges = fill(store, make)

@@ -223,6 +223,7 @@ def overwrite(path: Path, content: bytes) -> None:
     subprocess.run([sys.executable, "-c", script, str(path), content.hex()], check=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(steps=st.lists(st.sampled_from([None, *DELETED, *LOG_DAMAGED]), min_size=2, max_size=6))
 def test_exchanges_are_kept_after_any_sequence_of_file_losses(

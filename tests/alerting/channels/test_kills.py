@@ -116,6 +116,7 @@ def test_no_notification_is_lost_when_a_process_is_killed_before_delivery(
     assert receiver.keys == ["the-key"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_a_notification_is_resent_with_the_same_key_when_its_process_is_killed(
     store: TrackingStore, begin: Any, next_process: Any, receiver: Receiver, until: Any, hold: threading.Event

@@ -170,6 +170,7 @@ def test_a_declined_improvement_is_not_proposed_again(three_routes: Any) -> None
     assert three_routes.store.alerts.list_open() == []
 
 
+@pytest.mark.slow
 def test_a_new_improvement_is_proposed_after_an_earlier_one_was_declined(three_routes: Any) -> None:
     """A declined improvement is ignored only until it ends."""
     watcher = three_routes.new_watcher()
