@@ -15,7 +15,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import Any, Final, Self
 
-from sqlalchemy import ColumnElement, Connection, Integer, Label, Select, and_, func, literal_column, null, or_, select
+from sqlalchemy import ColumnElement, Connection, Integer, Label, and_, func, literal_column, null, or_, select
 
 from germane.errors import UsageError
 from germane.storage.archive.days import ONE_DAY
@@ -342,19 +342,7 @@ class TrendQuery:
         rolled: tuple[Any, Sequence[Any], Sequence[Any]],
         label: ColumnElement[str] | None = None,
     ) -> Iterator[tuple[Any, ...]]:
-        for query in self._queries(connection, pieces, names, raw, rolled, label):
-            yield from map(tuple, connection.execute(query))
-
-    def _queries(
-        self,
-        connection: Connection,
-        pieces: Pieces,
-        names: Sequence[str],
-        raw: tuple[Any, Any, Sequence[Any], Any],
-        rolled: tuple[Any, Sequence[Any], Sequence[Any]],
-        label: ColumnElement[str] | None = None,
-    ) -> Iterable[Select[Any]]:
-        """Yield one query per part of the window, all with the same columns.
+        """Yield the rows of one query per part of the window, all with the same columns.
 
         Rollups that cover whole buckets are read without summing in SQL, because there is little to add up.
         """
@@ -367,16 +355,17 @@ class TrendQuery:
                 keys = [*self._number(moment, shift), *keys]
                 query = select(*keys, *columns).select_from(source).where(*_within(moment, *runs), *self._equal(table))
                 query = query if condition is None else query.where(condition)
-                yield query.group_by(*_plain(keys))
+                yield from map(tuple, connection.execute(query.group_by(*_plain(keys))))
             for span, run in parts.rolled:
                 more = [] if label is None else [table_of_rollup.c.label.label(dimensions.LABEL)]
                 keys = [*(table_of_rollup.c[name] for name in names), *more]
                 keys = [*self._number(table_of_rollup.c.start, shift), *keys]
                 where = self._of_rollup(table_of_rollup, names, span, run, parts.excluded)
                 if self._is_bucket(span):
-                    yield select(*keys, *as_is).where(*where)
+                    query = select(*keys, *as_is).where(*where)
                 else:
-                    yield select(*keys, *added).where(*where).group_by(*_plain(keys))
+                    query = select(*keys, *added).where(*where).group_by(*_plain(keys))
+                yield from map(tuple, connection.execute(query))
 
     def _is_bucket(self, span: int) -> bool:
         """Return whether a rollup of this length covers a whole bucket.
