@@ -7,7 +7,7 @@ within a day, and for breakdowns that the rollups of that day do not include.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import Any, Final, Self
 
-from sqlalchemy import ColumnElement, Connection, Integer, Label, and_, func, literal_column, null, or_, select
+from sqlalchemy import Connection, or_
 
 from germane.errors import UsageError
 from germane.storage.archive.days import ONE_DAY
@@ -29,21 +29,24 @@ from germane.storage.archive.reader import (
     open_archive,
 )
 from germane.storage.counts import dirty_hours
-from germane.storage.db.functions import EpochSeconds, Unindexed
-from germane.storage.db.tables import archived_day, exchange, rollup, rollup_count, rollup_proxy, score, tally
+from germane.storage.db.tables import archived_day
 from germane.storage.stats.histogram import Histogram, pack_weights
 from germane.storage.trends import dimensions
-from germane.storage.trends.aggregates import (
-    BIN,
-    PROXIES,
-    ROLLED_PROXIES,
-    ROLLED_SCORES,
-    SCORES,
-    WEIGHT,
-    labeled,
-)
+from germane.storage.trends.aggregates import PROXIES, SCORES
 from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.dimensions import ROUTE
+from germane.storage.trends.statements import (
+    HISTOGRAMS,
+    OUTCOME_COUNTS,
+    PROXY_SUMS,
+    SCORE_SUMS,
+    SCORE_SUMS_WITH_HISTOGRAMS,
+    Grouping,
+    Measure,
+    range_parameters,
+    sum_rollups,
+    sum_rows,
+)
 from germane.storage.trends.time_ranges import (
     ARCHIVED_DAY,
     BEGINNING,
@@ -150,16 +153,11 @@ class TrendQuery:
     def scores(self, names: Sequence[str], *, histograms: bool = True) -> dict[Key, Group]:
         """Return sums over scores by bucket, by the named columns, and by label if there is a dimension."""
         # For rollups that are read without summing, the histograms are read in the same query.
-        none = null().label("histogram")
-        columns = [*labeled(SCORES), func.max(score.c.started_at).label("latest"), none]
-        added = [*labeled(ROLLED_SCORES), func.max(rollup.c.latest).label("latest"), none]
-        as_is = [*(rollup.c[name] for name in SCORES), rollup.c.latest, rollup.c.histogram if histograms else none]
+        measure = SCORE_SUMS_WITH_HISTOGRAMS if histograms else SCORE_SUMS
         start = -len(SCORES) - 2  # index of the sums in a row: after the key, before the latest time and the histogram
         groups: dict[Key, Group] = {}
         for connection, pieces in self._label_sources:
-            source, label = self._scores_with_label(connection)
-            raw = (source, score.c.started_at, columns, None)
-            for row in self._rows_of(connection, pieces, names, raw, (rollup, added, as_is), label):
+            for row in self._read(connection, pieces, names, measure, self._request.dimension):
                 key, latest, blob = row[:start], row[-2], row[-1]
                 sums = dict(zip(SCORES, row[start:-2], strict=True))
                 if key in groups:
@@ -175,11 +173,8 @@ class TrendQuery:
     def proxies(self, names: Sequence[str]) -> dict[Key, dict[str, float]]:
         """Return sums over proxy scores by bucket and by the named columns, a subset of service and route."""
         totals: dict[Key, dict[str, float]] = {}
-        known = exchange.c.proxy.is_not(None)
-        raw = (exchange, exchange.c.started_at, labeled(PROXIES), known)
-        rolled = (rollup_proxy, labeled(ROLLED_PROXIES), [rollup_proxy.c[name] for name in PROXIES])
         for connection, pieces in self._sources(self._request.since):
-            for row in self._rows_of(connection, pieces, names, raw, rolled):
+            for row in self._read(connection, pieces, names, PROXY_SUMS):
                 key, sums = row[: -len(PROXIES)], dict(zip(PROXIES, row[-len(PROXIES) :], strict=True))
                 total = totals.setdefault(key, sums)
                 if total is not sums:
@@ -191,10 +186,8 @@ class TrendQuery:
         """Return outcome counts by bucket and by the named columns. ``since`` is rounded down to the minute."""
         counts: dict[Key, Outcomes] = {}
         known: dict[tuple[str, str], tuple[str, str]] = {}  # shared, because thousands of rows have few distinct values
-        raw = (tally, tally.c.minute, [func.sum(tally.c.count).label("total")], None)
-        rolled = (rollup_count, [func.sum(rollup_count.c.count).label("total")], [rollup_count.c.count])
         for connection, pieces in self._sources(self._request.since.replace(second=0, microsecond=0)):
-            for row in self._rows_of(connection, pieces, (*names, "outcome", "reason"), raw, rolled):
+            for row in self._read(connection, pieces, (*names, "outcome", "reason"), OUTCOME_COUNTS):
                 outcomes = counts.setdefault(row[:-3], {})
                 outcome = known.setdefault(row[-3:-1], row[-3:-1])
                 outcomes[outcome] = outcomes.get(outcome, 0) + int(row[-1])
@@ -301,71 +294,66 @@ class TrendQuery:
             for part, shift in self._grid_parts(since)
         ]
 
-    def _scores_with_label(self, connection: Connection) -> tuple[Any, ColumnElement[str] | None]:
-        if not self._request.dimension:
-            return score, None
-        label = dimensions.label_expression(self._request.dimension, connection.dialect.name)
-        return score.outerjoin(exchange, exchange.c.id == score.c.exchange_id), label
-
     def _add_histograms(self, names: Sequence[str], groups: dict[Key, Group]) -> None:
         """Add the histograms of rows, and of rollups that the database adds up, to the groups."""
         for connection, pieces in self._label_sources:
-            source, label = self._scores_with_label(connection)
-            more = [] if label is None else [label]
             for parts, shift in pieces:
-                for runs in _joined(parts.raw, connection):
-                    keys = [*self._number(score.c.started_at, shift), *(score.c[name] for name in names), *more]
-                    query = select(*keys, BIN.label("bin"), WEIGHT.label("weight")).select_from(source)
-                    query = query.where(*_within(score.c.started_at, *runs), *self._equal(score)).group_by(
-                        *_plain(keys), literal_column("bin")
-                    )
-                    weights: dict[Key, dict[int, float]] = {}
-                    for *key, number, weight in connection.execute(query):
-                        weights.setdefault(tuple(key), {})[number] = weight
-                    for group_key, bins in weights.items():
-                        groups[group_key].packed_histograms.append(pack_weights(bins))  # type: ignore[union-attr]  # set with the sums
+                grouping = self._grouping(names, shift, self._request.dimension)
+                weights: dict[Key, dict[int, float]] = {}
+                for *key, number, weight in self._sum_rows(connection, HISTOGRAMS, grouping, parts.raw):
+                    bins = weights.setdefault(tuple(key), {})
+                    bins[number] = bins.get(number, 0.0) + weight
+                for group_key, bins in weights.items():
+                    groups[group_key].packed_histograms.append(pack_weights(bins))  # type: ignore[union-attr]  # set with the sums
                 for span, run in parts.rolled:
                     if self._is_bucket(span):
                         continue  # read with the sums
-                    columns = [rollup.c[name] for name in (*names, *(["label"] if more else []))]
-                    query = select(*self._number(rollup.c.start, shift), *columns, rollup.c.histogram)
-                    query = query.where(*self._of_rollup(rollup, names, span, run, parts.excluded))
-                    for *key, blob in connection.execute(query):
+                    for *key, blob in self._sum_rollups(connection, HISTOGRAMS, grouping, span, run, parts.excluded):
                         groups[tuple(key)].packed_histograms.append(blob)  # type: ignore[union-attr]  # set with the sums
 
-    def _rows_of(
-        self,
-        connection: Connection,
-        pieces: Pieces,
-        names: Sequence[str],
-        raw: tuple[Any, Any, Sequence[Any], Any],
-        rolled: tuple[Any, Sequence[Any], Sequence[Any]],
-        label: ColumnElement[str] | None = None,
+    def _read(
+        self, connection: Connection, pieces: Pieces, names: Sequence[str], measure: Measure, dimension: str = ""
     ) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of one query per part of the window, all with the same columns.
 
         Rollups that cover whole buckets are read without summing in SQL, because there is little to add up.
         """
-        source, moment, columns, condition = raw
-        table = moment.table
-        table_of_rollup, added, as_is = rolled
         for parts, shift in pieces:
-            for runs in _joined(parts.raw, connection):
-                keys = [*(table.c[name] for name in names), *([] if label is None else [label])]
-                keys = [*self._number(moment, shift), *keys]
-                query = select(*keys, *columns).select_from(source).where(*_within(moment, *runs), *self._equal(table))
-                query = query if condition is None else query.where(condition)
-                yield from map(tuple, connection.execute(query.group_by(*_plain(keys))))
+            grouping = self._grouping(names, shift, dimension)
+            yield from self._sum_rows(connection, measure, grouping, parts.raw)
             for span, run in parts.rolled:
-                more = [] if label is None else [table_of_rollup.c.label.label(dimensions.LABEL)]
-                keys = [*(table_of_rollup.c[name] for name in names), *more]
-                keys = [*self._number(table_of_rollup.c.start, shift), *keys]
-                where = self._of_rollup(table_of_rollup, names, span, run, parts.excluded)
-                if self._is_bucket(span):
-                    query = select(*keys, *as_is).where(*where)
-                else:
-                    query = select(*keys, *added).where(*where).group_by(*_plain(keys))
-                yield from map(tuple, connection.execute(query))
+                yield from self._sum_rollups(connection, measure, grouping, span, run, parts.excluded)
+
+    def _grouping(self, names: Sequence[str], shift: int, dimension: str) -> Grouping:
+        bucket = None if self._request.bucket is None else (self._request.bucket.length, shift)
+        return Grouping(tuple(names), tuple(self._request.equal), bucket, dimension)
+
+    def _sum_rows(
+        self, connection: Connection, measure: Measure, grouping: Grouping, parts: Sequence[TimeRange]
+    ) -> Iterator[tuple[Any, ...]]:
+        # One query for all ranges of the archive, and one per range of the database, which can only use its index for
+        # a single range.
+        together = [parts] if parts and connection.dialect.name == ARCHIVE else [[part] for part in parts]
+        for ranges in together:
+            statement = sum_rows(measure, grouping, connection.dialect.name, len(ranges))
+            parameters = {**self._request.equal, **range_parameters(ranges)}
+            yield from map(tuple, connection.execute(statement, parameters))
+
+    def _sum_rollups(
+        self,
+        connection: Connection,
+        measure: Measure,
+        grouping: Grouping,
+        span: int,
+        run: TimeRange,
+        excluded: Collection[datetime],
+    ) -> Iterator[tuple[Any, ...]]:
+        is_summed = bool(measure.rolled_sums) and not self._is_bucket(span)
+        statement = sum_rollups(measure, grouping, is_summed=is_summed, has_excluded=bool(excluded))
+        parameters = {**self._request.equal, **range_parameters([run]), "span": span, "dimension": grouping.rolled_by}
+        if excluded:
+            parameters["excluded"] = sorted(excluded)
+        yield from map(tuple, connection.execute(statement, parameters))
 
     def _is_bucket(self, span: int) -> bool:
         """Return whether a rollup of this length covers a whole bucket.
@@ -374,49 +362,3 @@ class TrendQuery:
         """
         are_parts = bool(self._request.dimension) and ROUTE not in self._request.equal
         return self._request.bucket is not None and abs(span) == self._request.bucket.length and not are_parts
-
-    def _number(self, moment: Any, shift: int) -> list[ColumnElement[int]]:
-        """Return the column with the bucket number in a list, or an empty list if there are no buckets."""
-        if self._request.bucket is None:
-            return []
-        # Use literals, because PostgreSQL treats equal expressions as different if they contain bound parameters.
-        length, added = (literal_column(str(value), Integer) for value in (self._request.bucket.length, shift))
-        seconds = EpochSeconds(moment) + added if shift else EpochSeconds(moment)
-        return [(seconds // length * length).label("bucket")]
-
-    def _equal(self, table: Any) -> list[Any]:
-        # For exchanges, force the time index: SQLite would use the route index, which does not contain proxy scores.
-        column = Unindexed if table is exchange else lambda name: name
-        return [column(table.c[name]) == value for name, value in self._request.equal.items() if name in table.c]
-
-    def _of_rollup(
-        self, table: Any, names: Sequence[str], span: int, run: TimeRange, excluded: Iterable[datetime]
-    ) -> list[Any]:
-        of_routes = ROUTE if ROUTE in names or ROUTE in self._request.equal else ""
-        dimension = (self._request.dimension if table is rollup else "") or of_routes
-        conditions = [table.c.span == span, table.c.dimension == dimension]
-        if excluded:
-            conditions.append(table.c.start.not_in(sorted(excluded)))
-        return [*conditions, *_within(table.c.start, run), *self._equal(table)]
-
-
-def _joined(runs: Sequence[TimeRange], connection: Connection) -> list[Sequence[TimeRange]]:
-    """Group the ranges by query: one query for all ranges of the archive, and one per range of the database, which can
-    only use its index for a single range.
-    """
-    return [runs] if runs and connection.dialect.name == ARCHIVE else [[run] for run in runs]
-
-
-def _within(moment: Any, *runs: TimeRange) -> list[Any]:
-    if len(runs) == 1:
-        return [moment >= runs[0][0], moment < runs[0][1]]
-    return [or_(*(and_(moment >= start, moment < end) for start, end in runs))]
-
-
-def _plain(keys: Sequence[Any]) -> list[Any]:
-    """Return the GROUP BY columns.
-
-    Labeled expressions are referenced by name, because an expression repeated with different bind parameters does not
-    match its SELECT column.
-    """
-    return [literal_column(key.name) if isinstance(key, Label) else key for key in keys]
