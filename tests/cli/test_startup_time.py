@@ -7,11 +7,13 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from germane.exchange import Exchange
 from germane.storage import TrackingStore
 
 pytestmark = pytest.mark.slow
@@ -32,6 +34,18 @@ def test_help_takes_at_most_four_times_as_long_as_click(bare: Path) -> None:
 
     shown, imported = (statistics.median(column) for column in zip(*rounds, strict=True))
     assert shown <= 4 * imported, f"{shown:.3f} s and {imported:.3f} s"
+
+
+def test_a_report_takes_at_most_three_times_as_long_as_sqlalchemy(
+    database: str, store: TrackingStore, scored: Callable[..., list[Exchange]]
+) -> None:
+    """The runs alternate, so that other load on the machine slows both down."""
+    scored(store, [0.1 * (number % 10) for number in range(100)])
+    report = ("-m", "germane", "report", "--database", database)
+    rounds = [(seconds(*report), seconds("-c", "import sqlalchemy")) for _ in range(ROUNDS)]
+
+    reported, imported = (statistics.median(column) for column in zip(*rounds, strict=True))
+    assert reported <= 3 * imported, f"{reported:.3f} s and {imported:.3f} s"
 
 
 def test_help_imports_no_command(bare: Path) -> None:

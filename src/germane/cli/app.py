@@ -55,8 +55,8 @@ SUMMARIES: Final = {
     "completion": "Print the completion script for a shell.",
 }
 """Short help of each command. Importing all commands to list them would take seconds."""
-GC_THRESHOLD: Final = 50_000
-"""Number of new container objects that trigger a garbage collection."""
+GC_THRESHOLD: Final = 500_000
+"""Number of new container objects that trigger a garbage collection. A short command creates fewer."""
 _PATHS: Final = {"forget": "prune:forget", "import": "import_"}
 """Module paths of commands that are not named after their module."""
 _OTHER_NAMES: Final = {
@@ -124,6 +124,7 @@ def main() -> None:
         # Otherwise, the interpreter would try to flush the buffered output again on exit.
         with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("w", encoding="utf-8") as null:
             os.dup2(null.fileno(), sys.stdout.fileno())
+    gc.freeze()  # otherwise, the interpreter would search all objects for garbage before it exits
     sys.exit(code if isinstance(code, int) else 0)
 
 
