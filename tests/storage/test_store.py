@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from germane.errors import StorageError
+from germane.errors import StorageError, UsageError
 from germane.exchange import Context, Exchange, Message
 from germane.storage import TrackingStore
 
@@ -150,3 +151,36 @@ def test_threads_share_one_in_memory_database(make: Make) -> None:
 
     assert store.answers.counts().captured == 1
     store.close()
+
+
+def test_all_queries_in_a_snapshot_see_the_same_exchanges(
+    store: TrackingStore, other_store: TrackingStore, make: Make
+) -> None:
+    """What another process adds meanwhile appears after the outermost block, also if a query of it failed."""
+
+    def count() -> int:
+        return store.answers.counts().captured
+
+    store.exchanges.add([make()])
+    with store.snapshot():
+        assert count() == 1
+        other_store.exchanges.add([make(1), make(2)])
+        with store.snapshot():
+            assert count() == 1
+        assert count() == 1
+    assert count() == 3
+
+    with pytest.raises(UsageError), store.snapshot():
+        store.trends.summary(since=datetime(2026, 1, 1))  # noqa: DTZ001 - a time without a time zone is the error
+    other_store.exchanges.add([make(3)])
+    assert count() == 4
+
+
+def test_a_snapshot_does_not_affect_other_threads(store: TrackingStore, make: Make) -> None:
+    """Each request of the dashboard has its own transaction."""
+    with store.snapshot():
+        assert store.answers.counts().captured == 0
+        with ThreadPoolExecutor(1) as executor:
+            executor.submit(store.exchanges.add, [make()]).result()
+            assert executor.submit(store.answers.counts).result().captured == 1
+        assert store.answers.counts().captured == 0

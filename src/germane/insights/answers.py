@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from germane.annotation import EXTERNAL_FINGERPRINT
 from germane.exchange import Context, Exchange
-from germane.insights.context import RELEVANCY, SIMILARITY, InsightContext, ViewParams, choose_scorer
+from germane.insights.context import RELEVANCY, SIMILARITY, InsightContext, ViewParams, choose_scorer, from_one_snapshot
 from germane.insights.explanation import Explanation, explain_score, finite_number, is_refusal, low_below
 from germane.insights.last_good import LastGoodAnswer, load_last_good
 from germane.score import Score, UnscoredReason
@@ -118,6 +118,7 @@ def count_text(matches: MatchCount) -> str:
     return f"{matches.count:,}"
 
 
+@from_one_snapshot
 def load_answer_list(context: InsightContext, search: AnswerSearch, *, limit: int = PAGE_SIZE) -> AnswerList:
     """Load one page of matching answers, with totals over all of them."""
     overall = context.store.trends.window_summary(since=search.view.since, until=search.view.until)

@@ -12,7 +12,14 @@ from germane.errors import GermaneError
 from germane.insights.compared_questions import QuestionChange, group_questions
 from germane.insights.comparison_context import explain_versions
 from germane.insights.comparison_verdict import ComparedSide, ComparisonVerdict, build_comparison_verdict
-from germane.insights.context import InsightContext, ViewParams, choose_scorer, choose_service, existing_or_none
+from germane.insights.context import (
+    InsightContext,
+    ViewParams,
+    choose_scorer,
+    choose_service,
+    existing_or_none,
+    from_one_snapshot,
+)
 from germane.insights.formatting import DateFormatter, shorten
 from germane.insights.last_day import find_drop_rule
 from germane.insights.situation import DEFAULT_MIN_DROP, Piece, first_scored, strong
@@ -153,6 +160,7 @@ class ComparisonInsight:
         )
 
 
+@from_one_snapshot
 def load_comparison(context: InsightContext, view: ViewParams, request: ComparisonRequest) -> ComparisonInsight:
     """Compare two sides. The windows, scorer and service come from the view.
 

@@ -6,12 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING, Final, Protocol
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Protocol, TypeVar
 from urllib.parse import urlencode
 
 if TYPE_CHECKING:
     from germane.settings import Settings
     from germane.storage import TrackingStore
+
+_Parameters = ParamSpec("_Parameters")
+_ReadModel = TypeVar("_ReadModel")
 
 RELEVANCY: Final = "answer_relevancy"
 SIMILARITY: Final = "question_answer_similarity"
@@ -52,6 +56,21 @@ class InsightContext:
     """Whether pages reject all changes."""
     refresh_interval: timedelta = timedelta(seconds=30)
     """Time between updates of the live parts of an open page."""
+
+
+def from_one_snapshot(
+    load: Callable[Concatenate[InsightContext, _Parameters], _ReadModel],
+) -> Callable[Concatenate[InsightContext, _Parameters], _ReadModel]:
+    """Let a function that loads a read model see one state of the database, so that its numbers agree."""
+
+    @wraps(load)
+    def load_in_transaction(
+        context: InsightContext, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs
+    ) -> _ReadModel:
+        with context.store.snapshot():
+            return load(context, *args, **kwargs)
+
+    return load_in_transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

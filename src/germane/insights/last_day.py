@@ -131,7 +131,7 @@ class LastDay:
 
 
 def load_last_day(context: InsightContext, view: ViewParams, now: datetime) -> LastDay:
-    """Load the last day and its reference period, in two or three separate snapshots."""
+    """Load the last day and its reference period."""
     summary = widest = context.store.trends.window_summary(since=now - DAY, until=now)
     if not summary.services:
         widest = context.store.trends.window_summary(since=view.since, until=view.until)

@@ -11,7 +11,7 @@ from germane.alert import Alert
 from germane.insights.answers import count_text
 from germane.insights.assessment import Assessment, load_assessment
 from germane.insights.charts import ChartMarker
-from germane.insights.context import InsightContext, ViewParams
+from germane.insights.context import InsightContext, ViewParams, from_one_snapshot
 from germane.insights.health import StatusBar
 from germane.insights.last_day import LastDay
 from germane.insights.situation import (
@@ -150,8 +150,9 @@ class Overview:
         return "baseline" if period is not None and period.baseline is not None else "before"
 
 
+@from_one_snapshot
 def load_overview(context: InsightContext, view: ViewParams) -> Overview:
-    """Load the overview in a few snapshots.
+    """Load the overview.
 
     Raises:
         StorageError: The database is unreachable, or its schema version does not match this code.

@@ -12,7 +12,14 @@ from markupsafe import Markup
 from germane.alert import Alert
 from germane.annotation import Marker
 from germane.insights.charts import ChartMarker, TrendChart, chart_points, histogram_figure, trend_figure
-from germane.insights.context import InsightContext, ViewParams, choose_scorer, choose_service, existing_or_none
+from germane.insights.context import (
+    InsightContext,
+    ViewParams,
+    choose_scorer,
+    choose_service,
+    existing_or_none,
+    from_one_snapshot,
+)
 from germane.insights.formatting import humanize
 from germane.insights.health import StatusBar, load_status_bar
 from germane.insights.last_day import baseline_level, find_active_baseline, load_route_situation
@@ -148,6 +155,7 @@ class RouteInsight:
         return max((counts.seen for counts in self.coverage), default=0)
 
 
+@from_one_snapshot
 def load_route(context: InsightContext, view: ViewParams, route: str, root: str = "") -> RouteInsight | None:
     """Load the content of a route's page. Returns None if the route has never been declared or seen.
 

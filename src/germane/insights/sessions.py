@@ -9,7 +9,7 @@ from typing import Final
 
 from germane.exchange import Exchange
 from germane.insights.answers import count_text
-from germane.insights.context import InsightContext, ViewParams, choose_scorer
+from germane.insights.context import InsightContext, ViewParams, choose_scorer, from_one_snapshot
 from germane.score import Score
 from germane.storage import Answer, AnswerCursor, AnswerFilter, Estimate, MatchCount
 
@@ -59,6 +59,7 @@ class SessionInsight:
         return count_text(self.total)
 
 
+@from_one_snapshot
 def load_session(context: InsightContext, view: ViewParams, name: str, after: AnswerCursor | None) -> SessionInsight:
     """Load the newest turns of a session in the window, or the turns before a position."""
     overall = context.store.trends.window_summary(since=view.since, until=view.until)

@@ -10,7 +10,14 @@ from typing import Any, Final, TypeVar
 from markupsafe import Markup
 
 from germane.insights.charts.amounts import Amount, AmountChart, amount_figure
-from germane.insights.context import InsightContext, ViewParams, choose_scorer, choose_service, existing_or_none
+from germane.insights.context import (
+    InsightContext,
+    ViewParams,
+    choose_scorer,
+    choose_service,
+    existing_or_none,
+    from_one_snapshot,
+)
 from germane.insights.formatting import format_run_time
 from germane.storage import Coverage, NewestBuckets, ServiceSummary
 
@@ -147,6 +154,7 @@ class ServiceUsage:
     """None if the window has no scores."""
 
 
+@from_one_snapshot
 def load_service_usage(context: InsightContext, view: ViewParams, root: str = "") -> ServiceUsage:
     """Load the response times and costs of all routes of the selected service."""
     overall = context.store.trends.window_summary(since=view.since, until=view.until)

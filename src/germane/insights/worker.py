@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from germane.insights.context import InsightContext, ViewParams
+from germane.insights.context import InsightContext, ViewParams, from_one_snapshot
 from germane.insights.formatting import format_percent, highlight_redactions
 from germane.insights.health import HealthSummary, load_health
 from germane.insights.watched_traces import WatchedSummary, load_watched_traces
@@ -154,6 +154,7 @@ class WorkerInsight:
     storage: StorageSummary
 
 
+@from_one_snapshot
 def load_worker(context: InsightContext, view: ViewParams, process_id: str | None) -> WorkerInsight:
     """Load the worker page for a window.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -162,6 +163,13 @@ class TrackingStore(_WithComponents):
     def now(self) -> datetime:
         """Return the current time from the clock that all processes on this database share."""
         return self.context.read_clock()
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Let all queries of this thread within a ``with`` block see the same state of the database.
+
+        They run in one transaction, so that a page with many queries needs no transaction for each of them.
+        """
+        return self._database.snapshot()
 
     def close(self) -> None:
         """Close the connections. The next call opens new ones."""

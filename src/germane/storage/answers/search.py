@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, or_, select
 
 from germane.storage.answers.archived_lowest import find_archived
 from germane.storage.answers.detail import load_all_labels, load_exchanges, load_scores, load_tasks
@@ -336,12 +336,12 @@ def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCu
         return _fetch_by_id(connection, chosen, chosen.ids, [*conditions, *_task_conditions(chosen)], limit), None
     if chosen.state != "any":
         # If few tasks are in this state, search only their exchanges.
-        query = select(scoring_task.c.exchange_id, scoring_task.c.scorer)
-        query = query.where(scoring_task.c.state.in_(STATES[chosen.state]))
+        in_state: list[ColumnElement[bool]] = [scoring_task.c.state.in_(STATES[chosen.state])]
         if chosen.reason is not None:
-            query = query.where(scoring_task.c.reason == chosen.reason)
-        tasks = connection.execute(query.limit(MAX_EXCHANGES_SCANNED + 1)).all()
-        if len(tasks) <= MAX_EXCHANGES_SCANNED:
+            in_state.append(scoring_task.c.reason == chosen.reason)
+        first = select(scoring_task.c.state).where(*in_state).limit(MAX_EXCHANGES_SCANNED + 1).subquery()
+        if connection.execute(select(func.count()).select_from(first)).scalar_one() <= MAX_EXCHANGES_SCANNED:
+            tasks = connection.execute(select(scoring_task.c.exchange_id, scoring_task.c.scorer).where(*in_state))
             ids = [task.exchange_id for task in tasks if chosen.scorer in {None, task.scorer}]
             return _fetch_by_id(connection, chosen, ids, conditions, limit), None
     indexed = _window_conditions(replace(chosen, service=None))
@@ -356,13 +356,15 @@ def _task_conditions(chosen: AnswerFilter) -> list[ColumnElement[bool]]:
     """Return the SQL conditions that an exchange has a task in the state; none for the state ``any``."""
     if chosen.state == "any":
         return []
-    # Use the index on the exchange id. Without statistics, SQLite would read all tasks with this state and reason.
+    # Use the index on the exchange id, with a subquery that PostgreSQL does not convert to a join: both databases
+    # underestimate the number of tasks with this state and reason, and would read all of them.
     conditions: list[ColumnElement[bool]] = [Unindexed(scoring_task.c.state).in_(STATES[chosen.state])]
     if chosen.scorer is not None:
         conditions.append(scoring_task.c.scorer == chosen.scorer)
     if chosen.reason is not None:
         conditions.append(Unindexed(scoring_task.c.reason) == chosen.reason)
-    return [exists().where(scoring_task.c.exchange_id == exchange.c.id, *conditions)]
+    task = select(scoring_task.c.id).where(scoring_task.c.exchange_id == exchange.c.id, *conditions).limit(1)
+    return [task.scalar_subquery().is_not(None)]
 
 
 def _fetch_by_id(

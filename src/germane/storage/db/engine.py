@@ -164,6 +164,7 @@ class Database:
         self._was_written = False
         self._reopening = threading.Lock()
         self._lock = threading.Lock()
+        self._local = threading.local()
         self._engine: Engine | None = None
         self._process = os.getpid()
         self._inherited: list[Engine] = []
@@ -217,6 +218,10 @@ class Database:
         Raises:
             DatabaseAbsent: The SQLite file does not exist.
         """
+        shared = getattr(self._local, "snapshot", None)
+        if shared is not None:
+            yield shared
+            return
         if self.is_absent:
             raise DatabaseAbsent(f"{self.name} does not exist: run 'germane db upgrade'")
         if self._file is not None and self._loss is None and self._file.is_replaced:
@@ -227,6 +232,16 @@ class Database:
             if options:
                 reading.exec_driver_sql(_CACHED_PAGES)
             yield reading
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Let all reads of this thread within the block see the same state of the database, in one transaction."""
+        with self.read(snapshot=True) as connection:
+            outer, self._local.snapshot = getattr(self._local, "snapshot", None), connection
+            try:
+                yield
+            finally:
+                self._local.snapshot = outer
 
     @contextmanager
     def autocommit(self) -> Iterator[Connection]:

@@ -64,13 +64,27 @@ class ScoringHealth:
         )
 
 
+def _count_first(column: Any, *conditions: Any) -> Any:
+    first = select(column).where(*conditions).limit(BACKLOG_COUNT_LIMIT).subquery()
+    return select(func.count()).select_from(first).scalar_subquery()
+
+
+_IS_UNDECIDED: Final = exchange.c.sampling_reason.is_(None)
+_TOTALS: Final = select(
+    select(func.min(exchange.c.started_at)).where(_IS_UNDECIDED).scalar_subquery().label("oldest_undecided_at"),
+    _count_first(exchange.c.started_at, _IS_UNDECIDED).label("undecided"),
+    _count_first(scoring_task.c.state, scoring_task.c.state == "pending", scoring_task.c.reason.is_not(None)).label(
+        "retried"
+    ),
+    select(func.max(exchange.c.started_at)).scalar_subquery().label("last_captured_at"),
+)
+
+
 def load_health(connection: Connection, now: datetime) -> ScoringHealth:
     """Return the current state of scoring."""
     waits = queue.count_open_tasks(connection, now)
-    retried = (scoring_task.c.state == "pending", scoring_task.c.reason.is_not(None))
-    undecided = exchange.c.sampling_reason.is_(None)
-    oldest_undecided = connection.execute(select(func.min(exchange.c.started_at)).where(undecided)).scalar_one()
-    oldest = [oldest_undecided, *(tasks.waiting_since for tasks in waits)]
+    counted = connection.execute(_TOTALS).one()
+    oldest = [counted.oldest_undecided_at, *(tasks.waiting_since for tasks in waits)]
     totals = select(tally.c.outcome, tally.c.reason, func.sum(tally.c.count).label("n"))
     totals = totals.where(tally.c.minute >= now - RECENT, tally.c.scorer != "")
     totals = totals.where(tally.c.outcome.in_(("scored", "failed"))).group_by(tally.c.outcome, tally.c.reason)
@@ -78,20 +92,15 @@ def load_health(connection: Connection, now: datetime) -> ScoringHealth:
     return ScoringHealth(
         now=now,
         workers=tuple(load_workers(connection)),
-        undecided=_count(connection, exchange.c.started_at, undecided),
+        undecided=counted.undecided,
         queue=waits,
-        retried=_count(connection, scoring_task.c.state, *retried),
+        retried=counted.retried,
         oldest_waiting_at=min((moment for moment in oldest if moment is not None), default=None),
         scored=sum(int(row.n) for row in outcomes if row.outcome == "scored"),
         failed={row.reason: int(row.n) for row in outcomes if row.outcome == "failed" and row.n},
-        last_captured_at=connection.execute(select(func.max(exchange.c.started_at))).scalar_one(),
+        last_captured_at=counted.last_captured_at,
         spent_today=budget_ledger.load_usage(connection, None, now),
     )
-
-
-def _count(connection: Connection, column: Any, *conditions: Any) -> int:
-    first = select(column).where(*conditions).limit(BACKLOG_COUNT_LIMIT).subquery("first")
-    return int(connection.execute(select(func.count()).select_from(first)).scalar_one())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
