@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# The tests start hundreds of processes. If this variable were set, each would compile all modules and templates anew.
+# The tests start hundreds of processes. If this variable were set, each would compile all modules and templates again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -45,8 +46,12 @@ Call = Callable[..., Ended]
 
 
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:
     """A function that runs a command with arguments."""
+
+    thresholds = gc.get_threshold()
+    # Frozen objects would never be collected, so that unclosed files in them would not be reported.
+    monkeypatch.setattr(gc, "freeze", lambda: None)
 
     def germane(*arguments: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["germane", *arguments])
@@ -58,7 +63,8 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
         assert isinstance(ended.value.code, int)
         return Ended(ended.value.code, out, err)
 
-    return germane
+    yield germane
+    gc.set_threshold(*thresholds)
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from germane.insights.context import InsightContext, ViewParams
 from germane.insights.formatting import format_interval, format_number, format_percent, format_signed
 from germane.insights.overview import Overview, load_overview
 from germane.settings import load_settings
-from germane.storage import BaselineKey, Comparison, TrackingStore
+from germane.storage import BaselineKey, Comparison, SamplingDecision, TrackingStore
 
 DAY = timedelta(days=1)
 HALF = timedelta(minutes=30)
@@ -426,8 +427,32 @@ def test_the_overview_explains_the_sampling_rule(
     assert expected in words(open_pages(seeded, **settings).get("/").text)
 
 
+def test_the_numbers_of_the_page_agree_while_answers_arrive(week: Week) -> None:
+    """An answer that another process adds during the queries does not change the later ones."""
+    from sqlalchemy import event
+
+    engine = week.store.context.database.engine
+    newest = week.store.answers.list_exchanges(limit=1)[0]
+    arriving = [replace(newest, id=f"{number:032x}", trace_id=f"{number:032x}") for number in range(30)]
+    expected = load_shown(week.store)
+    with closing(TrackingStore(engine.url.render_as_string(hide_password=False), clock=lambda: NOW)) as other:
+
+        def add_one(*given: Any) -> None:
+            if arriving and given[2].startswith("SELECT"):
+                added = arriving.pop()
+                other.exchanges.add([added])
+                other.sampling.assign_tasks([SamplingDecision(added.id, 1.0, "sampled")], FINGERPRINTS)
+
+        event.listen(engine, "after_cursor_execute", add_one)
+        loaded = load_shown(week.store)
+
+    assert not arriving
+    assert loaded == expected
+    assert load_shown(week.store) != expected
+
+
 def test_the_number_of_queries_does_not_grow_with_the_number_of_routes(week: Week, tmp_path: Path) -> None:
-    """The page is loaded in a few snapshots."""
+    """The routes of a page are loaded together."""
     from sqlalchemy import event
 
     asked: list[str] = []

@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from sqlalchemy import text
 
-from germane.errors import StorageError, UsageError
+from germane.errors import DatabaseNotMigrated, StorageError, UsageError
 from germane.exchange import Context, Exchange, Message
 from germane.storage import TrackingStore
 
@@ -156,7 +157,7 @@ def test_threads_share_one_in_memory_database(make: Make) -> None:
 def test_all_queries_in_a_snapshot_see_the_same_exchanges(
     store: TrackingStore, other_store: TrackingStore, make: Make
 ) -> None:
-    """What another process adds meanwhile appears after the outermost block, also if a query of it failed."""
+    """What another process adds meanwhile appears after the outermost block, even if a query in it fails."""
 
     def count() -> int:
         return store.answers.counts().captured
@@ -184,3 +185,20 @@ def test_a_snapshot_does_not_affect_other_threads(store: TrackingStore, make: Ma
             executor.submit(store.exchanges.add, [make()]).result()
             assert executor.submit(store.answers.counts).result().captured == 1
         assert store.answers.counts().captured == 0
+
+
+def test_errors_in_a_snapshot_block_keep_their_type(store: TrackingStore, make: Make) -> None:
+    """Only errors of queries are database errors, and writing is refused."""
+    with pytest.raises(OverflowError, match="own"), store.snapshot():
+        raise OverflowError("own")
+    with store.snapshot(), pytest.raises(StorageError, match="cannot be changed within a snapshot"):
+        store.exchanges.add([make()])
+    with (
+        store.snapshot(),
+        pytest.raises(DatabaseNotMigrated),
+        store.context.database.read() as connection,
+    ):
+        connection.execute(text("SELECT * FROM missing"))
+
+    store.exchanges.add([make()])
+    assert store.answers.counts().captured == 1

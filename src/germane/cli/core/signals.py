@@ -15,7 +15,7 @@ from germane.cli.core.output import EXIT_INTERRUPTED
 
 SHUTDOWN_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 GC_THRESHOLDS: Final = (700, 10, 10)
-"""Python's defaults. With the high threshold of short commands, a server would take 7 MB more."""
+"""Python's defaults. With the high threshold of short commands, a server would take more memory."""
 
 
 class ShutdownSignal:

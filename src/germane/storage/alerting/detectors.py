@@ -149,7 +149,7 @@ class DetectorStore(StoreComponent):
         ]
         query = _select_past(sought, *columns, *([exchange.c.attributes] if attributes else []))
         with self._database.read() as connection:
-            rows = connection.execution_options(yield_per=FETCH_SIZE).execute(query)
+            rows = connection.execute(query, execution_options={"yield_per": FETCH_SIZE})
             scores = [
                 DetectorScore(
                     id=row.id,

@@ -330,18 +330,19 @@ def _find_by_id(
 def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCursor | None, limit: int) -> Rows:
     """Search exchanges by task state, or all exchanges for the state ``any``; newest first."""
     conditions = exchange_conditions(connection, chosen, exchange.c.id)
+    in_state = _task_conditions(chosen, connection.dialect.name)
     if after is not None:
         conditions.append(_is_after(None, exchange.c.started_at, exchange.c.id, after, after.id))
     if chosen.ids is not None:
-        return _fetch_by_id(connection, chosen, chosen.ids, [*conditions, *_task_conditions(chosen)], limit), None
+        return _fetch_by_id(connection, chosen, chosen.ids, [*conditions, *in_state], limit), None
     if chosen.state != "any":
         # If few tasks are in this state, search only their exchanges.
-        in_state: list[ColumnElement[bool]] = [scoring_task.c.state.in_(STATES[chosen.state])]
+        open_tasks: list[ColumnElement[bool]] = [scoring_task.c.state.in_(STATES[chosen.state])]
         if chosen.reason is not None:
-            in_state.append(scoring_task.c.reason == chosen.reason)
-        first = select(scoring_task.c.state).where(*in_state).limit(MAX_EXCHANGES_SCANNED + 1).subquery()
+            open_tasks.append(scoring_task.c.reason == chosen.reason)
+        first = select(scoring_task.c.state).where(*open_tasks).limit(MAX_EXCHANGES_SCANNED + 1).subquery()
         if connection.execute(select(func.count()).select_from(first)).scalar_one() <= MAX_EXCHANGES_SCANNED:
-            tasks = connection.execute(select(scoring_task.c.exchange_id, scoring_task.c.scorer).where(*in_state))
+            tasks = connection.execute(select(scoring_task.c.exchange_id, scoring_task.c.scorer).where(*open_tasks))
             ids = [task.exchange_id for task in tasks if chosen.scorer in {None, task.scorer}]
             return _fetch_by_id(connection, chosen, ids, conditions, limit), None
     indexed = _window_conditions(replace(chosen, service=None))
@@ -349,22 +350,24 @@ def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCu
         indexed.append(exchange.c.started_at <= after.at)
     floor = scan_floor(connection, exchange.c.started_at, indexed, MAX_EXCHANGES_SCANNED)
     inside = [*_window_conditions(replace(chosen, since=floor or chosen.since)), *conditions]
-    return _fetch_exchanges(connection, [*inside, *_task_conditions(chosen)], limit), floor
+    return _fetch_exchanges(connection, [*inside, *in_state], limit), floor
 
 
-def _task_conditions(chosen: AnswerFilter) -> list[ColumnElement[bool]]:
+def _task_conditions(chosen: AnswerFilter, dialect: str) -> list[ColumnElement[bool]]:
     """Return the SQL conditions that an exchange has a task in the state; none for the state ``any``."""
     if chosen.state == "any":
         return []
-    # Use the index on the exchange id, with a subquery that PostgreSQL does not convert to a join: both databases
-    # underestimate the number of tasks with this state and reason, and would read all of them.
+    # Use the index on the exchange id. Without statistics, SQLite would read all tasks with this state and reason.
     conditions: list[ColumnElement[bool]] = [Unindexed(scoring_task.c.state).in_(STATES[chosen.state])]
     if chosen.scorer is not None:
         conditions.append(scoring_task.c.scorer == chosen.scorer)
     if chosen.reason is not None:
         conditions.append(Unindexed(scoring_task.c.reason) == chosen.reason)
-    task = select(scoring_task.c.id).where(scoring_task.c.exchange_id == exchange.c.id, *conditions).limit(1)
-    return [task.scalar_subquery().is_not(None)]
+    task = select(scoring_task.c.id).where(scoring_task.c.exchange_id == exchange.c.id, *conditions)
+    if dialect == "postgresql":
+        # It underestimates the number of these tasks, and would convert EXISTS to a join that reads all of them.
+        return [task.limit(1).scalar_subquery().is_not(None)]
+    return [task.exists()]
 
 
 def _fetch_by_id(

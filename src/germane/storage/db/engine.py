@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -218,30 +218,50 @@ class Database:
         Raises:
             DatabaseAbsent: The SQLite file does not exist.
         """
-        shared = getattr(self._local, "snapshot", None)
-        if shared is not None:
-            yield shared
+        with self._translated_errors():
+            if self._snapshot is not None:
+                yield self._snapshot
+            else:
+                with self._open_reading(snapshot=snapshot) as connection:
+                    yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Let all reads of this thread within the block see the same state of the database, in one transaction.
+
+        On PostgreSQL, no read can follow one that failed. Writing within the block is an error.
+
+        Raises:
+            DatabaseAbsent: The SQLite file does not exist.
+        """
+        if self._snapshot is not None:
+            yield
             return
+        with ExitStack() as stack:
+            with self._translated_errors():  # other errors in the block are not about the database
+                self._local.snapshot = stack.enter_context(self._open_reading(snapshot=True))
+            try:
+                yield
+            finally:
+                self._local.snapshot = None
+
+    @property
+    def _snapshot(self) -> Connection | None:
+        """The connection of this thread's snapshot."""
+        return getattr(self._local, "snapshot", None)
+
+    @contextmanager
+    def _open_reading(self, *, snapshot: bool) -> Iterator[Connection]:
         if self.is_absent:
             raise DatabaseAbsent(f"{self.name} does not exist: run 'germane db upgrade'")
         if self._file is not None and self._loss is None and self._file.is_replaced:
             self.close()  # open connections would still read the old file
-        with self._in_use(), self.engine.connect() as connection:
+        with self._gate.enter(), self.engine.connect() as connection:
             options = {"isolation_level": "REPEATABLE READ"} if snapshot and self.dialect == "postgresql" else {}
             reading = connection.execution_options(**{READ_ONLY: True}, **options)
             if options:
                 reading.exec_driver_sql(_CACHED_PAGES)
             yield reading
-
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """Let all reads of this thread within the block see the same state of the database, in one transaction."""
-        with self.read(snapshot=True) as connection:
-            outer, self._local.snapshot = getattr(self._local, "snapshot", None), connection
-            try:
-                yield
-            finally:
-                self._local.snapshot = outer
 
     @contextmanager
     def autocommit(self) -> Iterator[Connection]:
@@ -317,7 +337,7 @@ class Database:
         """Drop the connections that were copied by a fork, without closing them, because the parent still uses them."""
         # The old locks may be held by threads that do not exist in the child.
         self._lock, self._reopening = threading.Lock(), threading.Lock()
-        self._process = os.getpid()
+        self._process, self._local = os.getpid(), threading.local()
         if self._engine is not None and not drivers.is_memory(self.url):  # the child owns its in-memory database
             self._inherited.append(self._engine)  # keep a reference: garbage collection would close the connections
             self._engine = None
@@ -373,8 +393,16 @@ class Database:
 
     @contextmanager
     def _in_use(self) -> Iterator[None]:
+        if self._snapshot is not None:
+            raise StorageError(f"{self.name} cannot be changed within a snapshot: change it before or after the block")
+        with self._translated_errors(), self._gate.enter():
+            yield
+
+    @contextmanager
+    def _translated_errors(self) -> Iterator[None]:
+        """Raise the driver's errors as germane's."""
         try:
-            with self._gate.enter(), suppressed_driver():
+            with suppressed_driver():
                 yield
         except (exc.DBAPIError, exc.TimeoutError) as error:
             translated = translate_error(error, self.name)

@@ -335,7 +335,9 @@ class TrendQuery:
         # a single range.
         together = [parts] if parts and connection.dialect.name == ARCHIVE else [[part] for part in parts]
         for ranges in together:
-            statement = sum_rows(measure, grouping, connection.dialect.name, len(ranges))
+            # Statements for any number of ranges would fill the memory, so only those for one range are kept.
+            build = sum_rows if len(ranges) == 1 else sum_rows.__wrapped__
+            statement = build(measure, grouping, connection.dialect.name, len(ranges))
             parameters = {**self._request.equal, **range_parameters(ranges)}
             yield from map(tuple, connection.execute(statement, parameters))
 

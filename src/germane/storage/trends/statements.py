@@ -28,15 +28,15 @@ from germane.storage.trends.aggregates import (
 from germane.storage.trends.dimensions import ROUTE
 from germane.storage.trends.time_ranges import TimeRange
 
-MAX_STATEMENTS: Final = 256
-"""Maximum number of statements to keep of each kind."""
+MAX_STATEMENTS: Final = 128
+"""Maximum number of statements to keep of each kind. Each takes up to 50 kB."""
 _NO_HISTOGRAM: Final = null().label("histogram")
 _BIN: Final = BIN.label("bin")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measure:
-    """What is added up over rows, and over the rollups of these rows. Instances are compared by identity."""
+    """The sums over rows, and over the rollups of these rows. Instances are compared by identity."""
 
     moment: Any
     """Column with the time of a row."""
@@ -83,12 +83,12 @@ OUTCOME_COUNTS: Final = Measure(
     [func.sum(rollup_count.c.count).label("total")],
     [rollup_count.c.count],
 )
-"""Number of outcomes."""
+"""Number of exchanges by outcome and reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Which rows a statement reads, and by what it groups them."""
+    """The filters and the grouping of a statement."""
 
     names: tuple[str, ...]
     """Columns to group by."""
