@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import socket
-import statistics
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -68,7 +67,8 @@ def test_later_responses_on_a_connection_are_not_delayed(address: tuple[str, int
         later.append(seconds(kept))
     kept.close()
 
-    assert statistics.median(later) < 2 * statistics.median(first)
+    # An acknowledgment is held back for 40 ms, a hundred times as long as a response takes.
+    assert min(later) < 10 * min(first)
 
 
 def test_pages_are_compressed_for_clients_that_accept_it(page: TestClient) -> None:

@@ -339,7 +339,7 @@ class TrendQuery:
             build = sum_rows if len(ranges) == 1 else sum_rows.__wrapped__
             statement = build(measure, grouping, connection.dialect.name, len(ranges))
             parameters = {**self._request.equal, **range_parameters(ranges)}
-            yield from map(tuple, connection.execute(statement, parameters))
+            yield from map(tuple, connection.execute(statement, parameters).all())
 
     def _sum_rollups(
         self,
@@ -355,7 +355,7 @@ class TrendQuery:
         parameters = {**self._request.equal, **range_parameters([run]), "span": span, "dimension": grouping.rolled_by}
         if excluded:
             parameters["excluded"] = sorted(excluded)
-        yield from map(tuple, connection.execute(statement, parameters))
+        yield from map(tuple, connection.execute(statement, parameters).all())
 
     def _is_bucket(self, span: int) -> bool:
         """Return whether a rollup of this length covers a whole bucket.
