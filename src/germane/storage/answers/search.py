@@ -340,7 +340,7 @@ def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCu
         open_tasks: list[ColumnElement[bool]] = [scoring_task.c.state.in_(STATES[chosen.state])]
         if chosen.reason is not None:
             open_tasks.append(scoring_task.c.reason == chosen.reason)
-        first = select(scoring_task.c.state).where(*open_tasks).limit(MAX_EXCHANGES_SCANNED + 1).subquery()
+        first = select(scoring_task.c.state).where(*open_tasks).limit(MAX_EXCHANGES_SCANNED + 1).subquery("first")
         if connection.execute(select(func.count()).select_from(first)).scalar_one() <= MAX_EXCHANGES_SCANNED:
             tasks = connection.execute(select(scoring_task.c.exchange_id, scoring_task.c.scorer).where(*open_tasks))
             ids = [task.exchange_id for task in tasks if chosen.scorer in {None, task.scorer}]

@@ -35,9 +35,10 @@ FORK_TIMEOUT = 20.0
 """Maximum time in seconds that a fork waits for SQLite transactions. Must be longer than ``BUSY_TIMEOUT``."""
 WRITER_PAUSE: Final = 0.01
 """Pause in seconds between two of many transactions on SQLite."""
-_CACHED_PAGES = "SET LOCAL random_page_cost = 1.1"
-"""A window's rows are close together and mostly cached. With PostgreSQL's default of 4, which is meant for spinning
-disks, the planner would scan the whole tally to read one day."""
+_PLANNER_SETTINGS = "SET LOCAL random_page_cost = 1.1; SET LOCAL parallel_setup_cost = 10000"
+"""A window's rows are close together and mostly cached. With PostgreSQL's default page cost of 4, which is meant for
+spinning disks, the planner would scan the whole tally to read one day. Starting parallel workers takes 5 ms, longer
+than most queries."""
 
 logger = logging.getLogger("germane.storage")
 
@@ -260,7 +261,7 @@ class Database:
             options = {"isolation_level": "REPEATABLE READ"} if snapshot and self.dialect == "postgresql" else {}
             reading = connection.execution_options(**{READ_ONLY: True}, **options)
             if options:
-                reading.exec_driver_sql(_CACHED_PAGES)
+                reading.exec_driver_sql(_PLANNER_SETTINGS)
             yield reading
 
     @contextmanager

@@ -65,7 +65,7 @@ class ScoringHealth:
 
 
 def _count_first(column: Any, *conditions: Any) -> Any:
-    first = select(column).where(*conditions).limit(BACKLOG_COUNT_LIMIT).subquery()
+    first = select(column).where(*conditions).limit(BACKLOG_COUNT_LIMIT).subquery("first")
     return select(func.count()).select_from(first).scalar_subquery()
 
 

@@ -7,9 +7,9 @@ within a day, and for breakdowns that the rollups of that day do not include.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from types import TracebackType
@@ -43,9 +43,7 @@ from germane.storage.trends.statements import (
     SCORE_SUMS_WITH_HISTOGRAMS,
     Grouping,
     Measure,
-    range_parameters,
-    sum_rollups,
-    sum_rows,
+    select_sums,
 )
 from germane.storage.trends.time_ranges import (
     ARCHIVED_DAY,
@@ -70,6 +68,8 @@ Outcomes = dict[tuple[str, str], int]
 """Numbers of exchanges by (outcome, reason)."""
 MAX_DAYS_OF_ROWS: Final = 4
 """Maximum number of archived days to read from rows instead of hourly rollups."""
+MAX_RANGES: Final = 6
+"""Number of ranges of rows from which a statement is not kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,61 +300,50 @@ class TrendQuery:
             for parts, shift in pieces:
                 grouping = self._grouping(names, shift, self._request.dimension)
                 weights: dict[Key, dict[int, float]] = {}
-                for *key, number, weight in self._sum_rows(connection, HISTOGRAMS, grouping, parts.raw):
+                for *key, number, weight in self._sums(connection, HISTOGRAMS, grouping, replace(parts, rolled=())):
                     bins = weights.setdefault(tuple(key), {})
                     bins[number] = bins.get(number, 0.0) + weight
                 for group_key, bins in weights.items():
                     groups[group_key].packed_histograms.append(pack_weights(bins))  # type: ignore[union-attr]  # set with the sums
-                for span, run in parts.rolled:
-                    if self._is_bucket(span):
-                        continue  # read with the sums
-                    for *key, blob in self._sum_rollups(connection, HISTOGRAMS, grouping, span, run, parts.excluded):
-                        groups[tuple(key)].packed_histograms.append(blob)  # type: ignore[union-attr]  # set with the sums
+                # Histograms of rollups that cover a bucket are read with the sums.
+                rolled = [(span, run) for span, run in parts.rolled if not self._is_bucket(span)]
+                for *key, blob in self._sums(connection, HISTOGRAMS, grouping, replace(parts, raw=(), rolled=rolled)):
+                    groups[tuple(key)].packed_histograms.append(blob)  # type: ignore[union-attr]  # set with the sums
 
     def _read(
         self, connection: Connection, pieces: Pieces, names: Sequence[str], measure: Measure, dimension: str = ""
     ) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of one query per part of the window, all with the same columns.
-
-        Rollups that cover whole buckets are read without summing in SQL, because there is little to add up.
-        """
+        """Yield the rows of one query per time between clock changes, all with the same columns."""
         for parts, shift in pieces:
-            grouping = self._grouping(names, shift, dimension)
-            yield from self._sum_rows(connection, measure, grouping, parts.raw)
-            for span, run in parts.rolled:
-                yield from self._sum_rollups(connection, measure, grouping, span, run, parts.excluded)
+            yield from self._sums(connection, measure, self._grouping(names, shift, dimension), parts)
 
     def _grouping(self, names: Sequence[str], shift: int, dimension: str) -> Grouping:
         bucket = None if self._request.bucket is None else (self._request.bucket.length, shift)
         return Grouping(tuple(names), tuple(self._request.equal), bucket, dimension)
 
-    def _sum_rows(
-        self, connection: Connection, measure: Measure, grouping: Grouping, parts: Sequence[TimeRange]
+    def _sums(
+        self, connection: Connection, measure: Measure, grouping: Grouping, parts: WindowParts
     ) -> Iterator[tuple[Any, ...]]:
-        # One query for all ranges of the archive, and one per range of the database, which can only use its index for
-        # a single range.
-        together = [parts] if parts and connection.dialect.name == ARCHIVE else [[part] for part in parts]
-        for ranges in together:
-            # Statements for any number of ranges would fill the memory, so only those for one range are kept.
-            build = sum_rows if len(ranges) == 1 else sum_rows.__wrapped__
-            statement = build(measure, grouping, connection.dialect.name, len(ranges))
-            parameters = {**self._request.equal, **range_parameters(ranges)}
-            yield from map(tuple, connection.execute(statement, parameters).all())
+        """Yield sums over the parts of a window.
 
-    def _sum_rollups(
-        self,
-        connection: Connection,
-        measure: Measure,
-        grouping: Grouping,
-        span: int,
-        run: TimeRange,
-        excluded: Collection[datetime],
-    ) -> Iterator[tuple[Any, ...]]:
-        is_summed = bool(measure.rolled_sums) and not self._is_bucket(span)
-        statement = sum_rollups(measure, grouping, is_summed=is_summed, has_excluded=bool(excluded))
-        parameters = {**self._request.equal, **range_parameters([run]), "span": span, "dimension": grouping.rolled_by}
-        if excluded:
-            parameters["excluded"] = sorted(excluded)
+        Rollups that cover whole buckets are not added up in SQL, because there is little to add up.
+        """
+        if not (parts.raw or parts.rolled):
+            return
+        # The database can only use its index for a single range, so that each range is a part of the statement.
+        is_archive = connection.dialect.name == ARCHIVE
+        rows = (len(parts.raw),) if is_archive and parts.raw else (1,) * len(parts.raw)
+        rollups = tuple(bool(measure.rolled_sums) and not self._is_bucket(span) for span, _ in parts.rolled)
+        # Statements for any number of ranges would fill the memory, so these are not kept.
+        build = select_sums if len(parts.raw) < MAX_RANGES else select_sums.__wrapped__
+        statement = build(
+            measure, grouping, connection.dialect.name, rows, rollups, has_excluded=bool(parts.excluded and rollups)
+        )
+        parameters: dict[str, Any] = {**self._request.equal, "dimension": grouping.rolled_by}
+        parameters["excluded"] = sorted(parts.excluded)
+        ranges = [*((0, run) for run in parts.raw), *parts.rolled]
+        for number, (span, (since, until)) in enumerate(ranges):
+            parameters |= {f"span_{number}": span, f"since_{number}": since, f"until_{number}": until}
         yield from map(tuple, connection.execute(statement, parameters).all())
 
     def _is_bucket(self, span: int) -> bool:

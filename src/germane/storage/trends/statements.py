@@ -1,17 +1,34 @@
 """The statements that add up rows and rollups for trends.
 
-Each statement is built once, and then executed with different times and filter values. Building the statements of a
-page would take about as long as executing them.
+One statement reads all parts of a window. It is built once, and then executed with different times and filter values:
+building the statements of a page would take about as long as executing them.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Integer, Label, Select, and_, bindparam, func, literal_column, null, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Integer,
+    Label,
+    LargeBinary,
+    Select,
+    and_,
+    bindparam,
+    cast,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    union_all,
+)
 
 from germane.storage.db.functions import EpochSeconds, Unindexed
 from germane.storage.db.tables import exchange, rollup, rollup_count, rollup_proxy, score, tally
@@ -26,11 +43,11 @@ from germane.storage.trends.aggregates import (
     labeled,
 )
 from germane.storage.trends.dimensions import ROUTE
-from germane.storage.trends.time_ranges import TimeRange
 
 MAX_STATEMENTS: Final = 128
-"""Maximum number of statements to keep of each kind. Each takes up to 50 kB."""
-_NO_HISTOGRAM: Final = null().label("histogram")
+"""Maximum number of statements to keep. Each takes up to 250 kB."""
+# PostgreSQL would take several NULLs in a union for text.
+_NO_HISTOGRAM: Final = cast(null(), LargeBinary).label("histogram")
 _BIN: Final = BIN.label("bin")
 
 
@@ -106,67 +123,70 @@ class Grouping:
 
 
 @lru_cache(maxsize=MAX_STATEMENTS)
-def sum_rows(measure: Measure, grouping: Grouping, dialect: str, ranges: int) -> Select[Any]:
-    """Return the statement for rows. Its parameters are those of :func:`range_parameters` and the filters' values.
+def select_sums(
+    measure: Measure,
+    grouping: Grouping,
+    dialect: str,
+    rows: tuple[int, ...],
+    rollups: tuple[bool, ...],
+    *,
+    has_excluded: bool = False,
+) -> Select[Any] | CompoundSelect[Any]:
+    """Return a statement for all parts of a window. A group may have a row for each part.
+
+    Its parameters are the filters' values, ``since_N`` and ``until_N`` for each time range (first those of rows),
+    ``span_N`` for rollups, ``dimension``, and ``excluded`` if there are days to exclude.
 
     Args:
         measure: What to add up.
         grouping: Which rows to read, and by what to group them.
         dialect: Name of the SQLAlchemy dialect.
-        ranges: Number of time ranges.
+        rows: For each part to read from rows, its number of time ranges.
+        rollups: For each part to read from rollups, whether to add them up in SQL. If not, each one is a row.
+        has_excluded: Whether there are days whose rollups are not read.
 
     Raises:
         UsageError: The dimension is unknown.
     """
+    numbers = itertools.count()
+    parts = [_select_rows(measure, grouping, dialect, [next(numbers) for _ in range(ranges)]) for ranges in rows]
+    for is_summed in rollups:
+        part = _select_rollups(measure, grouping, next(numbers), is_summed=is_summed)
+        if has_excluded:
+            part = part.where(measure.rollup.c.start.not_in(bindparam("excluded", expanding=True)))
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else union_all(*parts)
+
+
+def _select_rows(measure: Measure, grouping: Grouping, dialect: str, numbers: Sequence[int]) -> Select[Any]:
     moment, source = measure.moment, measure.moment.table
     keys = [*_bucket(moment, grouping), *(moment.table.c[name] for name in grouping.names)]
     if grouping.dimension:
         source = score.outerjoin(exchange, exchange.c.id == score.c.exchange_id)
         keys.append(dimensions.label_expression(grouping.dimension, dialect))
     keys += measure.more_keys
-    inside = [
-        and_(moment >= bindparam(f"since_{number}"), moment < bindparam(f"until_{number}")) for number in range(ranges)
-    ]
+    inside = [and_(*_within(moment, number)) for number in numbers]
     query = select(*keys, *measure.sums).select_from(source).where(or_(*inside), *_equal(moment.table, grouping))
     query = query if measure.condition is None else query.where(measure.condition)
     return query.group_by(*_plain(keys))
 
 
-@lru_cache(maxsize=MAX_STATEMENTS)
-def sum_rollups(measure: Measure, grouping: Grouping, *, is_summed: bool, has_excluded: bool) -> Select[Any]:
-    """Return the statement for rollups.
-
-    Its parameters are ``span`` and ``dimension``, those of :func:`range_parameters` for one range, the filters' values,
-    and ``excluded`` if there are days to exclude.
-
-    Args:
-        measure: What to add up.
-        grouping: Which rollups to read, and by what to group them.
-        is_summed: Whether to add up the rollups in SQL. If not, each one is a row.
-        has_excluded: Whether there are days to exclude.
-    """
+def _select_rollups(measure: Measure, grouping: Grouping, number: int, *, is_summed: bool) -> Select[Any]:
     table = measure.rollup
     keys = [*_bucket(table.c.start, grouping), *(table.c[name] for name in grouping.names)]
     if grouping.dimension:
         keys.append(table.c.label.label(dimensions.LABEL))
     query = select(*keys, *(measure.rolled_sums if is_summed else measure.rolled)).where(
-        table.c.span == bindparam("span"),
+        table.c.span == bindparam(f"span_{number}"),
         table.c.dimension == bindparam("dimension"),
-        table.c.start >= bindparam("since_0"),
-        table.c.start < bindparam("until_0"),
+        *_within(table.c.start, number),
         *_equal(table, grouping),
     )
-    if has_excluded:
-        query = query.where(table.c.start.not_in(bindparam("excluded", expanding=True)))
     return query.group_by(*_plain(keys)) if is_summed else query
 
 
-def range_parameters(ranges: Sequence[TimeRange]) -> dict[str, Any]:
-    """Return the parameters for time ranges."""
-    bounds: dict[str, Any] = {}
-    for number, (since, until) in enumerate(ranges):
-        bounds |= {f"since_{number}": since, f"until_{number}": until}
-    return bounds
+def _within(moment: Any, number: int) -> list[ColumnElement[bool]]:
+    return [moment >= bindparam(f"since_{number}"), moment < bindparam(f"until_{number}")]
 
 
 def _bucket(moment: Any, grouping: Grouping) -> list[ColumnElement[int]]:
