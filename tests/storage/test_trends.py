@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -292,3 +293,21 @@ def test_coverage_requires_buckets_of_whole_minutes(store: TrackingStore, write_
     ]
     with pytest.raises(UsageError, match="bucket must be a multiple of one minute, not 0:01:30"):
         store.trends.coverage_over_time(**window | {"bucket": timedelta(seconds=90)})
+
+
+@pytest.mark.parametrize("rolled_up", [False, True])
+def test_days_that_start_within_an_hour_can_be_read_for_years(
+    store: TrackingStore, write_scores: Any, window: Any, rolled_up: bool
+) -> None:
+    """In India, each midnight is within an hour of UTC, whose rows are read without rollups: two parts per day."""
+    write_scores([0.2, 0.4], minutes=-60 * 24 * 700)
+    write_scores([0.6], minutes=-5)
+    store.rollups.update() if rolled_up else None
+    years = {**window, "bucket": DAY, "since": window["since"] - 730 * DAY}
+
+    trend = store.trends.over_time(**years, timezone=ZoneInfo("Asia/Kolkata"))
+
+    assert [(bucket.n, bucket.mean, bucket.coverage and bucket.coverage.seen) for bucket in trend] == [
+        (2, pytest.approx(0.3), 2),
+        (1, pytest.approx(0.6), 1),
+    ]

@@ -40,9 +40,9 @@ _SCORE_FIELDS: Final = (
 )  # fmt: skip
 
 
-def batched(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Split a sequence into batches that fit into one statement."""
-    return (items[start : start + MAX_IDS_PER_STATEMENT] for start in range(0, len(items), MAX_IDS_PER_STATEMENT))
+def batched(items: Sequence[Item], size: int = MAX_IDS_PER_STATEMENT) -> Iterator[Sequence[Item]]:
+    """Split a sequence into batches, which by default fit into one statement."""
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def bulk_insert(connection: Connection, table: Table, columns: tuple[str, ...], rows: Sequence[Values]) -> None:

@@ -29,6 +29,7 @@ from germane.storage.archive.reader import (
     open_archive,
 )
 from germane.storage.counts import dirty_hours
+from germane.storage.db.mappers import batched
 from germane.storage.db.tables import archived_day
 from germane.storage.stats.histogram import Histogram, pack_weights
 from germane.storage.trends import dimensions
@@ -68,8 +69,8 @@ Outcomes = dict[tuple[str, str], int]
 """Numbers of exchanges by (outcome, reason)."""
 MAX_DAYS_OF_ROWS: Final = 4
 """Maximum number of archived days to read from rows instead of hourly rollups."""
-MAX_RANGES: Final = 6
-"""Number of ranges of rows from which a statement is not kept."""
+MAX_PARTS: Final = 8
+"""Maximum number of parts of a window that one statement reads. SQLite allows 500."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,23 +329,26 @@ class TrendQuery:
 
         Rollups that cover whole buckets are not added up in SQL, because there is little to add up.
         """
-        if not (parts.raw or parts.rolled):
-            return
-        # The database can only use its index for a single range, so that each range is a part of the statement.
         is_archive = connection.dialect.name == ARCHIVE
-        rows = (len(parts.raw),) if is_archive and parts.raw else (1,) * len(parts.raw)
-        rollups = tuple(bool(measure.rolled_sums) and not self._is_bucket(span) for span, _ in parts.rolled)
-        # Statements for any number of ranges would fill the memory, so these are not kept.
-        build = select_sums if len(parts.raw) < MAX_RANGES else select_sums.__wrapped__
-        statement = build(
-            measure, grouping, connection.dialect.name, rows, rollups, has_excluded=bool(parts.excluded and rollups)
-        )
-        parameters: dict[str, Any] = {**self._request.equal, "dimension": grouping.rolled_by}
-        parameters["excluded"] = sorted(parts.excluded)
-        ranges = [*((0, run) for run in parts.raw), *parts.rolled]
-        for number, (span, (since, until)) in enumerate(ranges):
-            parameters |= {f"span_{number}": span, f"since_{number}": since, f"until_{number}": until}
-        yield from map(tuple, connection.execute(statement, parameters).all())
+        raw = [(0, run) for run in parts.raw]
+        # A database can only use its index for a single range, so each range is a part of a statement. In the archive,
+        # all ranges of rows are read together.
+        statements = batched([*raw, *parts.rolled], MAX_PARTS)
+        for ranges in [raw, *batched(parts.rolled, MAX_PARTS)] if is_archive else statements:
+            if not ranges:
+                continue
+            count = sum(not span for span, _ in ranges)
+            rollups = tuple(bool(measure.rolled_sums) and not self._is_bucket(span) for span, _ in ranges if span)
+            # Statements for any number of ranges would fill the memory, so they are not kept.
+            build = select_sums if count <= MAX_PARTS else select_sums.__wrapped__
+            rows = (count,) if is_archive and count else (1,) * count
+            has_excluded = bool(parts.excluded and rollups)
+            statement = build(measure, grouping, connection.dialect.name, rows, rollups, has_excluded=has_excluded)
+            parameters: dict[str, Any] = {**self._request.equal, "dimension": grouping.rolled_by}
+            parameters["excluded"] = sorted(parts.excluded)
+            for number, (span, (since, until)) in enumerate(ranges):
+                parameters |= {f"span_{number}": span, f"since_{number}": since, f"until_{number}": until}
+            yield from map(tuple, connection.execute(statement, parameters).all())
 
     def _is_bucket(self, span: int) -> bool:
         """Return whether a rollup of this length covers a whole bucket.
