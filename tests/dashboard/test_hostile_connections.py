@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import socket
+import statistics
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -68,7 +69,7 @@ def test_later_responses_on_a_connection_are_not_delayed(address: tuple[str, int
     kept.close()
 
     # An acknowledgment is held back for 40 ms, a hundred times as long as a response takes.
-    assert min(later) < 10 * min(first)
+    assert statistics.median(later) < 10 * statistics.median(first)
 
 
 def test_pages_are_compressed_for_clients_that_accept_it(page: TestClient) -> None:

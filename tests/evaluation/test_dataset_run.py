@@ -164,12 +164,14 @@ def test_files_of_killed_processes_are_removed(
     monkeypatch.setenv("HISTORY_SCORER_DELAY", "60")
     # A shell in the background ignores SIGINT, which its processes inherit, unless they handle the signal.
     inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as first:
-        while not list(Path("scores").glob(".*.tmp")):
-            assert first.poll() is None
-            time.sleep(0.05)
-        first.send_signal(how)
-    signal.signal(signal.SIGINT, inherited)
+    try:
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as first:
+            while not list(Path("scores").glob(".*.tmp")):
+                assert first.poll() is None
+                time.sleep(0.05)
+            first.send_signal(how)
+    finally:
+        signal.signal(signal.SIGINT, inherited)
     assert bool(list(Path("scores").glob(".*.tmp"))) == (how == signal.SIGKILL)
 
     monkeypatch.setenv("HISTORY_SCORER_DELAY", "0")

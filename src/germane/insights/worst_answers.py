@@ -44,22 +44,26 @@ def load_worst_answers(
         since: Start of the window, inclusive.
         until: End of the window, exclusive.
     """
-    found = store.answers.worst_by_label(
-        (None, LOWEST_BAND),
-        scorer=mean.scorer,
-        service=mean.service,
-        route=mean.route if isinstance(mean, RouteMean) else None,
-        fingerprint=mean.fingerprint,
-        since=since,
-        until=until,
-        limit=LOADED_PER_ANSWER * MAX_WORST_ANSWERS,
-    )
-    lowest, low_band = (as_worst_answers(scored)[:MAX_WORST_ANSWERS] for scored in found)
+
+    def load_lowest(label: str | None) -> list[WorstAnswer]:
+        scored = store.answers.worst(
+            scorer=mean.scorer,
+            service=mean.service,
+            route=mean.route if isinstance(mean, RouteMean) else None,
+            fingerprint=mean.fingerprint,
+            label=label,
+            since=since,
+            until=until,
+            limit=LOADED_PER_ANSWER * MAX_WORST_ANSWERS,
+        )
+        return as_worst_answers(scored)[:MAX_WORST_ANSWERS]
+
+    lowest = load_lowest(None)
     refusals = [answer for answer in lowest if answer.score.label == NONCOMMITTAL]
     if len(refusals) > MAX_REFUSALS:
         others = [answer for answer in lowest if answer.score.label != NONCOMMITTAL]
-        if len(lowest) == MAX_WORST_ANSWERS:
-            others = max(others, low_band, key=len)
+        more = load_lowest(LOWEST_BAND) if len(lowest) == MAX_WORST_ANSWERS else []
+        others = max(others, more, key=len)
         shown = max(MAX_REFUSALS, MAX_WORST_ANSWERS - len(others))
         lowest = sorted([*refusals[:shown], *others], key=lambda answer: answer.score.value or 0.0)
     return lowest[:MAX_WORST_ANSWERS]

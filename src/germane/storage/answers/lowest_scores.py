@@ -118,15 +118,6 @@ def find_lowest(
     return []
 
 
-def find_lowest_by_label(
-    connection: Connection, chosen: ScoreFilter, labels: Sequence[str | None], limit: int
-) -> list[Rows]:
-    """Return the rows of :func:`find_lowest` for each label, where None matches all labels."""
-    is_large = _has_more_than(connection, score.c.started_at, chosen.window(score.c.started_at), SMALL_WINDOW)
-    strategies = STRATEGIES[1:] if is_large else (scan_window,)  # the window's size does not depend on the label
-    return [find_lowest(connection, replace(chosen, label=label), limit, strategies) for label in labels]
-
-
 def find_lowest_fast(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_WINDOW) -> Rows | None:
     """Return the same rows as :func:`find_lowest` if a fast strategy finds them, or None."""
     rows = scan_small_window(connection, chosen, limit, few)

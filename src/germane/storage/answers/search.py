@@ -330,19 +330,19 @@ def _find_by_id(
 def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCursor | None, limit: int) -> Rows:
     """Search exchanges by task state, or all exchanges for the state ``any``; newest first."""
     conditions = exchange_conditions(connection, chosen, exchange.c.id)
-    in_state = _task_conditions(chosen, connection.dialect.name)
+    has_task = _task_conditions(chosen, connection.dialect.name)
     if after is not None:
         conditions.append(_is_after(None, exchange.c.started_at, exchange.c.id, after, after.id))
     if chosen.ids is not None:
-        return _fetch_by_id(connection, chosen, chosen.ids, [*conditions, *in_state], limit), None
+        return _fetch_by_id(connection, chosen, chosen.ids, [*conditions, *has_task], limit), None
     if chosen.state != "any":
         # If few tasks are in this state, search only their exchanges.
-        open_tasks: list[ColumnElement[bool]] = [scoring_task.c.state.in_(STATES[chosen.state])]
+        tasks_in_state: list[ColumnElement[bool]] = [scoring_task.c.state.in_(STATES[chosen.state])]
         if chosen.reason is not None:
-            open_tasks.append(scoring_task.c.reason == chosen.reason)
-        first = select(scoring_task.c.state).where(*open_tasks).limit(MAX_EXCHANGES_SCANNED + 1).subquery("first")
+            tasks_in_state.append(scoring_task.c.reason == chosen.reason)
+        first = select(scoring_task.c.state).where(*tasks_in_state).limit(MAX_EXCHANGES_SCANNED + 1).subquery("first")
         if connection.execute(select(func.count()).select_from(first)).scalar_one() <= MAX_EXCHANGES_SCANNED:
-            tasks = connection.execute(select(scoring_task.c.exchange_id, scoring_task.c.scorer).where(*open_tasks))
+            tasks = connection.execute(select(scoring_task.c.exchange_id, scoring_task.c.scorer).where(*tasks_in_state))
             ids = [task.exchange_id for task in tasks if chosen.scorer in {None, task.scorer}]
             return _fetch_by_id(connection, chosen, ids, conditions, limit), None
     indexed = _window_conditions(replace(chosen, service=None))
@@ -350,7 +350,7 @@ def _find_unscored(connection: Connection, chosen: AnswerFilter, after: AnswerCu
         indexed.append(exchange.c.started_at <= after.at)
     floor = scan_floor(connection, exchange.c.started_at, indexed, MAX_EXCHANGES_SCANNED)
     inside = [*_window_conditions(replace(chosen, since=floor or chosen.since)), *conditions]
-    return _fetch_exchanges(connection, [*inside, *in_state], limit), floor
+    return _fetch_exchanges(connection, [*inside, *has_task], limit), floor
 
 
 def _task_conditions(chosen: AnswerFilter, dialect: str) -> list[ColumnElement[bool]]:
@@ -365,7 +365,7 @@ def _task_conditions(chosen: AnswerFilter, dialect: str) -> list[ColumnElement[b
         conditions.append(Unindexed(scoring_task.c.reason) == chosen.reason)
     task = select(scoring_task.c.id).where(scoring_task.c.exchange_id == exchange.c.id, *conditions)
     if dialect == "postgresql":
-        # It underestimates the number of these tasks, and would convert EXISTS to a join that reads all of them.
+        # PostgreSQL underestimates the number of these tasks, and would turn EXISTS into a join that reads all of them.
         return [task.limit(1).scalar_subquery().is_not(None)]
     return [task.exists()]
 

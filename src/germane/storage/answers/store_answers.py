@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from germane.storage.answers.archived_lowest import find_archived
 from germane.storage.answers.detail import AnswerDetail
 from germane.storage.answers.filter import AnswerCursor, AnswerFilter, AnswerPage, AnswerSort, MatchCount
 from germane.storage.answers.groups import MatchSummary, QuestionGroups, QuestionSort
-from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest_by_label, lowest_first
+from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest, lowest_first
 from germane.storage.answers.question_scores import EarlierAnswer, QuestionScores
 from germane.storage.answers.search import BEGINNING, AnswerNeighbors
 from germane.storage.archive.reader import open_exchanges, open_newest
@@ -135,31 +135,21 @@ class AnswerReader(StoreComponent):
             limit: Maximum number of scores to return.
         """
         chosen = ScoreFilter(
-            since=since, until=until, scorer=scorer, service=service, route=route, fingerprint=fingerprint, low=low,
-            refusals=refusals,
+            since=since, until=until, scorer=scorer, service=service, route=route, fingerprint=fingerprint, label=label,
+            low=low, refusals=refusals,
         )  # fmt: skip
-        return self._load_lowest(chosen, (label,), limit)[0]
-
-    def _load_lowest(self, chosen: ScoreFilter, labels: Sequence[str | None], limit: int) -> list[list[ScoredExchange]]:
-        """Return the lowest scores with their exchanges for each label, where None matches all labels."""
         with self._database.read(snapshot=True) as connection:
-            lowest = [
-                lowest_first([*rows, *find_archived(connection, replace(chosen, label=label), limit)], limit)
-                for label, rows in zip(labels, find_lowest_by_label(connection, chosen, labels, limit), strict=True)
-            ]
-            moments = {row["exchange_id"]: row["started_at"] for rows in lowest for row in rows}
-            exchanges = detail.load_exchanges(connection, list(moments))
-            missing = {id_: moment for id_, moment in moments.items() if id_ not in exchanges}
+            rows = find_lowest(connection, chosen, limit)
+            rows = lowest_first([*rows, *find_archived(connection, chosen, limit)], limit)
+            exchanges = detail.load_exchanges(connection, [row["exchange_id"] for row in rows])
+            missing = {row["exchange_id"]: row["started_at"] for row in rows if row["exchange_id"] not in exchanges}
             with open_exchanges(connection, missing) as sources:
                 for source, ids in sources:
                     exchanges |= detail.load_exchanges(source, ids, missing)
         return [
-            [
-                ScoredExchange(exchanges[row["exchange_id"]], score_from_row(row))
-                for row in rows
-                if row["exchange_id"] in exchanges
-            ]
-            for rows in lowest
+            ScoredExchange(exchanges[row["exchange_id"]], score_from_row(row))
+            for row in rows
+            if row["exchange_id"] in exchanges
         ]
 
     def counts(self, *, at_most: int | None = None) -> RowCounts:
@@ -199,24 +189,6 @@ class AnswerReader(StoreComponent):
 
 class AnswerStore(AnswerReader):
     """Extends :class:`AnswerReader` with the searches that the dashboard and the command line use."""
-
-    def worst_by_label(
-        self,
-        labels: Sequence[str | None],
-        *,
-        scorer: str,
-        fingerprint: str,
-        service: str,
-        since: datetime,
-        until: datetime,
-        route: str | None = None,
-        limit: int = 10,
-    ) -> list[list[ScoredExchange]]:
-        """Return the results of :meth:`worst` for each label, where None matches all labels, from one snapshot."""
-        chosen = ScoreFilter(
-            since=since, until=until, scorer=scorer, service=service, route=route, fingerprint=fingerprint
-        )
-        return self._load_lowest(chosen, labels, limit)
 
     def search(
         self, chosen: AnswerFilter, *, sort: AnswerSort = "lowest", after: AnswerCursor | None = None, limit: int = 50

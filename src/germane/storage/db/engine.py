@@ -38,7 +38,7 @@ WRITER_PAUSE: Final = 0.01
 _PLANNER_SETTINGS = "SET LOCAL random_page_cost = 1.1; SET LOCAL parallel_setup_cost = 10000"
 """A window's rows are close together and mostly cached. With PostgreSQL's default page cost of 4, which is meant for
 spinning disks, the planner would scan the whole tally to read one day. Starting parallel workers takes 5 ms, longer
-than most queries."""
+than most queries, so only expensive ones use them."""
 
 logger = logging.getLogger("germane.storage")
 
@@ -188,7 +188,7 @@ class Database:
             DatabaseUnreachable: The SQLite file was deleted, replaced or damaged. The next transaction reopens it.
             DatabaseNotMigrated: The tables are missing, or older or newer than the code.
         """
-        if self._loss is not None and not migrating:
+        if self._loss is not None and not migrating and self._snapshot is None:
             self._reopen()
         with self._in_use(), self.engine.connect() as connection, _begin(connection, snapshot=snapshot):
             connection.info[_PENDING] = {}  # a rolled-back transaction may have left some
@@ -238,13 +238,15 @@ class Database:
         if self._snapshot is not None:
             yield
             return
-        with ExitStack() as stack:
-            with self._translated_errors():  # other errors in the block are not about the database
-                self._local.snapshot = stack.enter_context(self._open_reading(snapshot=True))
-            try:
-                yield
-            finally:
-                self._local.snapshot = None
+        opened = ExitStack()
+        with self._translated_errors():
+            self._local.snapshot = opened.enter_context(self._open_reading(snapshot=True))
+        try:
+            yield  # errors of the block, apart from those of reads, are not about the database
+        finally:
+            self._local.snapshot = None
+            with self._translated_errors():
+                opened.close()
 
     @property
     def _snapshot(self) -> Connection | None:

@@ -37,6 +37,7 @@ from germane.storage.trends.aggregates import PROXIES, SCORES
 from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.dimensions import ROUTE
 from germane.storage.trends.statements import (
+    COMPILED,
     HISTOGRAMS,
     OUTCOME_COUNTS,
     PROXY_SUMS,
@@ -314,7 +315,7 @@ class TrendQuery:
     def _read(
         self, connection: Connection, pieces: Pieces, names: Sequence[str], measure: Measure, dimension: str = ""
     ) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of one query per time between clock changes, all with the same columns."""
+        """Yield the sums over all parts of the window, all with the same columns."""
         for parts, shift in pieces:
             yield from self._sums(connection, measure, self._grouping(names, shift, dimension), parts)
 
@@ -340,7 +341,8 @@ class TrendQuery:
             count = sum(not span for span, _ in ranges)
             rollups = tuple(bool(measure.rolled_sums) and not self._is_bucket(span) for span, _ in ranges if span)
             # Statements for any number of ranges would fill the memory, so they are not kept.
-            build = select_sums if count <= MAX_PARTS else select_sums.__wrapped__
+            is_kept = count <= MAX_PARTS
+            build = select_sums if is_kept else select_sums.__wrapped__
             rows = (count,) if is_archive and count else (1,) * count
             has_excluded = bool(parts.excluded and rollups)
             statement = build(measure, grouping, connection.dialect.name, rows, rollups, has_excluded=has_excluded)
@@ -348,7 +350,8 @@ class TrendQuery:
             parameters["excluded"] = sorted(parts.excluded)
             for number, (span, (since, until)) in enumerate(ranges):
                 parameters |= {f"span_{number}": span, f"since_{number}": since, f"until_{number}": until}
-            yield from map(tuple, connection.execute(statement, parameters).all())
+            options = {"compiled_cache": COMPILED if is_kept else None}
+            yield from map(tuple, connection.execute(statement, parameters, execution_options=options).all())
 
     def _is_bucket(self, span: int) -> bool:
         """Return whether a rollup of this length covers a whole bucket.

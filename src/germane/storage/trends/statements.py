@@ -29,6 +29,7 @@ from sqlalchemy import (
     select,
     union_all,
 )
+from sqlalchemy.util import LRUCache
 
 from germane.storage.db.functions import EpochSeconds, Unindexed
 from germane.storage.db.tables import exchange, rollup, rollup_count, rollup_proxy, score, tally
@@ -44,8 +45,10 @@ from germane.storage.trends.aggregates import (
 )
 from germane.storage.trends.dimensions import ROUTE
 
-MAX_STATEMENTS: Final = 128
-"""Maximum number of statements to keep. Each takes up to 250 kB."""
+MAX_STATEMENTS: Final = 48
+"""Maximum number of statements to keep. Each takes up to 300 kB, and about as much in its compiled form."""
+COMPILED: Final = LRUCache[Any, Any](MAX_STATEMENTS)
+"""The compiled forms of these statements. The engine's own cache would keep five hundred."""
 # PostgreSQL would take several NULLs in a union for text.
 _NO_HISTOGRAM: Final = cast(null(), LargeBinary).label("histogram")
 _BIN: Final = BIN.label("bin")
