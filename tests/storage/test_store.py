@@ -6,12 +6,14 @@ import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 
-from germane.errors import DatabaseNotMigrated, StorageError, UsageError
+from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, StorageError, UsageError
 from germane.exchange import Context, Exchange, Message
 from germane.storage import TrackingStore
 
@@ -202,3 +204,17 @@ def test_errors_in_a_snapshot_block_keep_their_type(store: TrackingStore, make: 
 
     store.exchanges.add([make()])
     assert store.answers.counts().captured == 1
+
+
+def test_a_snapshot_survives_the_loss_of_its_connection(migrated_database: str, postgresql: Any, make: Make) -> None:
+    """If PostgreSQL ends the connection, the read fails with germane's error, and the next one opens a new one."""
+    with closing(TrackingStore(postgresql.url(migrated_database))) as store:
+        store.exchanges.add([make()])
+        with store.snapshot():
+            with store.context.database.read() as connection:
+                process = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+            postgresql.execute(f"SELECT pg_terminate_backend({process})")
+            with pytest.raises(DatabaseUnreachable):
+                store.answers.counts()
+        with store.snapshot():
+            assert store.answers.counts().captured == 1
