@@ -334,10 +334,8 @@ class TrendQuery:
         raw = [(0, run) for run in parts.raw]
         # A database can only use its index for a single range, so each range is a part of a statement. In the archive,
         # all ranges of rows are read together.
-        statements = batched([*raw, *parts.rolled], MAX_PARTS)
-        for ranges in [raw, *batched(parts.rolled, MAX_PARTS)] if is_archive else statements:
-            if not ranges:
-                continue
+        together, others = (raw, parts.rolled) if is_archive else ((), [*raw, *parts.rolled])
+        for ranges in filter(None, [together, *batched(others, MAX_PARTS)]):
             count = sum(not span for span, _ in ranges)
             rollups = tuple(bool(measure.rolled_sums) and not self._is_bucket(span) for span, _ in ranges if span)
             # Statements for any number of ranges would fill the memory, so they are not kept.
