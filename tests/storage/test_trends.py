@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
+import weakref
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -311,3 +314,16 @@ def test_days_that_start_within_an_hour_can_be_read_for_years(
         (2, pytest.approx(0.3), 2),
         (1, pytest.approx(0.6), 1),
     ]
+
+
+def test_closed_store_leaves_no_statements_in_memory(tmp_path: Path, window: Any) -> None:
+    """A process that opens stores again and again, such as an application that restarts germane, does not grow."""
+    store = TrackingStore(f"sqlite:///{tmp_path / 'closed.db'}")
+    store.migrate()
+    list(store.trends.over_time(**window))
+    dialect = weakref.ref(store._database.engine.dialect)
+    store.close()
+    del store
+    gc.collect()
+
+    assert dialect() is None

@@ -37,7 +37,6 @@ from germane.storage.trends.aggregates import PROXIES, SCORES
 from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.dimensions import ROUTE
 from germane.storage.trends.statements import (
-    COMPILED,
     HISTOGRAMS,
     OUTCOME_COUNTS,
     PROXY_SUMS,
@@ -45,6 +44,7 @@ from germane.storage.trends.statements import (
     SCORE_SUMS_WITH_HISTOGRAMS,
     Grouping,
     Measure,
+    compiled_sums,
     select_sums,
 )
 from germane.storage.trends.time_ranges import (
@@ -348,7 +348,7 @@ class TrendQuery:
             parameters["excluded"] = sorted(parts.excluded)
             for number, (span, (since, until)) in enumerate(ranges):
                 parameters |= {f"span_{number}": span, f"since_{number}": since, f"until_{number}": until}
-            options = {"compiled_cache": COMPILED if is_kept else None}
+            options = {"compiled_cache": compiled_sums(connection.engine) if is_kept else None}
             yield from map(tuple, connection.execute(statement, parameters, execution_options=options).all())
 
     def _is_bucket(self, span: int) -> bool:

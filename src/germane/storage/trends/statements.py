@@ -15,6 +15,7 @@ from typing import Any, Final
 from sqlalchemy import (
     ColumnElement,
     CompoundSelect,
+    Engine,
     Integer,
     Label,
     LargeBinary,
@@ -47,8 +48,8 @@ from germane.storage.trends.dimensions import ROUTE
 
 MAX_STATEMENTS: Final = 48
 """Maximum number of statements to keep. Each takes up to 300 kB, and about as much in its compiled form."""
-COMPILED: Final = LRUCache[Any, Any](MAX_STATEMENTS)
-"""The compiled forms of these statements. The engine's own cache would keep five hundred."""
+_COMPILED: Final = "germane_compiled_sums"
+"""Execution option of an engine."""
 # PostgreSQL would take several NULLs in a union for text.
 _NO_HISTOGRAM: Final = cast(null(), LargeBinary).label("histogram")
 _BIN: Final = BIN.label("bin")
@@ -159,6 +160,18 @@ def select_sums(
             part = part.where(measure.rollup.c.start.not_in(bindparam("excluded", expanding=True)))
         parts.append(part)
     return parts[0] if len(parts) == 1 else union_all(*parts)
+
+
+def compiled_sums(engine: Engine) -> LRUCache[Any, Any]:
+    """Return the cache for compiled forms of :func:`select_sums`, which is released together with the engine.
+
+    The engine's own cache would keep five hundred.
+    """
+    cache: LRUCache[Any, Any] | None = engine.get_execution_options().get(_COMPILED)
+    if cache is None:
+        cache = LRUCache(MAX_STATEMENTS)
+        engine.update_execution_options(**{_COMPILED: cache})
+    return cache
 
 
 def _select_rows(measure: Measure, grouping: Grouping, dialect: str, numbers: Sequence[int]) -> Select[Any]:
