@@ -13,7 +13,7 @@ from germane.storage.db.engine import Database
 
 VERSION_TABLE: Final = "germane_version"
 """Not Alembic's default name, because the application may have its own Alembic migrations in the same database."""
-REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
+REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
 """All revisions, oldest first."""
 _VERSION: Final = text(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608 - a constant
 _LOCK: Final = 0x6765726D616E65  # "germane"

@@ -46,7 +46,6 @@ class ExchangeRow(Base, table=True):
             sqlite_where=text("sampling_reason = 'candidate'"),
             postgresql_where=text("sampling_reason = 'candidate'"),
         ),
-        Index("ix_exchange_trace_id", "trace_id"),
         Index(
             "ix_exchange_text",
             "started_at",
