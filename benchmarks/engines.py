@@ -121,8 +121,8 @@ def cpu_seconds(engine: str) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def benchmark_embedder(count: int, repeat: int, total: int) -> bool:
-    """Measure the local embedder on each engine."""
+def benchmark_embedder(count: int, repeat: int, total: int, names: Sequence[str]) -> bool:
+    """Measure the local embedder on each engine. Local processes come first, because their rows are the reference."""
     ok = True
     with filled_store(max(total, count + 1000)) as (store, url):
         settings = load_settings(
@@ -133,7 +133,7 @@ def benchmark_embedder(count: int, repeat: int, total: int) -> bool:
         texts = [text or "" for one in exchanges for text in (one.question, one.answer)]
         print("engine  exchanges/s  elapsed ratio  CPU ratio  (medians; bare embedder / engine)")
         rows = {}
-        for name in engines():
+        for name in ["local", *(name for name in names if name != "local")]:
             elapsed, cpu, rates = [], [], []
             with open_engine(name, workers=WORKERS) as engine:  # type: ignore[arg-type]  # one of the names
                 run_rescoring(store, plan(store, settings, exchanges=500, size=100, skip=count), settings, engine)
@@ -416,6 +416,7 @@ def main() -> None:
     embedder = parts.add_parser("embedder")
     embedder.add_argument("--count", type=int, default=4000)
     embedder.add_argument("--repeat", type=int, default=3)
+    embedder.add_argument("--engines", nargs="+", default=engines(), help="besides local processes")
     embedder.add_argument("--total", type=int, default=0, help="exchanges of one more run with local processes")
     once = parts.add_parser("exactly-once")
     once.add_argument("--count", type=int, default=1_000_000)
@@ -437,7 +438,7 @@ def main() -> None:
     sys.path.append(servers)
     os.environ["PYTHONPATH"] = os.pathsep.join([os.environ.get("PYTHONPATH", ""), servers])
     ok = {
-        "embedder": lambda: benchmark_embedder(given.count, given.repeat, given.total),
+        "embedder": lambda: benchmark_embedder(given.count, given.repeat, given.total, given.engines),
         "exactly-once": lambda: benchmark_exactly_once(given.count, given.kills, given.engines, given.interval),
         "judge": lambda: benchmark_judge(given.count, given.latency, given.concurrency),
         "limit": lambda: benchmark_limit(given.per_minute, given.seconds),

@@ -83,7 +83,7 @@ class RescoreOutcome:
     usage: RunUsage
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)  # asyncio formats the result of a run, which takes long for thousands
 class PartitionScores:
     """The scores of a partition."""
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from numbers import Real
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, Dialect, RowMapping, Table
+from sqlalchemy import Connection, Dialect, Float, RowMapping, Table, Text
 
 from germane.exchange import Context, Exchange, Message
 from germane.score import Score
@@ -24,6 +25,8 @@ TimestampEncoder = Callable[[datetime], Any]
 
 MAX_IDS_PER_STATEMENT: Final = 500
 """Maximum number of ids in one statement. Every version of SQLite accepts this many parameters."""
+MAX_CHARACTERS_PER_STATEMENT: Final = 16_000_000
+"""Texts are copied several times on their way into a statement. PostgreSQL accepts up to 1 GB per array."""
 EXCHANGE_COLUMNS: Final = (
     "id", "trace_id", "span_id", "service", "route", "question", "answer", "contexts", "history", "model",
     "prompt_version", "session", "user", "attributes", "status", "error", "started_at", "duration", "sampling_key",
@@ -46,24 +49,67 @@ def batched(items: Sequence[Item], size: int = MAX_IDS_PER_STATEMENT) -> Iterato
 
 
 def bulk_insert(connection: Connection, table: Table, columns: tuple[str, ...], rows: Sequence[Values]) -> None:
-    """Insert rows, ignoring rows with an existing key. Timestamps and JSON must be encoded for the driver."""
-    if rows:
-        connection.exec_driver_sql(_insert_statement(table, columns, connection.dialect.name), list(rows))
+    """Insert rows, ignoring rows with an existing key. Timestamps and JSON must be encoded for the driver.
+
+    PostgreSQL gets an array per column, because a statement per row takes its server three times as long.
+    """
+    if connection.dialect.name == "sqlite":
+        if rows:
+            connection.exec_driver_sql(_insert_row(table, columns), list(rows))
+        return
+    statement, types = _insert_arrays(table, columns)
+    for batch in _batched_by_length(rows):
+        arrays = map(_to_array, types, zip(*batch, strict=True))
+        connection.exec_driver_sql(statement, tuple(arrays))
 
 
 @lru_cache
-def _insert_statement(table: Table, columns: tuple[str, ...], dialect: str) -> str:
-    if dialect == "sqlite":
-        from sqlalchemy.dialects import sqlite
+def _insert_row(table: Table, columns: tuple[str, ...]) -> str:
+    """Return SQLite's statement for one row."""
+    from sqlalchemy.dialects import sqlite
 
-        positional: Dialect = sqlite.dialect(paramstyle="qmark")
-    else:
-        from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+    statement = insert_into(table, "sqlite").on_conflict_do_nothing().inline()
+    return str(statement.compile(dialect=sqlite.dialect(paramstyle="qmark"), column_keys=list(columns)))
 
-        psycopg: Callable[..., Dialect] = PGDialect_psycopg
-        positional = psycopg(paramstyle="format")
-    statement = insert_into(table, dialect).on_conflict_do_nothing().inline()
-    return str(statement.compile(dialect=positional, column_keys=list(columns)))
+
+@lru_cache
+def _insert_arrays(table: Table, columns: tuple[str, ...]) -> tuple[str, Sequence[type | None]]:
+    """Return PostgreSQL's statement for an array per column, and the type to which each array's elements are converted.
+
+    The elements of an array must have one type, but numbers may be integers, and texts may be enums. The type is None
+    if nothing has to be converted.
+    """
+    from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+
+    make_dialect: Callable[[], Dialect] = PGDialect_psycopg
+    dialect = make_dialect()
+    chosen = [table.c[name] for name in columns]
+    names = ", ".join(map(dialect.identifier_preparer.format_column, chosen))
+    arrays = ", ".join(f"%b::{column.type.compile(dialect)}[]" for column in chosen)
+    types = [float if isinstance(each.type, Float) else str if isinstance(each.type, Text) else None for each in chosen]
+    statement = f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"  # noqa: S608 - names of columns and types
+    return statement, types
+
+
+def _to_array(kind: type | None, column: Sequence[Any]) -> list[Any]:
+    if kind is None:
+        return list(column)
+    convertible = str if kind is str else Real  # the driver rejects other types
+    return [kind(one) if type(one) is not kind and isinstance(one, convertible) else one for one in column]
+
+
+def _batched_by_length(rows: Sequence[Values]) -> Iterator[Sequence[Values]]:
+    """Split rows into batches that fit into one statement of PostgreSQL."""
+    batch: list[Values] = []
+    length = 0
+    for row in rows:
+        batch.append(row)
+        length += sum(len(value) for value in row if isinstance(value, str | bytes))
+        if length > MAX_CHARACTERS_PER_STATEMENT:
+            yield batch
+            batch, length = [], 0
+    if batch:
+        yield batch
 
 
 def timestamp_encoder(dialect: str) -> TimestampEncoder:

@@ -1,0 +1,64 @@
+"""Rows are stored in batches, whatever types and lengths their values have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+import pytest
+
+from germane.annotation import RecordedScore
+from germane.exchange import Exchange
+from germane.storage import TrackingStore
+from germane.storage.db import mappers
+
+Make = Callable[..., Exchange]
+
+
+class Plan(StrEnum):
+    """A name that an application also uses as text."""
+
+    BASIC = "basic"
+
+
+def test_whole_numbers_and_fractions_are_stored_in_one_batch(store: TrackingStore, make: Make) -> None:
+    """An application may return 1 where it usually returns 0.5, or an enum where it usually returns text."""
+    numbers: list[Any] = [1, 0.5, True, 0]
+    names: list[Any] = [Plan.BASIC, "basic", None, "pro"]
+    exchanges = [
+        make(minute, duration=number, user=name, model=name)
+        for minute, (number, name) in enumerate(zip(numbers, names, strict=True))
+    ]
+
+    store.exchanges.add(exchanges)
+    store.exchanges.record_scores(
+        [
+            RecordedScore(exchange_id=one.id, name="rated", value=value, recorded_at=one.started_at)
+            for one, value in zip(exchanges, numbers, strict=True)
+        ]
+    )
+
+    found = store.answers.get_exchanges([one.id for one in exchanges])
+    assert [(found[one.id].duration, found[one.id].user, found[one.id].model) for one in exchanges] == [
+        (1.0, "basic", "basic"),
+        (0.5, "basic", "basic"),
+        (1.0, None, None),
+        (0.0, "pro", "pro"),
+    ]
+    scores = store.answers.get_scores([one.id for one in exchanges])
+    assert [scores[one.id][0].value for one in exchanges] == [1.0, 0.5, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("limit", [0, 1_000, 10**9])
+def test_long_rows_are_stored_in_several_statements(
+    store: TrackingStore, make: Make, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    """Otherwise, a batch of long answers could exceed the length of a statement and would be retried forever."""
+    monkeypatch.setattr(mappers, "MAX_CHARACTERS_PER_STATEMENT", limit)
+    exchanges = [make(minute, answer=f"{minute} " * 300) for minute in range(7)]
+
+    store.exchanges.add(exchanges)
+    store.exchanges.add(exchanges)
+
+    assert store.answers.get_exchanges([one.id for one in exchanges]) == {one.id: one for one in exchanges}
