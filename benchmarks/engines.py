@@ -416,7 +416,7 @@ def main() -> None:
     embedder = parts.add_parser("embedder")
     embedder.add_argument("--count", type=int, default=4000)
     embedder.add_argument("--repeat", type=int, default=3)
-    embedder.add_argument("--engines", nargs="+", default=engines(), help="besides local processes")
+    embedder.add_argument("--engines", nargs="+", default=engines(), help="in addition to local processes")
     embedder.add_argument("--total", type=int, default=0, help="exchanges of one more run with local processes")
     once = parts.add_parser("exactly-once")
     once.add_argument("--count", type=int, default=1_000_000)
