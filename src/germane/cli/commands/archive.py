@@ -67,7 +67,17 @@ def command(
         summary, name = store.archive.summarize(), store.name
     if as_json:
         content: dict[str, Any] = {"database": name, "location": settings.location, "dry_run": dry_run}
-        content |= {"before": before, "days": [_day(result) for result in results]}
+        days = [
+            {
+                "day": f"{result.day:%Y-%m-%d}",
+                "exchanges": None if result.manifest is None else result.manifest.rows("exchange"),
+                "scores": None if result.manifest is None else result.manifest.rows("score"),
+                "size": None if result.manifest is None else result.manifest.size,
+                "waiting_for": result.waiting_for,
+            }
+            for result in results
+        ]
+        content |= {"before": before, "days": days}
         totals = {"exchanges": summary.exchanges, "scores": summary.scores, "size": summary.size}
         content["archive"] = {"days": len(summary.days), **totals}
         print_json(content)
@@ -92,17 +102,6 @@ def _print_day(result: DayResult) -> None:
         size = f"{result.manifest.size / 1e6:,.1f} MB"
         text = f"{count_noun(exchanges, 'exchange')}, {count_noun(scores, 'score')}, {size}"
     click.echo(f"  {result.day:%Y-%m-%d}  {text}")
-
-
-def _day(result: DayResult) -> dict[str, Any]:
-    manifest = result.manifest
-    return {
-        "day": f"{result.day:%Y-%m-%d}",
-        "exchanges": None if manifest is None else manifest.rows("exchange"),
-        "scores": None if manifest is None else manifest.rows("score"),
-        "size": None if manifest is None else manifest.size,
-        "waiting_for": result.waiting_for,
-    }
 
 
 def _verify(store: TrackingStore, *, as_json: bool) -> bool:

@@ -207,8 +207,11 @@ def comparison_rows(comparisons: Comparisons) -> list[tuple[str, ...]]:
             rows.append((*names, "-", "-", "-", result))
             continue
         effect = "-" if comparison.effect is None else f"{comparison.effect:+.2f} {comparison.effect_name}"
-        low, high = map(_format_signed, comparison.interval)
-        rows.append((*names, _format_signed(comparison.difference), f"{low} to {high}", effect, result))
+        difference, low, high = (
+            f"{round(value, 3) + 0.0:+.3f}"  # adding 0.0 turns -0.0 into 0.0
+            for value in (comparison.difference, *comparison.interval)
+        )
+        rows.append((*names, difference, f"{low} to {high}", effect, result))
     return rows
 
 
@@ -270,10 +273,6 @@ def marker_as_dict(marker: Marker) -> dict[str, Any]:
         "at": marker.at,
         "attributes": dict(marker.attributes),
     }
-
-
-def _format_signed(value: float) -> str:
-    return f"{round(value, 3) + 0.0:+.3f}"  # adding 0.0 turns -0.0 into 0.0
 
 
 def _route_name(comparison: Comparison, comparisons: Comparisons) -> str:

@@ -179,9 +179,12 @@ def _print(report: BacktestReport) -> None:
         ]
         notifications = sanitize.count_noun(backtest.notifications.total(), "notification")
         notifications += f" ({', '.join(types)})" if types else ""
+        fired, resolved = (
+            {1: "once", 2: "twice"}.get(count, f"{count} times")
+            for count in (len(backtest.episodes), backtest.resolved)
+        )
         _echo(
-            f"{_rule_name(backtest.rule)}: fired {_format_times(len(backtest.episodes))}, "
-            f"resolved {_format_times(backtest.resolved)}; {notifications}"
+            f"{_rule_name(backtest.rule)}: fired {fired}, resolved {resolved}; {notifications}"
             + (
                 f"; {sanitize.count_noun(backtest.unfired, 'pending alert')} ended before firing"
                 if backtest.unfired
@@ -218,10 +221,6 @@ def _echo(line: str, indent: int = 2) -> None:
 def _rule_name(rule: AnyRule) -> str:
     name = sanitize.line(rule.name, 40)
     return name if rule.name == rule.type else f"{name} ({rule.type})"
-
-
-def _format_times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def _format_duration(seconds: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -59,7 +58,13 @@ def command(
     """
     from germane.alerting import list_sensitivities
 
-    rules = _select_drop_rules(load_settings_for(database).active_rules, rule)
+    active = [each for each in load_settings_for(database).active_rules if isinstance(each, Drop)]
+    if not active:
+        raise click.UsageError("no drop rule is active, because the `rules` setting disables all of them; enable one")
+    rules = [each for each in active if rule in {None, each.name}]
+    if not rules:
+        known = ", ".join(sanitize.line(each.name, 40) for each in active)
+        raise click.UsageError(f"--rule: unknown drop rule {sanitize.line(rule, 40)!r}; known: {known}")
     with open_store(database) as store:
         results = list_sensitivities(
             store, rules, days=sorted(set(days or DEFAULT_DAYS)), scores_per_day=per_day, runs=runs
@@ -103,22 +108,6 @@ def command(
     else:
         click.echo("No active baseline. Run germane doctor to see when learning ends.")
     context.exit(0 if results else EXIT_NOT_ENOUGH_DATA)
-
-
-def _select_drop_rules(active_rules: Sequence[object], name: str | None) -> list[Drop]:
-    """Return the active drop rules, or the rule with this name.
-
-    Raises:
-        UsageError: There is no such rule.
-    """
-    rules = [rule for rule in active_rules if isinstance(rule, Drop)]
-    if not rules:
-        raise click.UsageError("no drop rule is active, because the `rules` setting disables all of them; enable one")
-    selected = [rule for rule in rules if name in {None, rule.name}]
-    if not selected:
-        known = ", ".join(sanitize.line(rule.name, 40) for rule in rules)
-        raise click.UsageError(f"--rule: unknown drop rule {sanitize.line(name, 40)!r}; known: {known}")
-    return selected
 
 
 def _print_result(result: DropSensitivity, *, shows_rule: bool) -> None:

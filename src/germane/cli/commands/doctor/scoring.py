@@ -239,7 +239,9 @@ def _check_backlog(
         )
         if rate is not None and behind is not None and behind > MAX_DRAIN_TIME:
             growing = " and growing" if rate.tasks_per_hour > rate.scores_per_hour else ""
-            message = f"scoring cannot keep up: {scorer} is {_hours(behind)} behind{growing} ({count})"
+            hours = behind / timedelta(hours=1)
+            delay = f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} days"
+            message = f"scoring cannot keep up: {scorer} is {delay} behind{growing} ({count})"
             fix = "add workers, lower `sample_rate`, or set a budget"
             yield Finding("scoring", "error", message, f"raise the rate limit, or {fix}" if is_limited else fix)
         elif is_late and is_limited:
@@ -257,11 +259,6 @@ def _check_backlog(
     newest = store.answers.list_exchanges(limit=1) if outstanding.undecided and not is_reported else ()
     if any(now - each.started_at > STALLED_AFTER for each in newest):
         yield Finding("scoring", "error", f"{undecided}, but no process is scoring", FIX_NO_WORKER)
-
-
-def _hours(time: timedelta) -> str:
-    hours = time / timedelta(hours=1)
-    return f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} days"
 
 
 def _load_rate_limits(store: TrackingStore, settings: Settings, now: datetime) -> list[RateLimitUse]:

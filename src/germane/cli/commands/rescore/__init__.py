@@ -29,7 +29,6 @@ from germane.score import UnscoredReason
 if TYPE_CHECKING:
     from germane.cli.commands.estimate.forecast import ScorerForecast
     from germane.evaluation import EngineName
-    from germane.exchange import Exchange
     from germane.settings import Settings
     from germane.storage import AnswerFilter, TrackingStore
 
@@ -165,7 +164,12 @@ def _queue(
     """Queue the planned answers for the workers, after the forecast has been confirmed, and print the result."""
     from germane.storage import RescoreResult
 
-    forecasts = forecast_rescoring(settings, plan.counts, _sample(store, plan))
+    samples = {}
+    for name in plan.counts:
+        ids = [exchange_id for exchange_id, scorer in plan.pairs if scorer == name]
+        sample = store.answers.get_exchanges(ids[:: max(1, len(ids) // SAMPLE_SIZE)][:SAMPLE_SIZE])
+        samples[name] = list(sample.values())
+    forecasts = forecast_rescoring(settings, plan.counts, samples)
     if not as_json:
         _print_plan(plan, forecasts, is_selected_by_value=by_value)
         is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -262,16 +266,6 @@ def _iter_pairs(
                 yield from ((answer.exchange.id, scorer) for answer in page.answers)
                 after = page.next_cursor
                 has_more = after is not None
-
-
-def _sample(store: TrackingStore, plan: RescorePlan) -> dict[str, list[Exchange]]:
-    """Return a few of the answers of each scorer."""
-    samples = {}
-    for name in plan.counts:
-        ids = [exchange_id for exchange_id, scorer in plan.pairs if scorer == name]
-        sample = store.answers.get_exchanges(ids[:: max(1, len(ids) // SAMPLE_SIZE)][:SAMPLE_SIZE])
-        samples[name] = list(sample.values())
-    return samples
 
 
 def _print_plan(plan: RescorePlan, forecasts: Mapping[str, ScorerForecast], *, is_selected_by_value: bool) -> None:
