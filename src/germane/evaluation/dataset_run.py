@@ -37,7 +37,7 @@ from germane.evaluation.partitions import (
     settings_of_worker,
 )
 from germane.evaluation.progress import ReportProgress, RunUsage, show_progress
-from germane.evaluation.rows import COLUMN_NAMES, Row, convert_records
+from germane.evaluation.rows import COLUMN_NAMES, convert_records
 from germane.evaluation.scoring import MAX_JUDGE_WAIT, DatasetScorer, is_builtin, partition_concurrency
 from germane.evaluation.summary import (
     EvaluationCheck,
@@ -255,9 +255,10 @@ async def _score_part(job: DatasetJob, part: DatasetPart, settings: Settings) ->
             cache=None,
             retry_timeout=min(MAX_JUDGE_WAIT, settings.retry_timeout),
         )
+        names = {name: (job.columns[name],) if name in job.columns else known for name, known in COLUMN_NAMES.items()}
+        own_columns = frozenset(name for known in names.values() for name in known)
         # User-defined scorers may read the attributes, which are the other columns.
-        records = part.iterate_records(_needed_columns(job.columns) if are_builtin else None)
-        rows = convert_records(records, job.columns)
+        rows = convert_records(part.iterate_records(own_columns if are_builtin else None), job.columns)
         sums = SummarySums()
         with ScoreFileWriter(_part_file(job.output, part.number)) as file:
             while chunk := list(islice(rows, CHUNK_ROWS)):
@@ -269,22 +270,18 @@ async def _score_part(job: DatasetJob, part: DatasetPart, settings: Settings) ->
                     raise error
                 for each in scores:
                     sums.add(each)
-                file.write([_row_scores(row, each) for row, each in zip(chunk, scores, strict=True)])
+                file.write(
+                    [
+                        RowScores(row.exchange, each, row.location, row.has_id)
+                        for row, each in zip(chunk, scores, strict=True)
+                    ]
+                )
                 scorer.forget_results()
-            file.finish({_SUMMARY_KEY: _dump_sums(sums)})
+            content = {"rows": sums.rows, "scorers": {name: asdict(each) for name, each in sums.scorers.items()}}
+            file.finish({_SUMMARY_KEY: json.dumps(content)})
         return PartOutcome(sums, scorer.usage)
     finally:
         await scorer_set.aclose()
-
-
-def _row_scores(row: Row, scores: Mapping[str, Any]) -> RowScores:
-    return RowScores(row.exchange, scores, row.location, row.has_id)
-
-
-def _needed_columns(columns: Mapping[str, str]) -> frozenset[str]:
-    """Return the names that germane's columns may have in the data set."""
-    names = {name: (columns[name],) if name in columns else known for name, known in COLUMN_NAMES.items()}
-    return frozenset(name for known in names.values() for name in known)
 
 
 def _is_parquet(path: Path) -> bool:
@@ -327,10 +324,6 @@ def _claim_folder(output: Path, manifest: dict[str, Any]) -> None:
             temporary.replace(file)
     except (OSError, ValueError) as error:
         raise UsageError(f"{output} cannot be used for scores: {error}; choose another folder") from None
-
-
-def _dump_sums(sums: SummarySums) -> str:
-    return json.dumps({"rows": sums.rows, "scorers": {name: asdict(each) for name, each in sums.scorers.items()}})
 
 
 def _read_sums(file: Path) -> SummarySums | None:

@@ -24,7 +24,6 @@ from concurrent.futures import (
 )
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from functools import partial
 from importlib import import_module
 from multiprocessing.connection import wait as wait_for_objects
 from typing import Any, Final, Literal, TypeVar, get_args
@@ -121,7 +120,12 @@ class _LocalEngine(Engine):
             except BrokenProcessPool:
                 self._pools[number] = _new_pool()
                 future = self._pools[number].submit(function, *args)
-        future.add_done_callback(lambda _: self._count_finished(number))
+
+        def count_finished(_future: Future[Result]) -> None:
+            with self._lock:
+                self._submitted[number] -= 1
+
+        future.add_done_callback(count_finished)
         return _translate(future, lambda error: WorkerLost(_ENDED) if isinstance(error, BrokenProcessPool) else error)
 
     def close(self, *, abandon: bool) -> None:
@@ -132,10 +136,6 @@ class _LocalEngine(Engine):
                     process.terminate()
         for pool in self._pools:
             pool.shutdown(wait=True, cancel_futures=abandon)
-
-    def _count_finished(self, number: int) -> None:
-        with self._lock:
-            self._submitted[number] -= 1
 
 
 _ENDED: Final = "the process that scored this partition ended unexpectedly; the system may have run out of memory"
@@ -267,16 +267,17 @@ class _RayEngine(Engine):
         if function not in self._functions:
             self._functions[function] = self._ray.remote(num_cpus=1, max_retries=0)(function)
         future: Future[Result] = self._functions[function].remote(*args).future()
-        return _translate(future, self._unwrap)
+
+        def unwrap(error: BaseException) -> BaseException:
+            if isinstance(error, self._lost):
+                return WorkerLost(_ENDED)
+            cause = getattr(error, "cause", None)
+            return cause if isinstance(error, self._wrapped) and isinstance(cause, BaseException) else error
+
+        return _translate(future, unwrap)
 
     def close(self, *, abandon: bool) -> None:  # noqa: ARG002 - shutdown() ends running functions in any case
         self._ray.shutdown()
-
-    def _unwrap(self, error: BaseException) -> BaseException:
-        if isinstance(error, self._lost):
-            return WorkerLost(_ENDED)
-        cause = getattr(error, "cause", None)
-        return cause if isinstance(error, self._wrapped) and isinstance(cause, BaseException) else error
 
 
 def _import_engine(module: str, extra: str) -> Any:
@@ -290,14 +291,14 @@ def _translate(inner: Future[Result], translate: Callable[[BaseException], BaseE
     """Return a future with the same result, whose exception is translated."""
     outer: Future[Result] = Future()
     outer.set_running_or_notify_cancel()
-    inner.add_done_callback(partial(_pass_on, outer, translate))
+
+    def pass_on(inner: Future[Result]) -> None:
+        try:
+            outer.set_result(inner.result())
+        except CancelledError:
+            outer.set_exception(WorkerLost("the engine canceled this partition"))
+        except BaseException as error:  # noqa: BLE001 - whatever the function raised belongs to the caller
+            outer.set_exception(translate(error))
+
+    inner.add_done_callback(pass_on)
     return outer
-
-
-def _pass_on(outer: Future[Result], translate: Callable[[BaseException], BaseException], inner: Future[Result]) -> None:
-    try:
-        outer.set_result(inner.result())
-    except CancelledError:
-        outer.set_exception(WorkerLost("the engine canceled this partition"))
-    except BaseException as error:  # noqa: BLE001 - whatever the function raised belongs to the caller
-        outer.set_exception(translate(error))

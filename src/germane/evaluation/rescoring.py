@@ -29,7 +29,7 @@ from germane.evaluation.scoring import MAX_JUDGE_WAIT, DatasetScorer, is_builtin
 from germane.logging_filters import suppressed_loggers
 from germane.monitor import EligibilityChecker, shared_rate_limiter
 from germane.score import Score, UnscoredReason
-from germane.scorers import ScorerSet, build_scorers
+from germane.scorers import build_scorers
 from germane.settings import Settings
 from germane.storage import (
     CalibrationCache,
@@ -185,7 +185,13 @@ async def _score_items(
         rate_limiter=shared_rate_limiter(settings, store),
     )
     try:
-        _check_fingerprints(scorer_set, claimed)
+        for each in scorer_set.scorers:
+            if each.fingerprint != fingerprints[each.name]:
+                raise RunStopped(
+                    f"{each.name} has the fingerprint {each.fingerprint} in this process, but "
+                    f"{fingerprints[each.name]} in the run: use the same settings and the same version of germane, or "
+                    "start a new run"
+                )
         scorer = DatasetScorer(
             scorer_set.scorers,
             meter=scorer_set.meter,
@@ -193,7 +199,12 @@ async def _score_items(
             cache=None,
             retry_timeout=min(MAX_JUDGE_WAIT, settings.retry_timeout),
         )
-        skipped = _find_ineligible(scorer_set, settings, items) if claimed.selection.everything else {}
+        skipped: dict[tuple[str, str], UnscoredReason] = {}
+        if claimed.selection.everything:
+            checker = EligibilityChecker(scorer_set.scorers, filters=settings.filters)
+            for item in items:
+                for name, reason in checker.check(item.exchange).skip_reasons.items():
+                    skipped[item.exchange.id, name] = reason
         names = [tuple(name for name in item.scorers if (item.exchange.id, name) not in skipped) for item in items]
         scores = await scorer.score_all(
             [item.exchange for item in items],
@@ -213,28 +224,6 @@ async def _score_items(
         return PartitionScores(results, remaining, interruption, scorer.usage)
     finally:
         await scorer_set.aclose()
-
-
-def _check_fingerprints(scorer_set: ScorerSet, claimed: PartitionClaim) -> None:
-    for scorer in scorer_set.scorers:
-        expected = claimed.selection.scorers[scorer.name]
-        if scorer.fingerprint != expected:
-            raise RunStopped(
-                f"{scorer.name} has the fingerprint {scorer.fingerprint} in this process, but {expected} in the run: "
-                "use the same settings and the same version of germane, or start a new run"
-            )
-
-
-def _find_ineligible(
-    scorer_set: ScorerSet, settings: Settings, items: Sequence[HistoryItem]
-) -> dict[tuple[str, str], UnscoredReason]:
-    """Return the reason for each pair of exchange id and scorer that the settings or a missing input exclude."""
-    checker = EligibilityChecker(scorer_set.scorers, filters=settings.filters)
-    return {
-        (item.exchange.id, name): reason
-        for item in items
-        for name, reason in checker.check(item.exchange).skip_reasons.items()
-    }
 
 
 def _write(
