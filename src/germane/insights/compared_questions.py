@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -95,17 +95,17 @@ def group_questions(
         )
         lines.append(measure_comparison(line))
         newest = (answers[1] or answers[0])[0]
+        lowest_first = [
+            sorted(scores, key=lambda score: (score.value, -score.started_at.timestamp(), score.exchange_id))
+            for scores in answers
+        ]
         change = QuestionChange(
             key=key,
             text=newest.question or "",
             comparison=line,
             low=(totals[0].low, totals[1].low),
-            answers=(_lowest_first(answers[0]), _lowest_first(answers[1])),
+            answers=(lowest_first[0], lowest_first[1]),
         )
         changes.append(change)
     marked = mark_significant_drops(lines, 0.0)
     return [replace(change, comparison=line) for change, line in zip(changes, marked, strict=True)]
-
-
-def _lowest_first(scores: Iterable[QuestionScore]) -> list[QuestionScore]:
-    return sorted(scores, key=lambda score: (score.value, -score.started_at.timestamp(), score.exchange_id))

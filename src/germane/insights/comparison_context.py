@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from germane.alert import Alert
 from germane.insights.context import InsightContext, ViewParams
 from germane.insights.formatting import DateFormatter, shorten
 from germane.insights.situation import (
@@ -61,7 +60,15 @@ def explain_versions(
     if other is not None:
         together = f"{names['model']} and prompt version {names['prompt_version']} began together"
         pieces.append(Piece(f"{together} on {dates.date(began)}, so this comparison cannot distinguish them. "))
-    alert = _later_drop(context, began, view.until, scorer=scorer, service=service, route=route)
+    # The drop must begin in the period of the new version, at least an hour after the version was first used.
+    later = [
+        alert
+        for alert in context.store.alerts.list_open()
+        if alert.state in NOTIFIED_STATES and alert.type in SCORE_RULES and alert.scorer == scorer
+        if alert.service == service and (route is None or alert_concerns_route(alert, service, route))
+        if alert.onset is not None and began + _HOUR <= alert.onset < view.until
+    ]
+    alert = min(later, key=lambda alert: alert.onset or view.until, default=None)
     if alert is None or alert.onset is None:
         return tuple(pieces)
     found = find_changes(trends, alert, alert.onset)
@@ -105,17 +112,3 @@ def _counts(buckets: Iterable[Bucket], label: str) -> dict[datetime, int]:
         if bucket.group == label:
             counts[bucket.start] = counts.get(bucket.start, 0) + bucket.n
     return counts
-
-
-def _later_drop(
-    context: InsightContext, began: datetime, until: datetime, *, scorer: str, service: str, route: str | None
-) -> Alert | None:
-    """Return the open alert whose onset is in the period of the new version, at least an hour after it began."""
-    alerts = [
-        alert
-        for alert in context.store.alerts.list_open()
-        if alert.state in NOTIFIED_STATES and alert.type in SCORE_RULES and alert.scorer == scorer
-        if alert.service == service and (route is None or alert_concerns_route(alert, service, route))
-        if alert.onset is not None and began + _HOUR <= alert.onset < until
-    ]
-    return min(alerts, key=lambda alert: alert.onset or until, default=None)

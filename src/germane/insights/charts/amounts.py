@@ -101,6 +101,11 @@ def _draw(chart: AmountChart, css_class: str, width: int, height: int) -> Markup
     else:
         first, *others = [draw_lines([line], plot, chart.bucket, 2.6) if line else Markup("") for line in lines]
         marks = concat(*(tag("g", line, class_="second") for line in others), first)
+    levels: list[Markup] = []
+    for share in (0.0, 0.5, 1.0):
+        y = plot.y(share)
+        label = tag("text", chart.format_amount(share * top), x=plot.left - 7, y=y + 4, text_anchor="end")
+        levels += [tag("line", class_="grid", x1=plot.left, x2=plot.right, y1=y, y2=y), label]
     picture = Picture(
         width=width,
         height=height,
@@ -113,7 +118,7 @@ def _draw(chart: AmountChart, css_class: str, width: int, height: int) -> Markup
         draw_time_axis(plot, strip, NARROW, chart.zone),
         bars,
         draw_count_axis(strip, largest, NARROW),
-        *(_draw_level(share, chart.format_amount(share * top), plot) for share in (0.0, 0.5, 1.0)),
+        *levels,
         marks,
     )
 
@@ -140,12 +145,6 @@ def _draw_bar(point: Point, plot: Plot, bucket: timedelta) -> Markup:
     return tag(
         "rect", class_="total", x=left + inset, y=y, width=right - left - 2 * inset, height=max(1.0, plot.bottom - y)
     )
-
-
-def _draw_level(share: float, label: str, plot: Plot) -> Markup:
-    y = plot.y(share)
-    line = tag("line", class_="grid", x1=plot.left, x2=plot.right, y1=y, y2=y)
-    return concat(line, tag("text", label, x=plot.left - 7, y=y + 4, text_anchor="end"))
 
 
 def _describe(chart: AmountChart) -> str:
