@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
@@ -48,6 +48,11 @@ def create_exchange(
     """
     contexts = ((screen("contexts", context.text), context) for context in found.contexts[:MAX_CONTEXTS])
     history = ((screen("history", message.content), message.role) for message in found.history)
+    sources = {
+        f"source.{part}": ", ".join(dict.fromkeys(source.attribute for source in found.sources[part]))[:NAME_LENGTH]
+        for part in ("question", "answer", "contexts")
+        if part in found.sources
+    }
     return Exchange(
         id=exchange_id_for(root.trace_id, root.span_id, root.start),
         trace_id=root.trace_id,
@@ -63,7 +68,7 @@ def create_exchange(
         model=_shorten(found.model),
         session=_shorten(found.session),
         user=_shorten(found.user),
-        attributes={"instrumentation": found.instrumentation[:NAME_LENGTH], **_sources(found)},
+        attributes={"instrumentation": found.instrumentation[:NAME_LENGTH], **sources},
         status="error" if root.status == "ERROR" else "ok",
         started_at=started_at,
         duration=max(0, found.end - found.start) / 1e9,
@@ -72,15 +77,6 @@ def create_exchange(
         traced=traced,
         span_holder=span_holder,
     )
-
-
-def _sources(found: Recognized) -> Mapping[str, str]:
-    """Return where the texts were found, as attributes of the exchange."""
-    return {
-        f"source.{part}": ", ".join(dict.fromkeys(source.attribute for source in found.sources[part]))[:NAME_LENGTH]
-        for part in ("question", "answer", "contexts")
-        if part in found.sources
-    }
 
 
 def _shorten(name: str | None) -> str | None:

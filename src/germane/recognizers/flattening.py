@@ -75,7 +75,13 @@ class AttributeCollector:
                 elif isinstance(parts := item.setdefault(name, _Parts()), _Parts):
                     parts.setdefault(part, {})[part_name] = value
         for key, items in lists.items():
-            values[key] = [_with_lists(item) for _, item in sorted(items.items())]
+            values[key] = [
+                {
+                    name: [part for _, part in sorted(value.items())] if type(value) is _Parts else value
+                    for name, value in item.items()
+                }
+                for _, item in sorted(items.items())
+            ]
         return values
 
     def _parse(self, attribute: str) -> _Place | None:
@@ -90,14 +96,6 @@ class AttributeCollector:
             return _Place(key, number, names[0], int(names[1]), ".".join(names[2:]))
         source = next((source for source in self._objects if attribute.startswith(f"{source}.")), None)
         return None if source is None else _Place((source, "object"), name=attribute.removeprefix(f"{source}."))
-
-
-def _with_lists(item: dict[str, Any]) -> dict[str, Any]:
-    """Replace the numbered parts of a collected object by lists."""
-    return {
-        name: [part for _, part in sorted(value.items())] if type(value) is _Parts else value
-        for name, value in item.items()
-    }
 
 
 def decoded_parts(content: Any) -> Any:

@@ -211,15 +211,12 @@ class _Recognition:
             return None, answer
         if step is None or question is None:
             return self._question_of_calls(), answer
-        if self._repeats_prompt(step, question[0]):
+        inside = [call for call in self.calls if self.tree.contains(step, call.span)]
+        # The prompt of its calls may be a template, as in the AI SDK.
+        if all(call.question is not None and call.question.text == question[0] for call in inside):
             known = self._question_of_calls()
             question = question if known is not None and known[0] == question[0] else known
         return question, answer
-
-    def _repeats_prompt(self, step: SpanData, text: str) -> bool:
-        """Return whether a step's question is the prompt of its calls, which may be a template, as in the AI SDK."""
-        inside = [call for call in self.calls if self.tree.contains(step, call.span)]
-        return all(call.question is not None and call.question.text == text for call in inside)
 
     def _question_of(self, span: SpanData) -> Part | None:
         """Return the question in the inputs of a step."""
