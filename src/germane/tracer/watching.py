@@ -326,7 +326,12 @@ class Watcher:
             results = [unreadable(buffer, "incomplete")]
         exchanges = []
         for result in results:
-            if isinstance(result, Recognized) and _is_cut_before_answer(buffer, result):
+            # A span that had not ended may get the answer, after a call that only rewrote the question.
+            if (
+                isinstance(result, Recognized)
+                and buffer.is_cut
+                and result.sources["answer"][0].span_id not in result.root_span_ids
+            ):
                 result = unreadable(buffer, "incomplete")
             if isinstance(result, Recognized):
                 exchange = self._create_exchange(result, spans, buffer, connection)
@@ -462,11 +467,6 @@ def unreadable(buffer: TraceBuffer, reason: str) -> Unreadable:
         scope=root.instrumentation_scope.name if root is not None and root.instrumentation_scope is not None else "",
         start=time.time_ns() if root is None or root.start_time is None else root.start_time,
     )
-
-
-def _is_cut_before_answer(buffer: TraceBuffer, found: Recognized) -> bool:
-    """Return whether a span that had not ended may get the answer, after a call that only rewrote the question."""
-    return buffer.is_cut and found.sources["answer"][0].span_id not in found.root_span_ids
 
 
 def outline_buffer(buffer: TraceBuffer, unreadable: Unreadable, *, service: str, scope: str) -> UnreadableTrace:
