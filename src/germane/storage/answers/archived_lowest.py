@@ -143,7 +143,9 @@ def plan_search(connection: Connection, chosen: ScoreFilter, limit: int) -> Sear
     bound = None
     found = np.flatnonzero(matches)
     if 0 < limit <= len(found):
-        last = listed[found[_ordered(listed[found])[limit - 1]]]
+        candidates = listed[found]
+        # Searches return the lowest first, and equal scores newest first.
+        last = candidates[np.lexsort((-candidates["started_at"], candidates["value"]))[limit - 1]]
         bound = float(last["value"])
         is_equal = (listed["value"] == bound) & (listed["started_at"] >= last["started_at"])
         is_before = (listed["value"] < bound) | is_equal
@@ -156,13 +158,6 @@ def plan_search(connection: Connection, chosen: ScoreFilter, limit: int) -> Sear
         moments=[_EPOCH + int(moment) * _MICROSECOND for moment in moments],
         max_value=bound,
     )
-
-
-def _ordered(entries: NDArray[Any]) -> NDArray[Any]:
-    """Return the indexes of entries in the order of a search: lowest first, and equal scores newest first."""
-    import numpy as np
-
-    return np.lexsort((-entries["started_at"], entries["value"]))
 
 
 def _match(listed: NDArray[Any], chosen: ScoreFilter) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

@@ -287,9 +287,9 @@ def open_exchanges(
     sources: list[tuple[Connection, Sequence[str]]] = [(connection, [id_ for id_ in ids if id_ in stored])]
     with ExitStack() as stack:
         near = {
-            day + offset * ONE_DAY
+            moment.replace(hour=0, minute=0, second=0, microsecond=0) + offset * ONE_DAY
             for id_ in missing
-            for day in [_start_of_day(moments[id_] or _creation_time(id_))]
+            for moment in [(moments[id_] or _creation_time(id_)).astimezone(UTC)]
             for offset in ((0,) if moments[id_] else (-1, 0, 1))
         }
         opened = find_days(connection, *window, archived_day.c.day.in_(sorted(near)))
@@ -325,10 +325,6 @@ def _creation_time(exchange_id: str) -> datetime:
     return created
 
 
-def _start_of_day(moment: datetime) -> datetime:
-    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-
-
 ArchivedFiles = Sequence[tuple[ArchivedRange, ArchiveLocation, Manifest]]
 
 
@@ -353,23 +349,21 @@ class _Reader:
             ArchiveError: Files are missing or damaged.
         """
         for table, mentioned in _MENTIONS.items():
-            if table not in self._checked and mentioned.search(statement):
-                self._checked.add(table)
-                # On S3, this would take a request per file, and reading the files finds the same problems.
-                local = [(part, location, manifest) for part, location, manifest in self.days if location.is_local]
-                _require_complete(_find_missing(local, table))
-                if table not in self._created:
-                    self._create(table)
-                    self._created.add(table)
-
-    def _create(self, table: str) -> None:
-        query = _select_table(self.database, table, self.days)
-        self.prepare(query)  # the tables that it joins
-        kind = "TABLE" if self._load else "VIEW"
-        try:
-            self.database.execute(f'CREATE TEMP {kind} "{table}" AS {query}')
-        except require("duckdb").Error as error:
-            raise _read_error(self.days, error) from None
+            if table in self._checked or not mentioned.search(statement):
+                continue
+            self._checked.add(table)
+            # On S3, this would take a request per file, and reading the files finds the same problems.
+            local = [(part, location, manifest) for part, location, manifest in self.days if location.is_local]
+            _require_complete(_find_missing(local, table))
+            if table not in self._created:
+                query = _select_table(self.database, table, self.days)
+                self.prepare(query)  # the tables that it joins
+                kind = "TABLE" if self._load else "VIEW"
+                try:
+                    self.database.execute(f'CREATE TEMP {kind} "{table}" AS {query}')
+                except require("duckdb").Error as error:
+                    raise _read_error(self.days, error) from None
+                self._created.add(table)
 
 
 @contextmanager

@@ -197,9 +197,12 @@ def plan_partitions(connection: Connection, selection: HistorySelection, partiti
     position = numbered.c.position
     is_edge = or_(position % partition_size <= 1, numbered.c.following.is_(None))
     edges = connection.execute(select(numbered).where(is_edge).order_by(position)).all()
+    # The first and the last row of a partition are the same if it has one exchange.
+    firsts = [edge for edge in edges if (edge.position - 1) % partition_size == 0]
+    lasts = [edge for edge in edges if edge.position % partition_size == 0 or edge.following is None]
     return [
         PlannedPartition((first.started_at, first.id), (last.started_at, last.id), last.position - first.position + 1)
-        for first, last in _pair_edges(edges, partition_size)
+        for first, last in zip(firsts, lasts, strict=True)
     ]
 
 
@@ -234,13 +237,6 @@ def store_run(
         for number, ((first_at, first_id), (last_at, last_id), exchanges) in enumerate(planned)
     ]
     bulk_insert(connection, partition, _PARTITION_COLUMNS, rows)
-
-
-def _pair_edges(edges: Sequence[Any], partition_size: int) -> list[tuple[Any, Any]]:
-    """Return the first and the last row of each partition. They are the same row if it has one exchange."""
-    firsts = [edge for edge in edges if (edge.position - 1) % partition_size == 0]
-    lasts = [edge for edge in edges if edge.position % partition_size == 0 or edge.following is None]
-    return list(zip(firsts, lasts, strict=True))
 
 
 def load_run(connection: Connection, run_id: str) -> HistoryRun | None:
@@ -392,8 +388,16 @@ def load_items(connection: Connection, claimed: PartitionClaim) -> list[HistoryI
     query = query.where(or_(exchange.c.question.is_not(None), exchange.c.answer.is_not(None)))
     query = query.order_by(exchange.c.started_at, exchange.c.id)
     names = tuple(sorted(selection.scorers))
-    chosen = None if selection.everything else _find_pairs(connection, selection, in_partition)
-    left = _find_open_pairs(connection, selection, in_partition)
+    chosen: set[tuple[str, str]] | None = None
+    if not selection.everything:
+        table, matches = _matching_results(selection)
+        results = select(table.c.exchange_id, table.c.scorer).join(exchange, exchange.c.id == table.c.exchange_id)
+        rows = connection.execute(results.where(*in_partition, *matches))
+        chosen = {(row.exchange_id, row.scorer) for row in rows}
+    open_tasks = select(scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
+    open_tasks = open_tasks.join(exchange, exchange.c.id == scoring_task.c.exchange_id)
+    rows = connection.execute(open_tasks.where(*in_partition, scoring_task.c.state.in_(OPEN_STATES)))
+    left = {(row.exchange_id, row.scorer) for row in rows if selection.scorers.get(row.scorer) == row.fingerprint}
     items = []
     for row in connection.execute(query).mappings():
         selected = [
@@ -406,26 +410,6 @@ def load_items(connection: Connection, claimed: PartitionClaim) -> list[HistoryI
             scorers = tuple(name for name in selected if name not in waiting)
             items.append(HistoryItem(exchange_from_row(row), scorers, waiting))
     return items
-
-
-def _find_pairs(
-    connection: Connection, selection: HistorySelection, in_partition: Sequence[ColumnElement[bool]]
-) -> set[tuple[str, str]]:
-    """Return the pairs of exchange id and scorer whose results match the selection."""
-    table, matches = _matching_results(selection)
-    query = select(table.c.exchange_id, table.c.scorer).join(exchange, exchange.c.id == table.c.exchange_id)
-    return {(row.exchange_id, row.scorer) for row in connection.execute(query.where(*in_partition, *matches))}
-
-
-def _find_open_pairs(
-    connection: Connection, selection: HistorySelection, conditions: Sequence[ColumnElement[bool]]
-) -> set[tuple[str, str]]:
-    """Return the pairs of exchange id and scorer with an open task of the selection's fingerprint."""
-    query = select(scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
-    query = query.join(exchange, exchange.c.id == scoring_task.c.exchange_id)
-    query = query.where(*conditions, scoring_task.c.state.in_(OPEN_STATES))
-    rows = connection.execute(query)
-    return {(row.exchange_id, row.scorer) for row in rows if selection.scorers.get(row.scorer) == row.fingerprint}
 
 
 def count_pairs(connection: Connection, selection: HistorySelection) -> dict[str, int]:

@@ -79,7 +79,12 @@ def write_scores(
         by_id.setdefault(exchange_id, []).append(result)
     counts = ScoreCounts()
     for ids in batched(sorted(by_id)):
-        exchanges = _lock_exchanges(connection, ids)
+        # Erased exchanges are left out. The others are locked, so that no other process erases or deletes them.
+        columns = (exchange.c.id.label("exchange_id"), *(exchange.c[name] for name in _EXCHANGE_COLUMNS))
+        has_id = is_one_of(exchange.c.id, ids, connection.dialect.name)
+        query = select(*columns).where(has_id, exchange.c.erased_at.is_(None)).order_by(exchange.c.id)
+        rows = connection.execute(query.with_for_update(key_share=True)).mappings()
+        exchanges = {row["exchange_id"]: row for row in rows}
         tasks, locked = lock_answer_tasks(connection, list(exchanges))
         batch = _Batch(fingerprints, now, timestamp_encoder(connection.dialect.name), census=census)
         for exchange_id in ids:
@@ -92,15 +97,6 @@ def write_scores(
                     batch.add(row, tasks.get(pair, ()), result)
         counts += batch.write(connection, process)
     return counts
-
-
-def _lock_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, RowMapping]:
-    """Lock exchanges that have not been erased, so that no other process erases or deletes them."""
-    columns = (exchange.c.id.label("exchange_id"), *(exchange.c[name] for name in _EXCHANGE_COLUMNS))
-    has_id = is_one_of(exchange.c.id, ids, connection.dialect.name)
-    query = select(*columns).where(has_id, exchange.c.erased_at.is_(None)).order_by(exchange.c.id)
-    rows = connection.execute(query.with_for_update(key_share=True)).mappings()
-    return {row["exchange_id"]: row for row in rows}
 
 
 class _Batch:

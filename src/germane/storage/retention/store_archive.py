@@ -136,7 +136,14 @@ class ArchiveStore(StoreComponent):
             results.append(result)
             on_day(result)
         failed = {result.day: result.problem for result in results if result.problem is not None}
-        self._finish(failed, stopping)
+        # Continue days whose removal or cleanup was interrupted after the database's last row was removed.
+        for record in self.list_days():
+            is_unfinished = record.state != "removed" or record.has_stale_files
+            if not stopping() and is_unfinished and record.day not in failed:
+                try:
+                    self._archive_day(record.files, record.day, stopping, has_text=record.manifest.has_text)
+                except ArchiveError as error:
+                    failed[record.day] = str(error)
         if failed:
             labeled = ((f"{day:%Y-%m-%d}", problem) for day, problem in sorted(failed.items()))
             named = "; ".join(problem if day in problem else f"{day}: {problem}" for day, problem in labeled)
@@ -151,19 +158,6 @@ class ArchiveStore(StoreComponent):
             return DayResult(day, archiver.run(stopping).manifest)
         except DayBusy as busy:
             return DayResult(day, None, str(busy))
-
-    def _finish(self, failed: dict[datetime, str], stopping: Callable[[], bool]) -> None:
-        """Continue days whose removal or cleanup was interrupted after the database's last row was removed.
-
-        Days that fail are skipped and added to ``failed``.
-        """
-        for record in self.list_days():
-            is_unfinished = record.state != "removed" or record.has_stale_files
-            if not stopping() and is_unfinished and record.day not in failed:
-                try:
-                    self._archive_day(record.files, record.day, stopping, has_text=record.manifest.has_text)
-                except ArchiveError as error:
-                    failed[record.day] = str(error)
 
     def list_days(self) -> list[ArchivedDay]:
         """Return the archived days, oldest first."""

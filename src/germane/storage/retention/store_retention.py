@@ -112,7 +112,11 @@ class RetentionStore(StoreComponent):
         if texts_before is not None:
             total += self._walk(_Walk(expire.erase_batch, texts_before), stopping)
             total += self._repeat(expire.erase_comments, texts_before, stopping)
-            self._delete_abandoned_spans(texts_before, stopping)
+            are_spans_deleted = False  # received spans contain text
+            while not are_spans_deleted and not stopping():
+                with self._database.write() as connection:
+                    are_spans_deleted = not delete_abandoned(connection, texts_before)
+                self._database.let_others_write()
         if self._context.erase_after_scoring:
             total += self._walk(_Walk(expire.erase_scored_batch, self._context.read_clock()), stopping)
         if max_size is not None:
@@ -126,14 +130,6 @@ class RetentionStore(StoreComponent):
         unmatched_since = self._context.read_clock() - feedback.LABEL_TIMEOUT
         self._walk(_Walk(feedback.abandon_unmatched, unmatched_since), stopping)
         return total + self._repeat(expire.delete_workers, self._context.read_clock(), stopping)
-
-    def _delete_abandoned_spans(self, before: datetime, stopping: Callable[[], bool]) -> None:
-        """Delete received spans, which contain text, if no receiver has run since ``before``."""
-        is_done = False
-        while not is_done and not stopping():
-            with self._database.write() as connection:
-                is_done = not delete_abandoned(connection, before)
-            self._database.let_others_write()
 
     def forget(
         self,
