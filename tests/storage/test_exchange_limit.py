@@ -18,7 +18,7 @@ from germane.storage import Coverage, ExchangeWriter, TrackingStore
 Make = Callable[..., Exchange]
 WriteTo = Callable[..., ExchangeWriter]
 LIMIT = 600
-LONG = 20.0
+LONG = 60.0
 
 
 class Time:

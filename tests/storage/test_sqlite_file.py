@@ -25,7 +25,7 @@ from germane.storage import ExchangeWriter, TrackingStore
 from germane.storage.db import engine
 from germane.storage.db.migrate import REVISIONS
 
-LONG = 20.0
+LONG = 60.0
 Damage = Callable[[Path], None]
 
 
