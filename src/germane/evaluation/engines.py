@@ -292,9 +292,9 @@ def _translate(inner: Future[Result], translate: Callable[[BaseException], BaseE
     outer: Future[Result] = Future()
     outer.set_running_or_notify_cancel()
 
-    def pass_on(inner: Future[Result]) -> None:
+    def pass_on(done: Future[Result]) -> None:
         try:
-            outer.set_result(inner.result())
+            outer.set_result(done.result())
         except CancelledError:
             outer.set_exception(WorkerLost("the engine canceled this partition"))
         except BaseException as error:  # noqa: BLE001 - whatever the function raised belongs to the caller

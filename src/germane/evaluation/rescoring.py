@@ -83,7 +83,7 @@ class RescoreOutcome:
     usage: RunUsage
 
 
-@dataclass(frozen=True, slots=True, repr=False)  # asyncio formats the result of a run, which takes long for thousands
+@dataclass(frozen=True, slots=True, repr=False)  # asyncio.run() formats the result when it restores signal handlers
 class PartitionScores:
     """The scores of a partition."""
 

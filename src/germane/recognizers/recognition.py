@@ -212,7 +212,7 @@ class _Recognition:
         if step is None or question is None:
             return self._question_of_calls(), answer
         inside = [call for call in self.calls if self.tree.contains(step, call.span)]
-        # The prompt of its calls may be a template, as in the AI SDK.
+        # The prompts of the step's calls may be templates, as in the AI SDK.
         if all(call.question is not None and call.question.text == question[0] for call in inside):
             known = self._question_of_calls()
             question = question if known is not None and known[0] == question[0] else known

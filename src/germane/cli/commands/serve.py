@@ -116,7 +116,8 @@ def command(
         with server.running(), metrics:
             click.echo(f"serving the dashboard on {server.address}", err=True)
             store = TrackingStore(settings.database)
-            if store.is_absent and store.path is not None:  # elsewhere, or not created yet: the dashboard is empty
+            # Without the file, which is elsewhere or does not exist yet, the dashboard is empty.
+            if store.is_absent and store.path is not None:
                 click.echo(str(describe_absence(store.path)), err=True)
             if open_page:
                 # A browser cannot open the wildcard addresses.

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from numbers import Real
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, Dialect, Float, RowMapping, Table, Text
+from sqlalchemy import Connection, Dialect, Float, RowMapping, Table
 
 from germane.exchange import Context, Exchange, Message
 from germane.score import Score
@@ -51,16 +50,21 @@ def batched(items: Sequence[Item], size: int = MAX_IDS_PER_STATEMENT) -> Iterato
 def bulk_insert(connection: Connection, table: Table, columns: tuple[str, ...], rows: Sequence[Values]) -> None:
     """Insert rows, ignoring rows with an existing key. Timestamps and JSON must be encoded for the driver.
 
-    PostgreSQL gets an array per column, because a statement per row takes its server three times as long.
+    PostgreSQL gets an array per column, because a statement per row takes its server four times as long.
     """
-    if connection.dialect.name == "sqlite":
-        if rows:
-            connection.exec_driver_sql(_insert_row(table, columns), list(rows))
+    if not rows:
         return
-    statement, types = _insert_arrays(table, columns)
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(_insert_row(table, columns), list(rows))
+        return
+    are_floats = [isinstance(table.c[name].type, Float) for name in columns]
     for batch in _batched_by_length(rows):
-        arrays = map(_to_array, types, zip(*batch, strict=True))
-        connection.exec_driver_sql(statement, tuple(arrays))
+        # Numbers may also be integers, but the elements of an array must have one type.
+        arrays = tuple(
+            [None if value is None else float(value) for value in column] if is_float else list(column)
+            for is_float, column in zip(are_floats, zip(*batch, strict=True), strict=True)
+        )
+        connection.exec_driver_sql(_insert_arrays(table, columns), arrays)
 
 
 @lru_cache
@@ -73,29 +77,16 @@ def _insert_row(table: Table, columns: tuple[str, ...]) -> str:
 
 
 @lru_cache
-def _insert_arrays(table: Table, columns: tuple[str, ...]) -> tuple[str, Sequence[type | None]]:
-    """Return PostgreSQL's statement for an array per column, and the type to which each array's elements are converted.
-
-    The elements of an array must have one type, but numbers may be integers, and texts may be enums. The type is None
-    if nothing has to be converted.
-    """
+def _insert_arrays(table: Table, columns: tuple[str, ...]) -> str:
+    """Return PostgreSQL's statement for an array per column."""
     from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
     make_dialect: Callable[[], Dialect] = PGDialect_psycopg
     dialect = make_dialect()
-    chosen = [table.c[name] for name in columns]
-    names = ", ".join(map(dialect.identifier_preparer.format_column, chosen))
+    preparer, chosen = dialect.identifier_preparer, [table.c[name] for name in columns]
+    target = f"{preparer.format_table(table)} ({', '.join(map(preparer.format_column, chosen))})"
     arrays = ", ".join(f"%b::{column.type.compile(dialect)}[]" for column in chosen)
-    types = [float if isinstance(each.type, Float) else str if isinstance(each.type, Text) else None for each in chosen]
-    statement = f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"  # noqa: S608 - names of columns and types
-    return statement, types
-
-
-def _to_array(kind: type | None, column: Sequence[Any]) -> list[Any]:
-    if kind is None:
-        return list(column)
-    convertible = str if kind is str else Real  # the driver rejects other types
-    return [kind(one) if type(one) is not kind and isinstance(one, convertible) else one for one in column]
+    return f"INSERT INTO {target} SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"  # noqa: S608 - names of columns and types
 
 
 def _batched_by_length(rows: Sequence[Values]) -> Iterator[Sequence[Values]]:

@@ -112,10 +112,10 @@ class RetentionStore(StoreComponent):
         if texts_before is not None:
             total += self._walk(_Walk(expire.erase_batch, texts_before), stopping)
             total += self._repeat(expire.erase_comments, texts_before, stopping)
-            are_spans_deleted = False  # received spans contain text
-            while not are_spans_deleted and not stopping():
+            has_more = True
+            while has_more and not stopping():
                 with self._database.write() as connection:
-                    are_spans_deleted = not delete_abandoned(connection, texts_before)
+                    has_more = delete_abandoned(connection, texts_before) > 0  # received spans, which contain text
                 self._database.let_others_write()
         if self._context.erase_after_scoring:
             total += self._walk(_Walk(expire.erase_scored_batch, self._context.read_clock()), stopping)

@@ -47,9 +47,9 @@ from germane.storage.trends.aggregates import (
 from germane.storage.trends.dimensions import ROUTE
 
 MAX_STATEMENTS: Final = 48
-"""Maximum number of statements to keep. Each takes up to 300 kB, and about as much in its compiled form."""
+"""Maximum number of statements to keep, and of compiled forms per engine. Each takes up to 300 kB, like its form."""
 _COMPILED: Final = "germane_compiled_sums"
-"""Execution option of an engine."""
+"""Execution option that holds an engine's compiled statements."""
 # PostgreSQL would take several NULLs in a union for text.
 _NO_HISTOGRAM: Final = cast(null(), LargeBinary).label("histogram")
 _BIN: Final = BIN.label("bin")
