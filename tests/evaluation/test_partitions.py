@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import socket
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -239,3 +241,15 @@ def test_secrets_are_not_sent_to_a_remote_engine(bare: Any, monkeypatch: pytest.
     monkeypatch.setenv("GERMANE_DATABASE", "postgresql://worker@host/db")
     assert settings_of_worker(sent, has_own_secrets=True).database == "postgresql://worker@host/db"
     engine.close(abandon=True)
+
+
+@pytest.mark.slow
+def test_dask_starts_while_another_program_uses_its_default_port() -> None:
+    """Two rescorings on one machine do not warn about each other's HTTP server."""
+    pytest.importorskip("distributed")
+    with socket.socket() as server:
+        with suppress(OSError):  # another program listens there already
+            server.bind(("127.0.0.1", 8787))
+            server.listen()
+        with open_engine("dask", workers=1) as engine:
+            assert engine.submit(sum, (2, 3)).result(60) == 5

@@ -209,7 +209,8 @@ class _DaskEngine(Engine):
                         n_workers=workers,
                         threads_per_worker=1,
                         host=LOCAL_HOST,
-                        dashboard_address=None,
+                        # The scheduler always has an HTTP server, by default on port 8787, which others may use.
+                        scheduler_kwargs={"dashboard": False, "dashboard_address": f"{LOCAL_HOST}:0"},
                         silence_logs=logging.CRITICAL,
                         config=_LOCAL_CLUSTER,  # of processes that replace others later
                     )
