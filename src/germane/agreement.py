@@ -170,11 +170,7 @@ def spearman(labels: ArrayLike, scores: ArrayLike, *, weights: Floats | None = N
     order, values = _floats(labels), _floats(scores)
     scored = ~np.isnan(values)
     drawn = _weights_or_ones(weights, len(order))[:, scored]
-    ranks = []
-    for column in (order[scored], values[scored]):
-        blocks = _blocks(column)
-        sums = blocks.sums(drawn)
-        ranks.append((_below(sums) + (sums + 1) / 2)[:, blocks.membership])
+    ranks = (_ranks(column[scored], drawn) for column in (order, values))
     first, second = (column - _divide((drawn * column).sum(axis=1), drawn.sum(axis=1))[:, None] for column in ranks)
     spread = np.sqrt((drawn * first**2).sum(axis=1) * (drawn * second**2).sum(axis=1))
     result = _divide((drawn * first * second).sum(axis=1), np.where(spread > 1e-9, spread, 0.0))
@@ -297,6 +293,12 @@ def _blocks(values: Floats) -> _Blocks:
     back = np.empty(len(values), dtype=np.intp)
     back[order] = membership
     return _Blocks(order, starts, back)
+
+
+def _ranks(values: Floats, drawn: Floats) -> Floats:
+    blocks = _blocks(values)
+    sums = blocks.sums(drawn)
+    return (_below(sums) + (sums + 1) / 2)[:, blocks.membership]
 
 
 def _below(sums: Floats) -> Floats:

@@ -218,12 +218,7 @@ def load_comparison(context: InsightContext, view: ViewParams, request: Comparis
             text = f" to compare: this window has scores of {'only one' if labels else 'no'} {kind}."
             return replace(base, verdict=ComparisonVerdict("few", (strong("Not enough data"), Piece(text))))
         per_side = [[group for group in by_label if group.label == label] for label in chosen]
-        names = [f"{COMPARED_BY[request.by]} {shorten(label, 60)}" for label in chosen]
-        window = (view.since, view.until)
-        sides = tuple(
-            ComparedSide(name=name, phrase=f"with {name}", window=window, condition={request.by: label})
-            for name, label in zip(names, chosen, strict=True)
-        )
+        sides = tuple(_labeled_side(request.by, label, view) for label in chosen)
     sides = tuple(
         replace(side, newest=max((group.latest for group in of_side), default=None))
         for side, of_side in zip(sides, per_side, strict=True)
@@ -265,6 +260,11 @@ def _periods(view: ViewParams, request: ComparisonRequest) -> tuple[ComparedSide
         name = f"{dates.date_time(window[0])} to {dates.date_time(window[1])}"
         sides.append(ComparedSide(name=name, phrase=f"from {name}", window=window))
     return tuple(sides)
+
+
+def _labeled_side(by: ComparedBy, label: str, view: ViewParams) -> ComparedSide:
+    name = f"{COMPARED_BY[by]} {shorten(label, 60)}"
+    return ComparedSide(name=name, phrase=f"with {name}", window=(view.since, view.until), condition={by: label})
 
 
 def _labels(groups: Iterable[RouteSummary]) -> list[str]:

@@ -132,13 +132,7 @@ class Convention:
             kind = fallback.kind_of(span)
         sources = _sources((self,) if fallback is None else (self, fallback), kind == "model")
         values = sources.collector.collect(span.attributes)
-        inputs, outputs, documents, variables = (
-            [
-                RawValue(key[0], values[key], key[0] in self.object_outputs)
-                for key in sorted([key for key in values if key in ranks], key=ranks.__getitem__)
-            ]
-            for ranks in sources.ranks
-        )
+        inputs, outputs, documents, variables = (self._raw_values(ranks, values) for ranks in sources.ranks)
         if logs or span.events:
             asked, answered = event_messages(span, logs)
             inputs += asked
@@ -164,6 +158,10 @@ class Convention:
             splits_streams=self.splits_streams,
             hides_separately=self.hides_separately,
         )
+
+    def _raw_values(self, ranks: Mapping[Key, int], values: Mapping[Key, Any]) -> list[RawValue]:
+        keys = sorted([key for key in values if key in ranks], key=ranks.__getitem__)
+        return [RawValue(key[0], values[key], key[0] in self.object_outputs) for key in keys]
 
 
 class _Sources(NamedTuple):

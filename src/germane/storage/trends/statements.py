@@ -47,7 +47,7 @@ from germane.storage.trends.aggregates import (
 from germane.storage.trends.dimensions import ROUTE
 
 MAX_STATEMENTS: Final = 48
-"""Maximum number of statements to keep, and of compiled forms per engine. Each takes up to 300 kB, like its form."""
+"""Maximum number of statements to keep, and of compiled forms to keep per engine. Each takes up to 300 kB."""
 _COMPILED: Final = "germane_compiled_sums"
 """Execution option that holds an engine's compiled statements."""
 # PostgreSQL would take several NULLs in a union for text.
