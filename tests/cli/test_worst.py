@@ -58,6 +58,16 @@ def test_a_calibrated_label_is_shown_with_the_calibrated_value(
     assert call("worst").out.startswith(" 0.62  partly_relevant (calibrated 0.51)  ask  ")
 
 
+def test_a_value_that_rounds_to_zero_has_no_sign(call: Call, store: TrackingStore, scored: Scored) -> None:
+    """Similarities of unrelated texts are often slightly negative."""
+    scored(store, [-0.001], details={"questions": [{"text": "What colour?", "similarity": -0.002}], "calibrated": -0.0})
+
+    lines = call("worst").out.splitlines()
+
+    assert lines[0].startswith(" 0.00  irrelevant (calibrated 0.00)  ask  ")
+    assert lines[3] == "       generated What colour?  (0.00)"
+
+
 def test_erased_text_is_marked_as_erased(call: Call, store: TrackingStore, scored: Scored) -> None:
     """The score stays in the list."""
     scored(store, [0.1], details={"questions": [{"text": "What colour?", "similarity": 0.05}]})

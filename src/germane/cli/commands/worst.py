@@ -77,17 +77,17 @@ def describe_answer(answer: ScoredExchange | WorstAnswer) -> list[str]:
     """Return the lines that show an answer, its score and the questions generated from it."""
     exchange, score = answer.exchange, answer.score
     calibrated = score.details.get("calibrated")
-    calibration = f" (calibrated {calibrated:.2f})" if isinstance(calibrated, float) else ""
+    calibration = f" (calibrated {calibrated:z.2f})" if isinstance(calibrated, float) else ""
     where = f"{sanitize.line(exchange.route, 40)}  {exchange.started_at:%Y-%m-%d %H:%M:%S} UTC"
     lines = [
-        f"{score.value:5.2f}  {sanitize.line(score.label)}{calibration}  {where}",
+        f"{score.value:z5.2f}  {sanitize.line(score.label)}{calibration}  {where}",
         f"       question  {_format_text(exchange.question)}",
         f"       answer    {_format_text(exchange.answer)}",
     ]
     generated = score.details.get("questions")  # scorers other than answer_relevancy may store anything here
     rows = generated if isinstance(generated, list) else []
     lines += [
-        f"       generated {_format_text(row.get('text'))}  ({row['similarity']:.2f})"
+        f"       generated {_format_text(row.get('text'))}  ({row['similarity']:z.2f})"
         for row in rows
         if isinstance(row, dict) and isinstance(row.get("similarity"), (int, float))
     ]
