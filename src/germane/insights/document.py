@@ -68,11 +68,11 @@ def mean_cells(estimate: Estimate | None, *, min_samples: int = MIN_SAMPLES) -> 
     if estimate is None or estimate.n < min_samples:
         n = 0 if estimate is None else estimate.n
         return str(n), "-", f"not enough data (need {min_samples})", "-", "-"
-    interval = "-" if estimate.interval is None else f"{estimate.interval[0]:.3f} to {estimate.interval[1]:.3f}"
+    interval = "-" if estimate.interval is None else f"{estimate.interval[0]:z.3f} to {estimate.interval[1]:z.3f}"
     if estimate.correlation is not None:
         interval += f", corrected (r={estimate.correlation:.2f})"
     refused = NOT_MEASURED if estimate.noncommittal_share is None else f"{estimate.noncommittal_share:.0%}"
-    return str(estimate.n), f"{estimate.mean:.3f}", interval, f"{estimate.low_share:.0%}", refused
+    return str(estimate.n), f"{estimate.mean:z.3f}", interval, f"{estimate.low_share:.0%}", refused
 
 
 def to_markdown(document: Document) -> str:

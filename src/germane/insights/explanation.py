@@ -135,8 +135,8 @@ def _explain_relevancy(score: Score) -> Explanation:
     n = sum(row.value is not None for row in rows)
     total = _total(score, f"mean of {n}")
     answer, rating = (finite_number(details.get(name)) for name in ("answer_similarity", "direct"))
-    facts += [] if answer is None else [("Similarity of question and answer", f"{answer:.2f}")]
-    facts += [] if rating is None else [("Rating by the judge", f"{rating:.2f}")]
+    facts += [] if answer is None else [("Similarity of question and answer", f"{answer:z.2f}")]
+    facts += [] if rating is None else [("Rating by the judge", f"{rating:z.2f}")]
     facts += [("Missing from the answer", missing)] if (missing := _text(details.get("missing_kind"))) else []
     return Explanation(lead=lead, headings=("Generated question", "Similarity"), rows=rows, total=total, facts=facts)
 
@@ -153,7 +153,7 @@ def _total(score: Score, text: str) -> ExplanationRow:
     """Return the row for the whole score. It is marked as low if the score is low."""
     limit = math.inf if score.is_low else None
     calibrated = finite_number(score.details.get("calibrated"))
-    verdict = "" if calibrated is None else f"calibrated {calibrated:.2f}, {score.label}"
+    verdict = "" if calibrated is None else f"calibrated {calibrated:z.2f}, {score.label}"
     if score.label == UNCALIBRATED:
         verdict = "uncalibrated, no label"
     return ExplanationRow(text=text, value=score.value, verdict=verdict, low_below=limit)
@@ -219,7 +219,7 @@ def _explain_context_relevance(score: Score) -> Explanation:
             "weight."
         )
     means = (("position_weighted", "Weighted by position"), ("mean", "Unweighted mean"))
-    facts = [(name, f"{value:.2f}") for key, name in means if (value := finite_number(details.get(key))) is not None]
+    facts = [(name, f"{value:z.2f}") for key, name in means if (value := finite_number(details.get(key))) is not None]
     return Explanation(lead=lead, headings=("Retrieved context", "Relevance"), rows=rows, facts=facts)
 
 
@@ -250,7 +250,7 @@ def _explain_combined(score: Score) -> Explanation:
     missing = [_text(name) for name in _list(details, "missing")]
     facts = [("Missing", ", ".join(missing))] if missing else []
     facts += [
-        (name.capitalize(), f"{value:.2f}") for name in _AGGREGATES if (value := finite_number(details.get(name)))
+        (name.capitalize(), f"{value:z.2f}") for name in _AGGREGATES if (value := finite_number(details.get(name)))
     ]
     lead = "A weighted combination of several scores."
     return Explanation(lead=lead, headings=("Part", "Value"), rows=rows, facts=facts)
@@ -262,7 +262,7 @@ def _explain_rating(score: Score) -> Explanation:
     facts = [] if rating is None else [("Rating", f"{rating:.1f} of 5")]
     facts += [("Intent of the question", intent)] if (intent := _text(details.get("intent"))) else []
     facts += [("Content of the answer", given)] if (given := _text(details.get("given"))) else []
-    facts += [] if cosine is None else [("Cosine similarity of question and answer", f"{cosine:.2f}")]
+    facts += [] if cosine is None else [("Cosine similarity of question and answer", f"{cosine:z.2f}")]
     facts += [("Computed from", "token probabilities")] if details.get("rated") == "expected" else []
     digits = [(str(digit), finite_number(mass)) for digit, mass in _mapping(details.get("digits")).items()]
     rows = [ExplanationRow(text=f"{digit} of 5", value=mass) for digit, mass in sorted(digits) if mass is not None]

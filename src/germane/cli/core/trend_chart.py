@@ -158,10 +158,10 @@ def _format_numbers(terminal: Terminal, bucket: Bucket) -> str:
     if bucket.interval is not None:
         low, high = bucket.interval
         dash = terminal.symbol("\u2013", "-") if low >= 0 else " to "
-        interval = f"{low:.2f}{dash}{high:.2f}"
+        interval = f"{low:z.2f}{dash}{high:z.2f}"
     n = bucket.n
     count = str(n) if n < 100_000 else f"{n // 1000}k" if n < 1_000_000 else f"{n // 1_000_000}M"
-    return f"{bucket.mean:.2f}  {interval}  n {count}"
+    return f"{bucket.mean:z.2f}  {interval}  n {count}"
 
 
 def _draw_annotation(layout: ChartLayout, annotation: ChartAnnotation) -> Iterator[str]:

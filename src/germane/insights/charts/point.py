@@ -145,9 +145,9 @@ def describe_points(
 
     def describe(point: Point) -> str:
         interval = (
-            "" if point.low is None or point.high is None else f"95% interval {point.low:.2f} to {point.high:.2f}, "
+            "" if point.low is None or point.high is None else f"95% interval {point.low:z.2f} to {point.high:z.2f}, "
         )
-        return f"{point.mean:.2f} ({interval}n={point.n})"
+        return f"{point.mean:z.2f} ({interval}n={point.n})"
 
     newest = split_by_fingerprint(points)[-1:]
     if not newest:
@@ -157,7 +157,7 @@ def describe_points(
     if lowest is not last:
         words.append(f"Lowest: {describe(lowest)}.")
     if baseline is not None:
-        words.append(f"{name.capitalize()}: {baseline:.2f}.")
+        words.append(f"{name.capitalize()}: {baseline:z.2f}.")
     if markers:
         words.append(f"Markers: {'; '.join(marker.label for marker in markers[:MAX_MARKERS_DESCRIBED])}.")
     return " ".join(words)
