@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
+
+from germane.settings.types import NestedSettings
 
 
 def parse_archive_location(text: str) -> str:
@@ -26,10 +28,8 @@ def parse_archive_location(text: str) -> str:
     return text.rstrip("/")
 
 
-class Archive(BaseModel):
+class Archive(NestedSettings):
     """The archive, to which days are moved from the database. Requires the `archive` extra."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     location: Annotated[str, Field(min_length=1), AfterValidator(parse_archive_location)]
     """Folder, or `s3://BUCKET/PREFIX`. For S3, credentials, region and endpoint are read from the environment

@@ -7,10 +7,18 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
 from germane.alert import SEVERITIES, Alert, Severity
-from germane.settings.types import CommaSeparated, Names, PublicURL, SecretReference, Timezone, matches_patterns
+from germane.settings.types import (
+    CommaSeparated,
+    Names,
+    NestedSettings,
+    PublicURL,
+    SecretReference,
+    Timezone,
+    matches_patterns,
+)
 
 BUILTIN_CHANNELS: Final = ("log", "callback")
 """Channels that need no configuration."""
@@ -67,10 +75,8 @@ def _validate_message_template(value: str) -> str:
     return value
 
 
-class ChannelSettings(BaseModel):
+class ChannelSettings(NestedSettings):
     """Fields shared by all channels."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     severity: Severity = "info"
     """The lowest severity to deliver: `info` (improvements), `warning` or `critical`."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime, time, timedelta
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from germane.alert import Alert
 from germane.settings.rules import Name
-from germane.settings.types import Names, Timezone, matches_patterns, parse_timezone
+from germane.settings.types import Names, NestedSettings, Timezone, matches_patterns, parse_timezone
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: Final[tuple[Weekday, ...]] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -24,10 +24,8 @@ def _without_zone(value: time) -> time:
 TimeOfDay = Annotated[time, AfterValidator(_without_zone)]
 
 
-class MaintenanceWindow(BaseModel):
+class MaintenanceWindow(NestedSettings):
     """A recurring period in which matching alerts send no notifications. It does not affect the state of alerts."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Name = "maintenance"
     """Name of the window."""

@@ -8,10 +8,10 @@ from fnmatch import fnmatchcase
 from itertools import combinations, product
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
 
 from germane.alert import Severity
-from germane.settings.types import DAY, Names, PublicURL, matches_patterns
+from germane.settings.types import DAY, Names, NestedSettings, PublicURL, matches_patterns
 
 HOUR: Final = 3600
 DEFAULT_SCORER: Final = "answer_relevancy"
@@ -33,10 +33,10 @@ def _validate_labels(labels: dict[str, str]) -> dict[str, str]:
     return labels
 
 
-class Rule(BaseModel):
+class Rule(NestedSettings):
     """Fields shared by all rules."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     name: Name
     """Name of the rule in its alerts. Defaults to the rule's type."""

@@ -238,10 +238,15 @@ def _validate_function_name(value: str) -> str:
 FunctionName = Annotated[str, AfterValidator(_validate_function_name)]
 
 
-class Price(BaseModel):
-    """A model's price."""
+class NestedSettings(BaseModel):
+    """Settings that belong together, inside of :class:`Settings`. Immutable."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Settings validates them, so that most programs never need the validators of the classes themselves.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class Price(NestedSettings):
+    """A model's price."""
 
     input: float = Field(ge=0, allow_inf_nan=False)
     """US dollars per million input tokens."""
@@ -249,13 +254,11 @@ class Price(BaseModel):
     """US dollars per million output tokens."""
 
 
-class Budget(BaseModel):
+class Budget(NestedSettings):
     """Limits on judge usage, shared by all processes on one database.
 
     Within these limits, germane selects the exchanges whose scores are most valuable.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     requests_per_hour: int | None = Field(default=None, gt=0)
     """Judge requests per hour. Unused requests carry over to later hours of the same day (UTC)."""
@@ -277,10 +280,8 @@ class Budget(BaseModel):
         return self
 
 
-class ExchangeFilter(BaseModel):
+class ExchangeFilter(NestedSettings):
     """A filter for exchanges. An exchange matches the filter if it meets every condition that is set."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     routes: Names = ()
     """Route patterns, such as `support-*`. One of them must match."""
@@ -307,10 +308,8 @@ class AlwaysScore(ExchangeFilter):
     """Matches exchanges that have a feedback label below this value."""
 
 
-class Retention(BaseModel):
+class Retention(NestedSettings):
     """Retention periods for captured data. Text is erased before scores are deleted."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     text_days: float = Field(default=30, gt=0, le=36_500)
     """Days after which questions, answers, contexts and quotes from them are erased."""
