@@ -18,6 +18,8 @@ from sqlalchemy.sql.compiler import GenericTypeCompiler, SQLCompiler
 from germane.storage.archive.location import require
 
 NAME: Final = "duckdb"
+REGISTERED_NAME: Final = "germane.duckdb"
+"""Name under which SQLAlchemy finds the dialect."""
 URL: Final = "germane+duckdb://"
 """The URL's scheme differs from ``duckdb``, which another package may have registered."""
 
@@ -121,4 +123,4 @@ class DuckDBDialect(DefaultDialect):
     do_begin = do_rollback
 
 
-registry.register("germane.duckdb", __name__, "DuckDBDialect")
+registry.register(REGISTERED_NAME, __name__, "DuckDBDialect")

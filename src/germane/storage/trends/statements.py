@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -30,8 +30,10 @@ from sqlalchemy import (
     select,
     union_all,
 )
+from sqlalchemy.dialects import registry
 from sqlalchemy.util import LRUCache
 
+from germane.storage.archive import dialect as archive
 from germane.storage.db.functions import EpochSeconds, Unindexed
 from germane.storage.db.tables import exchange, rollup, rollup_count, rollup_proxy, score, tally
 from germane.storage.trends import dimensions
@@ -47,7 +49,7 @@ from germane.storage.trends.aggregates import (
 from germane.storage.trends.dimensions import ROUTE
 
 MAX_STATEMENTS: Final = 48
-"""Maximum number of statements to keep, and of compiled forms to keep per engine. Each takes up to 300 kB."""
+"""Maximum number of statements to keep, and of compiled forms to keep per engine. Each takes about 100 kB."""
 _COMPILED: Final = "germane_compiled_sums"
 """Execution option that holds an engine's compiled statements."""
 # PostgreSQL would take several NULLs in a union for text.
@@ -155,7 +157,7 @@ def select_sums(
     numbers = itertools.count()
     parts = [_select_rows(measure, grouping, dialect, [next(numbers) for _ in range(ranges)]) for ranges in rows]
     for is_summed in rollups:
-        part = _select_rollups(measure, grouping, next(numbers), is_summed=is_summed)
+        part = _select_rollups(measure, grouping, dialect, next(numbers), is_summed=is_summed)
         if has_excluded:
             part = part.where(measure.rollup.c.start.not_in(bindparam("excluded", expanding=True)))
         parts.append(part)
@@ -174,6 +176,23 @@ def compiled_sums(engine: Engine) -> LRUCache[Any, Any]:
     return cache
 
 
+@cache
+def _literal_sums(measure: Measure, dialect: str) -> tuple[Sequence[Label[Any]], Sequence[Label[Any]]]:
+    """Return the sums over rows and over rollups as literal SQL.
+
+    Each part of a statement repeats them, and compiling them anew would take most of the time to compile a statement.
+    """
+    compiler: dict[str, Any] = {
+        "dialect": registry.load(archive.REGISTERED_NAME if dialect == archive.NAME else dialect)(),
+        "compile_kwargs": {"literal_binds": True},
+    }
+    rows, rollups = (
+        [literal_column(str(each.element.compile(**compiler)), each.type).label(each.name) for each in sums]
+        for sums in (measure.sums, measure.rolled_sums)
+    )
+    return rows, rollups
+
+
 def _select_rows(measure: Measure, grouping: Grouping, dialect: str, numbers: Sequence[int]) -> Select[Any]:
     moment, source = measure.moment, measure.moment.table
     keys = [*_bucket(moment, grouping), *(moment.table.c[name] for name in grouping.names)]
@@ -182,17 +201,19 @@ def _select_rows(measure: Measure, grouping: Grouping, dialect: str, numbers: Se
         keys.append(dimensions.label_expression(grouping.dimension, dialect))
     keys += measure.more_keys
     inside = [and_(*_within(moment, number)) for number in numbers]
-    query = select(*keys, *measure.sums).select_from(source).where(or_(*inside), *_equal(moment.table, grouping))
+    sums, _ = _literal_sums(measure, dialect)
+    query = select(*keys, *sums).select_from(source).where(or_(*inside), *_equal(moment.table, grouping))
     query = query if measure.condition is None else query.where(measure.condition)
     return query.group_by(*_plain(keys))
 
 
-def _select_rollups(measure: Measure, grouping: Grouping, number: int, *, is_summed: bool) -> Select[Any]:
+def _select_rollups(measure: Measure, grouping: Grouping, dialect: str, number: int, *, is_summed: bool) -> Select[Any]:
     table = measure.rollup
     keys = [*_bucket(table.c.start, grouping), *(table.c[name] for name in grouping.names)]
     if grouping.dimension:
         keys.append(table.c.label.label(dimensions.LABEL))
-    query = select(*keys, *(measure.rolled_sums if is_summed else measure.rolled)).where(
+    _, sums = _literal_sums(measure, dialect)
+    query = select(*keys, *(sums if is_summed else measure.rolled)).where(
         table.c.span == bindparam(f"span_{number}"),
         table.c.dimension == bindparam("dimension"),
         *_within(table.c.start, number),
