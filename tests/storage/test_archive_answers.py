@@ -131,6 +131,23 @@ def test_importing_archived_exchanges_changes_nothing(
     assert [one.n for one in store.trends.summary()] == [one.n for one in summary]
 
 
+def test_importing_restores_exchanges_that_an_archived_day_lacks(
+    store: TrackingStore, half_archived: Callable[[], None]
+) -> None:
+    """Only exchanges that the archive really has are left out."""
+    records = store.transfer.load_records(ExportSelection(), limit=100)
+    lacking = sum(record.exchange["user"] == "u1" for record in records)
+    store.retention.forget(user="u1")
+    store.rollups.update()
+    half_archived()
+    summary = store.trends.summary()
+
+    result = store.transfer.restore_records(records)
+
+    assert (result.exchanges, result.tasks) == (lacking, lacking)
+    assert sum(one.n for one in store.trends.summary()) == sum(one.n for one in summary) + lacking > lacking
+
+
 def test_labels_given_after_archiving_are_shown(store: TrackingStore, half_archived: Callable[[], None]) -> None:
     exchange = store.answers.list_exchanges(limit=100)[-1]
     half_archived()

@@ -275,14 +275,14 @@ def open_exchanges(
         until: End of the window.
 
     Yields:
-        Connections, and for each the ids of the exchanges that it contains. Unknown ids without a time are not among
-        those of the archive.
+        Connections, and for each the ids of the exchanges to look for. Unknown ids with a time are among those of the
+        archive.
     """
     ids, window = list(moments), in_window(since, until)
     if not ids or not find_days(connection, *window, limit=1):
         yield [(connection, ids)]
         return
-    stored = _find_ids(connection, ids)
+    stored = find_ids(connection, ids)
     missing = [id_ for id_ in ids if id_ not in stored]
     sources: list[tuple[Connection, Sequence[str]]] = [(connection, [id_ for id_ in ids if id_ in stored])]
     with ExitStack() as stack:
@@ -296,19 +296,20 @@ def open_exchanges(
         if opened:
             archive = stack.enter_context(open_archive(connection, opened))
             searched = [id_ for id_ in missing if moments[id_] is None]
-            found = _find_ids(archive, searched)
+            found = find_ids(archive, searched)
             sources.append((archive, [id_ for id_ in missing if moments[id_] or id_ in found]))
             missing = [id_ for id_ in searched if id_ not in found]
         is_other = archived_day.c.day.not_in(opened)
         others = find_days(connection, *window, is_other) if missing else []
         if others:
             archive = stack.enter_context(open_archive(connection, others))
-            found = _find_ids(archive, missing)
+            found = find_ids(archive, missing)
             sources.append((archive, [id_ for id_ in missing if id_ in found]))
         yield sources
 
 
-def _find_ids(connection: Connection, ids: Sequence[str]) -> set[str]:
+def find_ids(connection: Connection, ids: Sequence[str]) -> set[str]:
+    """Return the ids that exchanges on this connection have."""
     found: set[str] = set()
     for batch in batched(ids):
         found.update(connection.execute(select(exchange.c.id).where(exchange.c.id.in_(batch))).scalars())

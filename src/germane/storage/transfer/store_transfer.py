@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, Table, exists, select
 
-from germane.storage.archive.reader import open_exchanges, open_oldest, open_window
+from germane.storage.archive.reader import find_ids, open_exchanges, open_oldest, open_window
 from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import DECLARED_MINUTE, TallyChanges
 from germane.storage.db.batches import RowCursor, after_cursor
@@ -197,7 +197,7 @@ class TransferStore(StoreComponent):
         """
         moments = {str(record.exchange["id"]): record.exchange["started_at"] for record in records}
         with self._database.read(snapshot=True) as connection, open_exchanges(connection, moments) as sources:
-            archived = {id_ for source, some in sources if source is not connection for id_ in some}
+            archived = {id_ for source, some in sources if source is not connection for id_ in find_ids(source, some)}
         records = [record for record in records if record.exchange["id"] not in archived]
         # Sort the records, so that all processes lock rows in the same order.
         records = sorted(records, key=lambda record: str(record.exchange["id"]))
