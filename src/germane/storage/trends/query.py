@@ -290,9 +290,16 @@ class TrendQuery:
     def _split_files(self, since: datetime, *, hourly: bool) -> Pieces:
         """Split the window into the parts to read from the archive's hourly rollups and from its rows."""
         grid = self._request.bucket
-        due = [] if grid is None else list(grid.split_hours(since, self._request.until))
+        due = set() if grid is None else set(grid.split_hours(since, self._request.until))
+        if hourly:  # the removed part of a day may end within an hour
+            days = archived_ranges(self._connection, since, self._request.until)
+            due.update(down(part.until, HOUR) for part in days if not part.is_whole)
+        hours = sorted(due)
         return [
-            (split_window(*part, due, [HOUR] if hourly and (grid is None or self._can_use(HOUR, shift)) else ()), shift)
+            (
+                split_window(*part, hours, [HOUR] if hourly and (grid is None or self._can_use(HOUR, shift)) else ()),
+                shift,
+            )
             for part, shift in self._grid_parts(since)
         ]
 
