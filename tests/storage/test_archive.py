@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import is_dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import duckdb
 import pyarrow.parquet as pq
@@ -19,8 +21,10 @@ from tests.storage.archiving import DAYS, FIRST_DAY, SINCE, UNTIL, Make, archive
 
 from germane.annotation import Feedback
 from germane.errors import ArchiveError
+from germane.exchange import Exchange
 from germane.storage import TrackingStore
 from germane.storage.db.tables import exchange, feedback, score, scoring_task, tally
+from germane.storage.retention import archiving
 from germane.storage.stats.histogram import Histogram
 
 TABLES = (exchange, scoring_task, score, feedback, tally)
@@ -278,18 +282,121 @@ def test_damaged_days_do_not_affect_windows_that_do_not_reach_them(
     assert store.trends.summary(since=FIRST_DAY + timedelta(days=DAYS)) == []
 
 
-def test_rows_are_removed_only_if_the_files_contain_them(store: TrackingStore, make: Make, folder: Path) -> None:
-    """A file that is damaged between verification and removal stops the removal."""
+@pytest.mark.parametrize("state", ["written", "verified"])
+def test_files_that_are_damaged_before_the_removal_begins_are_written_again(
+    store: TrackingStore, make: Make, folder: Path, state: str
+) -> None:
+    """The database still has all of their rows."""
     fill(store, make, days=1)
-    run_until(store, folder, "written")
+    rows = counts(store)
+    run_until(store, folder, state)
+    shutil.rmtree(folder)
+
+    archive(store, str(folder))
+
+    assert archived_counts(store) == rows
+    assert store.archive.verify() == {}
+
+
+def test_rows_are_removed_only_if_the_files_contain_them(
+    store: TrackingStore, make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is damaged after the removal has begun stops the removal."""
+    monkeypatch.setattr(archiving, "BATCH_EXCHANGES", 5)
+    fill(store, make, days=1)
+    archive(store, str(folder), stopping=lambda: any(day.removed_before > day.day for day in store.archive.list_days()))
     (path,) = folder.glob(f"day={FIRST_DAY:%Y-%m-%d}/score-*.parquet")
     path.write_bytes(b"")
     rows = counts(store)
+    assert rows["exchange"]
 
     with pytest.raises(ArchiveError, match="has 0 bytes"):
         archive(store, str(folder))
 
     assert counts(store) == rows
+
+
+def test_a_used_archive_that_is_empty_is_not_used(store: TrackingStore, make: Make, folder: Path) -> None:
+    """Its file system may not be mounted. Rows that were moved to the folder below would be missing later."""
+    fill(store, make)
+    archive(store, str(folder), stopping=lambda: any(day.state == "removed" for day in store.archive.list_days()))
+    shutil.rmtree(folder)
+    folder.mkdir()
+    rows = counts(store)
+
+    with pytest.raises(ArchiveError, match=r"has no file germane-archive\.json, although days were moved to it: mount"):
+        archive(store, str(folder))
+
+    assert (counts(store), list(folder.iterdir())) == (rows, [])
+
+
+def before_switching(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
+    """Call a function whenever a day's new files are written, before they are used."""
+    write = archiving.DayArchiver._write
+
+    def write_and_act(self: archiving.DayArchiver, *arguments: Any) -> Any:
+        written = write(self, *arguments)
+        action()
+        return written
+
+    monkeypatch.setattr(archiving.DayArchiver, "_write", write_and_act)
+
+
+def test_a_user_who_is_forgotten_while_late_rows_are_archived_does_not_come_back(
+    store: TrackingStore, make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(store, make, days=1)
+    archive(store, str(folder))
+    late = fill(store, lambda **values: make(**values | {"user": "late"}), count=4, days=1, seed=2)
+    before_switching(monkeypatch, lambda: store.retention.forget(user="late"))
+
+    archive(store, str(folder))
+
+    assert not store.answers.get_exchanges([one.id for one in late])
+    assert not any("late" in pq.read_table(path)["user"].to_pylist() for path in folder.rglob("exchange-*.parquet"))
+    assert sum(summary.n for summary in store.trends.summary()) == 60
+
+
+def test_rows_that_keep_arriving_for_an_archived_day_delay_it(
+    store: TrackingStore, make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later days are still archived, and forgetting a user asks for another run."""
+    fill(store, make, days=1)
+    archive(store, str(folder))
+    seeds = iter(range(2, 100))
+    fill(store, make, days=2, seed=next(seeds))
+    before_switching(monkeypatch, lambda: fill(store, make, count=1, days=1, seed=next(seeds)))
+
+    first, second = archive(store, str(folder))
+
+    assert (first.waiting_for, second.waiting_for) == ("its rows keep changing", None)
+    with pytest.raises(ArchiveError, match="because its rows keep changing: run the command again"):
+        store.retention.forget(user="u1")
+
+
+@pytest.mark.parametrize("hours", [1, 24])
+def test_scores_count_once_while_a_day_is_removed(
+    store: TrackingStore, make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    """Days in another timezone, and hours, are read from hourly rollups. The removal may stop within an hour."""
+    monkeypatch.setattr(archiving, "BATCH_EXCHANGES", 30)
+    fill(store, make, count=700, days=7)
+
+    def count() -> tuple[int, int]:
+        chosen: dict[str, Any] = {**WINDOW, "bucket": timedelta(hours=hours), "timezone": ZoneInfo("Europe/Berlin")}
+        scores = store.trends.over_time(scorer="relevancy", **chosen)
+        coverage = store.trends.coverage_over_time(scorer="relevancy", **chosen)
+        return sum(one.n for one in scores), sum(one.seen for one in coverage)
+
+    def is_inside() -> bool:
+        last = store.archive.list_days()[-1:]
+        return any(day.day == FIRST_DAY + timedelta(days=6) and day.removed_before > day.day for day in last)
+
+    assert count() == (700, 700)
+    archive(store, str(folder), stopping=is_inside)
+
+    assert store.archive.list_days()[-1].removed_before.minute
+    assert count() == (700, 700)
 
 
 def test_files_of_an_interrupted_write_are_deleted(store: TrackingStore, make: Make, folder: Path) -> None:
@@ -333,6 +440,21 @@ def test_forgetting_an_attribute_reaches_the_archive(
 
     assert store.retention.forget(attribute=attribute) == expected
     assert expected.exchanges
+
+
+def test_forgetting_an_attribute_compares_whole_numbers_exactly(store: TrackingStore, make: Make, folder: Path) -> None:
+    """A number of 18 digits is not rounded, and a fraction is the same number however it is written."""
+    accounts = iter([202600000000000001, 202600000000000002, 2.5])
+
+    def make_account(**values: Any) -> Exchange:
+        return make(**values | {"attributes": {"account": next(accounts)}})
+
+    exchanges = fill(store, make_account, count=3, days=1)
+    archive(store, str(folder))
+
+    assert store.retention.forget(attribute=("account", "202600000000000002")).exchanges == 1
+    assert store.retention.forget(attribute=("account", "2.50")).exchanges == 1
+    assert list(store.answers.get_exchanges([one.id for one in exchanges])) == [exchanges[0].id]
 
 
 @pytest.mark.slow

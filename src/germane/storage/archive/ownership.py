@@ -11,17 +11,24 @@ from germane.storage.archive.location import ArchiveLocation
 NAME: Final = "germane-archive.json"
 
 
-def claim(location: ArchiveLocation, archive_id: str) -> None:
+def claim(location: ArchiveLocation, archive_id: str, *, is_used: bool) -> None:
     """Make sure that an archive belongs to a database. The first database that uses a location owns it.
 
     Args:
         location: The archive.
         archive_id: The id of the database's archive.
+        is_used: Whether the database has moved rows to this location.
 
     Raises:
-        ArchiveError: The archive belongs to another database, or cannot be accessed.
+        ArchiveError: The archive belongs to another database, cannot be accessed, or is used but empty, as the folder
+            of a file system that is not mounted.
     """
     owner = _read_owner(location)
+    if owner is None and is_used:
+        raise ArchiveError(
+            f"the archive {location.url} has no file {NAME}, although days were moved to it: mount the file system, or "
+            "restore the archive from a backup"
+        )
     if owner is None:
         with location.writing("", NAME) as file:
             file.write(json.dumps({"id": archive_id}).encode())

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import Connection, delete, exists, func, or_, select
 
 from germane import sanitize
+from germane.errors import ArchiveError
 from germane.storage.archive.days import (
     ONE_DAY,
     ArchivedDay,
@@ -62,7 +63,7 @@ from germane.storage.counts import dirty_hours
 from germane.storage.db import migrate
 from germane.storage.db.component import StoreContext
 from germane.storage.db.errors import TransactionConflict
-from germane.storage.db.tables import exchange, scoring_task, tally
+from germane.storage.db.tables import archived_day, exchange, scoring_task, tally
 from germane.storage.queue.candidates import CANDIDATE
 from germane.storage.queue.erase_text import OPEN_STATES, lock_tasks
 from germane.storage.retention.archive_lease import NAME as LEASE
@@ -78,7 +79,7 @@ if TYPE_CHECKING:
 BATCH_EXCHANGES: Final = 1000
 """Approximate number of exchanges to remove in one transaction, which removes whole minutes."""
 _ONE_MINUTE: Final = timedelta(minutes=1)
-_MAX_STEPS: Final = 4
+_MAX_STEPS: Final = 6
 """Maximum number of times that a day is written or removed in one run."""
 _OTHER_PROCESS: Final = "another process is archiving it"
 
@@ -164,20 +165,23 @@ class DayArchiver:
 
     def run(self, stopping: Callable[[], bool]) -> ArchivedDay:
         """Archive the day, or continue where an earlier run ended. Return its record."""
+        has_changed = False
         for _ in range(_MAX_STEPS):
             record = self._load()
             try:
                 if record is None:
                     self._insert()
-                elif record.removed_before > self.day and self._has_late_rows(record):
+                elif has_changed or (record.removed_before > self.day and self._has_late_rows(record)):
                     self._replace_files(record)
                 elif record.state != "removed":
-                    contents = verify_files(record.files, record.manifest)
+                    contents = self._read_files(record)
                     if record.state == "written":
                         self._verify(record, contents)
                     self._remove(record, contents, stopping)
+                has_changed = False
             except DayChanged:
-                self._replace_files(record or self._require())
+                has_changed = True
+                continue
             record = self._finish_files()
             if stopping() or (record.state == "removed" and not self._has_late_rows(record)):
                 return record
@@ -190,9 +194,12 @@ class DayArchiver:
         """
         record = self._require()
         if record.removed_before > self.day:
-            self._replace_files(record, exchange_ids, label_ids)
-            self._finish_files()
-            return
+            for _ in range(_MAX_STEPS):
+                with suppress(DayChanged):
+                    self._replace_files(record, exchange_ids, label_ids)
+                    self._finish_files()
+                    return
+            raise DayBusy("its rows keep changing")
         with self._database.write() as connection:
             current = load_day(connection, self.day, lock=True)
             if current is None or current.manifest != record.manifest or current.removed_before > self.day:
@@ -205,11 +212,16 @@ class DayArchiver:
         with self._database.read() as connection:
             record = load_day(connection, self.day)
             archive_id = load_cursor(connection, LEASE)
-        if record is not None:
-            self._location = record.files  # a day stays where it is, even if the setting has changed
+            if record is not None:
+                self._location = record.files  # a day stays where it is, even if the setting has changed
+            is_here = (
+                archived_day.c.location == self._location.url,
+                archived_day.c.removed_before > archived_day.c.day,
+            )
+            is_used = connection.execute(select(exists().where(*is_here))).scalar_one()
         if archive_id is None:
             raise DayBusy("the archive's lease is not held")
-        claim(self._location, archive_id)
+        claim(self._location, archive_id, is_used=is_used)
         return record
 
     def _require(self) -> ArchivedDay:
@@ -233,6 +245,9 @@ class DayArchiver:
         """Write the removed rows and the database's rows to new files, and switch to them.
 
         The transaction that switches deletes the database's rows of the removed part of the day, which arrived late.
+
+        Raises:
+            DayChanged: The database's rows have changed in the meantime.
         """
         written = self._write(record, without_exchanges, without_labels)
         verify_files(self._location, written.manifest)
@@ -243,6 +258,8 @@ class DayArchiver:
                 record.removed_before,
             ):
                 raise DayBusy(_OTHER_PROCESS)
+            if record.removed_before > self.day:  # rows that were deleted, as of a forgotten user, would come back
+                self._require_equal(connection, written.manifest, written.stored)
             self._delete_rows(connection, self.day, record.removed_before, written.manifest, written.stored)
             update_day(
                 connection,
@@ -320,6 +337,30 @@ class DayArchiver:
     def _whole(self) -> ArchivedRange:
         return ArchivedRange(self.day, self.until)
 
+    def _read_files(self, record: ArchivedDay) -> Contents:
+        """Read and verify the files of a day.
+
+        Raises:
+            DayChanged: They are missing or damaged, and the database still has all rows.
+        """
+        try:
+            return verify_files(record.files, record.manifest)
+        except ArchiveError:
+            if record.removed_before > self.day:
+                raise
+            raise DayChanged from None
+
+    def _require_equal(self, connection: Connection, manifest: Manifest, contents: Contents) -> None:
+        """Compare the database's rows of the day with rows that were written.
+
+        Raises:
+            DayChanged: They differ.
+        """
+        for table in SOURCES:
+            stored = read_rows(connection, table, self.day, self.until, blank_at=manifest.blank_at)
+            if sort_hashes([hash_rows(rows) for rows in stored]).tobytes() != contents[table].tobytes():
+                raise DayChanged
+
     def _verify(self, record: ArchivedDay, contents: Contents) -> None:
         """Compare the database's rows with the files, which have just been read.
 
@@ -327,11 +368,7 @@ class DayArchiver:
             DayChanged: They differ.
         """
         with self._database.read(snapshot=True) as connection:
-            for table in SOURCES:
-                stored = read_rows(connection, table, self.day, self.until, blank_at=record.manifest.blank_at)
-                hashes = [hash_rows(rows) for rows in stored]
-                if sort_hashes(hashes).tobytes() != contents[table].tobytes():
-                    raise DayChanged
+            self._require_equal(connection, record.manifest, contents)
         with self._database.write() as connection:
             current = load_day(connection, self.day, lock=True)
             if current is None or current.manifest != record.manifest:
