@@ -180,7 +180,7 @@ def compiled_sums(engine: Engine) -> LRUCache[Any, Any]:
 def _literal_sums(measure: Measure, dialect: str) -> tuple[Sequence[Label[Any]], Sequence[Label[Any]]]:
     """Return the sums over rows and over rollups as literal SQL.
 
-    Each part of a statement repeats them, and compiling them anew would take most of the time to compile a statement.
+    Each part of a statement repeats them, and compiling them again would take most of the time to compile a statement.
     """
     compiler: dict[str, Any] = {
         "dialect": registry.load(archive.REGISTERED_NAME if dialect == archive.NAME else dialect)(),
