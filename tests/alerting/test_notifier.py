@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, Final
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -126,6 +127,18 @@ def test_a_drop_of_the_service_does_not_inhibit_more_severe_or_new_route_alerts(
     worse, new = an_alert("a", severity="critical"), an_alert("b", details={"new_route": True})
     _, notifications = notifier().notify([changed(worse), changed(new)], [drop, worse, new])
     assert contents_of(notifications) == [("log", "firing", ("a", "b"))]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"state": "recovering"}, {"details": {"selected": True}}],
+    ids=["recovering", "a rule for some routes or attributes"],
+)
+def test_only_a_firing_drop_in_all_answers_of_a_service_inhibits_other_alerts(fields: dict[str, Any]) -> None:
+    """Nobody is notified of a recovering drop, and a drop in one tenant's answers says nothing about the others."""
+    drop = an_alert("drop", rule="drop", labels={"service": "shop", "scorer": "answer_relevancy"}, **fields)
+
+    assert contents_of(notifier().notify([changed(an_alert())], [drop, an_alert()])[1]) == [("log", "firing", ("a",))]
 
 
 def test_a_channel_that_excludes_service_alerts_is_notified_of_route_alerts() -> None:

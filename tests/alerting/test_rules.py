@@ -162,6 +162,12 @@ def test_a_scorer_error_rule_is_bad_if_more_than_a_fifth_of_attempts_fail(scored
     assert result.details == {"tried": scored + failed, "failed": failed, "reason": "judge_timeout"}
 
 
+def test_a_scorer_error_alert_resolves_when_a_quiet_service_is_scored_without_failures() -> None:
+    """At night, there may never be enough attempts for a share."""
+    assert evaluate_scorer_error(ScorerError(), "shop", "s", 1, Counter()).state == "good"
+    assert evaluate_scorer_error(ScorerError(), "shop", "s", 0, Counter()).state == "unclear"
+
+
 @pytest.mark.parametrize(
     ("budget", "calls", "hour", "state"),
     [

@@ -6,16 +6,17 @@ import html
 import re
 from datetime import timedelta
 
+import numpy as np
 import pytest
 from tests.dashboard.conftest import Week, now
 from tests.dashboard.page_client import open_dashboard
 from tests.dashboard.seeding import NOW, SEARCH, SERVICE
 
 from germane.alert import Silence
-from germane.alerting import resolve_alert
+from germane.alerting import evaluate_mean_threshold, evaluate_share, resolve_alert
 from germane.insights.context import InsightContext
-from germane.insights.rule_diagnosis import BacktestTooLarge, DiagnosisScope, run_rule_backtest
-from germane.settings import Drop, MeanThreshold, load_settings
+from germane.insights.rule_diagnosis import BacktestTooLarge, DiagnosisScope, diagnose_rules, run_rule_backtest
+from germane.settings import Drop, LowScoreRate, MeanThreshold, load_settings
 from germane.storage import TrackingStore
 
 
@@ -70,6 +71,28 @@ def test_a_rule_that_would_fire_is_labeled(seeded: TrackingStore) -> None:
     assert re.search(r'<span class="tag bad">would fire</span>', text)
     assert re.search(r"Route docs-search, service handbook: the mean is 0\.\d\d \(.*\), below 0\.7\.", text)
     assert re.search(r"faithfulness for handbook: until [^;]+ JST, the baseline is provisional", text)
+
+
+def test_the_diagnosis_agrees_with_the_rules(seeded: TrackingStore) -> None:
+    """A mean or a share near a threshold is judged by the limit that the rule uses."""
+    scope = DiagnosisScope(since=NOW - timedelta(days=1), until=NOW, scorer="answer_relevancy")
+    means = seeded.trends.means(scorer="answer_relevancy", since=scope.since, until=NOW, histograms=False)
+    newest = [mean for mean in means if mean.newest]
+    agreed = set()
+    for threshold in np.arange(0.02, 1, 0.02):
+        floor = MeanThreshold(threshold=threshold, min_samples=10)
+        low = LowScoreRate(threshold=threshold, min_samples=10)
+        rules = [rule.model_dump(by_alias=True) for rule in (floor, low)]
+        settings = load_settings(database="sqlite://", rules=rules)
+        context = InsightContext(store=seeded, settings=settings, now=now)
+        shown = {each.rule.type: each.is_violated for each in diagnose_rules(context, scope)[1]}
+
+        fires = any(evaluate_mean_threshold(floor, mean).state == "bad" for mean in newest)
+        assert shown["mean_threshold"] == fires, threshold
+        is_high = any(evaluate_share(low, mean, mean.low_share).state == "bad" for mean in newest)
+        assert shown["low_score_rate"] == is_high, threshold
+        agreed |= {fires, is_high}
+    assert agreed == {True, False}
 
 
 WHY = re.compile(r'<a href="(/alerts/backtest[^"]*)">Why is there no alert\?</a>')

@@ -315,3 +315,14 @@ def test_superseded_notifications_are_not_resent(store: TrackingStore) -> None:
     assert store.notifications.resend(ids=["n1"]) == 0
     assert store.notifications.resend() == 2
     assert {record.notification.id for record in store.notifications.search(status="waiting")} == {"n2", "n3"}
+
+
+def test_notifications_are_not_resent_after_a_resolution_that_waits(store: TrackingStore) -> None:
+    """The channel would be told of the resolution first, and then that the alert is firing."""
+    resolved = make_alert(state="resolved", resolved_at=NOON)
+    enqueue(store, make_notification("n1"))
+    assert store.notifications.claim("oncall", "me", lease=LEASE)
+    store.notifications.record_attempt("n1", "me", PERMANENT_FAILURE)
+    enqueue(store, make_notification("n2", resolved, after=1, type="resolved"))
+
+    assert store.notifications.resend() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,7 +21,12 @@ SCORER = {"s": "f"}
 
 
 def write_scores(
-    store: TrackingStore, values: list[float | None], *, minutes: float = 0, skipped: Any = None, **changes: Any
+    store: TrackingStore,
+    values: Sequence[float | UnscoredReason | None],
+    *,
+    minutes: float = 0,
+    skipped: Any = None,
+    **changes: Any,
 ) -> None:
     """Write exchanges the given number of minutes after eleven with their scores; None leaves the task pending."""
     exchanges = [an_exchange(minutes, **changes) for _ in values]
@@ -30,10 +36,13 @@ def write_scores(
     )
     claims = store.queue.claim_tasks("me", SCORER, limit=1000, lease=timedelta(60))
     known = dict(zip([exchange.id for exchange in exchanges], values, strict=True))
-    tasks = [task for claim in claims for task in claim.tasks if known.get(task.exchange_id) is not None]
-    store.queue.complete_tasks(
-        "me", [(task, Score(scorer="s", fingerprint="f", value=known[task.exchange_id])) for task in tasks]
-    )
+    results = []
+    for task in (task for claim in claims for task in claim.tasks):
+        result = known.get(task.exchange_id)
+        if result is not None:
+            given = {"reason": result} if isinstance(result, UnscoredReason) else {"value": result}
+            results.append((task, Score(scorer="s", fingerprint="f", **given)))
+    store.queue.complete_tasks("me", results)
 
 
 def load_flow(store: TrackingStore, since: datetime = NOON - timedelta(hours=2), **options: Any) -> ScoringFlow:
@@ -52,6 +61,17 @@ def test_waiting_count_covers_exchanges_after_the_newest_scored_one(store: Track
     assert found.waiting_since == NOON - timedelta(minutes=50)
     write_scores(store, [0.5], minutes=40)
     assert (load_flow(store).waiting, load_flow(store).waiting_since) == (0, None)
+
+
+@pytest.mark.parametrize(("failures", "waiting"), [(2, 0), (3, 3)])
+def test_few_failures_that_may_be_due_to_the_answers_do_not_count_as_waiting(
+    store: TrackingStore, failures: int, waiting: int
+) -> None:
+    """The last answers before a quiet period may be unusual. Three in a row are no coincidence."""
+    write_scores(store, [0.5], minutes=0)
+    write_scores(store, [UnscoredReason.UNPARSABLE] * failures, minutes=10)
+
+    assert load_flow(store).waiting == waiting
 
 
 def test_excluded_routes_and_earlier_exchanges_do_not_count_as_waiting(store: TrackingStore) -> None:

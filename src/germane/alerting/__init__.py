@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from germane.alerting.evaluator import AlertEvaluator
     from germane.alerting.messages import alert_message
     from germane.alerting.notifier import was_notified
-    from germane.alerting.rules import warn_about_missing_scorers
+    from germane.alerting.rules import evaluate_mean_threshold, evaluate_share, warn_about_missing_scorers
     from germane.alerting.sensitivity import DropSensitivity, list_sensitivities
     from germane.alerting.wording import CAUSES, RESOLVE_REASONS
 
@@ -67,7 +67,7 @@ _MODULES = {
     "evaluator": ("AlertEvaluator",),
     "messages": ("alert_message",),
     "notifier": ("was_notified",),
-    "rules": ("warn_about_missing_scorers",),
+    "rules": ("evaluate_mean_threshold", "evaluate_share", "warn_about_missing_scorers"),
     "sensitivity": ("DropSensitivity", "list_sensitivities"),
     "wording": ("CAUSES", "RESOLVE_REASONS"),
 }  # fmt: skip
@@ -102,6 +102,8 @@ __all__ = [
     "channel_filters",
     "default_step",
     "end_silence",
+    "evaluate_mean_threshold",
+    "evaluate_share",
     "find_alert",
     "find_changes",
     "firing_onset",

@@ -21,6 +21,8 @@ ChannelFilter = Callable[[Alert], bool]
 """Whether a channel is notified of an alert."""
 NOTIFIED_CHANNELS: Final = "channels"
 """Key in an alert's details: the channels that were notified of the alert, and are also notified when it resolves."""
+SELECTED: Final = "selected"
+"""Key in a drop's details: whether its rule is restricted to some routes or attributes."""
 _TYPE_ORDER: Final[Sequence[NotificationType]] = ("firing", "escalated", "repeated", "resolved")
 
 
@@ -184,15 +186,17 @@ def was_notified(alert: Alert, channel: str) -> bool:
 
 
 def is_inhibited(alert: Alert, alerts: Iterable[Alert]) -> bool:
-    """Return whether another open alert for the same service and scorer already covers an alert.
+    """Return whether another firing alert for the same service and scorer already covers an alert.
 
     A service-wide drop covers alerts for its routes that are not more severe, except for new routes, which have no
-    baseline and thus cannot drop. An alert about a failing scorer covers alerts about missing scores.
+    baseline and thus cannot drop. A drop in answers that a rule selects by route or attribute covers no other alert. An
+    alert about a failing scorer covers alerts about missing scores.
     """
     names = (alert.service, alert.scorer)
-    others = [other for other in alerts if other.is_open and other.fired_at and (other.service, other.scorer) == names]
+    others = [other for other in alerts if other.state == "firing" and (other.service, other.scorer) == names]
     if alert.route is not None:
         rank = SEVERITIES.index(alert.severity)
         drops = [other for other in others if other.type == "drop" and other.route is None]
+        drops = [drop for drop in drops if not drop.details.get(SELECTED)]
         return not alert.details.get("new_route") and any(rank <= SEVERITIES.index(drop.severity) for drop in drops)
     return alert.type == "no_data" and any(other.type == "scorer_error" for other in others)

@@ -235,26 +235,28 @@ def _window_statements(context: InsightContext, rule: WindowRule, scope: Diagnos
 
 def _check_window(rule: WindowRule, mean: RouteMean, window: timedelta) -> Statement:
     """Check the scores of one route in the rule's window against the rule."""
+    from germane.alerting import evaluate_mean_threshold, evaluate_share
+
     if mean.n < rule.min_samples:
         longer = "the window is extended until it contains enough scores"
         return "obstacle", f"n={mean.n} in {format_duration(window)}, but the rule needs {rule.min_samples}; {longer}"
     if isinstance(rule, MeanThreshold):
         interval = format_interval(mean.interval)
         words = f"the mean is {format_number(mean.mean)} (95% interval {interval}, n={mean.n:,})"
-        if mean.mean >= rule.threshold:
-            return "good", f"{words}, not below {rule.threshold:g}"
-        if mean.interval is None or mean.interval[1] >= rule.threshold:
-            return "good", f"{words}, not significantly below {rule.threshold:g}"
-        return "bad", f"{words}, below {rule.threshold:g}"
+        if evaluate_mean_threshold(rule, mean).state == "bad":
+            return "bad", f"{words}, below {rule.threshold:g}"
+        qualifier = "" if mean.mean >= rule.threshold else "significantly "
+        return "good", f"{words}, not {qualifier}below {rule.threshold:g}"
     if not isinstance(rule, (LowScoreRate, NoncommittalRate)):
         return "good", f"n={mean.n:,}"
     share = mean.low_share if isinstance(rule, LowScoreRate) else mean.noncommittal_share
     if share is None:
         return "obstacle", f"{mean.scorer} does not detect noncommittal answers"
     words, threshold = f"the share is {format_percent(share)} (n={mean.n:,})", format_percent(rule.threshold)
-    if share > rule.threshold:
+    if evaluate_share(rule, mean, share).state == "bad":
         return "bad", f"{words}, above {threshold}"
-    return "good", f"{words}, not above {threshold}"
+    qualifier = "significantly " if share > rule.threshold else ""
+    return "good", f"{words}, not {qualifier}above {threshold}"
 
 
 def _silence_obstacles(rule: AnyRule, scope: DiagnosisScope, facts: DiagnosisFacts) -> Iterator[str]:

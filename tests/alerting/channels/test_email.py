@@ -234,6 +234,20 @@ def test_recipients_that_the_smtp_server_refuses_are_reported(serve: Callable[..
     assert box.envelopes == [(SENDER, TO[1:])] * 2
 
 
+def test_a_retry_goes_only_to_the_recipients_that_were_rejected(serve: Callable[..., Email], box: Box) -> None:
+    """The others would get a copy every minute for a day."""
+    box.refused, box.refusal = {TO[0]}, "452 full"
+    channel = serve()
+    assert refused(channel).retryable
+    assert refused(channel).problem == "status 452"
+    box.refused = set()
+
+    assert send(channel) == 250
+    assert send(channel) == 250
+
+    assert box.envelopes == [(SENDER, TO[1:]), (SENDER, TO[:1]), (SENDER, TO)]
+
+
 def test_delivery_to_an_unreachable_smtp_server_is_retried(
     serve: Callable[..., Email], box: Box, hold: threading.Event
 ) -> None:

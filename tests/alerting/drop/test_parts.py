@@ -190,6 +190,14 @@ def test_a_drop_is_attributed_to_the_routes_that_fell(fallen: set[str]) -> None:
     assert affected_routes(found, scores, 0.05) == expected
 
 
+def test_a_drop_on_all_routes_of_a_rule_names_them() -> None:
+    """The service may have other routes, and silences and channels select alerts by route."""
+    found = baseline({"ask": 80, "buy": 80})
+    scores = [arrival(route.mean - 0.3, route=name) for name, route in found.routes.items() for _ in range(40)]
+
+    assert affected_routes(found, scores, 0.05, names_all=True) == ("ask", "buy")
+
+
 def test_small_falls_on_other_routes_do_not_hide_the_affected_route() -> None:
     """If other routes are slightly lower, the drop is still attributed to the one route that fell."""
     found = baseline({"ask": 80, "buy": 80, "help": 80, "faq": 80})

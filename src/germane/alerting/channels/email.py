@@ -33,6 +33,8 @@ MAX_TIMEOUTS: Final = 8
 """Maximum time per message, as a multiple of the timeout. It protects against servers that send one byte at a time."""
 PERMANENT_STATUS: Final = 500
 """SMTP status codes at or above this value are permanent errors."""
+MAX_PARTLY_DELIVERED: Final = 100
+"""Maximum number of messages to remember of which some recipients have not been reached."""
 _DEFAULT_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
 
 
@@ -46,6 +48,8 @@ class Email:
         self._settings = settings
         self._timeout = timeout
         self._blocked_threads: DaemonThreadPool | None = None
+        self._rejected: dict[str, list[str]] = {}
+        """Recipients that were rejected while others accepted a message, by the message's idempotency key."""
         self.include_text = settings.include_text
 
     def __repr__(self) -> str:
@@ -66,7 +70,8 @@ class Email:
         threads, self._blocked_threads = self._blocked_threads or DaemonThreadPool(1, name="germane-email"), None
         try:
             async with asyncio.timeout(MAX_TIMEOUTS * self._timeout):
-                return await threads.run(self._send, build_email(message, self._settings.sender, self._settings.to))
+                email = build_email(message, self._settings.sender, self._settings.to)
+                return await threads.run(self._send, email, message.notification.idempotency_key)
         except TimeoutError:
             # The next attempt waits for this one, so that blocked threads do not accumulate.
             self._blocked_threads = threads
@@ -75,10 +80,12 @@ class Email:
             if self._blocked_threads is None:
                 threads.close()
 
-    def _send(self, email: EmailMessage) -> int:
+    def _send(self, email: EmailMessage, key: str) -> int:
+        # Recipients that have accepted the message would otherwise get a copy with every attempt.
+        recipients = self._rejected.get(key, list(self._settings.to))
         try:
             with self._connect() as server:
-                rejected = server.send_message(email, self._settings.sender, list(self._settings.to))
+                rejected = server.send_message(email, self._settings.sender, recipients)
         except smtplib.SMTPRecipientsRefused as error:
             raise _rejected(min(code for code, _ in error.recipients.values())) from None
         except smtplib.SMTPResponseException as error:
@@ -89,7 +96,11 @@ class Email:
             raise DeliveryError(type(error).__name__) from None
         except UnicodeError as error:  # a name or password that SMTP cannot encode
             raise DeliveryError(type(error).__name__, retryable=False) from None
+        self._rejected.pop(key, None)
         if rejected:
+            self._rejected[key] = list(rejected)
+            if len(self._rejected) > MAX_PARTLY_DELIVERED:
+                del self._rejected[next(iter(self._rejected))]
             retryable = min(code for code, _ in rejected.values()) < PERMANENT_STATUS
             problem = f"{len(rejected)} of {len(self._settings.to)} recipients were rejected"
             raise DeliveryError(problem, retryable=retryable)

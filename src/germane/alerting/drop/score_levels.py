@@ -181,8 +181,13 @@ def fallen_routes(baseline: Baseline, arrivals: Sequence[DetectorScore], min_dro
     return tuple(sorted(name for name, fall in falls.items() if fall.exceeds(CLEAR_CONTRAST, min_drop / 2)))
 
 
-def affected_routes(baseline: Baseline, arrivals: Sequence[DetectorScore], min_drop: float) -> tuple[str, ...]:
+def affected_routes(
+    baseline: Baseline, arrivals: Sequence[DetectorScore], min_drop: float, *, names_all: bool = False
+) -> tuple[str, ...]:
     """Return the routes that a drop affects, or an empty tuple if it affects the whole service.
+
+    With ``names_all``, all routes of the baseline are returned if it affects them all, because the service may have
+    others.
 
     Each affected route has fallen by more than two standard errors and more than half of ``min_drop``, and at least
     half as much as the route with the largest fall. On average, the affected routes have fallen more than twice as much
@@ -193,7 +198,7 @@ def affected_routes(baseline: Baseline, arrivals: Sequence[DetectorScore], min_d
     largest = max((fall.size for fall in falling.values()), default=0.0)
     affected = {name for name, fall in falling.items() if fall.size >= largest / 2}
     others = falls.keys() - affected
-    if not affected or affected == baseline.routes.keys() or POOLED_ROUTE in affected:
+    if not affected or POOLED_ROUTE in affected or (affected == baseline.routes.keys() and not names_all):
         return ()
     if not others:  # no other route has had an answer since the onset
         return tuple(sorted(affected))

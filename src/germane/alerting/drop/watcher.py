@@ -32,6 +32,7 @@ from germane.alerting.drop.score_levels import (
     score_level,
 )
 from germane.alerting.drop.session import DetectorSession, FiringDrop, rule_parameters_hash
+from germane.alerting.notifier import SELECTED
 from germane.alerting.rule_result import RuleResult
 from germane.exchange import matches_attributes
 from germane.settings import Drop
@@ -335,7 +336,8 @@ class DropWatcher:
         """
         baseline, min_drop = session.baseline, session.rule.min_drop
         assert baseline is not None  # noqa: S101 - as above
-        affected: set[str | None] = set(affected_routes(baseline, scores, min_drop))
+        names_all = bool(session.rule.routes)
+        affected: set[str | None] = set(affected_routes(baseline, scores, min_drop, names_all=names_all))
         if session.fired is not None or not session.firing or not session.affected:
             session.affected = tuple(sorted(affected, key=str)) or (None,)
             session.compared = covered_routes(baseline, scores)
@@ -388,6 +390,7 @@ class DropWatcher:
             details={
                 "contributors": [change.as_dict() for change in changes if change],
                 "tolerance": {"committed": committed, "zero": zero},
+                **({SELECTED: True} if rule.routes or rule.attributes else {}),
                 **self._baseline_details(session),
                 **self._changed_release(session, firing.onset, now),
             },

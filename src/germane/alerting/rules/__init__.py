@@ -20,10 +20,18 @@ from germane.alerting.rules.window import (
     evaluate_low_score_rate,
     evaluate_mean_threshold,
     evaluate_noncommittal_rate,
+    evaluate_share,
 )
 from germane.settings import AnyRule
 
-__all__ = ["EVALUATIONS", "EvaluationContext", "RuleSchedule", "warn_about_missing_scorers"]
+__all__ = [
+    "EVALUATIONS",
+    "EvaluationContext",
+    "RuleSchedule",
+    "evaluate_mean_threshold",
+    "evaluate_share",
+    "warn_about_missing_scorers",
+]
 
 logger = logging.getLogger("germane.alerting")
 

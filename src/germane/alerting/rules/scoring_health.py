@@ -131,7 +131,8 @@ def evaluate_scorer_error(
     """Evaluate whether too large a share of attempts failed.
 
     The result is bad if the share is above the threshold, and good if it is at most half the threshold. Otherwise, or
-    with fewer than ``min_samples`` attempts, it is unclear.
+    with fewer than ``min_samples`` attempts, it is unclear. Scores without any failure are always good: with little
+    traffic, an alert would otherwise stay open after the scorer has recovered.
 
     Args:
         rule: The rule.
@@ -149,6 +150,8 @@ def evaluate_scorer_error(
             state = "bad"
         elif share <= rule.threshold / 2:
             state = "good"
+    elif scored and not failed:
+        state = "good"
     details: dict[str, object] = {"tried": attempts, "failed": failed}
     if failed:  # otherwise, the alert keeps the last reason
         details["reason"] = reasons.most_common(1)[0][0]

@@ -268,8 +268,8 @@ class NotificationStore(StoreComponent):
     ) -> int:
         """Queue undelivered notifications again, in their original order.
 
-        A notification stays undelivered if a later notification about the same alerts has been sent to its channel.
-        Otherwise, a resolved alert would be reported as firing again.
+        A notification stays undelivered if a later notification about the same alerts has been sent to its channel, or
+        is waiting to be sent. Otherwise, a resolved alert would be reported as firing again.
 
         Args:
             channel: Only notifications to this channel.
@@ -292,7 +292,8 @@ class NotificationStore(StoreComponent):
             rows = connection.execute(wanted).mappings().all()
             if not rows:
                 return 0
-            sent = select(columns.channel, columns.created_at, columns.payload).where(columns.status == "sent")
+            sent = select(columns.channel, columns.created_at, columns.payload)
+            sent = sent.where(columns.status.in_(["sent", "waiting"]))
             later = connection.execute(sent.where(columns.created_at > rows[0]["created_at"])).mappings()
             last_sent = dict(
                 sorted(((row["channel"], key), row["created_at"]) for row in later for key in _alert_keys(row))

@@ -21,6 +21,8 @@ MAX_SCORES_READ: Final = 5_000
 MIN_GAPS: Final = 20
 """Minimum number of gaps required to compute a typical delay."""
 PERCENTILE: Final = 0.99
+MIN_FAILURES: Final = 3
+"""Number of failures in a row from which a scorer counts as not scoring, if each alone may be due to the answer."""
 _EXPECTED_SKIPS: Final = {
     UnscoredReason.NOT_SAMPLED,
     UnscoredReason.FILTERED,
@@ -30,6 +32,13 @@ _EXPECTED_SKIPS: Final = {
     UnscoredReason.UNREADABLE,
 }
 """Skip reasons for answers that were not meant to be scored. A separate rule covers the budget."""
+_OF_SINGLE_ANSWERS: Final = {
+    UnscoredReason.JUDGE_REFUSED,
+    UnscoredReason.UNPARSABLE,
+    UnscoredReason.NO_USABLE_QUESTION,
+    UnscoredReason.OUT_OF_RANGE,
+}
+"""Reasons for failures that may be due to the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +54,8 @@ class ScoringFlow:
     waiting_since: datetime | None = None
     """Minute of the oldest answer after ``last_scored_minute`` that is still to be scored."""
     waiting: int = 0
-    """Number of answers after ``last_scored_minute`` that are waiting or have failed."""
+    """Number of answers after ``last_scored_minute`` that are waiting or have failed. Failures that may be due to the
+    answer count from :data:`MIN_FAILURES` on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +85,7 @@ def load_flows(
     # Counts per minute, by service and scorer.
     scored: defaultdict[tuple[str, str], Counter[datetime]] = defaultdict(Counter)
     wanted: defaultdict[tuple[str, str], Counter[datetime]] = defaultdict(Counter)
+    unscorable: defaultdict[tuple[str, str], Counter[datetime]] = defaultdict(Counter)
     for row in connection.execute(query if until is None else query.where(tally.c.minute < until)):
         if takes(row.route):
             key, count = (row.service, row.scorer), int(row.n)
@@ -83,6 +94,8 @@ def load_flows(
                 wanted[key][row.minute] += count
             elif row.outcome == "skipped" and row.reason in _EXPECTED_SKIPS:
                 wanted[key][row.minute] -= count
+            elif row.outcome == "failed" and row.reason in _OF_SINGLE_ANSWERS:
+                unscorable[key][row.minute] += count
     if until is not None:
         columns = (score.c.service, score.c.route, score.c.scorer, score.c.started_at)
         window = (score.c.started_at >= since, score.c.started_at < until)
@@ -93,11 +106,12 @@ def load_flows(
     flows = []
     for service, scorer in sorted(scored):
         last = max((minute for minute, count in scored[service, scorer].items() if count > 0), default=None)
-        waiting = {
-            minute: count
-            for minute, count in wanted[service, scorer].items()
-            if count > 0 and (last is None or minute > last)
-        }
+        after = [minute for minute in wanted[service, scorer] if last is None or minute > last]
+        failures = unscorable[service, scorer]
+        # A scorer that fails on one of the last answers before a quiet period has not stopped.
+        is_few = sum(failures[minute] for minute in after) < MIN_FAILURES
+        counts = {minute: wanted[service, scorer][minute] - is_few * failures[minute] for minute in after}
+        waiting = {minute: count for minute, count in counts.items() if count > 0}
         newest = select(score.c.scored_at).order_by(score.c.started_at.desc()).limit(1)
         newest = newest.where(score.c.service == service, score.c.scorer == scorer, score.c.started_at >= since)
         if until is not None:
