@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import nullcontext
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from germane.errors import UsageError
 from germane.evaluation import open_engine, run_dataset
 from germane.evaluation.dataset_run import DatasetResult, _divide_rate_limits, count_rows, list_parts
 from germane.evaluation.engines import Engine
+from germane.evaluation.parquet import list_row_groups, read_row_group
 from germane.score import Score
 from germane.settings import load_settings
 
@@ -78,6 +80,79 @@ def test_a_folder_of_parquet_files_is_a_data_set(folder: Path, numeric: Any) -> 
     assert rows[0].exchange.id == "2026-03-01 0"
     assert dict(rows[-1].exchange.attributes) == {"extra": 99, "day": "2026-03-02"}
     assert rows[-1].location.endswith("day=2026-03-02/1.parquet, row 100")
+
+
+@pytest.mark.parametrize(
+    ("folder_name", "column", "expected"),
+    [
+        ("day=2026-03-01", pa.array([date(2026, 3, 1)]), None),  # dates are not attributes
+        ("tenant=1", pa.array([1], pa.int64()), 1),
+        ("tenant=1", pa.array([1.0]), 1.0),
+        ("tenant=01", pa.array(["01"]), "01"),
+        ("tenant=1", pa.array(["1"]).dictionary_encode(), "1"),
+    ],
+)
+def test_files_may_contain_the_columns_of_their_folders(
+    bare: Path, numeric: Any, folder_name: str, column: pa.Array, expected: object
+) -> None:
+    """DuckDB can write such files. A column has the values and the type that the file contains."""
+    name = folder_name.partition("=")[0]
+    (bare / "data" / folder_name).mkdir(parents=True)
+    table = pa.table({"question": ["How?"], "answer": ["1"], name: column})
+    pq.write_table(table, bare / "data" / folder_name / "a.parquet")
+
+    (row,) = germane.evaluate("data", [numeric]).rows
+
+    assert row.exchange.attributes.get(name) == expected
+    assert type(row.exchange.attributes.get(name)) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (pa.table({"prompt": ["How?"], "reply": ["1"]}), "row 1 has no column .*; its columns are prompt, reply, day"),
+        (
+            pa.table({"question": ["How?"], "reply": ["1"]}),
+            "row 1 has no column .*; its columns are question, reply, day",
+        ),
+        (
+            pa.Table.from_arrays([pa.array(["1"])] * 3, ["question", "answer", "answer"]),
+            "has duplicate columns 'answer': rename them",
+        ),
+    ],
+)
+def test_errors_about_columns_name_the_file_and_all_of_its_columns(
+    folder: Path, engine: Engine, table: pa.Table, message: str
+) -> None:
+    """This also holds for later files, and for columns that the scorers do not need."""
+    pq.write_table(table, folder / f"day={DAYS[1]}" / "2.parquet")
+
+    with pytest.raises(UsageError, match=f"^data/day={DAYS[1]}/2.parquet,? {message}"):
+        run(folder, engine)
+
+
+@pytest.mark.parametrize("error", [pa.ArrowTypeError("bad"), pa.ArrowKeyError("bad"), pa.ArrowCapacityError("bad")])
+def test_every_error_of_pyarrow_names_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Not all of them are OS errors or value errors."""
+    (group, *_) = list_row_groups(folder)
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", fail)
+    with pytest.raises(UsageError, match=rf"^data/day={DAYS[0]}/0\.parquet cannot be read: '?bad"):
+        list(read_row_group(group))
+
+
+def test_files_in_a_folder_that_are_not_parquet_are_named(folder: Path, engine: Engine) -> None:
+    """Files and folders whose names start with a dot or an underscore are ignored, as in other tools."""
+    (folder / "_SUCCESS").touch()
+    (folder / ".part.crc").touch()
+    assert count_rows(folder) == 200
+
+    (folder / "notes.txt").write_text("one")
+    with pytest.raises(UsageError, match=r"^data/notes\.txt is not a Parquet file"):
+        run(folder, engine)
 
 
 def test_partitions_are_whole_row_groups_of_one_file(folder: Path) -> None:

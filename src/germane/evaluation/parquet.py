@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -55,22 +56,15 @@ def list_row_groups(path: Path) -> Iterator[RowGroup]:
         UsageError: pyarrow is not installed, or a file cannot be read.
     """
     datasets = _import_pyarrow(path, "pyarrow.dataset")
-    try:
-        if path.is_file():
-            fragments = datasets.dataset(str(path), format="parquet").get_fragments()
-        else:
-            if not path.exists():
-                raise FileNotFoundError(2, os.strerror(2))
-            fragments = datasets.dataset(str(path), format="parquet", partitioning="hive").get_fragments()
-        for fragment in sorted(fragments, key=lambda fragment: fragment.path):
-            columns = tuple(datasets.get_partition_keys(fragment.partition_expression).items())
-            first_row = 0
-            for group in fragment.row_groups:
-                name = str(path) if path.is_file() else fragment.path
-                yield RowGroup(str(Path(name).absolute()), name, group.id, group.num_rows, first_row, columns)
-                first_row += group.num_rows
-    except ValueError as error:  # the base class of pyarrow's errors
-        raise UsageError(f"{path} is not a Parquet file: {error}") from None
+    for fragment in sorted(_open_dataset(path).get_fragments(), key=lambda fragment: fragment.path):
+        name = str(path) if path.is_file() else fragment.path
+        with _named_errors(name):
+            groups = fragment.row_groups
+        columns = tuple(datasets.get_partition_keys(fragment.partition_expression).items())
+        first_row = 0
+        for group in groups:
+            yield RowGroup(str(Path(name).absolute()), name, group.id, group.num_rows, first_row, columns)
+            first_row += group.num_rows
 
 
 def read_row_group(group: RowGroup, columns: Collection[str] | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -79,28 +73,27 @@ def read_row_group(group: RowGroup, columns: Collection[str] | None = None) -> I
     Args:
         group: The row group.
         columns: Names of the columns to read, including names of nested fields such as ``meta.history``. None reads
-            all columns. Columns that the file lacks are ignored.
+            all columns. Columns that the file lacks are ignored. The file's other columns are None.
 
     Raises:
-        UsageError: the file cannot be read.
+        UsageError: the file cannot be read, or has duplicate columns.
     """
     parquet = _import_pyarrow(Path(group.file), "pyarrow.parquet")
-    folder_columns = dict(group.folder_columns)
-    try:
-        with parquet.ParquetFile(group.file, buffer_size=READ_BUFFER, pre_buffer=False) as file:
-            names = None
-            if columns is not None:
-                wanted = {name.partition(".")[0] for name in columns} | set(columns)
-                names = [name for name in file.schema_arrow.names if name in wanted]
-            number = group.first_row
-            for batch in file.iter_batches(READ_ROWS, row_groups=[group.index], columns=names, use_threads=False):
-                for record in batch.to_pylist():
-                    number += 1
-                    yield f"{group.name}, row {number}", {**record, **folder_columns}
-    except OSError as error:
-        raise UsageError(f"{group.name} cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise UsageError(f"{group.name} is not a Parquet file: {error}") from None
+    with _named_errors(group.name), parquet.ParquetFile(group.file, buffer_size=READ_BUFFER, pre_buffer=False) as file:
+        existing = file.schema_arrow.names
+        if duplicates := sorted({name for name in existing if existing.count(name) > 1}):
+            raise UsageError(f"{group.name} has duplicate columns {', '.join(map(repr, duplicates))}: rename them")
+        names = None
+        if columns is not None:
+            wanted = {name.partition(".")[0] for name in columns} | set(columns)
+            names = [name for name in existing if name in wanted]
+        # A column of the file takes precedence over a folder, whose name is only text.
+        defaults = {**dict.fromkeys(existing), **dict(group.folder_columns)}
+        number = group.first_row
+        for batch in file.iter_batches(READ_ROWS, row_groups=[group.index], columns=names, use_threads=False):
+            for record in batch.to_pylist():
+                number += 1
+                yield f"{group.name}, row {number}", {**defaults, **record}
 
 
 class ScoreFileWriter:
@@ -164,12 +157,50 @@ _COPIED_COLUMNS: Final = tuple(
 
 def read_metadata(path: Path, key: str) -> str | None:
     """Return a value from a score file's metadata; None if the file does not have the key, or is not a Parquet file."""
+    arrow, parquet = _import_pyarrow(path, "pyarrow"), _import_pyarrow(path, "pyarrow.parquet")
     try:
-        content = _import_pyarrow(path, "pyarrow.parquet").read_metadata(str(path)).metadata or {}
-    except (OSError, ValueError):
+        content = parquet.read_metadata(str(path)).metadata or {}
+    except (OSError, ValueError, arrow.ArrowException):
         return None
     value = content.get(key.encode())
     return None if value is None else value.decode()
+
+
+def _open_dataset(path: Path) -> Any:
+    """Open a file, or a folder with its partitions. The only columns of the result are those of the folders' names.
+
+    The columns of the files are left out, because a file may contain the columns of its folders with another type.
+
+    Raises:
+        UsageError: pyarrow is not installed, or the file or the folder cannot be read.
+    """
+    datasets, filesystems = _import_pyarrow(path, "pyarrow.dataset"), _import_pyarrow(path, "pyarrow.fs")
+    partitioning, files = None, [path.as_posix()]
+    if path.is_dir():
+        partitioning = datasets.HivePartitioning.discover()
+        files = filesystems.FileSelector(path.as_posix(), recursive=True)
+    options = datasets.FileSystemFactoryOptions(partitioning=partitioning)
+    with _named_errors(str(path)):
+        if not path.exists():
+            raise FileNotFoundError(2, os.strerror(2))
+        factory = datasets.FileSystemDatasetFactory(
+            filesystems.LocalFileSystem(), files, datasets.ParquetFileFormat(), options
+        )
+        return factory.finish(factory.inspect_schemas()[-1])  # the last schema is that of the folders' names
+
+
+@contextmanager
+def _named_errors(name: str) -> Iterator[None]:
+    """Raise pyarrow's errors as usage errors with the name of the file."""
+    arrow = _import_pyarrow(Path(name), "pyarrow")
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise UsageError(f"{name} is not a Parquet file: {error}") from None
+    except arrow.ArrowException as error:  # not all of pyarrow's errors are value errors
+        raise UsageError(f"{name} cannot be read: {error}") from None
 
 
 def _import_pyarrow(path: Path, module: str) -> Any:
