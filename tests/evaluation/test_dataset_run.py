@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -220,11 +221,36 @@ def test_a_folder_with_the_scores_of_another_run_is_rejected(folder: Path, engin
         run(folder, engine, *["context_coverage"][: change == "scorer"], **options)
 
 
+@pytest.mark.parametrize("suffix", ["", ".parq", ".PARQUET"])
+def test_rows_of_new_files_are_never_mixed_with_old_scores(folder: Path, engine: Engine, suffix: str) -> None:
+    """The manifest describes all files that are read, whatever their suffix."""
+    first, second = (folder / f"day={day}" / f"{number}.parquet" for number, day in enumerate(DAYS))
+    first = first.rename(first.with_name(f"part-1{suffix}"))
+    second.unlink()
+    assert run(folder, engine).rows == 100
+
+    shutil.copy(first, first.with_name(f"part-0{suffix}"))
+    with pytest.raises(UsageError, match="contains the scores of another data set"):
+        run(folder, engine)
+
+
 def test_a_folder_with_other_files_is_rejected(folder: Path, engine: Engine) -> None:
     """Nothing is written into it."""
-    with pytest.raises(UsageError, match="data is not empty: choose another folder"):
-        run(folder, engine, output="data")
-    assert not (folder / "manifest.json").exists()
+    Path("scores").mkdir()
+    Path("scores/notes.txt").touch()
+    with pytest.raises(UsageError, match="scores is not empty: choose another folder"):
+        run(folder, engine)
+    assert [file.name for file in Path("scores").iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("output", ["data", "data/scores", "data/../data/_new/scores"])
+def test_scores_are_never_written_into_the_data_set(folder: Path, engine: Engine, output: str) -> None:
+    """The error is raised before anything is created, so the data set can still be read."""
+    with pytest.raises(
+        UsageError, match=f"^{output} is in the folder of the data set, data, .*: choose another folder"
+    ):
+        run(folder, engine, output=output)
+    assert sorted(file.name for file in folder.iterdir()) == [f"day={day}" for day in DAYS]
 
 
 @pytest.mark.slow

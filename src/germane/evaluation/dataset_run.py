@@ -24,6 +24,7 @@ from germane.evaluation.files import Record, iterate_records
 from germane.evaluation.parquet import (
     RowGroup,
     ScoreFileWriter,
+    list_files,
     list_row_groups,
     read_metadata,
     read_row_group,
@@ -141,7 +142,7 @@ def run_dataset(
         progress: Whether to show progress on stderr. By default, it is shown only on a terminal.
 
     Raises:
-        UsageError: The data set is invalid, or the folder belongs to another run.
+        UsageError: The data set is invalid, or the folder belongs to another run or is part of the data set.
         SettingsError: No scorer can run with the settings.
         PartitionFailed: A partition failed repeatedly. The run can be repeated.
     """
@@ -149,6 +150,11 @@ def run_dataset(
     names = tuple(scorer.name for scorer in scorers.scorers)
     if not names:
         raise SettingsError(scorers.unavailable_reason or "no scorers selected: pass at least one")
+    if path.is_dir() and output.resolve().is_relative_to(path.resolve()):
+        raise UsageError(
+            f"{output} is in the folder of the data set, {path}, so the scores would become part of the data set: "
+            "choose another folder"
+        )
     partition_size = partition_size or default_partition_size(scorers)
     _claim_folder(
         output,
@@ -294,7 +300,7 @@ def _part_file(output: Path, number: int) -> Path:
 
 def _describe_files(path: Path) -> list[list[Any]]:
     """Return the name, size and modification time of each file of a data set."""
-    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    files = list_files(path) if _is_parquet(path) else [path]
     try:
         return [[str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
     except OSError as error:

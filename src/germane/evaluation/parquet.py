@@ -49,6 +49,15 @@ class RowGroup:
     """Columns whose values come from the names of the folders, such as ``day=2026-03-01``."""
 
 
+def list_files(path: Path) -> list[Path]:
+    """Return a file, or the files in a folder whose row groups :func:`list_row_groups` yields, in the same order.
+
+    Raises:
+        UsageError: pyarrow is not installed, or a file cannot be read.
+    """
+    return [Path(file) for file in sorted(_open_dataset(path).files)]
+
+
 def list_row_groups(path: Path) -> Iterator[RowGroup]:
     """Yield the row groups of a file, or of all files in a folder and its partitions such as ``day=2026-03-01``.
 
