@@ -7,6 +7,7 @@ import io
 import json
 import re
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 import germane
 from germane.errors import UsageError
+from germane.evaluation.files import read_file_records
 from germane.exchange import Exchange
 from germane.installation import install_command
 
@@ -77,6 +79,39 @@ def test_long_csv_fields_are_read(file: File, numeric: Any) -> None:
 
     assert len(exchange.question or "") == before + 1
     assert csv.field_size_limit() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "row"),
+    [
+        ("rows.csv", "question,answer\n", "How?,{}\n"),
+        ("rows.tsv", "question\tanswer\n", "How?\t{}\n"),
+        ("rows.jsonl", "", '{{"question": "How?", "answer": "{}"}}\n'),
+    ],
+)
+def test_memory_does_not_depend_on_the_size_of_a_file(file: File, name: str, header: str, row: str) -> None:
+    """Rows are read when they are needed. Only a JSON list is read as a whole."""
+    path = file(name, header + row.format("x" * 10_000) * 500)
+
+    tracemalloc.start()
+    try:
+        count = sum(1 for _ in read_file_records(path))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert count == 500
+    assert peak < path.stat().st_size / 5
+
+
+def test_csv_files_can_be_read_at_the_same_time(file: File) -> None:
+    """Between two rows, the global limit of the csv module has its old value."""
+    before = csv.field_size_limit()
+    path = file("rows.csv", f"question,answer\n{'x' * (before + 1)},1\n" * 2)
+
+    for (_, first), (_, second) in zip(read_file_records(path), read_file_records(path), strict=True):
+        assert first == second
+        assert csv.field_size_limit() == before
 
 
 def test_parquet_files_are_read(bare: Path, numeric: Any) -> None:
@@ -145,8 +180,6 @@ def test_the_error_for_a_parquet_file_without_pyarrow_names_the_extra(
 def test_texts_are_unchanged_after_writing_and_reading_csv(file: File, question: str, context: str) -> None:
     """This holds for any text without lone surrogates, which no file can contain."""
     question, context = (text.encode("utf-8", "ignore").decode() for text in (question, context))
-    from germane.evaluation.files import read_file_records
-
     written = io.StringIO()
     writer = csv.writer(written)
     writer.writerows([["question", "answer"], [question, context]])

@@ -216,7 +216,7 @@ def _divide_rate_limits(settings: Settings, workers: int) -> Settings:
 
 
 def list_parts(path: Path, partition_size: int, limit: int | None) -> Iterator[DatasetPart]:
-    """Yield the partitions of a data set. Only one partition's records are in memory at a time."""
+    """Yield the partitions of a data set. Only one partition's records are in memory, or all those of a JSON list."""
     if _is_parquet(path) and limit is None:
         number, groups = 0, list[RowGroup]()
         for group in list_row_groups(path):

@@ -18,6 +18,7 @@ from germane.evaluation.parquet import list_row_groups, read_row_group
 _BOM = b"\xef\xbb\xbf"
 _csv_limit_lock = threading.Lock()
 """Protects the csv module's field size limit, which is global to the process."""
+_MAX_CSV_FIELD = min(sys.maxsize, 2**31 - 1)
 
 Record = tuple[str, Any]
 """A record's location, such as ``answers.csv, line 2``, and its content."""
@@ -116,27 +117,17 @@ def _read_json(path: Path) -> Iterator[Record]:
 
 
 def _read_csv(path: Path) -> Iterator[Record]:
-    with _csv_limit_lock:
-        previous_limit = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-        try:
-            records = list(_parse_csv(path))
-        finally:
-            csv.field_size_limit(previous_limit)
-    yield from records
-
-
-def _parse_csv(path: Path) -> Iterator[Record]:
     lines = (line for _, line in _read_lines(path))
     header = next(lines, "")
     delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=header.count)
     reader = csv.reader(itertools.chain([header], lines), delimiter=delimiter, strict=True)
     try:
-        names = [name.strip() for name in next(reader, [])]
+        names = [name.strip() for name in _next_cells(reader) or []]
         if not any(names):
             raise UsageError(f"{path} is empty: the first line must name the columns")
         if duplicates := sorted({name for name in names if names.count(name) > 1}):
             raise UsageError(f"{path} has duplicate columns {', '.join(map(repr, duplicates))}: rename them")
-        for cells in reader:
+        while (cells := _next_cells(reader)) is not None:
             if not cells:
                 continue
             location = _location(path, reader.line_num)
@@ -151,6 +142,17 @@ def _parse_csv(path: Path) -> Iterator[Record]:
             f"{_location(path, reader.line_num)} is not CSV: {error}; quote fields that contain quotes, commas or line "
             'breaks, and double the quotes in them ("")'
         ) from None
+
+
+def _next_cells(reader: Iterator[list[str]]) -> list[str] | None:
+    """Return the cells of the next row, which may have any length; None at the end."""
+    # The limit is raised only here, because other code may use the csv module before the next row is requested.
+    with _csv_limit_lock:
+        previous_limit = csv.field_size_limit(_MAX_CSV_FIELD)
+        try:
+            return next(reader, None)
+        finally:
+            csv.field_size_limit(previous_limit)
 
 
 def _read_parquet(path: Path) -> Iterator[Record]:

@@ -187,9 +187,9 @@ def evaluate_to_parquet(
     """Score a data set of any size in other processes, and write the scores to a folder of Parquet files.
 
     Unlike :func:`evaluate`, this function never holds all rows or scores in memory: each process reads one partition at
-    a time, a thousand rows of it at once, and writes one score file. The summary is computed from running sums. If the
-    run is interrupted, call the function again with the same arguments: partitions with a score file are not scored
-    again.
+    a time, a thousand rows of it at once, and writes one score file. Only a ``.json`` file is read as a whole. The
+    summary is computed from running sums. If the run is interrupted, call the function again with the same arguments:
+    partitions with a score file are not scored again.
 
     A script must call it under ``if __name__ == "__main__":``, because the processes import the script.
 
