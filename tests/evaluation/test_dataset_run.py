@@ -195,6 +195,34 @@ def test_evaluations_are_written_as_parquet(bare: Path, numeric: Any) -> None:
     assert [path.name for path in bare.iterdir()] == ["scores.parquet"]
 
 
+def test_lone_surrogates_in_scores_are_replaced(bare: Path) -> None:
+    """Judges may return them, and the scores were paid for. Surrogate pairs are joined, as in the database."""
+
+    class Careless:
+        name = "careless"
+        fingerprint = "careless-1"
+        requires = frozenset({"answer"})
+        range = (0.0, 1.0)
+
+        async def score(self, exchange: germane.Exchange) -> Score:
+            return Score(
+                scorer="careless",
+                fingerprint="careless-1",
+                value=1.0,
+                label="good \ud83d",
+                explanation="cut \ud83d, joined \ud83d\ude00",
+                details={"reply \ud83d": ["\ude00 naïve"]},
+                judge="judge \ud83d",
+            )
+
+    germane.evaluate([{"question": "How?", "answer": "By card."}], [Careless()]).to_parquet("scores.parquet")
+
+    (row,) = pq.read_table("scores.parquet").to_pylist()
+    assert row["explanation"] == "cut \ufffd, joined \U0001f600"
+    assert (row["label"], row["judge"]) == ("good \ufffd", "judge \ufffd")
+    assert json.loads(row["details"]) == {"reply \ufffd": ["\ufffd naïve"]}
+
+
 def test_a_repeated_run_scores_only_missing_partitions(folder: Path, engine: Engine) -> None:
     """A file that was not completed is ignored, and the summary covers all partitions."""
     first = run(folder, engine)

@@ -16,6 +16,7 @@ from germane.errors import UsageError
 from germane.evaluation.serialize import to_json_value
 from germane.evaluation.summary import RowScores
 from germane.installation import install_command
+from germane.storage import clean_text
 
 PANDAS: Final = "pandas"
 """The extra that contains pyarrow."""
@@ -131,18 +132,22 @@ class ScoreFileWriter:
 
     def write(self, rows: Sequence[RowScores]) -> None:
         """Write the scores of some rows, as one row group."""
-        records = [
-            {
-                "row": row.location,
-                "id": row.exchange.id if row.has_id else None,
-                "scorer": name,
-                "reason": None if score.reason is None else str(score.reason),
-                "details": json.dumps(to_json_value(score.details), allow_nan=False) if score.details else None,
-                **{column: getattr(score, column) for column in _COPIED_COLUMNS},
-            }
-            for row in rows
-            for name, score in row.scores.items()
-        ]
+        records = []
+        for row in rows:
+            for name, score in row.scores.items():
+                details = to_json_value(score.details)
+                record = {
+                    "row": row.location,
+                    "id": row.exchange.id if row.has_id else None,
+                    "scorer": name,
+                    "reason": None if score.reason is None else str(score.reason),
+                    "details": json.dumps(details, ensure_ascii=False, allow_nan=False) if details else None,
+                    **{column: getattr(score, column) for column in _COPIED_COLUMNS},
+                }
+                # Judges and scorers may return lone surrogates, which cannot be encoded.
+                records.append(
+                    {column: clean_text(cell) if isinstance(cell, str) else cell for column, cell in record.items()}
+                )
         self._writer.write_table(self._arrow.Table.from_pylist(records, schema=self._schema))
 
     def finish(self, metadata: Mapping[str, str] | None = None) -> None:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from germane.storage.db.component import StoreContext, utc_now
     from germane.storage.db.errors import ContentRefused
     from germane.storage.db.mappers import score_key
+    from germane.storage.db.sanitize import clean_text
     from germane.storage.history.partitions import (
         ANY_REASON,
         HistoryItem,
@@ -311,6 +312,7 @@ __all__ = [
     "WorkerStore",
     "budget_limits_at",
     "budget_shares",
+    "clean_text",
     "compare_summaries",
     "compress_request",
     "describe_usage",
@@ -371,6 +373,7 @@ __getattr__ = lazy_exports(
         "db.component": ("StoreContext", "utc_now"),
         "db.errors": ("ContentRefused",),
         "db.mappers": ("score_key",),
+        "db.sanitize": ("clean_text",),
         "history.partitions": (
             "ANY_REASON",
             "HistoryItem",
