@@ -29,6 +29,7 @@ from germane.evaluation.engines import Engine
 from germane.evaluation.parquet import list_row_groups, read_row_group
 from germane.score import Score
 from germane.settings import load_settings
+from germane.testing import FakeJudge, JudgeRequest
 
 DAYS = ("2026-03-01", "2026-03-02")
 
@@ -370,6 +371,27 @@ def test_processes_share_the_rate_limits(bare: Path) -> None:
     sent = _divide_rate_limits(settings, 4)
 
     assert (sent.requests_per_minute, sent.tokens_per_minute) == (15.0, None)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rate_limits_hold_across_partitions(bare: Path, threads: int) -> None:
+    """Many small partitions send as many requests as a large one, and all threads together as many as a single one."""
+    rows = [{"question": "How long is the warranty?", "answer": f"The warranty is {n} years."} for n in range(8)]
+    Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    times = []
+
+    def reply(_: JudgeRequest) -> None:
+        times.append(time.monotonic())
+
+    with FakeJudge(replies=reply) as judge, ThreadPoolExecutor(threads) as executor:
+        germane.evaluate_to_parquet(
+            "rows.jsonl", "scores", "intent_match", engine=executor, workers=threads, partition_size=1,
+            requests_per_minute=180, **judge.settings(),
+        )  # fmt: skip
+
+    assert len(times) == 8
+    # Each thread sends one request at the start, and then one every third of a second times the number of threads.
+    assert max(times) - min(times) > (8 / threads - 1) * threads / 3 - 0.2
 
 
 def test_each_request_is_counted_once_in_the_costs_of_identical_rows(bare: Path) -> None:

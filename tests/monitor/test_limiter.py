@@ -274,6 +274,34 @@ def test_a_local_rate_limiter_enforces_the_rate_limit(settings: Callable[..., An
     assert asyncio.run(ask_all()) > 0.4
 
 
+def test_a_local_rate_limiter_continues_the_schedule_of_a_closed_one(settings: Callable[..., Any]) -> None:
+    """Each partition of a data set has its own limiter, and may need a single request."""
+
+    async def ask_once() -> float:
+        limiter = local_rate_limiter(settings(requests_per_minute=60))
+        assert limiter is not None
+        await limiter.acquire(1.0)
+        started = time.monotonic()
+        await limiter.aclose()
+        return started
+
+    first, second, third = (asyncio.run(ask_once()) for _ in range(3))
+
+    assert second - first > 0.9
+    assert third - second > 0.9
+
+
+def test_open_local_rate_limiters_are_independent(settings: Callable[..., Any]) -> None:
+    """Each thread of an executor has its share of the rate limit, like a process."""
+
+    async def ask_both() -> None:
+        limiters = [limiter for _ in range(2) if (limiter := local_rate_limiter(settings(requests_per_minute=1)))]
+        await asyncio.wait_for(asyncio.gather(*(limiter.acquire(1.0) for limiter in limiters)), 30)
+        await asyncio.gather(*(limiter.aclose() for limiter in limiters))
+
+    asyncio.run(ask_both())
+
+
 def test_stopping_does_not_wait_for_requests_delayed_by_the_rate_limit(
     store: TrackingStore,
     judge: FakeJudge,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, MutableSequence, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from germane.errors import ScoringError
@@ -90,12 +91,25 @@ def shared_rate_limiter(settings: Settings, store: TrackingStore) -> SharedRateL
 
 
 def local_rate_limiter(settings: Settings) -> SharedRateLimiter | None:
-    """Return a rate limiter for this process alone, which uses an in-memory database; None without a rate limit."""
+    """Return a rate limiter for this process alone, which uses an in-memory database; None without a rate limit.
+
+    It continues the schedule of a closed limiter with the same limits, so that many limiters one after the other grant
+    as many requests as a single one. Limiters that are open at the same time, for example in the threads of an
+    executor, are independent of each other.
+    """
     limits = rate_limits(settings)
     if not limits:
         return None
-    store = TrackingStore("sqlite://")
-    return SharedRateLimiter(store, limits, prepare=store.migrate, close=store.close)
+    idle = _idle_stores[tuple(limits)]
+    try:
+        store = idle.pop()
+    except IndexError:
+        store = TrackingStore("sqlite://")
+    return SharedRateLimiter(store, limits, prepare=store.migrate, close=partial(idle.append, store))
+
+
+_idle_stores: Final = defaultdict[tuple[RateLimit, ...], list[TrackingStore]](list)
+"""The in-memory databases of closed limiters, by their limits."""
 
 
 @dataclass(slots=True, eq=False)
