@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -198,3 +199,45 @@ def test_the_prepare_script_writes_secrets_once(tmp_path: Path) -> None:
     tokens = [secrets[name] for name in ("postgres_password", "dashboard_token", "receiver_token", "grafana_password")]
     assert len(set(tokens)) == 4
     assert all(re.fullmatch("[0-9a-f]{48}", token) for token in tokens)
+
+
+def test_the_prepare_script_replaces_only_the_placeholder_of_the_key(tmp_path: Path) -> None:
+    """A key can be added after a run without one. A key is never replaced, and a missing file changes nothing."""
+    script = tmp_path / "prepare"
+    script.write_bytes((COMPOSE / "prepare").read_bytes())
+    (tmp_path / ".env").write_text("BASE_DIGEST=sha256:0")
+    (tmp_path / "first").write_text("the-first-key\n")
+    (tmp_path / "second").write_text("the-second-key")
+    (tmp_path / "first").chmod(0o600)
+    secret = tmp_path / "secrets" / "judge_api_key"
+    written = []
+    for arguments in ([], ["missing"], ["first"], ["second"], []):
+        ended = run("sh", script, *arguments, cwd=tmp_path)
+        written.append((ended.returncode == 0, secret.read_text()))
+
+    assert written == [
+        (True, "none"),
+        (False, "none"),
+        (True, "the-first-key\n"),
+        (True, "the-first-key\n"),
+        (True, "the-first-key\n"),
+    ]
+    assert secret.stat().st_mode & 0o777 == 0o644  # the containers run as other users
+
+
+@pytest.mark.parametrize("existing", [None, "", "POSTGRES_IMAGE=postgres:17.6", "POSTGRES_IMAGE=postgres:17.6\n"])
+def test_the_prepare_script_adds_the_digest_to_an_existing_env_file(existing: str | None, tmp_path: Path) -> None:
+    """The other lines are kept. A digest that the file already contains is kept, too."""
+    (tmp_path / "prepare").write_bytes((COMPOSE / "prepare").read_bytes())
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text('#!/bin/sh\nif [ "$1" = image ]; then echo python@sha256:1; fi\n')
+    docker.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{docker.parent}{os.pathsep}{os.environ['PATH']}"}
+    file = tmp_path / ".env"
+    if existing is not None:
+        file.write_text(existing)
+    ended = [run("sh", tmp_path / "prepare", cwd=tmp_path, env=environment) for _ in range(2)]
+
+    assert [(one.returncode, one.stderr) for one in ended] == [(0, ""), (0, "")]
+    assert file.read_text().splitlines() == [*(existing or "").splitlines(), "BASE_DIGEST=sha256:1"]
