@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GRPCSpanExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HTTPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
+from tests.receiver.messages import span, trace_request
 
 from germane.exchange import Exchange
 from germane.receiver import Receiver, ReceiverOptions, Waits
@@ -115,6 +117,16 @@ def receive(*arguments: str, url: str, **environment: str) -> Iterator[Process]:
         process.wait()
         assert process.stderr is not None
         process.stderr.close()
+
+
+def post_span(address: str) -> Any:
+    """Send one span to a receiver's HTTP endpoint."""
+    return httpx2.post(
+        f"{address}/v1/traces",
+        content=trace_request(span()).SerializeToString(),
+        headers={"Content-Type": "application/x-protobuf"},
+        timeout=30,
+    )
 
 
 def exporter(protocol: str, address: str, **options: Any) -> SpanExporter:

@@ -6,10 +6,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 from sqlalchemy import text
-from tests.receiver.conftest import Running, Start, ask, exchanges, exporter, traced, wait_for
+from tests.receiver.conftest import Running, Start, ask, exchanges, exporter, post_span, traced, wait_for
 from tests.receiver.messages import span, trace_request
 
 from germane.receiver import service, staging
@@ -18,17 +17,10 @@ from germane.receiver.spans import Batch, Waits, read_request
 from germane.receiver.staging import StagingWriter
 from germane.storage import TrackingStore
 
-HEADERS = {"Content-Type": "application/x-protobuf"}
-
 
 def post(running: Running) -> Any:
     """Send one span."""
-    return httpx2.post(
-        f"{running.receiver.http_address}/v1/traces",
-        content=trace_request(span()).SerializeToString(),
-        headers=HEADERS,
-        timeout=30,
-    )
+    return post_span(running.receiver.http_address)
 
 
 def break_tables(store: TrackingStore) -> None:

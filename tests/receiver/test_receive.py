@@ -6,10 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
+import httpx2
 import pytest
 from opentelemetry import trace
-from tests.receiver.conftest import TOKEN, ask, exchanges, exporter, receive, traced, wait_for
+from tests.conftest import PostgreSQL
+from tests.receiver.conftest import TOKEN, ask, exchanges, exporter, post_span, receive, traced, wait_for
 
 from germane.exchange import exchange_id_for, sampling_key_for
 from germane.storage import TrackingStore
@@ -36,6 +39,46 @@ def test_traces_exported_to_the_receiver_become_exchanges(
     assert one.sampling_key == sampling_key_for(one.trace_id)
     assert one.id == exchange_id_for(one.trace_id, one.span_id, int(one.started_at.timestamp() * 1000) * 1_000_000)
     assert process.lines[-2:] == ["9 spans and log records received", "3 traces: 3 recognized"]
+
+
+def test_clients_are_asked_to_retry_until_the_tables_exist(postgresql: PostgreSQL) -> None:
+    """Health checks succeed before that. Once the tables exist, what is acknowledged becomes an exchange."""
+    url = postgresql.url(postgresql.create())
+    with receive(url=url) as process:
+        health = httpx2.get(f"{process.http}/healthz")
+        refused = post_span(process.http)
+        store = TrackingStore(url)
+        store.migrate()
+        wait_for(lambda: post_span(process.http).status_code == 200)
+        with traced(exporter("http", process.http)) as provider:
+            ask(provider, "How do I pay?", "By card.")
+        (found,) = wait_for(lambda: exchanges(store))
+        store.close()
+
+        assert process.stop() == 0
+    assert (health.status_code, health.text) == (200, "ok\n")
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+    assert found.question == "How do I pay?"
+    assert any(line.startswith("waiting for the database: ") for line in process.lines)
+    assert "4 spans and log records received" in process.lines
+
+
+def test_a_receiver_stops_while_it_waits_for_the_tables(postgresql: PostgreSQL) -> None:
+    """It exits with 0, as after any SIGTERM."""
+    with receive(url=postgresql.url(postgresql.create())) as process:
+        assert process.stop() == 0
+    assert process.lines[-2:] == ["0 spans and log records received", "0 traces: 0 recognized"]
+
+
+def test_the_first_start_with_an_sqlite_file_prints_no_warning(tmp_path: Path) -> None:
+    """The receiver creates the file."""
+    url = f"sqlite:///{tmp_path / 'germane.db'}"
+    store = TrackingStore(url)
+    with receive(url=url) as process:
+        wait_for(lambda: not store.is_absent and store.revision())
+        store.close()
+        assert process.stop() == 0
+    assert process.lines[1:] == ["0 spans and log records received", "0 traces: 0 recognized"]
 
 
 @pytest.mark.slow

@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 
+import httpx2
 import pytest
-from tests.receiver.conftest import ask, exchanges, exporter, traced, wait_for
+from tests.conftest import PostgreSQL
+from tests.receiver.conftest import ask, exchanges, exporter, post_span, traced, wait_for
 
 from germane.storage import TrackingStore
 from germane.testing import FakeJudge, OTLPReceiver
@@ -55,6 +57,33 @@ def test_a_worker_with_a_receiver_receives_and_scores_exchanges(
     assert "answer_relevancy" in {score.scorer for score in scores[exchange.id]}
     assert carrier.attributes["openinference.span.kind"] == "EVALUATOR"
     assert [(link.trace_id, link.span_id) for link in carrier.links] == [(trace_id, exchange.span_id)]
+
+
+def test_a_worker_asks_clients_to_retry_until_the_tables_exist(postgresql: PostgreSQL) -> None:
+    """Health checks succeed before that. Once the tables exist, requests are accepted."""
+    url = postgresql.url(postgresql.create())
+    command = [sys.executable, "-m", "germane", "worker", "--otlp", "--otlp-http", "0", "--otlp-grpc", "0"]
+    with FakeJudge() as judge:
+        environment = {f"GERMANE_{name.upper()}": value for name, value in judge.settings().items()}
+        process = subprocess.Popen(
+            [*command, "--database", url], stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
+        )
+        try:
+            assert process.stderr is not None
+            address = re.search(r"receiving OTLP on (\S+) \(HTTP\)", process.stderr.readline())
+            assert address is not None
+            health = httpx2.get(f"{address[1]}/healthz").status_code
+            refused = post_span(address[1]).status_code
+            store = TrackingStore(url)
+            store.migrate()
+            store.close()
+            wait_for(lambda: post_span(address[1]).status_code == 200)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=60)
+
+    assert (process.returncode, health, refused) == (0, 200, 503), err
+    assert "1 spans and log records received" in err
 
 
 def test_a_worker_that_receives_spans_cannot_be_limited_to_a_single_run(migrated_url: str) -> None:

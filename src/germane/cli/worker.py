@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
@@ -136,13 +137,21 @@ class Worker:
 
             names = [scorer.name for scorer in self._scorer_set.scorers]
             receiver = Receiver(self._runtime.store, self._settings, self._otlp, scorers=names)
+        wait_for_tables = partial(
+            wait_for_database, self._runtime.store, self._settings, self._shutdown, retry=mode == "forever"
+        )
         with (
             nullcontext()
             if self._metrics_address is None
-            else serve_metrics(self._settings, self._metrics_address, log_line)
+            else serve_metrics(self._settings, self._metrics_address, log_line),
+            ExitStack() as receiving,
         ):
             with closing(self._runtime.store):  # reopened when scoring starts
-                if not wait_for_database(self._runtime.store, self._settings, self._shutdown, retry=mode == "forever"):
+                if receiver is None:
+                    wait_for_tables()
+                else:
+                    receiving.enter_context(receiver.running(log_line, wait_for_tables=wait_for_tables))
+                if self._shutdown.received:
                     return self._shutdown.exit_code
             scorers = ", ".join(scorer.name for scorer in self._scorer_set.scorers)
             models = [part.model for part in (self._scorer_set.judge, self._scorer_set.embedder) if part is not None]
@@ -154,7 +163,7 @@ class Worker:
             install_runtime(self._runtime)
             try:
                 # The receiver stops first: it still stores exchanges while it stops.
-                with nullcontext() if receiver is None else receiver.running(log_line):
+                with receiving:
                     if mode == "forever":
                         self._shutdown.wait()
                     elif mode == "once":

@@ -58,7 +58,7 @@ class Receiver:
     """Receives spans and log records over OTLP, and stores the exchanges that it recognizes in them.
 
     Args:
-        store: The tracking store, whose tables must exist.
+        store: The tracking store.
         settings: The settings of the process.
         options: Addresses, limits and privacy.
         scorers: Names of the scorers for which traces without an exchange are counted.
@@ -120,7 +120,13 @@ class Receiver:
         return self._http.is_serving
 
     @contextmanager
-    def running(self, log: Callable[[str], None], *, timeout: float = STOP_TIMEOUT) -> Iterator[None]:
+    def running(
+        self,
+        log: Callable[[str], None],
+        *,
+        timeout: float = STOP_TIMEOUT,
+        wait_for_tables: Callable[[], bool] = lambda: True,
+    ) -> Iterator[None]:
         """Receive requests while the block runs. Then stop accepting requests, and commit the accepted ones.
 
         Unfinished traces stay in the database, for this receiver's next start or for another receiver.
@@ -128,15 +134,18 @@ class Receiver:
         Args:
             log: Called with each line about the addresses, and about what was received.
             timeout: Maximum duration of stopping in seconds, in addition to the HTTP server's 5 seconds.
+            wait_for_tables: Called before the block starts. Returns True once the tables exist, or False if the
+                receiver stops first. Until then, health checks succeed, and other clients are asked to retry.
         """
         self._staging.start()
-        self._finisher.start()
-        if self._forwarder is not None:
-            self._forwarder.start()
         self._grpc.start()
         try:
             with self._http.running():
                 log(f"receiving OTLP on {self.http_address} (HTTP) and {self.grpc_address} (gRPC)")
+                if wait_for_tables():
+                    self._finisher.start()
+                    if self._forwarder is not None:
+                        self._forwarder.start()
                 yield
         finally:
             deadline = time.monotonic() + timeout

@@ -20,7 +20,8 @@ class BackgroundThread(ABC):
     def stop(self, timeout: float) -> bool:
         """Finish the current work, and stop. Return False if that takes longer than ``timeout`` seconds."""
         self.stopping.set()
-        self._thread.join(timeout)
+        if self._thread.ident is not None:  # a thread that never started cannot be joined
+            self._thread.join(timeout)
         return not self._thread.is_alive()
 
     @abstractmethod

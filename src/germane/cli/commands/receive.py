@@ -108,6 +108,7 @@ def command(
     """
     with handle_shutdown_signals() as shutdown:
         from contextlib import closing
+        from functools import partial
 
         from germane.cli.receiver import load_redact, parse_target, parse_tls, receiver_options
         from germane.receiver import Receiver, Waits
@@ -137,9 +138,9 @@ def command(
         )
         with closing(TrackingStore(settings.database)) as store:
             receiver = Receiver(store, settings, options)
-            if wait_for_database(store, settings, shutdown):
-                with receiver.running(log_line, timeout=SHUTDOWN_TIMEOUT):
-                    while receiver.is_serving and not shutdown.wait(1.0):
-                        pass
-                disconnect(METRICS_TIMEOUT)  # exports the last metrics, if an OTLP endpoint is configured
+            wait_for_tables = partial(wait_for_database, store, settings, shutdown)
+            with receiver.running(log_line, timeout=SHUTDOWN_TIMEOUT, wait_for_tables=wait_for_tables):
+                while receiver.is_serving and not shutdown.wait(1.0):
+                    pass
+            disconnect(METRICS_TIMEOUT)  # exports the last metrics, if an OTLP endpoint is configured
         context.exit(shutdown.exit_code if shutdown.received else EXIT_ERROR)
