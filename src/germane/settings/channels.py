@@ -91,7 +91,9 @@ class ChannelSettings(NestedSettings):
     timezone: Timezone = "UTC"
     """The timezone for times in messages, such as `Europe/Berlin`."""
     template: Annotated[str, AfterValidator(_validate_message_template)] | None = None
-    """Template that replaces the sentence about the alert, such as `{severity} in {route}: {message} Call {owner}.`"""
+    """Template that replaces the sentence about the alert, such as `{severity} in {route}: {message} Call {owner}.` It
+    may contain `{message}` (the sentence), `{title}`, `{status}`, `{severity}`, `{current}` and `{baseline}` (means),
+    `{since}`, `{url}`, `{runbook}`, `{owner}`, `{id}`, `{key}`, `{rule}`, `{service}`, `{route}` and `{scorer}`."""
 
     def matches(self, alert: Alert) -> bool:
         """Return whether the channel delivers an alert."""
