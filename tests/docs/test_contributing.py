@@ -40,6 +40,16 @@ def test_the_architecture_page_describes_every_package() -> None:
     assert packages - set(re.findall(r"(?m)^\| `(\w+)` \|", PAGE)) == set()
 
 
+def test_the_code_layout_names_every_package_and_module() -> None:
+    """Each is in the table of layers in CONTRIBUTING.md, apart from those that the text below it names."""
+    table = re.findall(r"(?m)^\| (`.+?) \|", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    named = set(re.findall(r"`([a-z_]+(?:\.py|/))`", " ".join(table)))
+    packages = {f"{path.parent.name}/" for path in SOURCES.glob("*/__init__.py")}
+    modules = {path.name for path in SOURCES.glob("*.py")}
+
+    assert named == (packages | modules) - {"testing/", "__init__.py", "__main__.py"}
+
+
 def test_glossary_terms_are_sorted() -> None:
     """Each term is defined once, in alphabetical order."""
     terms = re.findall(r"(?m)^- \*\*(.+?)\*\*: ", (FOLDER / "glossary.md").read_text(encoding="utf-8"))
