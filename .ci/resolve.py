@@ -2,7 +2,8 @@
 
 python .ci/resolve.py [PACKAGE ...]        (needs uv and the network)
 
-A package counts as compatible if its newest release, and not an older one, resolves in one environment with germane.
+A package counts as compatible if the newest version that resolves alone, and not an older one, resolves in one
+environment with germane. It may be older than the newest release, if that needs something that is not released yet.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def compile_requirements(*requirements: str) -> tuple[dict[str, str], str]:
 
 
 def main() -> None:
-    """Print one line per package; exit with 1 if any newest release does not resolve together with germane."""
+    """Print one line per package; exit with 1 if any of these versions does not resolve together with germane."""
     failed = 0
     for package in sys.argv[1:] or PACKAGES:
         alone, error = compile_requirements(package)
