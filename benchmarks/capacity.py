@@ -52,7 +52,7 @@ TEXT_DAYS = 14
 # Measured elsewhere: docs/fleet.md, docs/receive.md.
 WORKER_CPU = 0.004
 """Seconds of CPU time of a worker per scored exchange."""
-RECEIVER_RATE = 683.0
+RECEIVER_RATE = 612.0
 """Traces per second that one receiver recognizes and stores."""
 CONCURRENCY, JUDGE_SECONDS = 64, 1.5
 """Concurrent judge requests per worker, and the assumed duration of one."""
@@ -178,15 +178,19 @@ def measure_capture(url: str) -> float:
 
 
 def measure_judge(model: str) -> ExchangeCost:
-    """Return the requests, tokens and dollars of one score, counted from the prompts."""
+    """Return the requests, tokens and dollars of one score, counted from the prompts.
+
+    Budgets do not count embeddings, so they are left out.
+    """
     settings = load_settings(judge=model, base_url="http://127.0.0.1:9/v1", api_key="none")
     models = find_model_prices(settings, has_server=True)
     forecasts = asyncio.run(
         forecast_usage([SCORER], settings, models, sample=[TYPICAL_EXCHANGE], exchanges_per_day=1, usages={})
     )
     (found,) = forecasts
-    assert found.cost_usd is not None, f"the price of {model} is unknown"
-    return ExchangeCost(found.requests, found.input_tokens + found.output_tokens, found.cost_usd)
+    usd = models.cost_usd(found.input_tokens, found.output_tokens, 0.0)
+    assert usd is not None, f"the price of {model} is unknown"
+    return ExchangeCost(found.requests, found.input_tokens + found.output_tokens, usd)
 
 
 def profile() -> Floats:
@@ -310,7 +314,7 @@ def main() -> None:
         f"{measured.text_bytes:,.0f} bytes with text, {measured.bare_bytes:,.0f} without\n"
         f"one connection stores {measured.rows_per_second:,.0f} exchanges/s\n"
         f"one {SCORER} of {given.judge}: {measured.cost.requests:g} requests, {measured.cost.tokens:,.0f} tokens, "
-        f"${1000 * measured.cost.usd:.3f} per 1,000\n\n{HEAD}"
+        f"${1000 * measured.cost.usd:.4f} per 1,000\n\n{HEAD}"
     )
     for size in SIZES:
         shares = kept_shares(size, np.random.default_rng(given.seed))
