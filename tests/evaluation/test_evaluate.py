@@ -235,7 +235,7 @@ def test_rows_from_csv_dictreader_are_accepted(judge: FakeJudge) -> None:
         ("", []),
         (None, []),
         (float("nan"), []),
-        ([1, "two", None], ["two"]),
+        ([1, "two", None], ["1", "two"]),
     ],
 )
 def test_contexts_can_be_lists_json_or_plain_text(cell: Any, texts: list[str]) -> None:

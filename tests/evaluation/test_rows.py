@@ -107,10 +107,21 @@ def test_dotted_columns_refer_to_nested_objects(numeric: Any) -> None:
         ("['one', \"it's two\"]", (Context("one"), Context("it's two"))),
         ("[" * 1_000, (Context("[" * 1_000),)),
         ("\ud800", (Context("\ufffd"),)),
+        ("[1, 2.5, null, NaN]", (Context("1"), Context("2.5"))),
+        ([np.int64(1), None, float("nan"), pd.NA, pd.NaT], (Context("1"),)),
+        (7, (Context("7"),)),
+        ('{"text": "one", "id": 7, "score": 0.5}', (Context("one", "7", 0.5),)),
+        ("{'page_content': 'two'}", (Context("two"),)),
+        ('{"price": 3}', (Context('{"price": 3}'),)),
+        ("{1, 2}", (Context("{1, 2}"),)),
+        (float("nan"), ()),
+        (" ", ()),
     ],
 )
-def test_contexts_of_a_row_can_be_texts_or_objects(numeric: Any, cell: Any, contexts: tuple[Context, ...]) -> None:
-    """Lists in Python syntax, as written by data frames to CSV, are also accepted."""
+def test_contexts_of_a_row_can_be_texts_numbers_or_objects(
+    numeric: Any, cell: Any, contexts: tuple[Context, ...]
+) -> None:
+    """Only missing values are omitted. Lists and objects in Python syntax, as data frames write them, are accepted."""
     assert read({**ROW, "contexts": cell}, numeric).contexts == contexts
 
 
@@ -119,6 +130,10 @@ def test_contexts_of_a_row_can_be_texts_or_objects(numeric: Any, cell: Any, cont
     [
         ({**ROW, "answer": ["a", "b"]}, "row 0 has a list as its answer, not text: name the column"),
         ({**ROW, "contexts": [{"title": "x"}]}, "row 0 has a context that is an object without text, content or"),
+        ({**ROW, "contexts": ["one", True]}, "row 0 has a bool as a context: contexts must be texts, numbers, or"),
+        ({**ROW, "contexts": "[[]]"}, "row 0 has a list as a context: contexts must be texts, numbers, or objects"),
+        ({**ROW, "contexts": [["a", "b"]]}, "row 0 has a list as its context, not text"),
+        ({**ROW, "contexts": b"one"}, "row 0 has a bytes as a context"),
         ({**ROW, "history": [7]}, "row 0 has a int in its history: messages must be strings or objects with role"),
         ({"user_input": TALK}, "row 0 has no column answer or response"),
     ],

@@ -15,9 +15,12 @@ from germane.exchange import AttributeValue, Context, Message
 
 TEXT_FIELDS = ("text", "content", "page_content")
 """Fields that may contain the text of a context or message."""
+_MISSING = frozenset({"None", "nan", "<NA>", "NaT"})
+"""The values that Python, NumPy and pandas use for missing data, as text."""
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "agent": "assistant", "ai": "assistant"}
 _ROLE_PREFIX = re.compile(r"\s*(user|human|assistant|agent|ai|system)\s*:\s*", re.IGNORECASE)
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+"""NUL and surrogates, which databases do not store. They are replaced, as they are in every stored text."""
 
 
 def parse_text(cell: Any, column: str) -> str | None:
@@ -27,7 +30,7 @@ def parse_text(cell: Any, column: str) -> str | None:
         UsageError: the cell contains a list or an object.
     """
     if isinstance(cell, str):
-        return _SURROGATES.sub("\ufffd", str(cell))  # NumPy has its own class of strings
+        return _UNSTORABLE.sub("\ufffd", str(cell))  # NumPy has its own class of strings
     number = parse_attribute(cell)
     if isinstance(number, (int, float)) and not isinstance(number, bool):
         return str(number)
@@ -39,16 +42,20 @@ def parse_text(cell: Any, column: str) -> str | None:
 
 
 def parse_contexts(cell: Any) -> tuple[Context, ...]:
-    """Parse contexts from a list, a JSON list in a string, or a single text.
+    """Parse contexts from a list, a single text, number or object, or a JSON list or object in a string.
+
+    A JSON object without a text field is itself the text. Missing values are omitted.
 
     Raises:
-        UsageError: a context is an object without text.
+        UsageError: a context is an object without text, or neither text, a number nor an object.
     """
     contexts = []
-    for item in _to_list(cell):
-        if isinstance(item, str):
-            contexts.append(Context(parse_text(item, "context") or ""))
-        elif isinstance(item, Mapping):
+    if isinstance(cell, str):
+        items = _parse_list(cell, TEXT_FIELDS)
+    else:
+        items = _to_list(cell) if _is_collection(cell) else [cell]
+    for item in items:
+        if isinstance(item, Mapping):
             context_id, score = parse_attribute(item.get("id")), parse_attribute(item.get("score"))
             contexts.append(
                 Context(
@@ -56,6 +63,12 @@ def parse_contexts(cell: Any) -> tuple[Context, ...]:
                     None if context_id is None else str(context_id),
                     float(score) if isinstance(score, (int, float)) else None,
                 )
+            )
+        elif (text := parse_text(item, "context")) is not None:
+            contexts.append(Context(text))
+        elif str(item) not in _MISSING:
+            raise UsageError(
+                f"has a {type(item).__name__} as a context: contexts must be texts, numbers, or objects with a text"
             )
     return tuple(contexts)
 
@@ -91,7 +104,7 @@ def parse_attribute(cell: Any) -> AttributeValue | None:
     """Return a cell as text, a number or a Boolean. Return None for other types and for non-finite numbers."""
     cell = cell.item() if hasattr(cell, "item") and hasattr(cell, "dtype") and not getattr(cell, "shape", ()) else cell
     if isinstance(cell, (bool, str)):
-        return cell if isinstance(cell, bool) else _SURROGATES.sub("\ufffd", str(cell))
+        return cell if isinstance(cell, bool) else _UNSTORABLE.sub("\ufffd", str(cell))
     if isinstance(cell, Integral):
         return int(cell)
     return float(cell) if isinstance(cell, Real) and math.isfinite(cell) else None
@@ -116,12 +129,15 @@ def _to_list(cell: Any) -> list[Any]:
     return list(cell) if _is_collection(cell) else []
 
 
-def _parse_list(cell: str) -> list[Any]:
-    """Parse a JSON list, or a Python list literal as pandas writes it to CSV. Any other text becomes a single item."""
+def _parse_list(cell: str, object_fields: Iterable[str] = ()) -> list[Any]:
+    """Parse a list, in JSON or in Python syntax as pandas writes it to CSV. Any other text becomes a single item.
+
+    An object that has one of ``object_fields`` becomes a single item, too.
+    """
 
     def parse_python(text: str) -> Any:
         try:
-            return ast.literal_eval(text.strip()) if text.lstrip().startswith("[") else None
+            return ast.literal_eval(text.strip()) if text.lstrip().startswith(("[", "{")) else None
         except (SyntaxError, TypeError, MemoryError) as error:
             raise ValueError from error
 
@@ -132,6 +148,8 @@ def _parse_list(cell: str) -> list[Any]:
             continue
         if isinstance(value, list):
             return value
+        if isinstance(value, Mapping) and not value.keys().isdisjoint(object_fields):
+            return [value]
     return [cell] if cell.strip() else []
 
 
