@@ -379,6 +379,38 @@ def test_a_file_of_labels_refers_to_stored_exchanges_by_id(
     assert "must have exchange_id" in call("calibrate", "--labels", str(path)).err
 
 
+def test_labels_of_unknown_exchanges_are_reported(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored, tmp_path: Path
+) -> None:
+    """If no exchange of a file is in the database, the command fails instead of asking for labels."""
+    (known,) = fill(store, scored, TOPICS[:1], lambda number: 0.5)
+    path = tmp_path / "labels.csv"
+    path.write_text("exchange_id,label\nno1,1\nno2,0\n")
+    failed = call("calibrate", "--labels", str(path))
+    path.write_text(f"exchange_id,label\nno1,1\nno1,0\nno2,0\n{known.id},1\n")
+
+    ended, content = (call("calibrate", "--labels", str(path), *option) for option in ([], ["--json"]))
+
+    assert (failed.code, failed.out) == (1, "")
+    assert f"{path} contains no label of an exchange in the database. The column exchange_id must" in failed.err
+    assert "3 labels refer to exchanges that are not in the database.\nAgreement with human labels for 1 " in ended.out
+    assert (content.content["unknown_labels"], content.content["labeled"]) == (3, 1)
+
+
+def test_several_labels_of_an_exchange_in_a_file_are_averaged(
+    call: Call, judge: FakeJudge, store: TrackingStore, scored: Scored, tmp_path: Path
+) -> None:
+    """The order of the rows does not matter. Stored labels of several people are averaged, too."""
+    exchanges = fill(store, scored, TOPICS[:20], lambda number: number / 20)
+    path = tmp_path / "labels.csv"
+    rows = [f"{one.id},{label}" for number, one in enumerate(exchanges) for label in (number / 20, 1, 0)]
+    path.write_text("\n".join(["exchange_id,label", *rows]))
+
+    [metric, *_] = call("calibrate", "--labels", str(path), "--json").content["agreement"]
+
+    assert (metric["labeled"], metric["spearman"]["value"]) == (20, pytest.approx(1.0))
+
+
 def test_a_file_of_labeled_rows_is_scored_without_a_database(
     call: Call, judge: FakeJudge, monkeypatch: Any, tmp_path: Path
 ) -> None:

@@ -93,13 +93,17 @@ def command(
         raise click.UsageError("--columns and --scorer require --file")
     with ExitStack() as stack:
         store = stack.enter_context(open_store(database)) if file is None or save else None
+        unknown = 0
         if file is not None:
             all_exchanges, answers = score_labeled_file(file, scorers, columns)
         else:
             assert store is not None  # noqa: S101 - the store is open because there is no file
             # Load more exchanges than will be embedded, because some have no text or repeat a question.
             all_exchanges = store.answers.list_exchanges(since=since, limit=4 * limit)
-            answers = load_feedback_labels(store) if labels is None else load_file_labels(store, labels)
+            if labels is None:
+                answers = load_feedback_labels(store)
+            else:
+                answers, unknown = load_file_labels(store, labels)
         exchanges = distinct_exchanges(all_exchanges)
         calibrations = asyncio.run(_measure_calibrations(load_settings_for(database), exchanges[:limit]))
         measured = [each.calibration for each in calibrations]
@@ -121,6 +125,7 @@ def command(
             "saved": is_saved,
             "label_changes": None if changes is None else asdict(changes),
             "labeled": agreements[0].labeled if agreements else 0,
+            "unknown_labels": unknown,
             "agreement": list(map(asdict, agreements)),
             "refusal_votes": votes.as_dict(),
         }
@@ -130,6 +135,9 @@ def command(
         if changes is not None:
             print_label_changes(changes, is_saved=is_saved)
         click.echo()
+        if unknown:
+            refer = "label refers to an exchange that is" if unknown == 1 else "labels refer to exchanges that are"
+            click.echo(f"{unknown} {refer} not in the database.")
         _print_agreements(agreements)
         click.echo()
         click.echo(_describe_votes(votes))

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from germane.errors import UsageError
@@ -63,21 +64,31 @@ def load_feedback_labels(store: TrackingStore) -> list[LabeledAnswer]:
     return _add_scores(store, exchanges, labels)
 
 
-def load_file_labels(store: TrackingStore, path: Path) -> list[LabeledAnswer]:
-    """Return the stored answers that are labeled in a file with ``exchange_id`` and ``label`` columns.
+def load_file_labels(store: TrackingStore, path: Path) -> tuple[list[LabeledAnswer], int]:
+    """Load the labels of stored answers from a file with ``exchange_id`` and ``label`` columns.
+
+    Returns:
+        The labeled answers, each with the mean of its labels, and the number of labels of unknown exchanges.
 
     Raises:
-        UsageError: A row lacks one of the columns, or its label is invalid.
+        UsageError: A row lacks one of the columns, or its label is invalid, or no labeled exchange is stored.
     """
     from germane.evaluation import iterate_records
 
-    labels: dict[str, float] = {}
+    labels: dict[str, list[float]] = {}
     for place, record in iterate_records(path):
         exchange_id = record.get("exchange_id") if isinstance(record, Mapping) else None
         if not isinstance(exchange_id, str) or "label" not in record:
             raise UsageError(f"{place} must have exchange_id and label; for rows with question and answer, use --file")
-        labels[exchange_id] = _parse_label(record["label"], place)
-    return _add_scores(store, store.answers.get_exchanges(list(labels)), labels)
+        labels.setdefault(exchange_id, []).append(_parse_label(record["label"], place))
+    exchanges = store.answers.get_exchanges(list(labels))
+    if not exchanges:
+        raise UsageError(
+            f"{path} contains no label of an exchange in the database. The column exchange_id must contain ids of "
+            "exchanges, as 'germane export' writes them; to score the rows of a file, use --file"
+        )
+    unknown = sum(len(given) for exchange_id, given in labels.items() if exchange_id not in exchanges)
+    return _add_scores(store, exchanges, {exchange_id: fmean(given) for exchange_id, given in labels.items()}), unknown
 
 
 def score_labeled_file(
