@@ -190,6 +190,54 @@ def test_tasks_skipped_for_budget_are_refunded(
     assert store.quota.load_usage().selected == 2
 
 
+def test_only_exchanges_without_a_judge_request_are_refunded(
+    store: TrackingStore, write_candidates: Callable[..., list[Exchange]]
+) -> None:
+    """An exchange counts as selected if one of its scorers asked a judge before the budget was exhausted.
+
+    Otherwise, it is subtracted once. Scorers without a judge cost nothing.
+    """
+    exchanges = write_candidates(4)
+    store.sampling.select_candidates(
+        sampler_step(), [SelectedCandidate(exchange.id, 0.5, "uniform") for exchange in exchanges]
+    )
+    outcomes: list[list[dict[str, Any]]] = [
+        [{"reason": UnscoredReason.BUDGET}, {"reason": UnscoredReason.BUDGET}],
+        [{"value": 0.5, "judge": "m"}, {"reason": UnscoredReason.BUDGET}],
+        [{"reason": UnscoredReason.BUDGET}, {"value": 0.5, "judge": "m"}],
+        [{"value": 0.5}, {"reason": UnscoredReason.BUDGET}],
+    ]
+    claims = {claim.exchange.id: claim for claim in store.queue.claim_tasks("me", SCORERS, limit=4, lease=LEASE)}
+
+    selected = []
+    for exchange, outcome in zip(exchanges, outcomes, strict=True):
+        for task, result in zip(claims[exchange.id].tasks, outcome, strict=True):
+            score = Score(scorer=task.scorer, fingerprint=task.fingerprint, **result)
+            store.queue.complete_tasks("me", [(task, score)])
+        selected.append(store.quota.load_usage().selected)
+
+    assert selected == [3, 3, 3, 2]
+
+
+def test_rescoring_that_exceeds_the_budget_is_refunded(
+    store: TrackingStore, write_candidates: Callable[..., list[Exchange]]
+) -> None:
+    """The answer keeps its score, for which it was selected before."""
+    (exchange,) = write_candidates(1)
+    store.sampling.select_candidates(sampler_step(), [SelectedCandidate(exchange.id, 1.0, "uniform")])
+
+    def complete(**given: Any) -> int:
+        (claim,) = store.queue.claim_tasks("me", SCORERS, limit=1, lease=LEASE)
+        results = [(task, Score(scorer=task.scorer, fingerprint=task.fingerprint, **given)) for task in claim.tasks]
+        store.queue.complete_tasks("me", results)
+        return store.quota.load_usage().selected
+
+    scored = complete(value=0.5, judge="m")
+    store.queue.rescore([(exchange.id, scorer) for scorer in SCORERS], SCORERS, budgeted=True)
+
+    assert (scored, complete(reason=UnscoredReason.BUDGET)) == (1, 1)
+
+
 def test_sampling_decision_stores_proxy_score_and_probability(store: TrackingStore, make: Make) -> None:
     """A decision without a proxy stores only the probability of having one."""
     one, other = make(0), make(1)

@@ -65,9 +65,9 @@ class TaskQueue(StoreComponent):
                 closed = [task.exchange_id for task, _ in written]
                 erase_text.erase_closed_exchanges(connection, closed, self._context.now(connection))
             # Exchanges that the budget did not cover cost nothing, so they must not lower the cost per exchange.
-            unpaid = {task.exchange_id for task, score in written if score.reason is UnscoredReason.BUDGET}
-            if unpaid:
-                budget_ledger.count_selected(connection, -len(unpaid), self._context.now(connection))
+            over_budget = [task for task, score in written if score.reason is UnscoredReason.BUDGET]
+            if unpaid := tasks.count_unpaid(connection, over_budget):
+                budget_ledger.count_selected(connection, -unpaid, self._context.now(connection))
         first_results = {task.id: (task, score) for task, score in reversed(results)}
         return [first_results[task.id] for task, _ in written]
 

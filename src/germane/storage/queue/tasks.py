@@ -131,6 +131,27 @@ def write_results(
     tally_changes.apply(connection, process)
 
 
+def count_unpaid(connection: Connection, over_budget: Sequence[ScoringTask]) -> int:
+    """Return the number of exchanges without a judge request, because all tasks that need one exceeded the budget.
+
+    An open task may still cause a request. Skipped tasks, and scores without a judge, cost nothing.
+
+    Args:
+        connection: The transaction that closed the tasks.
+        over_budget: The tasks that it closed for this reason. A task for rescoring keeps its earlier score.
+    """
+    closed = {task.id for task in over_budget}
+    exchange_ids = {task.exchange_id for task in over_budget}
+    has_score = and_(score.c.exchange_id == scoring_task.c.exchange_id, score.c.scorer == scoring_task.c.scorer)
+    is_paid = or_(scoring_task.c.state.in_(("pending", "running", "failed")), score.c.judge.is_not(None))
+    query = select(scoring_task.c.id, scoring_task.c.exchange_id).outerjoin(score, has_score).where(is_paid)
+    paid: set[str] = set()
+    for batch in batched(sorted(exchange_ids)):
+        rows = connection.execute(query.where(scoring_task.c.exchange_id.in_(batch)))
+        paid |= {row.exchange_id for row in rows if row.id not in closed}
+    return len(exchange_ids - paid)
+
+
 DELETE_REPLACED = delete(score).where(
     score.c.exchange_id == bindparam("of"),
     score.c.scorer == bindparam("by"),
