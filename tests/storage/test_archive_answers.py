@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import delete, select
 from tests.storage.archiving import FIRST_DAY, OLD, SINCE, UNTIL, Make, fill
 from tests.storage.test_archive import assert_same_trends
 
 from germane.annotation import Feedback
-from germane.storage import AnswerFilter, ExportSelection, TrackingStore, dump_stored
+from germane.storage import AnswerFilter, ExchangeRecord, ExportSelection, TrackingStore, dump_stored, parse_line
+from germane.storage.db.tables import feedback
 
 WINDOW = {"since": SINCE, "until": UNTIL}
 FILTERS = {
@@ -146,6 +148,39 @@ def test_importing_restores_exchanges_that_an_archived_day_lacks(
 
     assert (result.exchanges, result.tasks) == (lacking, lacking)
     assert sum(one.n for one in store.trends.summary()) == sum(one.n for one in summary) + lacking > lacking
+
+
+def test_labels_given_after_archiving_are_exported_and_restored(
+    store: TrackingStore, half_archived: Callable[[], None]
+) -> None:
+    """Labels of archived answers are complete and in order, whether the archive or the database has them."""
+    exchange = store.answers.list_exchanges(limit=100)[-1]  # the first one, which has a label
+
+    def export() -> list[dict[str, Any]]:
+        records = [json.loads(dump_stored(one)) for one in store.transfer.load_stored(ExportSelection(), limit=100)]
+        return [label for record in records if record["exchange"]["id"] == exchange.id for label in record["feedback"]]
+
+    half_archived()
+    (archived,) = export()
+    late = [
+        Feedback(id="late", exchange_id=exchange.id, score=0.0, comment="wrong", created_at=UNTIL + timedelta(hours=2)),
+        Feedback(id="early", exchange_id=exchange.id, score=0.5, created_at=FIRST_DAY + timedelta(days=1)),
+    ]
+    store.labels.add_feedback(late)
+    lines = [dump_stored(one) for one in store.transfer.load_stored(ExportSelection(), limit=100)]
+    exported = export()
+    with store._database.write() as connection:
+        connection.execute(delete(feedback))
+    lost = export()
+
+    records = [item for line in lines if isinstance(item := parse_line(line), ExchangeRecord)]
+    store.transfer.restore_records(records)
+
+    assert [label["id"] for label in exported] == ["early", archived["id"], "late"]
+    assert lost == [archived]
+    assert export() == exported
+    with store._database.read() as connection:
+        assert archived["id"] not in connection.execute(select(feedback.c.id)).scalars().all()
 
 
 def test_labels_given_after_archiving_are_shown(store: TrackingStore, half_archived: Callable[[], None]) -> None:

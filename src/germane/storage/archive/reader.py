@@ -17,7 +17,18 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Engine, ExceptionContext, create_engine, event, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    ExceptionContext,
+    Table,
+    create_engine,
+    event,
+    func,
+    or_,
+    select,
+)
 from sqlalchemy.pool import NullPool
 
 from germane.errors import ArchiveError
@@ -308,11 +319,11 @@ def open_exchanges(
         yield sources
 
 
-def find_ids(connection: Connection, ids: Sequence[str]) -> set[str]:
-    """Return the ids that exchanges on this connection have."""
+def find_ids(connection: Connection, ids: Sequence[str], table: Table = exchange) -> set[str]:
+    """Return the ids that rows of a table on this connection have. By default, the rows are exchanges."""
     found: set[str] = set()
     for batch in batched(ids):
-        found.update(connection.execute(select(exchange.c.id).where(exchange.c.id.in_(batch))).scalars())
+        found.update(connection.execute(select(table.c.id).where(table.c.id.in_(batch))).scalars())
     return found
 
 

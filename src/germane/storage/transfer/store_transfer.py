@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any, Final
@@ -70,6 +70,8 @@ file.
 """
 _ID: Final = NAMES["exchange"].index("id")
 _STARTED_AT: Final = NAMES["exchange"].index("started_at")
+_LABEL_ID: Final = NAMES["feedback"].index("id")
+_CREATED_AT: Final = NAMES["feedback"].index("created_at")
 _MICROSECOND: Final = timedelta(microseconds=1)
 _STATE: Final = NAMES["task"].index("state")
 _TASK_KEY: Final = (scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
@@ -146,7 +148,8 @@ class TransferStore(StoreComponent):
             is_filtered = chosen.route is not None or chosen.scorer is not None
             with open_oldest(connection, since, until, count=None if is_filtered else limit) as archive:
                 if archive is not None:
-                    page += _load_page(archive, chosen, position, limit)
+                    archived = _load_page(archive, chosen, position, limit)
+                    page += _add_late_labels(connection, archived)
         page.sort(key=lambda record: (datetime.fromisoformat(record.exchange[_STARTED_AT]), record.exchange[_ID]))
         return page[:limit]
 
@@ -193,14 +196,25 @@ class TransferStore(StoreComponent):
     def restore_records(self, records: Sequence[ExchangeRecord]) -> ImportResult:
         """Write records from another database. Existing rows are not changed. Each new task is counted in the tally.
 
-        Exchanges in the archive exist, too.
+        Exchanges in the archive exist, too. Of their records, only the labels that the archive lacks are written.
         """
-        moments = {str(record.exchange["id"]): record.exchange["started_at"] for record in records}
-        with self._database.read(snapshot=True) as connection, open_exchanges(connection, moments) as sources:
-            archived = {id_ for source, some in sources if source is not connection for id_ in find_ids(source, some)}
-        records = [record for record in records if record.exchange["id"] not in archived]
         # Sort the records, so that all processes lock rows in the same order.
         records = sorted(records, key=lambda record: str(record.exchange["id"]))
+        moments = {str(record.exchange["id"]): record.exchange["started_at"] for record in records}
+        label_ids = [label["id"] for record in records for label in record.feedback]
+        archived, archived_labels = set[str](), set[str]()
+        with self._database.read(snapshot=True) as connection, open_exchanges(connection, moments) as sources:
+            for source, some in sources:
+                if source is not connection:
+                    archived |= find_ids(source, some)
+                    archived_labels |= find_ids(source, label_ids, feedback)
+        labels = [
+            {**label, "exchange_id": record.exchange["id"]}
+            for record in records
+            for label in record.feedback
+            if label["id"] not in archived_labels
+        ]
+        records = [record for record in records if record.exchange["id"] not in archived]
         ids = sorted({record.exchange["id"] for record in records})
         with self._write_values() as connection:
             new_exchanges = len(ids) - len(_lock_exchanges(connection, ids))
@@ -225,9 +239,6 @@ class TransferStore(StoreComponent):
                 else:
                     tally_changes.add(row["started_at"], names, state, task["reason"])
             _insert(connection, score, scores)
-            labels = [
-                {**label, "exchange_id": record.exchange["id"]} for record in records for label in record.feedback
-            ]
             _insert(connection, feedback, labels)
             tally_changes.apply(connection, self._context.process)
             # An exchange without tasks may still have a proxy score.
@@ -300,6 +311,23 @@ def _load_page(
         StoredRecord(row, {part: rows.get(exchange_id, ()) for part, rows in parts.items()})
         for exchange_id, row in zip(ids, exchanges, strict=True)
     ]
+
+
+def _add_late_labels(connection: Connection, archived: Sequence[StoredRecord]) -> list[StoredRecord]:
+    """Return archived records with the labels that were given after archiving, which are in the database."""
+
+    def by_time(label: StoredRow) -> tuple[datetime, str]:
+        return datetime.fromisoformat(label[_CREATED_AT]), label[_LABEL_ID]
+
+    dialect = connection.dialect.name
+    ids = [record.exchange[_ID] for record in archived]
+    query = select_stored("feedback", dialect).where(is_one_of(feedback.c.exchange_id, ids, dialect))
+    late = group_by_exchange(connection.execute(query).all())
+    records = []
+    for id_, record in zip(ids, archived, strict=True):
+        labels = {label[_LABEL_ID]: label for label in (*record.parts["feedback"], *late.get(id_, ()))}
+        records.append(replace(record, parts={**record.parts, "feedback": sorted(labels.values(), key=by_time)}))
+    return records
 
 
 def _select_page(query: Select[Any], chosen: ExportSelection, after: RowCursor | None, limit: int) -> Select[Any]:
