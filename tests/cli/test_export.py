@@ -39,6 +39,7 @@ from germane.storage import (
 )
 from germane.storage.db.sanitize import clean_text
 from germane.storage.transfer.record import COLUMNS
+from germane.testing import Clock
 
 Call = Callable[..., Any]
 NASTY = '=HYPERLINK("http://evil")\n<script>\u202e\0 "quoted", with; commas'
@@ -705,6 +706,81 @@ def test_an_interrupted_import_can_be_repeated(call: Call, database: str, store:
     os.utime(file, (1, 1))
     assert "before" not in call("import", str(file)).out
     assert store.answers.counts().captured == 1400
+
+
+@pytest.mark.parametrize(
+    ("ids", "problem"),
+    [
+        (["3", "3"], "line 3 has the id '3' of an earlier row."),
+        (["3", "1"], "line 3 has the id '1' of a stored exchange with a different question or answer."),
+    ],
+)
+def test_an_id_of_another_exchange_is_rejected(
+    call: Call, database: str, store: TrackingStore, tmp_path: Path, ids: list[str], problem: str
+) -> None:
+    """Importing an unrelated file never overwrites the scores of earlier exchanges. The message says how to fix it."""
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    first.write_text("id,question,answer,faithfulness\n1,What is A?,One,0.9\n2,What is B?,Two,0.8\n")
+    second.write_text(
+        f"id,number,question,answer,faithfulness\n{ids[0]},7,Why?,So.,0.1\n{ids[1]},8,What is A?,No idea,0.2\n"
+    )
+    call("import", str(first))
+
+    rejected = call("import", str(second))
+
+    assert (rejected.code, rejected.out) == (1, "")
+    assert f"{second}, {problem} An id identifies one exchange in the whole database" in rejected.err
+    assert rejected.err.endswith("remove the column to have ids generated. Nothing was imported\n")
+    scores = store.answers.get_scores(["1", "2", "3"])
+    assert {id_: [score.value for score in given] for id_, given in scores.items()} == {"1": [0.9], "2": [0.8]}
+    assert call("import", str(second), "--columns", "id=number").out.startswith("Read 2 exchanges with 2 scores")
+    assert store.answers.get_exchanges(["7", "8"]).keys() == {"7", "8"}
+
+
+def test_the_same_exchanges_can_be_imported_with_other_scores(
+    call: Call, database: str, store: TrackingStore, tmp_path: Path
+) -> None:
+    """They are recognized by id, question and answer, even if the text has been erased or contains a NUL character."""
+    file = tmp_path / "rated.jsonl"
+    row = {"id": "1", "question": "How\0?", "answer": "So.", "faithfulness": 0.1}
+    file.write_text(json.dumps(row))
+    call("import", str(file))
+    file.write_text(json.dumps(row | {"faithfulness": 0.2}))
+    again = call("import", str(file))
+    store.sampling.assign_tasks([SamplingDecision("1", 1.0, "sampled")], {})
+    assert store.retention.prune(texts_before=datetime.now(UTC)).texts == 1
+    file.write_text(json.dumps(row | {"faithfulness": 0.3}))
+
+    erased = call("import", str(file))
+
+    for ended in (again, erased):
+        assert (ended.code, ended.out.split(".jsonl. ")[1].split(". ")[0]) == (0, "1 was imported before"), ended.err
+    assert [score.value for score in store.answers.get_scores(["1"])["1"]] == [0.3]
+
+
+@pytest.mark.parametrize("has_text", [True, False])
+def test_importing_archived_rows_again_changes_nothing(
+    call: Call, database: str, store: TrackingStore, tmp_path: Path, has_text: bool
+) -> None:
+    """Each exchange and each score is stored once, in the database or in the archive."""
+    file = tmp_path / "rated.csv"
+    file.write_text("id,question,answer,faithfulness\nr1,How?,So.,0.5\n,Why?,Therefore.,0.7\n")
+    call("import", str(file))
+    exchanges = store.answers.list_exchanges()
+    store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled") for exchange in exchanges], {})
+    store.rollups.update()
+    clock = Clock(datetime.now(UTC) + timedelta(days=2))
+    with closing(TrackingStore(database, clock=clock)) as later:
+        assert later.archive.archive_days(str(tmp_path / "archive"), before=clock.now, has_text=has_text)
+    ids = [exchange.id for exchange in exchanges]
+    before = (store.answers.list_exchanges(), store.answers.get_scores(ids), store.trends.summary())
+
+    ended = call("import", str(file))
+
+    assert (ended.code, ended.out.split(".csv. ")[1].split(". ")[0]) == (0, "2 were imported before"), ended.err
+    store.rollups.update()
+    assert (store.answers.list_exchanges(), store.answers.get_scores(ids), store.trends.summary()) == before
+    assert (len(before[0]), len(before[1]), store.answers.counts().captured) == (2, 2, 0)
 
 
 @pytest.mark.parametrize("cell", ["", " ", "nan", "NaN", "null", "None", "NA", "<NA>", "N/A", None, float("nan")])

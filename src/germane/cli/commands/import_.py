@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import islice
@@ -37,6 +37,10 @@ MAX_LINE_BYTES: Final = 64_000_000
 SCORES_COLUMN: Final = "scores"
 MISSING: Final = frozenset({"", "nan", "null", "none", "<na>", "na", "n/a"})
 """Texts that stand for missing values in CSV files written by pandas, R and others, in lowercase."""
+_FIX_IDS: Final = (
+    "An id identifies one exchange in the whole database: correct the ids, name another column with --columns "
+    "id=COLUMN, or remove the column to have ids generated"
+)
 
 
 @click.command("import")
@@ -74,23 +78,22 @@ def command(
             return
         service = load_settings_for(database).service
         # Check all rows before writing any, so that a file with an invalid row leaves nothing behind. The file is read
-        # twice, so that large files are never held in memory.
+        # twice, so that only the ids of a large file are held in memory.
         try:
-            for _ in _read_data_set(file, columns, service, ignore_scores=ignore_scores):
-                pass
+            known = _find_known(store, _read_data_set(file, columns, service, ignore_scores=ignore_scores))
         except UsageError as error:
             raise UsageError(f"{error}. Nothing was imported") from None
         rows = _read_data_set(file, columns, service, ignore_scores=ignore_scores)
-        count = count_of_scores = known = 0
+        count = count_of_scores = 0
         while page := list(islice(rows, MAX_ITEMS_PER_TRANSACTION)):
-            known += len(store.answers.get_exchanges([exchange.id for exchange, _ in page]))
-            store.exchanges.add([exchange for exchange, _ in page])
-            scores = [score for _, of_row in page for score in of_row]
-            store.exchanges.record_scores(scores)
+            # An archived exchange is no longer in the database, where it would be added a second time.
+            store.exchanges.add([row.exchange for row in page if row.exchange.id not in known])
+            scores = [score for row in page for score in row.scores]
+            store.exchanges.record_scores(scores)  # ignores the scores of archived exchanges
             count, count_of_scores = count + len(page), count_of_scores + len(scores)
     read = sanitize.count_noun(count, "exchange")
     with_scores = f" with {sanitize.count_noun(count_of_scores, 'score')}" if count_of_scores else ""
-    skipped = f" {known} {'was' if known == 1 else 'were'} imported before." if known else ""
+    skipped = f" {len(known)} {'was' if len(known) == 1 else 'were'} imported before." if known else ""
     click.echo(f"Read {read}{with_scores} from {file}.{skipped} New exchanges will be sampled and scored.")
 
 
@@ -193,9 +196,46 @@ def _parse_line(line: bytes) -> ExportedItem | None:
     return parse_line(text) if text.strip() else None
 
 
+@dataclass(frozen=True, slots=True)
+class _DataSetRow:
+    """A row of a data set, as it is imported."""
+
+    location: str
+    """Location of the row, such as ``answers.csv, line 2``."""
+    exchange: Exchange
+    scores: list[RecordedScore]
+
+
+def _find_known(store: TrackingStore, rows: Iterator[_DataSetRow]) -> set[str]:
+    """Return the ids of rows that are already in the database or the archive.
+
+    Raises:
+        UsageError: A row is invalid, or its id belongs to another row or to a different stored exchange.
+    """
+    ids, known = set[str](), set[str]()
+    while page := list(islice(rows, MAX_ITEMS_PER_TRANSACTION)):
+        stored = store.answers.get_exchanges([row.exchange.id for row in page])
+        for row in page:
+            id_ = row.exchange.id
+            if id_ in ids:
+                raise UsageError(f"{row.location} has the id {id_!r:.60} of an earlier row. {_FIX_IDS}")
+            ids.add(id_)
+            if id_ not in stored:
+                continue
+            known.add(id_)
+            texts = (stored[id_].question, stored[id_].answer)
+            is_erased = texts == (None, None)
+            if not is_erased and texts != (row.exchange.question, row.exchange.answer):
+                raise UsageError(
+                    f"{row.location} has the id {id_!r:.60} of a stored exchange with a different question or answer. "
+                    f"{_FIX_IDS}"
+                )
+    return known
+
+
 def _read_data_set(
     file: Path, columns: Mapping[str, str] | None, service: str, *, ignore_scores: bool
-) -> Iterator[tuple[Exchange, list[RecordedScore]]]:
+) -> Iterator[_DataSetRow]:
     """Yield each row as an exchange, with its scores."""
     from germane.evaluation import read_rows
 
@@ -223,17 +263,15 @@ def _read_data_set(
                 RecordedScore(exchange_id=exchange.id, name=name, value=value, recorded_at=now)
                 for name, value in values.items()
             ]
-        yield (
-            replace(
-                exchange,
-                service=service,
-                route=route,
-                attributes=attributes,
-                sampling_key=sampling_key_for(exchange.id),
-                traced=False,
-            ),
-            scores,
+        exchange = replace(
+            exchange,
+            service=service,
+            route=route,
+            attributes=attributes,
+            sampling_key=sampling_key_for(exchange.id),
+            traced=False,
         )
+        yield _DataSetRow(row.location, exchange, scores)
 
 
 def _parse_scores(cells: Mapping[str, Any]) -> dict[str, float]:
