@@ -58,6 +58,14 @@ def test_the_demo_reports_that_a_fault_was_not_detected() -> None:
         assert f"no alert fired. False alert after {alert.at:.0f} s" in verdict_text(alerts=[alert])
 
 
+def test_the_demo_states_that_a_slow_judge_may_have_missed_a_fault() -> None:
+    """On a busy machine, too few answers are scored before the demo ends."""
+    words = verdict_text(alerts=[], scored=52)
+
+    assert "no alert fired. The judge was too slow: 29 of 83 answers were not scored in time." in words
+    assert "too slow" not in verdict_text(alerts=[])
+
+
 def test_the_demo_shows_no_mean_if_there_are_no_scores() -> None:
     """The list of lowest scores is also omitted."""
     words = verdict_text(before=(math.nan, 0), scored=0, rows=0)

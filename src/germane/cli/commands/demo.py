@@ -24,6 +24,8 @@ INTRODUCTION: Final = f"""\
 For {{duration:.0f}} seconds, visitors ask questions about a fictional weather station on three routes.
 After {{fault_time:.0f}} seconds, the index of the route '{BROKEN_ROUTE}' breaks: no request fails, but the answers are
 about something else. germane scores a sample of the answers in the background and should raise an alert."""
+MAX_PENDING: Final = 0.1
+"""Share of unscored answers above which a missed fault is blamed on the judge's speed."""
 TOY_JUDGE_NOTE: Final = """\
 The judge {judge} is a toy model with 135 million parameters. It shows how germane works, not how well it judges.
 For a real judge, set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server, and run the demo again."""
@@ -115,7 +117,13 @@ def _describe_detection(result: DemoResult) -> list[str]:
         if alert not in detected
     ]
     if not detected:
-        return [f"Missed: '{BROKEN_ROUTE}' broke after {result.fault_at:.0f} s, but no alert fired.", *false_alerts]
+        missed = f"Missed: '{BROKEN_ROUTE}' broke after {result.fault_at:.0f} s, but no alert fired."
+        if result.pending > MAX_PENDING * result.sampled:
+            missed += (
+                f" The judge was too slow: {result.pending} of {result.sampled} answers were not scored in time. Close "
+                "other programs, and run the demo again."
+            )
+        return [missed, *false_alerts]
     before, after = (f"{mean:.2f} (n = {n})" if n else "unknown (n = 0)" for mean, n in (result.before, result.after))
     return [
         f"'{BROKEN_ROUTE}' stopped answering the question: mean relevancy {before} before the fault, {after} after it.",
