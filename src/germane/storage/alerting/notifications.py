@@ -269,7 +269,7 @@ class NotificationStore(StoreComponent):
         """Queue undelivered notifications again, in their original order.
 
         A notification stays undelivered if a later notification about the same alerts has been sent to its channel, or
-        is waiting to be sent. Otherwise, a resolved alert would be reported as firing again.
+        their resolution waits to be sent. Otherwise, a resolved alert would be reported as firing again.
 
         Args:
             channel: Only notifications to this channel.
@@ -292,11 +292,14 @@ class NotificationStore(StoreComponent):
             rows = connection.execute(wanted).mappings().all()
             if not rows:
                 return 0
-            sent = select(columns.channel, columns.created_at, columns.payload)
-            sent = sent.where(columns.status.in_(["sent", "waiting"]))
-            later = connection.execute(sent.where(columns.created_at > rows[0]["created_at"])).mappings()
+            query = select(columns.channel, columns.status, columns.created_at, columns.payload)
+            query = query.where(columns.created_at > rows[0]["created_at"], columns.status.in_(["sent", "waiting"]))
             last_sent = dict(
-                sorted(((row["channel"], key), row["created_at"]) for row in later for key in _alert_keys(row))
+                sorted(
+                    ((row["channel"], key), row["created_at"])
+                    for row in connection.execute(query).mappings()
+                    for key in _alert_keys(row, resolved_only=row["status"] == "waiting")
+                )
             )
             resent = 0
             for row in rows:
@@ -317,9 +320,10 @@ class NotificationStore(StoreComponent):
             return resent
 
 
-def _alert_keys(row: RowMapping) -> set[str]:
-    """Return the alert keys in a notification's payload."""
-    return {str(alert["key"]) for alert in row["payload"]["alerts"]}
+def _alert_keys(row: RowMapping, *, resolved_only: bool = False) -> set[str]:
+    """Return the keys of the alerts, or of the resolved alerts, in a notification's payload."""
+    alerts = row["payload"]["alerts"]
+    return {str(alert["key"]) for alert in alerts if alert["state"] == "resolved" or not resolved_only}
 
 
 def _is_undelivered(since: datetime | None = None) -> ColumnElement[bool]:
