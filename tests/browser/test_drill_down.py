@@ -175,6 +175,8 @@ def test_the_pages_of_a_list_are_linked(page: Page, site: Site) -> None:
     second = links.evaluate_all("all => all.map((one) => one.pathname)")
     assert len(set(first) | set(second)) == 100
     pages.get_by_role("link", name="First").click()
+    expect(page).not_to_have_url(re.compile("after="))
+    expect(links).to_have_count(len(first))  # the browser shows the beginning of the page while it loads the rest
     assert links.evaluate_all("all => all.map((one) => one.pathname)") == first
 
 
