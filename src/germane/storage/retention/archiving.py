@@ -180,6 +180,8 @@ class DayArchiver:
                     self._remove(record, contents, stopping)
                 has_changed = False
             except DayChanged:
+                if stopping():
+                    break
                 has_changed = True
                 continue
             record = self._finish_files()
