@@ -59,6 +59,7 @@ def test_progress_lines_show_rate_cost_and_remaining_time() -> None:
     assert lines[0] == "germane: 2 of 20 rows, 2.0 rows/s, $0.0200, 9 s left"
     assert lines[-1].startswith("germane: 20 of 20 rows, ")
     assert "left" not in lines[-1]
+    assert shown(io.StringIO(), True, rows=10_000).startswith("germane: 1,000 of 10,000 rows, ")
 
 
 def test_a_run_with_few_rows_prints_one_progress_line_per_row() -> None:

@@ -113,7 +113,7 @@ def show_progress(
             if done * PROGRESS_LINES // total > before * PROGRESS_LINES // total:
                 seconds = clock() - started
                 remaining = f", {seconds / done * (total - done):.0f} s left" if done < total else ""
-                out.write(f"germane: {done} of {total} {noun}, {rate_and_cost(seconds, usage)}{remaining}\n")
+                out.write(f"germane: {done:,} of {total:,} {noun}, {rate_and_cost(seconds, usage)}{remaining}\n")
                 out.flush()
 
         yield write_line
