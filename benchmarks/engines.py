@@ -255,8 +255,8 @@ def benchmark_exactly_once(count: int, kills: int, names: Sequence[str], interva
             print(
                 f"{name}: {count:,} exchanges in {run.partitions:,} partitions, {killer.killed} processes killed, "
                 f"{usage.seconds:.0f} s ({count / usage.seconds:,.0f}/s); rows {rows:,}, scored {done.scored:,}, "
-                f"checksums equal: {done.checksum == checksum % 2**64}; memory of the driver at most {early:.0f} MB in "
-                f"the first half and {late:.0f} MB in the second, of a worker {worker:.0f} MB",
+                f"failed {done.failed:,}, checksums equal: {done.checksum == checksum % 2**64}; memory of the driver "
+                f"at most {early:.0f} MB in the first half and {late:.0f} in the second, of a worker {worker:.0f} MB",
                 flush=True,
             )
             ok &= is_exact and late < 1.2 * early + 20

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import germane
 
 
 @germane.scorer(requires={"answer"})
 async def answer_hash(exchange: germane.Exchange) -> float:
     """Return a number that depends on the answer."""
-    return int((exchange.answer or "")[-8:], 16) / 2**32
+    return crc32((exchange.answer or "").encode()) / 2**32
 
 
 @germane.scorer(requires={"answer"})
