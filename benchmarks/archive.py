@@ -32,8 +32,9 @@ from germane.settings import Settings
 from germane.storage import AnswerFilter, TrackingStore
 from germane.storage.answers.archived_lowest import ENTRY
 from germane.storage.archive.days import ArchivedDay
-from germane.storage.archive.files import ROW_GROUP_ROWS, day_folder
+from germane.storage.archive.files import ROW_GROUP_ROWS, day_folder, open_writer
 from germane.storage.archive.manifest import NAME
+from germane.storage.archive.rows import arrow_schema
 from germane.storage.db.tables import archived_day, archived_lowest, rollup, rollup_count, rollup_proxy
 from germane.storage.trends.time_ranges import ARCHIVED_DAY
 
@@ -121,8 +122,9 @@ def copy_day(
         changes += [f"printf('%03x', {shift}) || substr({name}, 4) AS {name}" for name in IDS.get(table, ())]
         rows = f"read_parquet('{source / file.name}', hive_partitioning = false)"
         query = f"SELECT * REPLACE ({', '.join(changes)}) FROM {rows}"
-        options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP_ROWS}"
-        database.execute(f"COPY ({query}) TO '{target / file.name}' ({options})")
+        with open_writer(str(target / file.name), table) as writer:
+            copied = database.sql(query).to_arrow_table().cast(arrow_schema(table))
+            writer.write_table(copied, row_group_size=ROW_GROUP_ROWS)
         content = (target / file.name).read_bytes()
         files[table] = replace(file, size=len(content), sha256=sha256(content).hexdigest())
     manifest = replace(template.manifest, day=f"{day:%Y-%m-%d}", files=files)

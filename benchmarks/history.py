@@ -192,16 +192,23 @@ def _column(name: str) -> str:
     return f"{name} {'FLOAT' if name.startswith(('value', 'proba', 'proxy')) else kind}"
 
 
+def _digits(*factors: int) -> str:
+    """Return SQL arguments for as many ``%08x``, which differ between rows without a pattern that compresses."""
+    return ", ".join(f"number * {factor} % 4294967296" for factor in factors)
+
+
 ON_SQLITE = {
-    "id": "printf('%012x%020x', ms, number)",
-    "trace": "printf('%032x', number)",
+    "id": f"printf('%012x%08x%08x%04x', ms, {_digits(2654435761, 2246822519)}, number * 40503 % 65536)",
+    "trace": f"printf('%08x%08x%08x%08x', {_digits(3266489917, 668265263, 374761393, 2654435769)})",
+    "span": f"printf('%08x%08x', {_digits(1664525, 22695477)})",
     "at": "strftime('%Y-%m-%d %H:%M:%f', ms / 1000.0, 'unixepoch') || '000'",
     "minute_at": "strftime('%Y-%m-%d %H:%M:%f', minute, 'unixepoch') || '000'",
     "hour_at": "strftime('%Y-%m-%d %H:%M:%f', hour, 'unixepoch') || '000'",
 }
 ON_POSTGRESQL = {
-    "id": "lpad(to_hex(ms), 12, '0') || lpad(to_hex(number), 20, '0')",
-    "trace": "lpad(to_hex(number), 32, '0')",
+    "id": "lpad(to_hex(ms), 12, '0') || substr(md5(number::text), 1, 20)",
+    "trace": "md5('trace ' || number)",
+    "span": "substr(md5('span ' || number), 1, 16)",
     "at": "to_timestamp(ms / 1000.0)",
     "minute_at": "to_timestamp(minute)",
     "hour_at": "to_timestamp(hour)",
@@ -210,11 +217,12 @@ EXCHANGES = """
 INSERT INTO exchange (id, trace_id, span_id, service, route, question, answer, contexts, history, model, prompt_version,
     session, "user", attributes, status, started_at, duration, sampling_key, traced, capture_probability, proxy,
     proxy_probability, sampling_probability, sampling_reason)
-SELECT {id}, {trace}, 'b7ad6b7169203331', service, route, 'How do I return what I bought in order ' || number || '?',
+SELECT {id}, {trace}, {span}, service, route, 'How do I return what I bought in order ' || number || '?',
     'Order ' || number || ' can be returned within thirty days. Print the label, and hand the parcel in at a shop.',
     '[{{"text": "Goods may be returned within thirty days of delivery.", "id": "doc-1", "score": 0.9}}]', '[]',
-    model, prompt_version, 's' || (number / 5), 'u' || (number / 50), '{{"tenant": "north"}}', 'ok', {at}, 0.8,
-    (number % 9973 + 1) / 9974.0, true, 1, proxy, CASE WHEN proxy IS NULL THEN NULL ELSE 0.3 END, probability, reason
+    model, prompt_version, 's' || (number / 5), 'u' || (number / 50), '{{"tenant": "north"}}', 'ok', {at},
+    0.3 + number * 7919 % 1000003 / 1000003.0, (number * 2654435761 % 4294967296 + 0.5) / 4294967296.0, true, 1,
+    proxy, CASE WHEN proxy IS NULL THEN NULL ELSE 0.3 END, probability, reason
 FROM draft
 """
 SCORES = """
@@ -223,7 +231,8 @@ INSERT INTO score (exchange_id, scorer, fingerprint, service, route, started_at,
 SELECT {id}, scorer, scorer || '-' || fingerprint, service, route, {at}, probability, proxy,
     CASE scorer WHEN '{scorer_0}' THEN value_0 ELSE value_1 END,
     CASE scorer WHEN '{scorer_0}' THEN label_0 ELSE label_1 END,
-    'It answers what was asked.', '{{"similarity": 0.8}}', 'judge-' || fingerprint, 812, 96, 0.0004, 1.2, {at}
+    'It answers what was asked.', '{{"similarity": 0.8}}', 'judge-' || fingerprint, 812, 96, 0.0004,
+    0.7 + number * 6007 % 1000003 / 1000003.0, {at}
 FROM draft CROSS JOIN (SELECT '{scorer_0}' AS scorer UNION ALL SELECT '{scorer_1}') AS scorers WHERE failed = 0
 """
 TASKS = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import func, select
@@ -23,6 +25,8 @@ from germane.annotation import Feedback
 from germane.errors import ArchiveError
 from germane.exchange import Exchange
 from germane.storage import TrackingStore
+from germane.storage.archive.files import open_writer
+from germane.storage.archive.rows import arrow_schema
 from germane.storage.db.tables import exchange, feedback, score, scoring_task, tally
 from germane.storage.retention import archiving
 from germane.storage.stats.histogram import Histogram
@@ -479,3 +483,31 @@ def test_retention_does_not_delete_days_that_are_not_archived(
 
     assert counts(store) == rows
     store.close()
+
+
+def test_columns_whose_values_rarely_repeat_have_no_dictionary(tmp_path: Path) -> None:
+    """A dictionary of ids, times and scores would make the files of scores a third larger."""
+    schema, digits, count = arrow_schema("score"), random.Random(1), 20_000
+    moments = [FIRST_DAY + timedelta(milliseconds=4 * number) for number in range(count)]
+    values: dict[str, list[Any]] = {
+        "id": list(range(count)),
+        "exchange_id": [f"{round(at.timestamp() * 1000):012x}{digits.getrandbits(80):020x}" for at in moments],
+        "route": [digits.choice(("/ask", "/search")) for _ in moments],
+        "started_at": moments,
+        "scored_at": moments,
+        "value": [digits.random() for _ in moments],
+    }
+    rows = pa.table({name: values.get(name, [None] * count) for name in schema.names}, schema)
+    with open_writer(str(tmp_path / "archived.parquet"), "score") as writer:
+        writer.write_table(rows)
+    pq.write_table(rows, tmp_path / "default.parquet", compression="zstd")
+
+    encodings = {
+        column.path_in_schema: column.encodings
+        for column in map(pq.read_metadata(tmp_path / "archived.parquet").row_group(0).column, range(len(schema)))
+    }
+
+    assert pq.read_table(tmp_path / "archived.parquet").equals(rows)
+    assert (tmp_path / "archived.parquet").stat().st_size < 0.8 * (tmp_path / "default.parquet").stat().st_size
+    assert "RLE_DICTIONARY" in encodings["route"]
+    assert not [name for name in ("id", "exchange_id", "started_at", "value") if "RLE_DICTIONARY" in encodings[name]]

@@ -22,6 +22,12 @@ Contents = Mapping[str, "NDArray[Any]"]
 ROW_GROUP_ROWS: Final = 10_000
 """Number of rows for which a file has minimum and maximum values. To read one row, DuckDB reads as many."""
 _READ_ROWS: Final = 20_000
+_RARELY_REPEATED: Final = frozenset(
+    {"id", "exchange_id", "trace_id", "span_id"}
+    | {"started_at", "scored_at", "first_pending_at", "created_at"}
+    | {"duration", "latency", "sampling_key", "proxy", "value"}
+)
+"""Columns whose values rarely repeat. A dictionary would make them larger."""
 
 
 def day_folder(day: str) -> str:
@@ -64,12 +70,10 @@ def write_table(
 ) -> ArchivedFile:
     """Write a table's rows to a new file."""
     name = f"{table}-{generation}.parquet"
-    schema = arrow_schema(table)
     count, total = 0, 0
-    parquet = require("pyarrow.parquet")
     with location.writing(day_folder(day), name) as file:
         target = _HashingFile(file)
-        with parquet.ParquetWriter(target, schema, compression="zstd", write_page_index=True) as writer:
+        with open_writer(target, table) as writer:
             waiting: list[Any] = []
             for rows in batches:
                 waiting.append(to_batch(table, rows))
@@ -80,6 +84,18 @@ def write_table(
             _write_row_group(writer, waiting)
     return ArchivedFile(
         name=name, rows=count, size=target.size, sha256=target.hash.hexdigest(), content=f"{total % 2**64:016x}"
+    )
+
+
+def open_writer(file: Any, table: str) -> Any:
+    """Return a ``pyarrow.parquet.ParquetWriter`` for a table's rows, with the archive's compression."""
+    schema = arrow_schema(table)
+    return require("pyarrow.parquet").ParquetWriter(
+        file,
+        schema,
+        compression="zstd",
+        use_dictionary=[name for name in schema.names if name not in _RARELY_REPEATED],
+        write_page_index=True,
     )
 
 
