@@ -119,7 +119,8 @@ def copy_day(
     files = {}
     for table, file in template.manifest.files.items():
         changes = [f"{name} - INTERVAL {shift} DAY AS {name}" for name in TIMES[table]]
-        changes += [f"printf('%03x', {shift}) || substr({name}, 4) AS {name}" for name in IDS.get(table, ())]
+        # Real ids start with 0, and therefore differ from these.
+        changes += [f"printf('%03x', 256 + {shift}) || substr({name}, 4) AS {name}" for name in IDS.get(table, ())]
         rows = f"read_parquet('{source / file.name}', hive_partitioning = false)"
         query = f"SELECT * REPLACE ({', '.join(changes)}) FROM {rows}"
         with open_writer(str(target / file.name), table) as writer:

@@ -192,15 +192,15 @@ def _column(name: str) -> str:
     return f"{name} {'FLOAT' if name.startswith(('value', 'proba', 'proxy')) else kind}"
 
 
-def _digits(*factors: int) -> str:
-    """Return SQL arguments for as many ``%08x``, which differ between rows without a pattern that compresses."""
-    return ", ".join(f"number * {factor} % 4294967296" for factor in factors)
+def _scattered(*factors: int) -> str:
+    """Return a SQL argument for ``%08x`` for each factor. If the factor is odd, the values of all numbers differ."""
+    return ", ".join(f"(number + 1) * {factor} % 4294967296" for factor in factors)
 
 
 ON_SQLITE = {
-    "id": f"printf('%012x%08x%08x%04x', ms, {_digits(2654435761, 2246822519)}, number * 40503 % 65536)",
-    "trace": f"printf('%08x%08x%08x%08x', {_digits(3266489917, 668265263, 374761393, 2654435769)})",
-    "span": f"printf('%08x%08x', {_digits(1664525, 22695477)})",
+    "id": f"printf('%012x%08x%08x%04x', ms, {_scattered(2654435761, 2246822519)}, number * 40503 % 65536)",
+    "trace": f"printf('%08x%08x%08x%08x', {_scattered(3266489917, 668265263, 374761393, 2654435769)})",
+    "span": f"printf('%08x%08x', {_scattered(1664525, 22695477)})",
     "at": "strftime('%Y-%m-%d %H:%M:%f', ms / 1000.0, 'unixepoch') || '000'",
     "minute_at": "strftime('%Y-%m-%d %H:%M:%f', minute, 'unixepoch') || '000'",
     "hour_at": "strftime('%Y-%m-%d %H:%M:%f', hour, 'unixepoch') || '000'",
