@@ -378,6 +378,31 @@ def test_rows_that_keep_arriving_for_an_archived_day_delay_it(
         store.retention.forget(user="u1")
 
 
+def test_a_stop_ends_the_rewriting_of_a_day_whose_rows_keep_changing(
+    store: TrackingStore, make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next run continues with the rows that are left, and loses none."""
+    fill(store, make, days=1)
+    archive(store, str(folder))
+    seeds = iter(range(2, 100))
+    fill(store, make, days=1, seed=next(seeds))
+    written: list[int] = []
+
+    def interrupt() -> None:
+        written.append(len(written))
+        fill(store, make, count=1, days=1, seed=next(seeds))
+
+    with monkeypatch.context() as patched:
+        before_switching(patched, interrupt)
+        archive(store, str(folder), stopping=lambda: bool(written))
+    total = store.trends.coverage(**WINDOW)
+    archive(store, str(folder))
+
+    assert written == [0]
+    assert counts(store)["exchange"] == 0
+    assert store.trends.coverage(**WINDOW) == total
+
+
 @pytest.mark.parametrize("hours", [1, 24])
 def test_scores_count_once_while_a_day_is_removed(
     store: TrackingStore, make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch, hours: int

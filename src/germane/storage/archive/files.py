@@ -27,9 +27,9 @@ _RARELY_REPEATED: Final = frozenset(
     | {"started_at", "scored_at", "first_pending_at", "created_at"}
     | {"duration", "latency", "sampling_key", "proxy", "value"}
 )
-"""Columns of ids, times and numbers whose values rarely repeat, so that a dictionary usually makes files larger.
+"""Columns of ids, times and numbers whose values rarely repeat. A dictionary would add about 1.7 bytes to most values.
 
-Texts are not among them: their dictionary is given up at 1 MB, which is little of their size.
+Texts are not among them, because 1.7 bytes are little of a text.
 """
 
 
