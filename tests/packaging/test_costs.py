@@ -1,0 +1,56 @@
+"""The limits on the cost of the tests themselves."""
+
+from __future__ import annotations
+
+import pytest
+from tests.costs import COST, MAX_CPU_SECONDS, MAX_PROCESSES, CostGuard
+
+
+def guard_after(*costs: tuple[str, float, int], is_limited: bool = True) -> CostGuard:
+    """Return a guard that has seen tests with these costs."""
+    guard = CostGuard(is_limited=is_limited)
+    for file, cpu_seconds, processes in costs:
+        guard.pytest_runtest_logreport(
+            pytest.TestReport(
+                nodeid=f"{file}::test_it",
+                location=(file, 1, "test_it"),
+                keywords={},
+                outcome="passed",
+                longrepr=None,
+                when="teardown",
+                user_properties=[(COST, (cpu_seconds, processes))],
+            )
+        )
+    return guard
+
+
+def test_a_file_over_the_limit_of_cpu_time_is_a_problem() -> None:
+    """The tests of a file add up, and the limit is per file."""
+    half = MAX_CPU_SECONDS / 2
+    assert not guard_after(("one.py", half, 0), ("one.py", half, 0), ("two.py", half, 0)).problems()
+
+    (problem,) = guard_after(("one.py", half, 0), ("one.py", half + 1, 0), ("two.py", half, 0)).problems()
+
+    assert problem.startswith("one.py costs 11.0 s of CPU time (limit 10 s)")
+
+
+def test_too_many_processes_are_a_problem() -> None:
+    """The limit is on the whole suite."""
+    assert not guard_after(("one.py", 0, MAX_PROCESSES - 1), ("two.py", 0, 1)).problems()
+
+    (problem,) = guard_after(("one.py", 0, MAX_PROCESSES), ("two.py", 0, 1)).problems()
+
+    assert problem == "the tests started 61 processes; the limit is 60"
+
+
+def test_the_slow_tests_have_no_limit() -> None:
+    """Browsers and killed fleets cost what they cost."""
+    assert not guard_after(("one.py", 100, 100), is_limited=False).problems()
+
+
+def test_the_cost_of_each_test_is_measured(request: pytest.FixtureRequest) -> None:
+    """This very run is measured: every test so far is in the guard, or was reported to the controller."""
+    guard = request.config.pluginmanager.get_plugin("costs")
+
+    assert isinstance(guard, CostGuard)
+    assert guard._before[0] > 0
