@@ -36,19 +36,42 @@ for profile, examples, is_repeated in (("repeat", 15, True), ("explore", 100, Fa
 settings.load_profile("repeat")
 
 SLOW_DIRECTORIES = {"browser", "chaos", "demo", "end_to_end", "examples"}
+COMPAT = {
+    "agreement": "*",
+    "alerting/channels": "test_delivery",
+    "alerting/detector": "test_detector",
+    "cli": "test_command test_completion test_every_verb test_output_errors test_report_formats",
+    "dashboard": "test_answers test_forms test_login test_metrics_page test_overview test_serve test_sessions",
+    "evaluation": "test_files test_results",
+    "monitor": "test_scheduler test_supervisor",
+    "receiver": "*",
+    "runtime": "test_start_and_stop",
+    "scorers": "test_local_llm test_minilm test_openai_judge test_plugins test_question_similarity test_raw_replies",
+    "settings": "*",
+    "storage": "test_answers test_archive test_archive_reading test_bulk_insert test_engine test_lowest_scores "
+    "test_migrations test_query_plans test_rollup test_round_trip test_sqlite_file test_store test_tables test_tasks "
+    "test_trends test_writer",
+    "tracer": "test_annotation test_capture test_carrier_sampling test_flask test_openai_streams test_prometheus "
+    "test_provider test_score_processor test_spans test_telemetry test_trace_collector test_watching test_web",
+}
+"""The test files of each directory that use the interface of a dependency; they run on its oldest version too."""
 TEMPLATE = "germane_template"
 TABLES = tuple(metadata.tables)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests as slow: whole directories, and the PostgreSQL variants outside tests/storage.
+    """Mark tests as slow: whole directories, and the PostgreSQL variants outside tests/storage. Mark the compat tests.
 
     tests/storage covers the differences between the databases in every run.
     """
     for item in items:
-        directory = item.path.relative_to(Path(__file__).parent).parts[0]
+        path = item.path.relative_to(Path(__file__).parent)
+        directory = path.parts[0]
         if directory in SLOW_DIRECTORIES or (directory != "storage" and "postgresql" in item.name.partition("[")[2]):
             item.add_marker("slow")
+        compat = COMPAT.get(path.parent.as_posix(), "").split()
+        if compat == ["*"] or path.stem in compat:
+            item.add_marker("compat")
 
 
 def pytest_collection_finish() -> None:

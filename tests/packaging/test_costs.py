@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from tests.conftest import COMPAT
 from tests.costs import COST, MAX_CPU_SECONDS, MAX_PROCESSES, CostGuard
 
 
@@ -54,3 +57,11 @@ def test_the_cost_of_each_test_is_measured(request: pytest.FixtureRequest) -> No
 
     assert isinstance(guard, CostGuard)
     assert guard._before[0] > 0
+
+
+def test_the_compat_tests_are_files_that_exist() -> None:
+    """A renamed file must not leave the run on the oldest dependencies unnoticed."""
+    tests = Path(__file__).parents[1]
+    listed = [(folder, name) for folder, names in COMPAT.items() for name in names.replace("*", "test_*").split()]
+
+    assert [path for path in listed if not list((tests / path[0]).glob(f"{path[1]}.py"))] == []
