@@ -235,10 +235,11 @@ def test_the_window_setting_changes_only_the_trend(seeded: TrackingStore) -> Non
     """Tiles that say 24 h always cover the last 24 hours."""
     week, month = load_shown(seeded), load_shown(seeded, window="30d", since=NOW - 30 * DAY)
 
-    assert (week.last_day.current, week.worst, week.verdict.text) == (
+    assert (week.last_day.current, week.worst, week.verdict.state, week.verdict.routes) == (
         month.last_day.current,
         month.worst,
-        month.verdict.text,
+        month.verdict.state,
+        month.verdict.routes,
     )
     assert len(week.buckets) > len(month.buckets)
     assert sum(one.n for one in week.buckets) == sum(one.n for one in month.buckets)

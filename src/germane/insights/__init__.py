@@ -32,15 +32,14 @@ if TYPE_CHECKING:
     from germane.insights.charts import ChartMarker, TrendChart, chart_points, sparkline_svg, trend_figure
     from germane.insights.compared_questions import MAX_ANSWERS_PER_SIDE
     from germane.insights.comparison import (
-        COMPARED_BY,
         MAX_LABELS_SHOWN,
-        ComparedBy,
         ComparisonInsight,
         ComparisonRequest,
         UnknownLabel,
         UnknownQuestion,
         load_comparison,
     )
+    from germane.insights.comparison_verdict import COMPARED_BY, ComparedBy
     from germane.insights.context import (
         BUCKETS,
         DEFAULT_WINDOW,
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
         to_markdown,
     )
     from germane.insights.formatting import (
-        FILTERS,
         format_bytes,
         format_count,
         format_duration,
@@ -96,11 +94,12 @@ if TYPE_CHECKING:
         run_rule_backtest,
     )
     from germane.insights.sessions import SessionInsight, SessionTurn, load_session, session_window
-    from germane.insights.situation import alert_concerns_route, chart_markers, describe_period
+    from germane.insights.situation import alert_concerns_route, chart_markers
     from germane.insights.unreadable_trace import AttributeRow, SpanNode, UnreadableTraceInsight, load_unreadable_trace
     from germane.insights.usage import ServiceUsage, load_service_usage
     from germane.insights.verdict import Verdict
     from germane.insights.watched_traces import ScopeTraces, UnreadableTraces, WatchedSummary, load_watched_traces
+    from germane.insights.wording import FILTERS, describe_period, report_sentence
     from germane.insights.worker import (
         WorkerInsight,
         describe_limits,
@@ -219,6 +218,7 @@ __all__ = [
     "load_worker",
     "mean_cells",
     "quote_segment",
+    "report_sentence",
     "rescore_answer",
     "rescore_matching",
     "route_path",
@@ -270,15 +270,14 @@ _MODULES: Final = {
     ),
     "compared_questions": ("MAX_ANSWERS_PER_SIDE",),
     "comparison": (
-        "COMPARED_BY",
         "MAX_LABELS_SHOWN",
-        "ComparedBy",
         "ComparisonInsight",
         "ComparisonRequest",
         "UnknownLabel",
         "UnknownQuestion",
         "load_comparison",
     ),
+    "comparison_verdict": ("COMPARED_BY", "ComparedBy"),
     "context": (
         "BUCKETS",
         "DEFAULT_WINDOW",
@@ -298,7 +297,6 @@ _MODULES: Final = {
         "to_markdown",
     ),
     "formatting": (
-        "FILTERS",
         "format_bytes",
         "format_count",
         "format_duration",
@@ -350,7 +348,6 @@ _MODULES: Final = {
     "situation": (
         "alert_concerns_route",
         "chart_markers",
-        "describe_period",
     ),
     "unreadable_trace": (
         "AttributeRow",
@@ -369,6 +366,7 @@ _MODULES: Final = {
         "WatchedSummary",
         "load_watched_traces",
     ),
+    "wording": ("FILTERS", "describe_period", "report_sentence"),
     "worker": (
         "WorkerInsight",
         "describe_limits",

@@ -26,7 +26,8 @@ from germane.insights.alerts import (
 from germane.insights.charts import ChartMarker, TrendChart, chart_points, trend_figure
 from germane.insights.context import InsightContext, ViewParams
 from germane.insights.formatting import format_alert, humanize
-from germane.insights.situation import chart_markers, first_scored, not_enough_data, onset_comparison_path
+from germane.insights.situation import chart_markers, first_scored, onset_comparison_path
+from germane.insights.wording import not_enough_data
 from germane.score import Score
 from germane.settings import SCORE_RULES
 from germane.storage import MIN_SAMPLES, TrackingStore

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 from germane.annotation import EXTERNAL_FINGERPRINT
 from germane.errors import GermaneError
 from germane.insights.compared_questions import QuestionChange, group_questions
-from germane.insights.comparison_context import explain_versions
-from germane.insights.comparison_verdict import ComparedSide, ComparisonVerdict, build_comparison_verdict
+from germane.insights.comparison_context import VersionContext, explain_versions
+from germane.insights.comparison_verdict import (
+    COMPARED_BY,
+    ComparedBy,
+    ComparedSide,
+    ComparisonState,
+    ComparisonVerdict,
+    build_comparison_verdict,
+)
 from germane.insights.context import (
     InsightContext,
     ViewParams,
@@ -21,8 +28,8 @@ from germane.insights.context import (
     from_one_snapshot,
 )
 from germane.insights.formatting import DateFormatter, shorten
-from germane.insights.last_day import find_drop_rule
-from germane.insights.situation import DEFAULT_MIN_DROP, Piece, first_scored, strong
+from germane.insights.last_day import find_min_drop
+from germane.insights.situation import first_scored
 from germane.storage import (
     Comparison,
     Comparisons,
@@ -33,11 +40,6 @@ from germane.storage import (
     compare_summaries,
 )
 
-ComparedBy = Literal["period", "prompt_version", "model"]
-COMPARED_BY: Final[Mapping[ComparedBy, str]] = dict(
-    zip(get_args(ComparedBy), ("period", "prompt version", "model"), strict=True)
-)
-"""What the two sides of a comparison can differ in, by its name in the URL."""
 MAX_ROUTES: Final = 20
 """Maximum number of listed routes."""
 MAX_QUESTIONS: Final = 15
@@ -94,16 +96,12 @@ class ComparisonInsight:
     """None if the window has fewer than two prompt versions or models."""
     new: ComparedSide | None
     verdict: ComparisonVerdict
-    context: Sequence[Piece] = ()
+    context: VersionContext | None = None
     """What else explains a comparison of versions, such as a drop that began later than the new version."""
     is_split: bool = False
     """Whether the sides are the halves of the window's scores, because there are no scores before it."""
     fingerprint: str = ""
     """Fingerprint of the compared scores."""
-    min_drop: float = DEFAULT_MIN_DROP
-    """Smaller differences are not reported."""
-    whole: Comparison | None = None
-    """The comparison of the service or, if only one route is compared, of that route."""
     changes: Sequence[Comparison] = ()
     """The routes with enough scores on both sides, largest difference first."""
     hidden_routes: int = 0
@@ -112,8 +110,6 @@ class ComparisonInsight:
     """Number of routes and services that were tested for a drop, for which significance is corrected."""
     tested_questions: int = 0
     """Number of questions that were tested for a drop."""
-    small_routes: int = 0
-    """Number of routes with too few scores on one of the sides."""
     other_fingerprints: int = 0
     """Number of scores with other fingerprints, which are not compared."""
     questions: Sequence[QuestionChange] = ()
@@ -122,9 +118,14 @@ class ComparisonInsight:
     """Start of the part of each side that was searched for questions, if it was truncated."""
 
     @property
+    def whole(self) -> Comparison | None:
+        """The comparison of the service or, if only one route is compared, of that route."""
+        return self.verdict.whole
+
+    @property
     def difference_tone(self) -> str:
         """The color of the difference: ``bad``, ``good`` or empty. It never contradicts the verdict."""
-        if self.whole is None or abs(self.whole.difference or 0.0) < self.min_drop:
+        if self.whole is None or abs(self.whole.difference or 0.0) < self.verdict.min_drop:
             return ""
         finding = self.whole.finding
         return {("dropped", "worse"): "bad", ("higher", "better"): "good"}.get((finding, self.verdict.state), "")
@@ -187,69 +188,89 @@ def load_comparison(context: InsightContext, view: ViewParams, request: Comparis
         labels=(),
         old=None,
         new=None,
-        verdict=ComparisonVerdict("empty", (strong("No scores"), Piece(" in this window."))),
+        verdict=ComparisonVerdict(state="empty"),
     )
     if scorer is None or service is None:
         return base
+    subject = _Subject(service, scorer, request.route)
     if request.by == "period":
-        sides = _periods(view, request)
-        earlier = trends.window_summary(
-            since=sides[0].window[0], until=sides[0].window[1], service=service, scorer=scorer
-        )
-        per_side = [_selected(summary.routes, service, scorer, request.route) for summary in (earlier, overall)]
-        halves = _halves(context, view, request, scorer, service) if per_side[1] and not per_side[0] else None
-        if halves is not None:
-            base, sides = replace(base, is_split=True), halves
-            selected: dict[str, Any] = {"service": service, "scorer": scorer}
-            summaries = [
-                trends.window_summary(since=side.window[0], until=side.window[1], **selected) for side in sides
-            ]
-            per_side = [_selected(summary.routes, service, scorer, request.route) for summary in summaries]
-    else:
-        by_label = trends.summary_by_label(
-            by=request.by, scorer=scorer, service=service, since=view.since, until=view.until
-        )
-        by_label = _selected(by_label, service, scorer, request.route)
-        labels = _labels(by_label)
-        base = replace(base, labels=labels)
-        chosen = _choose_labels(request, labels)
-        if chosen is None:
-            kind = COMPARED_BY[request.by]
-            text = f" to compare: this window has scores of {'only one' if labels else 'no'} {kind}."
-            return replace(base, verdict=ComparisonVerdict("few", (strong("Not enough data"), Piece(text))))
-        per_side = [[group for group in by_label if group.label == label] for label in chosen]
-        sides = tuple(_labeled_side(request.by, label, view) for label in chosen)
-    sides = tuple(
-        replace(side, newest=max((group.latest for group in of_side), default=None))
-        for side, of_side in zip(sides, per_side, strict=True)
+        base, periods = _with_periods(context, view, base, subject, subject.select(overall.routes))
+        return _compare(context, base, *periods)
+    by_label = trends.summary_by_label(
+        by=request.by, scorer=scorer, service=service, since=view.since, until=view.until
     )
-    insight = _compare(context, base, sides, per_side)
-    if request.by == "period" or insight.fingerprint == "":
+    by_label = subject.select(by_label)
+    base = replace(base, labels=_labels(by_label))
+    chosen = _choose_labels(request, base.labels)
+    if chosen is None:
+        state: ComparisonState = "one_version" if base.labels else "no_version"
+        return replace(base, verdict=ComparisonVerdict(state=state, by=request.by))
+    old, new = (
+        (_labeled_side(request.by, label, view), [group for group in by_label if group.label == label])
+        for label in chosen
+    )
+    insight = _compare(context, base, old, new)
+    if insight.fingerprint == "":
         return insight
     route = request.route or insight.verdict.route
-    new = sides[1].condition[request.by]
-    pieces = explain_versions(context, view, by=request.by, new=new, scorer=scorer, service=service, route=route)
-    return replace(insight, context=pieces)
+    found = explain_versions(context, view, by=request.by, new=chosen[1], scorer=scorer, service=service, route=route)
+    return replace(insight, context=found)
+
+
+_ScoredSide = tuple[ComparedSide, list[RouteSummary]]
+"""One side of a comparison, with its scores by route and fingerprint."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What is compared."""
+
+    service: str
+    scorer: str
+    route: str | None
+
+    def select(self, groups: Iterable[RouteSummary]) -> list[RouteSummary]:
+        """Return the summaries of the compared service, scorer and route."""
+        wanted = (self.service, self.scorer)
+        selected = [group for group in groups if (group.service, group.scorer) == wanted]
+        return [group for group in selected if self.route in {None, group.route}]
+
+
+def _with_periods(
+    context: InsightContext, view: ViewParams, base: ComparisonInsight, subject: _Subject, later: list[RouteSummary]
+) -> tuple[ComparisonInsight, tuple[_ScoredSide, _ScoredSide]]:
+    """Return the scores of two periods.
+
+    If only the later one has scores and the visitor has not chosen an earlier one, these are its two halves.
+    """
+
+    def load(side: ComparedSide) -> _ScoredSide:
+        since, until = side.window
+        summary = context.store.trends.window_summary(
+            since=since, until=until, service=subject.service, scorer=subject.scorer
+        )
+        return side, subject.select(summary.routes)
+
+    old, new = _periods(view, base.request)
+    earlier = load(old)
+    is_chosen = base.request.old_window is not None or not view.window
+    if is_chosen or earlier[1] or not later:
+        return base, (earlier, (new, later))
+    first, second = _halves(context, view, base.request, subject)
+    return replace(base, is_split=True), (load(first), load(second))
 
 
 def _halves(
-    context: InsightContext, view: ViewParams, request: ComparisonRequest, scorer: str, service: str
-) -> tuple[ComparedSide, ...] | None:
-    """Return the two halves of the period with scores, or None if the visitor has chosen a period."""
-    if request.old_window is not None or not view.window:
-        return None
+    context: InsightContext, view: ViewParams, request: ComparisonRequest, subject: _Subject
+) -> tuple[ComparedSide, ...]:
+    """Return the two halves of the period with scores."""
     buckets = context.store.trends.over_time(
-        scorer=scorer, service=service, route=request.route, bucket=view.bucket, since=view.since, until=view.until,
-        histograms=False,
+        scorer=subject.scorer, service=subject.service, route=subject.route, bucket=view.bucket, since=view.since,
+        until=view.until, histograms=False,
     )  # fmt: skip
     since = max(view.since, first_scored(buckets) or view.since)
     middle = since + (view.until - since) / 2
     return _periods(replace(view, since=middle), replace(request, old_window=(since, middle)))
-
-
-def _selected(groups: Iterable[RouteSummary], service: str, scorer: str, route: str | None) -> list[RouteSummary]:
-    wanted = (service, scorer)
-    return [group for group in groups if (group.service, group.scorer) == wanted and route in {None, group.route}]
 
 
 def _periods(view: ViewParams, request: ComparisonRequest) -> tuple[ComparedSide, ...]:
@@ -258,13 +279,13 @@ def _periods(view: ViewParams, request: ComparisonRequest) -> tuple[ComparedSide
     sides = []
     for window in (request.old_window or (view.since - (view.until - view.since), view.since), new):
         name = f"{dates.date_time(window[0])} to {dates.date_time(window[1])}"
-        sides.append(ComparedSide(name=name, phrase=f"from {name}", window=window))
+        sides.append(ComparedSide(name=name, window=window))
     return tuple(sides)
 
 
 def _labeled_side(by: ComparedBy, label: str, view: ViewParams) -> ComparedSide:
     name = f"{COMPARED_BY[by]} {shorten(label, 60)}"
-    return ComparedSide(name=name, phrase=f"with {name}", window=(view.since, view.until), condition={by: label})
+    return ComparedSide(name=name, window=(view.since, view.until), condition={by: label})
 
 
 def _labels(groups: Iterable[RouteSummary]) -> list[str]:
@@ -294,22 +315,15 @@ def _choose_labels(request: ComparisonRequest, labels: Sequence[str]) -> tuple[s
     return None if old is None else (old, new)
 
 
-def _compare(
-    context: InsightContext,
-    base: ComparisonInsight,
-    sides: Sequence[ComparedSide],
-    groups: Sequence[Sequence[RouteSummary]],
-) -> ComparisonInsight:
-    old, new = sides
-    request = base.request
-    comparisons = compare_summaries(groups[0], groups[1], (old.window, new.window), whole=request.route is None)
+def _compare(context: InsightContext, base: ComparisonInsight, *sides: _ScoredSide) -> ComparisonInsight:
+    old, new = (replace(side, newest=max((group.latest for group in groups), default=None)) for side, groups in sides)
+    before, after = (groups for _, groups in sides)
+    comparisons = compare_summaries(before, after, (old.window, new.window), whole=base.request.route is None)
     base = replace(base, old=old, new=new)
-    fingerprint = _fingerprint(comparisons, groups)
-    if fingerprint is None:
-        missing = [side.phrase for side, of_side in zip(sides, groups, strict=True) if not of_side]
-        sentence = (strong("No scores"), Piece(f" {' or '.join(missing)}."))
-        return replace(base, verdict=ComparisonVerdict("empty", sentence))
-    rule = find_drop_rule(context.settings, base.scorer)
+    missing = tuple(side for side in (old, new) if side.newest is None)
+    if missing:
+        return replace(base, verdict=ComparisonVerdict(state="no_scores", sides=missing))
+    fingerprint = _fingerprint(comparisons, [*after, *before])
     tested = sum(line.difference is not None for line in (*comparisons.services, *comparisons.routes))
     # Findings come from the tests across all lines.
     comparisons = replace(
@@ -317,37 +331,28 @@ def _compare(
         services=[line for line in comparisons.services if line.fingerprint == fingerprint],
         routes=[line for line in comparisons.routes if line.fingerprint == fingerprint],
     )
-    comparable = [line for line in comparisons.routes if line.is_comparable]
-    whole = comparisons.services[0] if comparisons.services else comparable[0] if len(comparable) == 1 else None
-    whole = whole or (comparisons.routes[0] if len(comparisons.routes) == 1 else None)
-    changes = sorted(comparable, key=lambda line: (-abs(line.difference or 0.0), line.route or ""))
-    others = sum(group.n for of_side in groups for group in of_side if group.fingerprint != fingerprint)
-    min_drop = DEFAULT_MIN_DROP if rule is None else rule.min_drop
+    changes = [line for line in comparisons.routes if line.is_comparable]
+    changes.sort(key=lambda line: (-abs(line.difference or 0.0), line.route or ""))
+    min_drop = find_min_drop(context.settings, base.scorer)
     insight = replace(
         base,
-        verdict=build_comparison_verdict(comparisons, whole, sides, base.scorer or "", min_drop),
+        verdict=build_comparison_verdict(comparisons, (old, new), base.scorer or "", min_drop),
         fingerprint=fingerprint,
-        whole=whole,
         changes=changes[:MAX_ROUTES],
         hidden_routes=max(0, len(changes) - MAX_ROUTES),
         tested=tested,
-        small_routes=len(comparisons.routes) - len(comparable),
-        other_fingerprints=others,
-        min_drop=min_drop,
+        other_fingerprints=sum(group.n for group in (*before, *after) if group.fingerprint != fingerprint),
     )
     return _with_questions(context, insight)
 
 
-def _fingerprint(comparisons: Comparisons, groups: Sequence[Sequence[RouteSummary]]) -> str | None:
-    """Return the newest fingerprint with enough scores on both sides, or the newest one; None without scores."""
-    scored = [group for of_side in reversed(groups) for group in of_side]
+def _fingerprint(comparisons: Comparisons, groups: Sequence[RouteSummary]) -> str:
+    """Return the newest fingerprint with enough scores on both sides, or else the newest one."""
     newest = sorted(
-        scored,
+        groups,
         key=lambda group: (group.fingerprint != EXTERNAL_FINGERPRINT, group.latest, group.fingerprint),
         reverse=True,
     )
-    if not all(groups):
-        return None
     lines = (*comparisons.services, *comparisons.routes)
     compared = {line.fingerprint for line in lines if line.is_comparable}
     return next((group.fingerprint for group in newest if group.fingerprint in compared), newest[0].fingerprint)

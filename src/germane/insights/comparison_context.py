@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from germane.insights.context import InsightContext, ViewParams
-from germane.insights.formatting import DateFormatter, shorten
 from germane.insights.situation import (
     NOTIFIED_STATES,
-    Piece,
     affected_routes,
     alert_concerns_route,
-    link,
     marker_comparison_path,
     onset_comparison_path,
 )
 from germane.settings import SCORE_RULES
 from germane.storage import Bucket
+
+if TYPE_CHECKING:
+    from germane.alerting import Change
 
 OTHER_DIMENSION: Final = {"model": "prompt_version", "prompt_version": "model"}
 SAME_SPLIT: Final = 0.9
@@ -27,10 +27,33 @@ SAME_SPLIT: Final = 0.9
 _HOUR: Final = timedelta(hours=1)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaterDrop:
+    """A drop that began after a version was first used."""
+
+    onset: datetime
+    route: str | None
+    change: Change | None
+    """The change of the application shortly before the onset, if any."""
+    path: str | None
+    """Path of the comparison of the time before and after the change, or the onset."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionContext:
+    """Circumstances that explain a comparison of versions."""
+
+    began: datetime
+    """The hour in which the new version was first used."""
+    began_together: Mapping[str, str] | None
+    """The model and the prompt version that began in the same hour, and are almost the same split."""
+    later_drop: LaterDrop | None
+
+
 def explain_versions(
     context: InsightContext, view: ViewParams, *, by: str, new: str, scorer: str, service: str, route: str | None
-) -> tuple[Piece, ...]:
-    """Return sentences about circumstances that explain a comparison of versions, if there are any.
+) -> VersionContext | None:
+    """Return the circumstances that explain a comparison of versions, or None if there are none.
 
     Args:
         context: The database and settings.
@@ -41,53 +64,55 @@ def explain_versions(
         service: The compared service.
         route: The compared route or the one that moved most, or None for the service as a whole.
     """
-    from germane.alerting import find_changes, list_changes
-
-    trends, hours = context.store.trends, {}
-    for dimension in (by, OTHER_DIMENSION[by]):
-        hours[dimension] = trends.over_time(
+    hours = {
+        dimension: context.store.trends.over_time(
             scorer=scorer, service=service, by=dimension, bucket=_HOUR, since=view.since, until=view.until,
             histograms=False,
-        )  # fmt: skip
+        )
+        for dimension in (by, OTHER_DIMENSION[by])
+    }  # fmt: skip
     began = _began(hours[by], new)
     if began is None:
-        return ()
-    pieces = []
-    dates = DateFormatter(view.until, view.zone)
+        return None
     others = sorted({bucket.group for bucket in hours[OTHER_DIMENSION[by]] if bucket.group})
-    other = next((label for label in others if _is_same(hours, by, new, label)), None)
-    names = {by: shorten(new, 60), OTHER_DIMENSION[by]: shorten(other, 60)}
-    if other is not None:
-        together = f"{names['model']} and prompt version {names['prompt_version']} began together"
-        pieces.append(Piece(f"{together} on {dates.date(began)}, so this comparison cannot distinguish them. "))
-    # The drop must begin in the period of the new version, at least an hour after the version was first used.
-    later = [
+    same = next((label for label in others if _is_same(hours, by, new, label)), None)
+    drop = _later_drop(context, view, began, scorer, service, route)
+    if same is None and drop is None:
+        return None
+    together = None if same is None else {by: new, OTHER_DIMENSION[by]: same}
+    return VersionContext(began=began, began_together=together, later_drop=drop)
+
+
+def _later_drop(
+    context: InsightContext, view: ViewParams, began: datetime, scorer: str, service: str, route: str | None
+) -> LaterDrop | None:
+    """Return the first drop that began in the period of the new version, at least an hour after its start."""
+    from germane.alerting import find_changes, list_changes
+
+    alerts = [
         alert
         for alert in context.store.alerts.list_open()
-        if alert.state in NOTIFIED_STATES and alert.type in SCORE_RULES and alert.scorer == scorer
-        if alert.service == service and (route is None or alert_concerns_route(alert, service, route))
-        if alert.onset is not None and began + _HOUR <= alert.onset < view.until
+        if alert.state in NOTIFIED_STATES and alert.type in SCORE_RULES
+        if (alert.scorer, alert.service) == (scorer, service)
+        if route is None or alert_concerns_route(alert, service, route)
     ]
-    alert = min(later, key=lambda alert: alert.onset or view.until, default=None)
-    if alert is None or alert.onset is None:
-        return tuple(pieces)
-    found = find_changes(trends, alert, alert.onset)
-    changes = list_changes(replace(alert, details={**alert.details, **found}), alert.onset)
-    cause = next((change for change in changes if change.is_near(alert.onset) and change.at is not None), None)
+    onsets = {alert.onset: alert for alert in reversed(alerts) if alert.onset is not None}
+    later = [onset for onset in onsets if began + _HOUR <= onset < view.until]
+    if not later:
+        return None
+    onset, trends = min(later), context.store.trends
+    alert = onsets[onset]
+    found = find_changes(trends, alert, onset)
+    changes = list_changes(replace(alert, details={**alert.details, **found}), onset)
+    change = next((change for change in changes if change.is_near(onset)), None)
+    if change is not None and change.at is not None and change.at > onset:
+        change = None
     on = next(iter(affected_routes(alert)), None)
-    place = "" if on is None else f" on {shorten(on, 60)}"
-    text = f"The drop{place} began later, on {dates.date_time(alert.onset)}"
-    path = onset_comparison_path(
-        view, alert.onset, view.until, first=view.since, route=on, scorer=scorer, service=service
-    )
-    if cause is not None and cause.at is not None and cause.at <= alert.onset:
-        text += f", {cause.distance(alert.onset).removesuffix(' before')} after {cause.name}"
-        for marker in trends.list_markers(service=service, since=cause.at, until=alert.onset):
-            path = marker_comparison_path(marker, view, on) if marker.at == cause.at else path
-    pieces.append(Piece(f"{text}. "))
-    if path is not None:
-        pieces.append(link("Compare the time before and after it", path))
-    return tuple(pieces)
+    path = onset_comparison_path(view, onset, view.until, first=view.since, route=on, scorer=scorer, service=service)
+    if change is not None and change.at is not None:
+        for marker in trends.list_markers(service=service, since=change.at, until=onset):
+            path = marker_comparison_path(marker, view, on) if marker.at == change.at else path
+    return LaterDrop(onset=onset, route=on, change=change, path=path)
 
 
 def _began(buckets: Sequence[Bucket], label: str) -> datetime | None:

@@ -1,18 +1,25 @@
-"""The verdict on two sides of a comparison: one sentence that states whether the new side is worse or better."""
+"""The verdict on two sides of a comparison: whether the new side is worse or better. Only facts; see ``wording``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
-from germane import sanitize
-from germane.insights.formatting import format_interval, format_number, format_signed, scorer_title
-from germane.insights.situation import Piece, describe_mean, find_rises, more_routes, route_or_service, strong
-from germane.storage import MIN_SAMPLES, AnswerFilter, Comparison, Comparisons, TimeWindow
+from germane.insights.situation import find_rises
+from germane.storage import AnswerFilter, Comparison, Comparisons, TimeWindow
 
-ComparisonState = Literal["worse", "better", "unclear", "judge_changed", "few", "empty"]
+ComparedBy = Literal["period", "prompt_version", "model"]
+COMPARED_BY: Final[Mapping[ComparedBy, str]] = dict(
+    zip(get_args(ComparedBy), ("period", "prompt version", "model"), strict=True)
+)
+"""What the two sides of a comparison can differ in, by its name in the URL."""
+ComparisonState = Literal[
+    "worse", "better", "unclear", "judge_changed", "few", "one_version", "no_version", "no_scores", "empty"
+]
+"""``few``: not enough data. ``one_version``, ``no_version``: the window has too few prompt versions or models.
+``no_scores``: a side has none. ``empty``: the window has none."""
 _TONES: Final = {"worse": "bad", "better": "good"}
 
 
@@ -22,13 +29,16 @@ class ComparedSide:
 
     name: str
     """Such as "prompt version 7", or "13 Nov 09:00 to 20 Nov 09:00"."""
-    phrase: str
-    """The name in a sentence, such as "with prompt version 7", or "from 13 Nov 09:00 to 20 Nov 09:00"."""
     window: TimeWindow
     condition: Mapping[str, str] = field(default_factory=dict)
     """The prompt version or model that selects the answers of this side. Empty for a period."""
     newest: datetime | None = None
     """Time of the newest scored answer, or None without scores."""
+
+    @property
+    def phrase(self) -> str:
+        """The name in a sentence, such as "with prompt version 7", or "from 13 Nov 09:00 to 20 Nov 09:00"."""
+        return f"with {self.name}" if self.condition else f"from {self.name}"
 
     def filter(self, *, scorer: str, service: str | None, route: str | None, fingerprint: str) -> AnswerFilter:
         """Return the filter that selects the scores of this side."""
@@ -44,14 +54,63 @@ class ComparedSide:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonVerdict:
-    """A verdict in one sentence, split into pieces."""
+    """What a verdict states about two sides."""
 
     state: ComparisonState
-    pieces: tuple[Piece, ...]
-    route: str | None = None
-    """The route that moved most, if the sentence names one."""
+    scorer: str | None = None
+    by: ComparedBy = "period"
+    sides: tuple[ComparedSide, ...] = ()
+    """The old and the new side, or the sides without scores in the state ``no_scores``."""
+    comparisons: Comparisons | None = None
+    """The comparisons of the routes and the service, for one scorer and fingerprint."""
+    min_drop: float = 0.0
+    """Smaller differences are not reported."""
+    worse: tuple[Comparison, ...] = ()
+    """Routes before the service, and those with the largest difference first."""
+    better: tuple[Comparison, ...] = ()
+
+    @property
+    def first(self) -> Comparison | None:
+        """The comparison that the verdict names. As on the overview, a route is named before the service."""
+        return next(iter(self.worse or self.better), None)
+
+    @property
+    def route(self) -> str | None:
+        """The route that moved most, if the verdict names one."""
+        return None if self.first is None else self.first.route
+
+    @property
+    def whole(self) -> Comparison | None:
+        """The comparison of the service or, if only one route is compared, of that route."""
+        comparable = [line for line in self.routes if line.is_comparable]
+        services = () if self.comparisons is None else self.comparisons.services
+        lines = services or (comparable if len(comparable) == 1 else self.routes)
+        return lines[0] if services or len(lines) == 1 else None
+
+    @property
+    def small_routes(self) -> int:
+        """Number of routes with too few scores on one of the sides."""
+        return sum(not line.is_comparable for line in self.routes)
+
+    @property
+    def routes(self) -> Sequence[Comparison]:
+        """The comparisons of routes."""
+        return () if self.comparisons is None else self.comparisons.routes
+
+    @property
+    def has_small_difference(self) -> bool:
+        """Whether a significant difference is not reported because it is below ``min_drop``."""
+        lines = (*self.comparisons.services, *self.routes) if self.comparisons else ()
+        return any(line.finding in {"dropped", "higher"} for line in lines)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Numbers of scores on the old and the new side."""
+        sides = [[line.before for line in self.routes], [line.after for line in self.routes]]
+        old, new = (sum(estimate.n for estimate in side if estimate is not None) for side in sides)
+        return old, new
 
     @property
     def tone(self) -> str:
@@ -60,81 +119,33 @@ class ComparisonVerdict:
 
 
 def build_comparison_verdict(
-    comparisons: Comparisons, whole: Comparison | None, sides: Sequence[ComparedSide], scorer: str, min_drop: float
+    comparisons: Comparisons, sides: Sequence[ComparedSide], scorer: str, min_drop: float
 ) -> ComparisonVerdict:
     """Return the verdict on two sides that both have scores.
 
     Args:
         comparisons: The comparisons of the routes and the service, for one scorer and fingerprint.
-        whole: The comparison of the service or, if only one route is compared, of that route.
         sides: The old and the new side.
         scorer: Name of the scorer.
         min_drop: Smaller differences are not reported.
     """
-    old, new = sides
-    worse = [line for line in comparisons.dropped if -(line.difference or 0.0) >= min_drop]
-    better = [line for line in find_rises(comparisons) if (line.difference or 0.0) >= min_drop]
-    if worse:
-        return ComparisonVerdict("worse", _moved(scorer, sides, "worse", worse, "better", better), _first(worse).route)
-    if better:
-        return ComparisonVerdict(
-            "better", _moved(scorer, sides, "better", better, "worse", worse), _first(better).route
-        )
-    if comparisons.is_comparable:
-        is_small = any(line.finding in {"dropped", "higher"} for line in (*comparisons.services, *comparisons.routes))
-        size = f"of {format_number(min_drop)} or more " if is_small else ""
-        text = f" between {old.name} and {new.name}"
-        if whole is not None and whole.before is not None and whole.after is not None and whole.is_comparable:
-            text += f": {describe_mean(whole.before)} and {describe_mean(whole.after)}; {_difference(whole)}"
-        small = sum(not line.is_comparable for line in comparisons.routes)
-        if small:
-            text += f"; {small} of {len(comparisons.routes)} routes have too few scores to compare"
-        return ComparisonVerdict("unclear", (strong(f"No difference {size}shown"), Piece(f"{text}.")))
-    if any(line.finding == "judge_changed" for line in comparisons.routes):
-        changed = strong("The judge changed, so the two sides cannot be compared.")
-        return ComparisonVerdict("judge_changed", (changed, Piece(" No fingerprint has enough scores on both sides.")))
-    estimates = ([line.before for line in comparisons.routes], [line.after for line in comparisons.routes])
-    counts = [sum(estimate.n for estimate in of_side if estimate is not None) for of_side in estimates]
-    text = (
-        f" to compare: n={counts[0]:,} {old.phrase} and n={counts[1]:,} {new.phrase}, need {MIN_SAMPLES} on each side"
+
+    def largest_first(lines: Iterable[Comparison], sign: int) -> tuple[Comparison, ...]:
+        reported = [line for line in lines if sign * (line.difference or 0.0) >= min_drop]
+        reported.sort(key=lambda line: (line.route is None, -abs(line.difference or 0.0), line.route or ""))
+        return tuple(reported)
+
+    worse, better = largest_first(comparisons.dropped, -1), largest_first(find_rises(comparisons), 1)
+    state: ComparisonState = "worse" if worse else "better" if better else "unclear"
+    if state == "unclear" and not comparisons.is_comparable:
+        is_judge_changed = any(line.finding == "judge_changed" for line in comparisons.routes)
+        state = "judge_changed" if is_judge_changed else "few"
+    return ComparisonVerdict(
+        state=state,
+        scorer=scorer,
+        sides=tuple(sides),
+        comparisons=comparisons,
+        min_drop=min_drop,
+        worse=worse,
+        better=better,
     )
-    spread = " of a route" if len(comparisons.routes) > 1 else ""
-    return ComparisonVerdict("few", (strong("Not enough data"), Piece(f"{text}{spread}.")))
-
-
-def _moved(
-    scorer: str,
-    sides: Sequence[ComparedSide],
-    word: str,
-    lines: Sequence[Comparison],
-    other_word: str,
-    others: Sequence[Comparison],
-) -> tuple[Piece, ...]:
-    """Return the sentence for a comparison with a difference: "Relevancy is worse with ... than with ...".
-
-    As on the overview, a route that moved is named before the service as a whole.
-    """
-    first = _first(lines)
-    assert first.before is not None  # noqa: S101 - the line is comparable
-    assert first.after is not None  # noqa: S101
-    means = f"{describe_mean(first.after)}, compared with {describe_mean(first.before)}; {_difference(first)}"
-    more = sum(line.route is not None for line in lines) - 1
-    against = sum(line.route is not None for line in others)
-    old, new = sides
-    ends = f"; also on {more_routes(more)}" if more > 0 else ""
-    ends += f"; {other_word} on {sanitize.count_noun(against, 'route')}" if against else ""
-    return (
-        strong(f"{scorer_title(scorer)} is {word}"),
-        Piece(f" {new.phrase} than {old.phrase} on "),
-        route_or_service(first.route),
-        Piece(f": {means}{ends}."),
-    )
-
-
-def _first(lines: Sequence[Comparison]) -> Comparison:
-    """Return the comparison that the sentence names: the route with the largest change, or else the service."""
-    return min(lines, key=lambda line: (line.route is None, -abs(line.difference or 0.0), line.route or ""))
-
-
-def _difference(line: Comparison) -> str:
-    return f"difference {format_signed(line.difference)}, 95% interval {format_interval(line.interval)}"

@@ -239,4 +239,4 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "route_path": route_path,
     "session_path": session_path,
 }
-"""Filters for page and report templates, by name."""
+"""Filters for templates that format single values, by name."""

@@ -167,7 +167,6 @@ def load_situation(
         health: The state of scoring.
     """
     settings, current = context.settings, last_day.current
-    rule = find_drop_rule(settings, last_day.scorer)
     key = (last_day.service, last_day.scorer)
     window_groups = [group for group in last_day.widest.services if (group.service, group.scorer) == key]
     retries = [] if current is not None else context.store.queue.list_retries()
@@ -185,7 +184,7 @@ def load_situation(
         reference=last_day.reference,
         reference_period=last_day.reference_period,
         comparisons=last_day.comparisons,
-        min_drop=DEFAULT_MIN_DROP if rule is None else rule.min_drop,
+        min_drop=find_min_drop(settings, last_day.scorer),
         onsets=onsets,
         onset_step=last_day.bucket(view),
         alerts=[alert for alert in alerts if alert.service in {"", last_day.service}],
@@ -284,10 +283,10 @@ def load_route_situation(
     return last_day, situation.for_route(route, current, reference)
 
 
-def find_drop_rule(settings: Settings, scorer: str | None) -> Drop | None:
-    """Return the first active drop rule that covers all answers of a scorer, or None."""
+def find_min_drop(settings: Settings, scorer: str | None) -> float:
+    """Return the minimum change of the first active drop rule that covers all answers of a scorer, or the default."""
     rules = (rule for rule in settings.active_rules if isinstance(rule, Drop) and not rule.attributes)
-    return next((rule for rule in rules if rule.scorer in {None, scorer}), None)
+    return next((rule.min_drop for rule in rules if rule.scorer in {None, scorer}), DEFAULT_MIN_DROP)
 
 
 def find_active_baseline(

@@ -29,12 +29,12 @@ from germane.insights.situation import (
     alert_began_at,
     alert_concerns_route,
     chart_markers,
-    describe_period,
     first_scored,
     onset_comparison_path,
 )
 from germane.insights.usage import Usage, load_usage
 from germane.insights.verdict import Verdict, build_verdict
+from germane.insights.wording import describe_period
 from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_worst_answers
 from germane.score import COSINE_SCORERS, LOW_SCORE
 from germane.storage import BaselineVersion, Bucket, Coverage, Disagreement, RouteMean, RouteSummary

@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
-from typing import Final, Literal
+from typing import Final
 
-from germane.alert import Alert, ScoreLevel
+from germane.alert import Alert
 from germane.annotation import Marker
 from germane.insights.charts import ChartMarker
 from germane.insights.context import ViewParams
 from germane.insights.formatting import (
-    DateFormatter,
-    format_interval,
-    format_number,
     humanize,
     quote_segment,
-    route_path,
     shorten,
 )
 from germane.storage import (
-    MIN_SAMPLES,
     Bucket,
     Comparison,
     Comparisons,
@@ -266,61 +261,3 @@ def onset_comparison_path(
     period = {"since": onset, "until": onset + length, "old_since": onset - length, "old_until": onset}
     times = {name: moment.isoformat() for name, moment in period.items()}
     return view.link("/compare", window=None, bucket=None, **times, **selected)
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of a sentence."""
-
-    text: str
-    kind: Literal["text", "strong", "route", "link"] = "text"
-    href: str = ""
-    """Path of a dashboard page, for a route or a link."""
-
-
-def strong(text: str) -> Piece:
-    """Return a piece of emphasized text."""
-    return Piece(text, "strong")
-
-
-def link(text: str, path: str) -> Piece:
-    """Return a link to a page of the dashboard."""
-    return Piece(text, "link", path)
-
-
-def route_or_service(route: str | None) -> Piece:
-    """Return a link to a route, or a phrase for the whole service if ``route`` is None."""
-    return strong("the service as a whole") if route is None else Piece(route, "route", route_path(route))
-
-
-def describe_mean(estimate: Estimate | ScoreLevel) -> str:
-    """Describe a mean, such as "0.48 (95% interval 0.42-0.54, n=57)", or state that there is not enough data."""
-    if estimate.n < MIN_SAMPLES:
-        return not_enough_data(estimate)
-    interval = "" if estimate.interval is None else f"95% interval {format_interval(estimate.interval)}, "
-    return f"{format_number(estimate.mean)} ({interval}n={estimate.n:,})"
-
-
-def not_enough_data(estimate: Estimate | ScoreLevel) -> str:
-    """State that there are too few scores, such as "not enough data (n=7, need 20)"."""
-    return f"not enough data (n={estimate.n}, need {MIN_SAMPLES})"
-
-
-def describe_reference(estimate: Estimate | ScoreLevel, period: ComparisonPeriod | None, dates: DateFormatter) -> str:
-    """Describe a reference mean, such as "0.78 in baseline 2 (15 Nov to 18 Nov, n=803)"."""
-    mean = format_number(estimate.mean)
-    if period is None:
-        return f"{mean} before (n={estimate.n:,})"
-    name = "before" if period.baseline is None else f"in baseline {period.baseline}"
-    return f"{mean} {name} ({dates.date_range(period.since, period.until)}, n={estimate.n:,})"
-
-
-def describe_period(period: ComparisonPeriod, view: ViewParams) -> str:
-    """Describe a period in the visitor's time zone, such as "baseline 2, 13 Nov to 18 Nov"."""
-    dates = DateFormatter(view.until, view.zone).date_range(period.since, period.until)
-    return f"before, {dates}" if period.baseline is None else f"baseline {period.baseline}, {dates}"
-
-
-def more_routes(count: int) -> str:
-    """Return "1 more route" or "2 more routes"."""
-    return "1 more route" if count == 1 else f"{count} more routes"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +23,7 @@ from germane.insights import (
     choose_service,
     load_assessment,
     mean_cells,
+    report_sentence,
 )
 from germane.score import MIN_SAMPLES
 from germane.settings import parse_timezone
@@ -193,6 +193,4 @@ def load_verdict(store: TrackingStore, settings: Settings, report: ReportData) -
     # Use the overview's default window, so that the report and the page give the same verdict.
     view = replace(report_view(settings, report), since=report.until - WINDOWS[DEFAULT_WINDOW])
     verdict = load_assessment(context, view, report.until).verdict
-    # Links to dashboard pages do not work in a file.
-    sentence = "".join(piece.text for piece in verdict.pieces if piece.kind != "link")
-    return re.sub(r"(\s+or)*\s*$", "", sentence), verdict.tone
+    return report_sentence(verdict), verdict.tone

@@ -1,0 +1,55 @@
+"""Sentences on pages: text, emphasized text, and links to other pages, filled in from templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from string import Formatter
+from typing import Literal
+
+from germane.insights.formatting import route_path
+from germane.phrasing import select_parts
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a sentence."""
+
+    text: str
+    kind: Literal["text", "strong", "route", "link"] = "text"
+    href: str = ""
+    """Path of a dashboard page, for a route or a link."""
+
+
+Sentence = tuple[Piece, ...]
+
+
+def fill_sentence(template: str, /, **values: object) -> Sentence:
+    """Return the sentence of a template.
+
+    In addition to the syntax of :mod:`germane.phrasing`, ``**...**`` is emphasized, and ``{name:text}`` is a link with
+    this text, whose path is the value.
+    """
+    pieces: list[Piece] = []
+    for index, part in enumerate(select_parts(template, values).split("**")):
+        if index % 2:
+            pieces.append(Piece(part.format_map(values), "strong"))
+            continue
+        for literal, name, link_text, _ in Formatter().parse(part):
+            pieces += [Piece(literal)] if literal else []
+            value = None if name is None else values[name]
+            if isinstance(value, tuple):
+                pieces += value
+            elif value is not None:
+                pieces.append(Piece(link_text, "link", str(value)) if link_text else Piece(str(value)))
+    return tuple(pieces)
+
+
+def route_or_service(route: str | None) -> Sentence:
+    """Return a link to a route, or a phrase for the whole service if ``route`` is None."""
+    return (Piece("the service as a whole", "strong") if route is None else Piece(route, "route", route_path(route)),)
+
+
+def plain_text(sentence: Iterable[Piece]) -> str:
+    """Return a sentence as text, with the text of links."""
+    return "".join(piece.text for piece in sentence)

@@ -1,0 +1,181 @@
+"""The sentences of the verdict on the last 24 hours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from germane import sanitize
+from germane.insights.formatting import (
+    DateFormatter,
+    describe_alert,
+    format_seconds,
+    format_whole_hours,
+    quote_segment,
+    scorer_title,
+)
+from germane.insights.situation import DAY, Situation
+from germane.insights.verdict import Movement, Unscored, Verdict
+from germane.insights.wording.phrases import (
+    describe_counts,
+    describe_mean,
+    describe_reference,
+    not_enough_data,
+)
+from germane.insights.wording.pieces import Sentence, fill_sentence, route_or_service
+from germane.phrasing import fill
+from germane.score import UnscoredReason
+from germane.storage import Estimate
+
+_END: Final = "[; also on {more}][; {recovering}]. {answers:See the worst answers}{alerts}"
+VERDICTS: Final[Mapping[str, str]] = {
+    "worse": "**{title} fell on** {place}[. {period}: {after}][, compared with {before}][, since about {onset}]" + _END,
+    "low_score_rate": "**More answers have low scores on** {place}: {message}" + _END,
+    "noncommittal_rate": "**More answers are refusals on** {place}: {message}" + _END,
+    "better": "**{title} rose on** {place}. {period}: {after}, compared with {before}[; also on {more}].",
+    "unchanged": (
+        "**No clear change** on {extent} in the last 24 h: {current}[, compared with {reference}]"
+        "[; {few} of {routes} routes had too few answers to compare]."
+    ),
+    "new": "**{title} is** {current} in the last 24 h; there is nothing to compare it with yet[: {few_before} before].",
+    "judge_changed": "**The judge changed, so scores cannot be compared yet.** {new_judge}: {current}.",
+    "few": "**Not enough data** in the last 24 h ({counts}).",
+    "unscored": "**{unscored}:** {cause} {worker:Open the worker page}",
+    "stale": (
+        "**The newest answer is {age} old.** No answer has arrived since {answered_at}. Check that the application "
+        "runs and writes to this database: run germane doctor. {worker:Open the worker page}"
+    ),
+    "silent": "**No answer arrived on this route in the last 24 h.**",
+    "empty": "**No answer has been captured yet.** {start:Instrument your application}",
+}
+"""Sentences by state, or by the type of the alert for alerts about a share of answers."""
+PERIODS: Final[Mapping[str, str]] = {
+    "day": "Last 24 h",
+    "onset": "Since about {onset}",
+    "window": "In the {window} before {evaluated_at}",
+    "evaluation": "Until {evaluated_at}",
+}
+"""The period that a level covers. See :attr:`Movement.period`."""
+UNSCORED: Final = "{answers} arrived in the last 24 h and none was scored"
+UNSCORED_ONE: Final = "One answer arrived in the last 24 h and was not scored"
+RECOVERING: Final = "the alert is still open but recovering"
+CAUSES: Final[Mapping[str, str]] = {
+    "no_judge": (
+        "no judge is configured. Set OPENAI_API_KEY or OPENAI_BASE_URL, or configure scorers that need no judge."
+    ),
+    "no_worker": "no worker is running. Run germane worker.",
+    "pending": "{pending:,} are waiting to be scored.",
+    "undecided": "they have not been sampled yet.",
+    UnscoredReason.NOT_SAMPLED: "no answer was sampled. Raise sample_rate, or set a budget.",
+    UnscoredReason.FILTERED: "filters exclude all of them. Check the filters setting.",
+    UnscoredReason.BUDGET: "the budget is exhausted. Scoring will resume when the next hour or day begins.",
+    UnscoredReason.MISSING_INPUT: "an input that the scorer needs was not captured. Run germane doctor.",
+    UnscoredReason.QUEUE_FULL: "the queue was full, so they were dropped. Raise queue_size, or check the database.",
+    UnscoredReason.EXCHANGE_LIMIT: "the exchange limit was exceeded. Raise max_exchanges_per_minute.",
+    UnscoredReason.UNREADABLE: "their traces contain no question or no answer. Run germane doctor.",
+    UnscoredReason.EXPIRED: "their tasks expired because no worker runs this scorer. Run germane worker.",
+    UnscoredReason.JUDGE_UNREACHABLE: "the judge is unreachable{since}. Check its URL, and that it is running.",
+    UnscoredReason.JUDGE_REJECTED: "the judge's server rejects the key, quota or model{since}. Run germane doctor.",
+    UnscoredReason.JUDGE_TIMEOUT: "requests to the judge time out{since}. Raise judge_timeout, or use a faster model.",
+    UnscoredReason.JUDGE_RATE_LIMITED: (
+        "the judge limits the request rate{since}. Set requests_per_minute to its server's limit."
+    ),
+    UnscoredReason.JUDGE_REFUSED: "the judge refuses to score them{since}. Use another model.",
+    UnscoredReason.NO_USABLE_QUESTION: "the judge generates no usable question{since}. Use another model.",
+    UnscoredReason.EMBEDDER_ERROR: "the embedder fails{since}. Check its URL and model with germane doctor.",
+    UnscoredReason.OUT_OF_RANGE: "the scorer returns values outside its range{since}. Fix the scorer.",
+    UnscoredReason.SCORER_ERROR: "the scorer raises an error{since}. See the error message on the worker page.",
+    UnscoredReason.UNPARSABLE: "the judge's replies cannot be parsed{since}. Compare models with germane calibrate.",
+}
+"""Why no answer was scored, with the remedy. See :attr:`Unscored.reason`."""
+
+
+Values = dict[str, object]
+"""Values of a template, by name."""
+
+
+def verdict_sentence(verdict: Verdict) -> Sentence:
+    """Return the verdict in one sentence."""
+    dates = DateFormatter(verdict.situation.now, verdict.situation.zone)
+    values = _situation_values(verdict.situation, dates)
+    kind: str = "worse" if verdict.state == "recovering" else verdict.state
+    if verdict.movements:
+        first = verdict.movements[0]
+        values |= _movement_values(verdict, first, dates)
+        kind = first.alert.type if first.alert is not None and first.is_about_share else kind
+    if verdict.unscored is not None:
+        values |= _unscored_values(verdict.unscored, verdict.situation, dates)
+    return fill_sentence(VERDICTS[kind], **values)
+
+
+def report_sentence(verdict: Verdict) -> str:
+    """Return the verdict for a file, in which links to dashboard pages do not work."""
+    text = "".join(piece.text for piece in verdict_sentence(verdict) if piece.kind != "link")
+    return re.sub(r"(\s+or)*\s*$", "", text)
+
+
+def _situation_values(situation: Situation, dates: DateFormatter) -> Values:
+    current, reference, answered_at = situation.current, situation.reference, situation.answered_at
+    has_enough = current is not None and current.has_min_samples
+    few = sum(not line.is_comparable and line.after is not None for line in situation.routes)
+    return {
+        "title": scorer_title(situation.scorer),
+        "extent": "any route" if situation.route is None else "this route",
+        "current": current and describe_mean(current),
+        "counts": current and describe_counts(current),
+        "new_judge": "Mean with the new judge in the last 24 h" if has_enough else "New judge",
+        "reference": reference and describe_reference(reference, situation.reference_period, dates),
+        "few_before": None if reference is None or reference.has_min_samples else not_enough_data(reference),
+        "few": few or None,
+        "routes": len(situation.routes),
+        "answered_at": answered_at and dates.date_time(answered_at),
+        "age": answered_at and format_whole_hours(situation.now - answered_at),
+        "worker": "/worker",
+        "start": "/start",
+    }
+
+
+def _movement_values(verdict: Verdict, first: Movement, dates: DateFormatter) -> Values:
+    """Return the values about the largest change, with links to its answers and alerts."""
+    situation, alert, (before, after), began = verdict.situation, first.alert, first.levels, verdict.began
+    is_day = situation.onset_step >= DAY and not (alert and alert.onset)
+    onset = began and (dates.date(began) if is_day else dates.date_time(began))
+    since = {"window": "24h"} if began is None else {"since": began.isoformat()}
+    more = len(verdict.movements) - 1
+    query = since | {"sort": "lowest"} | ({} if first.route is None else {"route": first.route})
+    links = [fill_sentence(" or {alert:the alert}", alert=f"/alerts/{quote_segment(one.id)}") for one in verdict.alerts]
+    return {
+        "place": route_or_service(first.route),
+        "period": after and _period(first, dates),
+        "after": after and describe_mean(after),
+        "before": before
+        and describe_reference(before, situation.reference_period if isinstance(before, Estimate) else None, dates),
+        "onset": None if after and first.period == "onset" else onset,  # the period states it
+        "message": alert and describe_alert(alert, dates.date_time).rstrip("."),
+        "more": sanitize.count_noun(more, "more route") if more else None,
+        "recovering": RECOVERING if verdict.state == "recovering" else None,
+        "answers": f"/answers?{urlencode(query, quote_via=quote, errors='replace')}",
+        "alerts": tuple(piece for link in links for piece in link),
+    }
+
+
+def _period(movement: Movement, dates: DateFormatter) -> str:
+    alert = movement.alert
+    if alert is None:
+        return PERIODS[movement.period]
+    times = {"onset": alert.onset, "evaluated_at": alert.evaluated_at}
+    shown = {name: moment and dates.date_time(moment) for name, moment in times.items()}
+    return fill(PERIODS[movement.period], **shown, window=format_seconds(alert.window or 0.0))
+
+
+def _unscored_values(unscored: Unscored, situation: Situation, dates: DateFormatter) -> Values:
+    scored_at = situation.scored_at and dates.date_time(situation.scored_at)
+    cause = CAUSES.get(unscored.reason, f"{unscored.reason.replace('_', ' ')}{{since}}.")
+    since = fill("[ (no scores since {scored_at})]", scored_at=scored_at)
+    answers = "Answers" if unscored.seen == 0 else f"{unscored.seen:,} answers"
+    return {
+        "unscored": UNSCORED_ONE if unscored.seen == 1 else UNSCORED.format(answers=answers),
+        "cause": cause.format(since=since, pending=unscored.pending),
+    }

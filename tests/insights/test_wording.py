@@ -1,0 +1,350 @@
+"""Every sentence on the overview and the comparison page: the facts, and what a person reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
+from zoneinfo import ZoneInfo
+
+import pytest
+from tests.insights.situations import (
+    BASELINE,
+    BEFORE,
+    DAY,
+    FELL,
+    NOW,
+    STEADY,
+    Routes,
+    comparisons,
+    drop_alert,
+    estimate,
+    make_situation,
+    service_scores,
+    unscored_coverage,
+)
+
+from germane.alert import ScoreLevel
+from germane.alerting import Change
+from germane.insights.comparison_context import LaterDrop, VersionContext
+from germane.insights.comparison_verdict import ComparedSide, ComparisonVerdict, build_comparison_verdict
+from germane.insights.context import ViewParams
+from germane.insights.situation import Situation
+from germane.insights.verdict import VerdictState, build_verdict
+from germane.insights.wording import comparison_sentence, context_sentence, verdict_sentence
+from germane.insights.wording.pieces import plain_text
+from germane.insights.wording.verdict import CAUSES, VERDICTS
+from germane.score import UnscoredReason
+from germane.settings import SHARE_RULES
+from germane.storage import Estimate
+
+ONSET = datetime(2026, 11, 18, 19, tzinfo=UTC)
+ROUTE_ALERT = {"labels": {"service": "shop", "scorer": "answer_relevancy", "route": "ask"}}
+THRESHOLD: dict[str, Any] = {
+    "type": "mean_threshold", "onset": None, "window": 3600.0, "shifts": (), "current": ScoreLevel(mean=0.33, n=90),
+}  # fmt: skip
+LITTLE = Estimate(**estimate(0.8, 5))
+BEFORE_AND_AFTER = ((BEFORE.since, BEFORE.until), (NOW - DAY, NOW))
+SMALL = comparisons({"ask": ((0.80, 400), (0.77, 400))})
+SMALL_DIFFERENCE = replace(SMALL, routes=[replace(line, finding="dropped") for line in SMALL.routes])
+JUDGE_CHANGED: dict[str, Any] = {"comparisons": comparisons({"ask": ((0.8, 400), (0.3, 80))}, "f2"), "reference": None}
+
+
+@pytest.mark.parametrize(
+    ("situation", "expected"),
+    [
+        (
+            make_situation(FELL, onsets={"docs-search": ONSET}),
+            (
+                "Relevancy fell on docs-search. Last 24 h: 0.48 (95% interval 0.42\u20130.54, n=57), compared with "
+                "0.78 before (15 Nov to 18 Nov, n=803), since about 18 Nov 19:00. See the worst answers"
+            ),
+        ),
+        (
+            make_situation(
+                {**FELL, "ask": ((0.8, 400), (0.3, 80))},
+                onsets={"ask": ONSET},
+                onset_step=DAY,
+                reference_period=BASELINE,
+            ),
+            (
+                "Relevancy fell on ask. Last 24 h: 0.30 (95% interval 0.24\u20130.36, n=80), compared with 0.80 in "
+                "baseline 2 (15 Nov to 18 Nov, n=400), since about 18 Nov; also on 1 more route. See the worst answers"
+            ),
+        ),
+        (
+            make_situation(
+                {"docs-search": ((0.8, 300), (0.4, 12))},
+                onsets={"docs-search": ONSET},
+                alerts=[drop_alert()],
+                zone=ZoneInfo("Europe/Berlin"),
+            ),
+            (
+                "Relevancy fell on docs-search. Since about 19 Nov 06:30: 0.42 (n=27), compared with 0.80 before "
+                "(n=300). See the worst answers or the alert"
+            ),
+        ),
+        (
+            make_situation({}, None, alerts=[drop_alert(**THRESHOLD)]),
+            (
+                "Relevancy fell on the service as a whole. In the 60 min before 20 Nov 10:30: 0.33 (n=90). See the "
+                "worst answers or the alert"
+            ),
+        ),
+        (
+            make_situation({}, None, alerts=[drop_alert(**THRESHOLD | {"window": None})]),
+            (
+                "Relevancy fell on the service as a whole. Until 20 Nov 10:30: 0.33 (n=90). See the worst answers or "
+                "the alert"
+            ),
+        ),
+        (
+            make_situation(STEADY, alerts=[drop_alert()]),
+            (
+                "Relevancy fell on docs-search. Last 24 h: 0.77 (95% interval 0.71\u20130.83, n=57), compared with "
+                "0.78 before (15 Nov to 18 Nov, n=803), since about 19 Nov 05:30; the alert is still open but "
+                "recovering. See the worst answers or the alert"
+            ),
+        ),
+        (
+            make_situation(STEADY, alerts=[drop_alert(type="noncommittal_rate", message="12% refuse.", **ROUTE_ALERT)]),
+            "More answers are refusals on ask: 12% refuse. See the worst answers or the alert",
+        ),
+        (
+            make_situation(STEADY, alerts=[drop_alert(type="low_score_rate", message="12% are low.", **ROUTE_ALERT)]),
+            "More answers have low scores on ask: 12% are low. See the worst answers or the alert",
+        ),
+        (
+            make_situation({"ask": ((0.6, 400), (0.9, 80)), "docs": ((0.7, 99), (0.71, 99))}),
+            (
+                "Relevancy rose on ask. Last 24 h: 0.90 (95% interval 0.84\u20130.96, n=80), compared with 0.60 "
+                "before (15 Nov to 18 Nov, n=400)."
+            ),
+        ),
+        (
+            make_situation({**STEADY, "few": ((0.8, 300), (0.79, 7))}, (0.81, 186)),
+            (
+                "No clear change on any route in the last 24 h: 0.81 (95% interval 0.75\u20130.87, n=186), compared "
+                "with 0.80 before (15 Nov to 18 Nov, n=900); 1 of 3 routes had too few answers to compare."
+            ),
+        ),
+        (
+            replace(make_situation({"ask": STEADY["ask"]}), route="ask", reference=None),
+            "No clear change on this route in the last 24 h: 0.80 (95% interval 0.74\u20130.86, n=186).",
+        ),
+        (
+            make_situation({"ask": (None, (0.8, 40))}, (0.8, 40), reference=None, scorer="faithfulness"),
+            (
+                "Faithfulness is 0.80 (95% interval 0.74\u20130.86, n=40) in the last 24 h; there is nothing to "
+                "compare it with yet."
+            ),
+        ),
+        (
+            make_situation({"ask": ((0.8, 5), (0.8, 40))}, (0.8, 40), reference=LITTLE),
+            (
+                "Relevancy is 0.80 (95% interval 0.74\u20130.86, n=40) in the last 24 h; there is nothing to compare "
+                "it with yet: not enough data (n=5, need 20) before."
+            ),
+        ),
+        (
+            make_situation({}, current=service_scores((0.3, 80), "f2"), **JUDGE_CHANGED),
+            (
+                "The judge changed, so scores cannot be compared yet. Mean with the new judge in the last 24 h: 0.30 "
+                "(95% interval 0.24\u20130.36, n=80)."
+            ),
+        ),
+        (
+            make_situation({}, current=service_scores((0.3, 9), "f2"), **JUDGE_CHANGED),
+            "The judge changed, so scores cannot be compared yet. New judge: not enough data (n=9, need 20).",
+        ),
+        (
+            make_situation({"ask": ((0.8, 400), (0.1, 7))}, (0.1, 7)),
+            "Not enough data in the last 24 h (n=7, need 20).",
+        ),
+        (
+            make_situation({}, None, comparisons=None, answered_at=NOW - 3 * DAY),
+            (
+                "The newest answer is 3 days old. No answer has arrived since 17 Nov 10:30. Check that the "
+                "application runs and writes to this database: run germane doctor. Open the worker page"
+            ),
+        ),
+        (
+            Situation(scorer=None, now=NOW),
+            "No answer has been captured yet. Instrument your application",
+        ),
+        (
+            Situation(scorer=None, now=NOW, answered_at=NOW, route="ask"),
+            "No answer arrived on this route in the last 24 h.",
+        ),
+    ],
+    ids=lambda value: value[:50] if isinstance(value, str) else "",
+)
+def test_the_verdict_is_one_sentence(situation: Situation, expected: str) -> None:
+    """It contains n, the interval and the reference, and times in the visitor's time zone."""
+    assert plain_text(verdict_sentence(build_verdict(situation))) == expected
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (
+            {"coverage": unscored_coverage(1200, pending=1200)},
+            (
+                "1,200 answers arrived in the last 24 h and none was scored: 1,200 are waiting to be scored. Open the "
+                "worker page"
+            ),
+        ),
+        (
+            {"coverage": unscored_coverage(1, pending=1), "has_judge": False},
+            (
+                "One answer arrived in the last 24 h and was not scored: no judge is configured. Set OPENAI_API_KEY "
+                "or OPENAI_BASE_URL, or configure scorers that need no judge. Open the worker page"
+            ),
+        ),
+        (
+            {"has_worker": False},
+            (
+                "Answers arrived in the last 24 h and none was scored: no worker is running. Run germane worker. Open "
+                "the worker page"
+            ),
+        ),
+        (
+            {"coverage": unscored_coverage(12, failed={"judge_unreachable": 12}), "scored_at": NOW - 2 * DAY},
+            (
+                "12 answers arrived in the last 24 h and none was scored: the judge is unreachable (no scores since "
+                "18 Nov 10:30). Check its URL, and that it is running. Open the worker page"
+            ),
+        ),
+    ],
+)
+def test_the_verdict_on_unscored_answers_names_cause_and_remedy(more: dict[str, Any], expected: str) -> None:
+    """The time of the last score is added if it is known."""
+    assert plain_text(verdict_sentence(build_verdict(make_situation({}, None, comparisons=None, **more)))) == expected
+
+
+def test_every_state_and_reason_has_a_sentence() -> None:
+    """All other states are rendered by other tests."""
+    assert set(CAUSES) == {*UnscoredReason, "no_judge", "no_worker", "pending", "undecided"}
+    assert {*get_args(VerdictState), *SHARE_RULES} - {"recovering"} == set(VERDICTS)
+
+
+def test_the_links_of_a_verdict_lead_to_its_route_answers_and_alerts() -> None:
+    """The answers are those since the onset."""
+    situation = make_situation(FELL, alerts=[drop_alert()])
+
+    hrefs = [piece.href for piece in verdict_sentence(build_verdict(situation)) if piece.href]
+
+    assert hrefs == [
+        "/r/docs-search",
+        "/answers?since=2026-11-19T05%3A30%3A00%2B00%3A00&sort=lowest&route=docs-search",
+        "/alerts/a1",
+    ]
+
+
+VERSIONS = tuple(
+    ComparedSide(name=f"prompt version {name}", window=BEFORE_AND_AFTER[0], condition={"prompt_version": name})
+    for name in "67"
+)
+PERIODS = tuple(ComparedSide(name=name, window=BEFORE_AND_AFTER[0]) for name in ("13 to 14 Nov", "14 to 15 Nov"))
+
+
+def compare(routes: Routes, new: str = "f1", sides: tuple[ComparedSide, ...] = VERSIONS) -> ComparisonVerdict:
+    """Return the verdict on two sides of these routes."""
+    return build_comparison_verdict(comparisons(routes, new), sides, "answer_relevancy", 0.05)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [
+        (
+            compare({**FELL, "ask": ((0.8, 400), (0.3, 80)), "docs": ((0.3, 400), (0.7, 80))}),
+            (
+                "Relevancy is worse with prompt version 7 than with prompt version 6 on ask: 0.30 (95% interval "
+                "0.24\u20130.36, n=80), compared with 0.80 (95% interval 0.74\u20130.86, n=400); difference "
+                "\u22120.50, 95% interval \u22120.58 to \u22120.42; also on 1 more route; better on 1 route."
+            ),
+        ),
+        (
+            compare({"docs": ((0.3, 400), (0.7, 80))}, sides=PERIODS),
+            (
+                "Relevancy is better from 14 to 15 Nov than from 13 to 14 Nov on docs: 0.70 (95% interval "
+                "0.64\u20130.76, n=80), compared with 0.30 (95% interval 0.24\u20130.36, n=400); difference +0.40, "
+                "95% interval 0.32\u20130.48."
+            ),
+        ),
+        (
+            compare({"ask": ((0.8, 400), (0.81, 80)), "few": ((0.8, 400), (0.81, 8))}),
+            (
+                "No difference shown between prompt version 6 and prompt version 7: 0.80 (95% interval "
+                "0.76\u20130.84, n=800) and 0.81 (95% interval 0.77\u20130.85, n=88); difference +0.01, 95% interval "
+                "\u22120.05 to 0.07; 1 of 2 routes have too few scores to compare."
+            ),
+        ),
+        (
+            replace(compare({"ask": ((0.80, 400), (0.77, 400))}), comparisons=SMALL_DIFFERENCE),
+            (
+                "No difference of 0.05 or more shown between prompt version 6 and prompt version 7: 0.80 (95% "
+                "interval 0.74\u20130.86, n=400) and 0.77 (95% interval 0.71\u20130.83, n=400); difference "
+                "\u22120.03, 95% interval \u22120.11 to 0.05."
+            ),
+        ),
+        (
+            compare({"ask": ((0.8, 400), (0.81, 80))}, "f2"),
+            "The judge changed, so the two sides cannot be compared. No fingerprint has enough scores on both sides.",
+        ),
+        (
+            compare({"ask": ((0.8, 1400), (0.81, 8))}),
+            (
+                "Not enough data to compare: n=1,400 with prompt version 6 and n=8 with prompt version 7, need 20 on "
+                "each side."
+            ),
+        ),
+        (
+            compare({"ask": ((0.8, 400), (0.81, 8)), "docs": ((0.8, 1), (0.81, 8))}),
+            (
+                "Not enough data to compare: n=401 with prompt version 6 and n=16 with prompt version 7, need 20 on "
+                "each side of a route."
+            ),
+        ),
+        (
+            ComparisonVerdict(state="one_version", by="prompt_version"),
+            "Not enough data to compare: this window has scores of only one prompt version.",
+        ),
+        (
+            ComparisonVerdict(state="no_version", by="model"),
+            "Not enough data to compare: this window has scores of no model.",
+        ),
+        (
+            ComparisonVerdict(state="no_scores", sides=PERIODS),
+            "No scores from 13 to 14 Nov or from 14 to 15 Nov.",
+        ),
+        (
+            ComparisonVerdict(state="empty"),
+            "No scores in this window.",
+        ),
+    ],
+    ids=lambda value: value[:50] if isinstance(value, str) else "",
+)
+def test_the_verdict_on_a_comparison_is_one_sentence(verdict: ComparisonVerdict, expected: str) -> None:
+    """It contains both means, and the difference with its interval."""
+    assert plain_text(comparison_sentence(verdict)) == expected
+
+
+def test_the_context_of_a_comparison_names_versions_and_later_drops() -> None:
+    """Without a drop or a version that began together with the new one, its sentence is omitted."""
+    view = ViewParams(window="7d", since=NOW - 7 * DAY, until=NOW, zone=UTC)
+    change = Change("index v42", ONSET - timedelta(minutes=80))
+    drop = LaterDrop(onset=ONSET, route="docs", change=change, path="/compare")
+    together = {"model": "larch-2", "prompt_version": "7"}
+
+    def sentence(began_together: dict[str, str] | None, later_drop: LaterDrop | None) -> str:
+        context = VersionContext(began=NOW - 3 * DAY, began_together=began_together, later_drop=later_drop)
+        return plain_text(context_sentence(context, view))
+
+    assert sentence(together, drop) == (
+        "larch-2 and prompt version 7 began together on 17 Nov, so this comparison cannot distinguish them. The drop "
+        "on docs began later, on 18 Nov 19:00, 80 minutes after index v42. Compare the time before and after it"
+    )
+    assert (
+        sentence(None, replace(drop, route=None, change=None, path=None)) == "The drop began later, on 18 Nov 19:00. "
+    )
