@@ -143,7 +143,7 @@ async def read_body(response: Any) -> None:
         response.get_data()
 
 
-@pytest.mark.parametrize("status", [404, 500])
+@pytest.mark.parametrize("status", [400, 500])
 @pytest.mark.parametrize("name", ERROR_RESPONSES)
 def test_an_error_response_has_the_status_error_and_no_answer(
     traced: Any, name: str, status: int, caplog: pytest.LogCaptureFixture
@@ -158,6 +158,13 @@ def test_an_error_response_has_the_status_error_and_no_answer(
     assert (exchange.answer, exchange.status, exchange.error) == (None, "error", f"HTTP {status}")
     assert (traced.span().status.is_ok, traced.span().status.description) == (False, f"HTTP {status}")
     assert (exchange.contexts, caplog.records) == ((), [])
+
+
+def test_only_statuses_from_400_are_errors(traced: Any) -> None:
+    """The statuses 300 to 399 are redirects, whose text is no answer."""
+    observed(starlette.responses.PlainTextResponse("Moved", 399))
+
+    assert (traced.exchange.answer, traced.exchange.status, traced.exchange.error) == (None, "ok", None)
 
 
 NO_TEXT: dict[str, Callable[[], Any]] = {

@@ -269,6 +269,25 @@ def test_environment_variables_hide_text_only_on_spans(
     assert valid
 
 
+@pytest.mark.parametrize("hidden", ["INPUTS", "OUTPUTS"])
+def test_the_text_of_an_error_is_hidden_if_input_or_output_is_hidden(
+    unconnected: Any, monkeypatch: pytest.MonkeyPatch, hidden: str
+) -> None:
+    """An error message may quote the question or the answer. Its type is shown."""
+    monkeypatch.setenv(f"OPENINFERENCE_HIDE_{hidden}", "true")
+    unconnected.connect()
+
+    ask_with_secret()()
+
+    shown = span_texts(unconnected.spans)
+    assert [text in shown for text in ("failed why", "cause why", '"exception.type": "LookupError"')] == [
+        False,
+        False,
+        True,
+    ]
+    assert unconnected.exchange.error == f"LookupError: failed why {SECRET}"
+
+
 @pytest.mark.parametrize("sampler", [ALWAYS_OFF, ParentBased(TraceIdRatioBased(0.3))])
 def test_an_exchange_with_an_unsampled_span_is_captured(unconnected: Any, sampler: Any) -> None:
     """The exchange has valid ids, and its span does not wait for a score."""
