@@ -353,7 +353,7 @@ def test_an_unexpected_scoring_error_is_logged(
 def test_a_paused_scorer_does_not_slow_down_other_scorers(
     store: TrackingStore, start: Start, settings: Callable[..., Settings], new_exchange: Any, until: Until
 ) -> None:
-    """While one scorer's key is rejected, another scorer continues at full speed."""
+    """While one scorer's key is rejected, another continues at full speed. All waiting tasks name the problem."""
     works = threading.Event()
     asked: list[str] = []
 
@@ -363,13 +363,16 @@ def test_a_paused_scorer_does_not_slow_down_other_scorers(
             return 0.9
         raise ScoringError(UnscoredReason.JUDGE_REJECTED, "no such model")
 
-    store.exchanges.add([new_exchange() for _ in range(40)])
+    exchanges = [new_exchange() for _ in range(40)]
+    store.exchanges.add(exchanges)
     scorers = [Custom(lambda _: 0.2, "good"), Custom(rejected, "rejected")]
     monitor = start(store, scorers, settings=settings(concurrency=4), backoff=Backoff(initial=0.1, maximum=60))
     until(lambda: store.answers.counts().done == 40)
 
     assert len(asked) < 20
     assert "no such model" in str(monitor.status().judge_problem)
+    tasks = [task for one in exchanges if (found := store.answers.load_detail(one.id)) for task in found.tasks]
+    assert all("no such model" in str(task.error) for task in tasks if task.scorer == "rejected")
     works.set()
     until(lambda: store.answers.counts().done == 80)
 

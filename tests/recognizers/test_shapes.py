@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.spans.samples import Node, node, parts, trace
 
-from germane.recognizers import Recognized, SpanData, SpanEvent, recognize
+from germane.recognizers import Recognized, SpanData, SpanEvent, plain_value, recognize
 
 KIND = "openinference.span.kind"
 QUESTION = "Which trains stop in Lyon?"
@@ -604,6 +604,18 @@ def test_contexts_are_found_in_the_outputs_of_chains_and_tools(name: str) -> Non
 
     assert isinstance(result, Recognized)
     assert [context.text for context in result.contexts] == DOCUMENTS
+
+
+def test_a_value_of_any_depth_can_be_recorded() -> None:
+    """The first nine levels of tuples become lists. Deeper levels are not examined."""
+    value: Any = "text"
+    for _ in range(5000):
+        value = (value,)
+
+    found, depth = plain_value(value), 0
+    while isinstance(found, list):
+        (found,), depth = found, depth + 1
+    assert (depth, type(found)) == (9, tuple)
 
 
 def test_the_reranked_documents_replace_the_retrieved_ones() -> None:

@@ -125,13 +125,16 @@ def test_a_json_rating_with_unknown_fields_is_rejected(members: dict[str, object
         ("1 = fully", UnscoredReason.UNPARSABLE),
         ("4: partly", UnscoredReason.UNPARSABLE),
         ('{"rating": 4, "score": 2}', UnscoredReason.UNPARSABLE),
+        ('{"rating": {"rating": 4}', UnscoredReason.UNPARSABLE),
+        ('{"rating": {"rating": 4}, ', UnscoredReason.UNPARSABLE),
+        ('{"rating": {"rating": 4}, "', UnscoredReason.UNPARSABLE),
         ("-4", UnscoredReason.OUT_OF_RANGE),
         ("Rating: 9", UnscoredReason.OUT_OF_RANGE),
         ('{"rating": 50}', UnscoredReason.OUT_OF_RANGE),
     ],
 )
 def test_an_unparsable_rating_yields_a_reason_and_no_score(text: str, reason: UnscoredReason) -> None:
-    """An unparsable rating never results in a value."""
+    """An unparsable rating never results in a value, nor does a rating inside an object that was cut off."""
     with pytest.raises(UnreadableReply) as caught:
         parse_rating(text)
 
