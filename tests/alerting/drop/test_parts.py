@@ -233,6 +233,15 @@ def test_a_route_without_answers_does_not_hide_the_affected_route() -> None:
     assert affected_routes(found, scores, 0.05) == ("ask",)
 
 
+def test_a_route_without_a_baseline_is_not_affected_by_a_drop() -> None:
+    """Its scores since the onset do not hide the route that fell."""
+    found = baseline({"ask": 80, "buy": 80})
+    means = {"ask": found.routes["ask"].mean - 0.3, "buy": found.routes["buy"].mean, "new": 0.1}
+    scores = [arrival(mean, route=route) for route, mean in means.items() for _ in range(20)]
+
+    assert affected_routes(found, scores, 0.05) == ("ask",)
+
+
 def test_the_current_level_of_a_route_with_little_traffic_covers_twenty_scores() -> None:
     """A day with fewer scores is extended back to the last twenty; other routes keep their last scores."""
     found = baseline({"ask": 80, "buy": 80})

@@ -102,11 +102,13 @@ def test_a_notification_is_sent_for_each_route_that_a_drop_spreads_to(three_rout
 
 
 def test_a_new_route_with_low_scores_fires_an_alert_and_does_not_join_the_baseline(three_routes: Any) -> None:
-    """The alert fires within days, although the route is still being learned."""
+    """The alert fires within days, although the route is still being learned. It is critical if the route is worse than
+    the others by ``critical_drop``.
+    """
     watcher = three_routes.new_watcher()
     assert pass_days(three_routes, 3, watcher, beta=0.15)[0] == "fired"
     (alert,) = three_routes.store.alerts.list_open()
-    assert (alert.route, alert.details["new_route"]) == ("beta", True)
+    assert (alert.route, alert.details["new_route"], alert.severity) == ("beta", True, "critical")
     assert alert.current.mean == pytest.approx(0.14, abs=0.06)
 
     pass_days(three_routes, 16, watcher, beta=0.15)
@@ -183,10 +185,13 @@ def test_a_new_improvement_is_proposed_after_an_earlier_one_was_declined(three_r
 
 
 def test_the_detector_restarts_after_an_alert_about_a_new_route_is_resolved(three_routes: Any) -> None:
-    """The alert does not fire again with the next score, but fires again if the answers stay bad."""
-    watcher = three_routes.new_watcher()
+    """The alert does not fire again with the next score, but fires again if the answers stay bad. It is not critical if
+    the route is not worse than the others by ``critical_drop``.
+    """
+    watcher = three_routes.new_watcher(Drop(critical_drop=0.7))
     pass_days(three_routes, 3, watcher, beta=0.15)
     (alert,) = three_routes.store.alerts.list_open()
+    assert alert.severity == "warning"
     resolve_alert(three_routes.store, Settings(), alert.id, "ann")
 
     three_routes.add_scores([0.15], hours=0.01, route="beta")
