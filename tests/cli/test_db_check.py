@@ -58,6 +58,7 @@ def test_an_intact_database_passes_the_check(call: Call, migrated_url: str) -> N
         ("DELETE FROM rollup WHERE span = 3600", "rollups", "does not match its rows"),
         ("DROP INDEX {index}", "tables", "index {index} of score is missing"),
         ("DROP VIEW answers", "tables", "view answers is missing"),
+        ("DROP TABLE marker", "tables", "table marker is missing"),
     ],
 )
 def test_inconsistent_rows_are_errors(call: Call, database_url: str, statement: str, about: str, expected: str) -> None:

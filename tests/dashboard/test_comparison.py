@@ -235,8 +235,10 @@ def test_spelling_variants_of_a_question_are_compared_as_one_question(store: Tra
     """The page lists the answers of both sides to the same question."""
     write(store, {"1": [0.9, 0.8] * 15}, question="How do I  PAY")
     write(store, {"2": [0.1, 0.2] * 15}, fingerprint="f1", question="how do i pay?")
-    (question,) = compare(store, by="prompt_version").questions
+    insight = compare(store, by="prompt_version")
+    (question,) = insight.questions
 
+    assert insight.labels_compared == {"old": "1", "new": "2"}
     assert question.counts == (30, 30)
     assert question.comparison.finding == "dropped"
     with open_dashboard(store) as client:

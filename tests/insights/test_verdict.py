@@ -81,9 +81,12 @@ def test_a_small_drop_is_not_reported() -> None:
 def test_an_improvement_is_reported() -> None:
     """The improvement is reported only if no route dropped."""
     found = build_verdict(make_situation({"ask": ((0.6, 400), (0.9, 80)), "docs": ((0.7, 99), (0.71, 99))}))
+    more = build_verdict(make_situation(dict.fromkeys(("ask", "docs", "faq"), ((0.6, 400), (0.9, 80)))))
     both = build_verdict(make_situation({**FELL, "ask": ((0.6, 400), (0.9, 80))}))
 
     assert (found.state, found.tone, found.routes) == ("better", "good", ("ask",))
+    assert "also on" not in found.text
+    assert "; also on 2 more routes." in more.text
     assert both.state == "worse"
 
 

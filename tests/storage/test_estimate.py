@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from germane.alert import Interval
-from germane.storage.stats.estimate import Estimate, WeightedSums, _trials, estimate_mean
+from germane.storage.stats.estimate import Estimate, RunningSums, WeightedSums, _trials, estimate_mean, t_quantile
 
 
 def weighted_sums(values: list[float], weights: list[float], times: int = 1) -> WeightedSums:
@@ -38,6 +40,23 @@ def interval_width(interval: Interval) -> float:
 def effective_trials(refused: list[float], others: list[float]) -> float:
     """Return the effective number of trials of these scores for the share of refusals."""
     return _trials(weighted_sums([0.0] * len(refused) + [0.5] * len(others), refused + others))
+
+
+def test_each_score_is_weighted_by_inverse_probability() -> None:
+    """Without a probability, the weight is 1. Low scores and refusals are counted by weight, too."""
+    running = RunningSums()
+    for value, label, probability in ((0.9, None, 0.25), (0.0, "noncommittal", 0.5), (0.4, None, None)):
+        running.add(value, label, probability)
+
+    expected = weighted_sums([0.9, 0.0, 0.4], [4, 2, 1])
+    assert running.sums == replace(expected, sum_w_low=3, sum_w_noncommittal=2)
+    assert running.low == 2
+
+
+@pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.706), (2, 4.303), (3, 3.182), (10, 2.228), (60, 2.0)])
+def test_quantiles_are_those_of_the_t_distribution(freedom: int, quantile: float) -> None:
+    """The published values, within 1%."""
+    assert t_quantile(freedom) == pytest.approx(quantile, rel=0.01)
 
 
 def test_equally_weighted_scores_count_as_one_trial_each() -> None:
