@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +13,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.conftest import TEMPLATE
+from tests.conftest import TEMPLATE, migrated_file
+from tests.storage.archive_templates import Copy, Templates
 
 from germane.exchange import Exchange
 from germane.storage import ExchangeWriter, SamplingDecision, TrackingStore
@@ -37,10 +39,10 @@ def store(migrated_url: str, clock: Clock) -> Iterator[TrackingStore]:
 
 
 @pytest.fixture
-def sqlite_store(tmp_path: Path, clock: Clock) -> Iterator[TrackingStore]:
+def sqlite_store(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[TrackingStore]:
     """A migrated store on SQLite, for tests that do not depend on the database."""
-    opened = TrackingStore(f"sqlite:///{tmp_path / 'only.db'}", clock=clock)
-    opened.migrate()
+    file = shutil.copy(migrated_file(tmp_path_factory.getbasetemp()), tmp_path / "only.db")
+    opened = TrackingStore(f"sqlite:///{file}", clock=clock)
     yield opened
     opened.close()
 
@@ -64,6 +66,60 @@ def an_exchange(minutes: float = 0, **given: Any) -> Exchange:
 def make() -> Callable[..., Exchange]:
     """A function that creates exchanges, given minutes after eleven and any field."""
     return an_exchange
+
+
+@pytest.fixture(scope="session")
+def sqlite_templates(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    """Filled and archived SQLite databases."""
+    return Templates(tmp_path_factory.mktemp("sqlite-templates"), an_exchange, None)
+
+
+@pytest.fixture(scope="session")
+def postgresql_templates(tmp_path_factory: pytest.TempPathFactory, postgresql: Any) -> Templates:
+    """Filled and archived PostgreSQL databases."""
+    return Templates(tmp_path_factory.mktemp("postgresql-templates"), an_exchange, postgresql)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def templates(request: pytest.FixtureRequest) -> Templates:
+    """Filled and archived databases, once on SQLite and once on PostgreSQL."""
+    found: Templates = request.getfixturevalue(f"{request.param}_templates")
+    return found
+
+
+@pytest.fixture
+def filled(templates: Templates, tmp_path: Path, clock: Clock) -> Iterator[Copy]:
+    """A database with two days of scored exchanges, once on SQLite and once on PostgreSQL."""
+    with templates.copy("filled", tmp_path, clock) as copy:
+        yield copy
+
+
+@pytest.fixture
+def archived(templates: Templates, tmp_path: Path, clock: Clock) -> Iterator[Copy]:
+    """A database whose two days are archived without text, once on SQLite and once on PostgreSQL."""
+    with templates.copy("archived", tmp_path, clock) as copy:
+        yield copy
+
+
+@pytest.fixture
+def sqlite_filled(sqlite_templates: Templates, tmp_path: Path, clock: Clock) -> Iterator[Copy]:
+    """A database with two days of scored exchanges, on SQLite."""
+    with sqlite_templates.copy("filled", tmp_path, clock) as copy:
+        yield copy
+
+
+@pytest.fixture
+def sqlite_archived(sqlite_templates: Templates, tmp_path: Path, clock: Clock) -> Iterator[Copy]:
+    """A database whose two days are archived without text, on SQLite."""
+    with sqlite_templates.copy("archived", tmp_path, clock) as copy:
+        yield copy
+
+
+@pytest.fixture
+def postgresql_filled(postgresql_templates: Templates, tmp_path: Path, clock: Clock) -> Iterator[Copy]:
+    """A database with two days of scored exchanges, on PostgreSQL."""
+    with postgresql_templates.copy("filled", tmp_path, clock) as copy:
+        yield copy
 
 
 @pytest.fixture

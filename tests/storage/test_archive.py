@@ -7,8 +7,9 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import is_dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -19,12 +20,13 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import func, select
 from tests.docs.blocks import of
-from tests.storage.archiving import DAYS, FIRST_DAY, SINCE, UNTIL, Make, archive, fill
+from tests.storage.archive_templates import POSTGRESQL_IS_SLOW, Copy
+from tests.storage.archiving import FIRST_DAY, SINCE, UNTIL, Make, archive, fill
 
 from germane.annotation import Feedback
 from germane.errors import ArchiveError
-from germane.exchange import Exchange
 from germane.storage import TrackingStore
+from germane.storage.archive.days import ArchivedDay
 from germane.storage.archive.files import open_writer
 from germane.storage.archive.rows import arrow_schema
 from germane.storage.db.tables import exchange, feedback, score, scoring_task, tally
@@ -32,12 +34,8 @@ from germane.storage.retention import archiving
 from germane.storage.stats.histogram import Histogram
 
 TABLES = (exchange, scoring_task, score, feedback, tally)
+DAYS = [FIRST_DAY, FIRST_DAY + timedelta(days=1)]
 WINDOW = {"since": SINCE, "until": UNTIL}
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "archive"
 
 
 def counts(store: TrackingStore) -> dict[str, int]:
@@ -64,9 +62,10 @@ def trends(store: TrackingStore) -> dict[Any, Any]:
         "always": store.trends.summary(),
         "labels": store.trends.summary_by_label(by="model", scorer="relevancy", **WINDOW),
     }
-    for hours in (1, 6, 24, 168):
+    breakdowns = {1: (None, "model"), 6: (None,), 24: (None, "route", "model", "attributes.tenant"), 168: (None,)}
+    for hours, names in breakdowns.items():
         for name, window in (("whole", WINDOW), ("ragged", ragged)):
-            for by in (None, "route", "model", "attributes.tenant"):
+            for by in names:
                 bucket = timedelta(hours=hours)
                 found[hours, name, by] = store.trends.over_time(scorer="relevancy", bucket=bucket, by=by, **window)
     return found
@@ -99,14 +98,14 @@ def assert_same_trends(before: dict[Any, Any], after: dict[Any, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_archived_days_leave_the_database_and_stay_in_trends(store: TrackingStore, make: Make, folder: Path) -> None:
+def test_archived_days_leave_the_database_and_stay_in_trends(filled: Copy) -> None:
     """All rows move, none is lost, and every trend is as before."""
-    fill(store, make)
+    store = filled.store
     before, rows = trends(store), counts(store)
 
-    results = archive(store, str(folder))
+    results = archive(store, str(filled.folder))
 
-    assert [result.day for result in results] == [FIRST_DAY + timedelta(days=number) for number in range(DAYS)]
+    assert [result.day for result in results] == DAYS
     assert not any(counts(store).values())
     assert archived_counts(store) == rows
     assert {day.state for day in store.archive.list_days()} == {"removed"}
@@ -116,20 +115,17 @@ def test_archived_days_leave_the_database_and_stay_in_trends(store: TrackingStor
     assert store.integrity.check_integrity().wrong_hours == []
 
 
-def test_the_documented_query_reads_the_files(store: TrackingStore, make: Make, folder: Path) -> None:
+def test_the_documented_query_reads_the_files(sqlite_archived: Copy) -> None:
     """DuckDB reads the archive without germane."""
-    fill(store, make)
-    archive(store, str(folder))
     (block,) = of("sql duckdb")
 
-    rows = duckdb.connect().execute(block.text.replace("'archive/", f"'{folder}/")).fetchall()
+    rows = duckdb.connect().execute(block.text.replace("'archive/", f"'{sqlite_archived.folder}/")).fetchall()
 
-    assert len(rows) == DAYS
+    assert len(rows) == len(DAYS)
 
 
-def test_archiving_again_changes_nothing(store: TrackingStore, make: Make, folder: Path) -> None:
-    fill(store, make)
-    archive(store, str(folder))
+def test_archiving_again_changes_nothing(sqlite_archived: Copy) -> None:
+    store, folder = sqlite_archived.store, sqlite_archived.folder
     files = sorted(folder.rglob("*"))
     store.rollups.update()
 
@@ -137,72 +133,61 @@ def test_archiving_again_changes_nothing(store: TrackingStore, make: Make, folde
     assert sorted(folder.rglob("*")) == files
 
 
-def test_files_contain_no_text_by_default(store: TrackingStore, make: Make, folder: Path) -> None:
+def test_files_contain_no_text_by_default(sqlite_archived: Copy) -> None:
     """Questions, answers, contexts, explanations, quotes and comments are left out; numbers are kept."""
-    fill(store, make)
-    archive(store, str(folder))
+    folder = sqlite_archived.folder
 
     assert not any(word in path.read_bytes() for path in folder.rglob("*.parquet") for word in (b"card", b"right"))
-    (path,) = folder.glob(f"day={FIRST_DAY:%Y-%m-%d}/exchange-*.parquet")
-    table = pq.read_table(path)
+    table = pq.read_table(file_of(sqlite_archived, "exchange"))
     assert table["question"].null_count == len(table)
     assert table["erased_at"].null_count == 0
-    (path,) = folder.glob(f"day={FIRST_DAY:%Y-%m-%d}/score-*.parquet")
     assert {json.dumps({"questions": 3})} == {
-        json.dumps(json.loads(text)) for text in pq.read_table(path)["details"].to_pylist()
+        json.dumps(json.loads(text)) for text in pq.read_table(file_of(sqlite_archived, "score"))["details"].to_pylist()
     }
 
 
-def test_files_contain_text_if_configured(store: TrackingStore, make: Make, folder: Path) -> None:
-    fill(store, make)
-    archive(store, str(folder), has_text=True)
+def test_files_contain_text_if_configured(sqlite_filled: Copy) -> None:
+    archive_first_day(sqlite_filled, has_text=True)
 
-    (path,) = folder.glob(f"day={FIRST_DAY:%Y-%m-%d}/exchange-*.parquet")
-    assert set(pq.read_table(path)["question"].to_pylist()) == {"How do I pay?"}
+    assert set(pq.read_table(file_of(sqlite_filled, "exchange"))["question"].to_pylist()) == {"How do I pay?"}
 
 
-def test_days_with_unfinished_work_are_not_archived(store: TrackingStore, make: Make, folder: Path) -> None:
+def test_days_with_unfinished_work_are_not_archived(sqlite_filled: Copy, make: Make) -> None:
     """A day with undecided exchanges, open tasks or changed hours is not archived."""
-    fill(store, make)
-    late = make(started_at=FIRST_DAY + timedelta(hours=3))
-    store.exchanges.add([late])
-    results = archive(store, str(folder))
+    sqlite_filled.store.exchanges.add([make(started_at=FIRST_DAY + timedelta(hours=3))])
+    results = archive(sqlite_filled.store, str(sqlite_filled.folder))
 
-    assert results[0].waiting_for == "1 exchange without a sampling decision"
-    assert [result.waiting_for for result in results[1:]] == [None, None]
-    assert FIRST_DAY not in {day.day for day in store.archive.list_days()}
+    assert [result.waiting_for for result in results] == ["1 exchange without a sampling decision", None]
+    assert [day.day for day in sqlite_filled.store.archive.list_days()] == DAYS[1:]
 
 
-def test_a_dry_run_changes_nothing(store: TrackingStore, make: Make, folder: Path) -> None:
-    fill(store, make)
-    rows = counts(store)
+def test_a_dry_run_changes_nothing(sqlite_filled: Copy) -> None:
+    rows = counts(sqlite_filled.store)
 
-    results = archive(store, str(folder), dry_run=True)
+    results = archive(sqlite_filled.store, str(sqlite_filled.folder), dry_run=True)
 
-    assert len(results) == DAYS
-    assert counts(store) == rows
-    assert not folder.exists()
+    assert len(results) == len(DAYS)
+    assert counts(sqlite_filled.store) == rows
+    assert not sqlite_filled.folder.exists()
 
 
-def test_recent_days_stay_in_the_database(store: TrackingStore, make: Make, folder: Path) -> None:
+def test_recent_days_stay_in_the_database(sqlite_filled: Copy) -> None:
     """A day is archived only if all of it is old enough."""
-    fill(store, make)
-
-    results = store.archive.archive_days(str(folder), before=FIRST_DAY + timedelta(days=1, hours=23))
+    before = FIRST_DAY + timedelta(days=1, hours=23)
+    results = sqlite_filled.store.archive.archive_days(str(sqlite_filled.folder), before=before)
 
     assert [result.day for result in results] == [FIRST_DAY]
 
 
 @pytest.mark.slow
-def test_late_rows_are_added_to_an_archived_day(store: TrackingStore, make: Make, folder: Path) -> None:
+def test_late_rows_are_added_to_an_archived_day(archived: Copy, make: Make) -> None:
     """They count at once, and the next run moves them to the archive."""
-    fill(store, make)
-    archive(store, str(folder))
-    fill(store, make, count=20, seed=2)
+    store = archived.store
+    fill(store, make, count=20, days=2, seed=2)
     before, rows = trends(store), Counter(counts(store)) + Counter(archived_counts(store))
     assert sum(summary.n for summary in store.trends.summary()) == 80
 
-    archive(store, str(folder))
+    archive(store, str(archived.folder))
 
     assert not any(counts(store).values())
     moved = archived_counts(store)
@@ -213,120 +198,128 @@ def test_late_rows_are_added_to_an_archived_day(store: TrackingStore, make: Make
     assert store.archive.verify() == {}
 
 
-def test_a_changed_day_is_written_again(store: TrackingStore, make: Make, folder: Path) -> None:
+def test_a_changed_day_is_written_again(sqlite_filled: Copy) -> None:
     """A label that arrives between writing and removal is archived too."""
-    exchanges = fill(store, make)
-    run_until(store, folder, "written")
-    label = Feedback(id="late", exchange_id=exchanges[0].id, score=0.0, created_at=UNTIL)
+    store = sqlite_filled.store
+    rows = Counter(counts(store))
+    run_until(sqlite_filled, "written")
+    label = Feedback(id="late", exchange_id=sqlite_filled.exchanges[0].id, score=0.0, created_at=UNTIL)
     store.labels.add_feedback([label])
-    rows = counts(store)
 
-    archive(store, str(folder))
+    archive_first_day(sqlite_filled)
 
-    assert archived_counts(store) == rows
-    assert not any(counts(store).values())
-
-
-def run_until(store: TrackingStore, folder: Path, state: str) -> None:
-    """Stop archiving as soon as a day is in a state."""
-    archive(store, str(folder), stopping=lambda: any(day.state == state for day in store.archive.list_days()))
+    assert Counter(archived_counts(store)) + Counter(counts(store)) == rows + Counter(feedback=1)
+    detail = store.answers.load_detail(label.exchange_id)
+    assert detail is not None
+    assert label.id in {one.id for one in detail.feedback}
+    with store._database.read() as connection:
+        assert not connection.execute(select(feedback).where(feedback.c.id == label.id)).all()
 
 
-def test_verification_finds_a_truncated_file(store: TrackingStore, make: Make, folder: Path) -> None:
-    fill(store, make)
-    archive(store, str(folder))
-    (path,) = folder.glob(f"day={FIRST_DAY:%Y-%m-%d}/score-*.parquet")
+def run_until(copy: Copy, state: str) -> None:
+    """Stop archiving as soon as the first day is in a state."""
+    archive_first_day(copy, stopping=lambda: any_day(copy, lambda day: day.state == state))
+
+
+def any_day(copy: Copy, matches: Callable[[ArchivedDay], bool]) -> bool:
+    return any(map(matches, copy.store.archive.list_days()))
+
+
+def archive_first_day(copy: Copy, **options: Any) -> None:
+    copy.store.archive.archive_days(str(copy.folder), before=DAYS[1], **options)
+
+
+def file_of(copy: Copy, table: str, day: datetime = FIRST_DAY) -> Path:
+    """Return the file of a day's rows of a table."""
+    (path,) = copy.folder.glob(f"day={day:%Y-%m-%d}/{table}-*.parquet")
+    return path
+
+
+def test_verification_finds_a_truncated_file(sqlite_archived: Copy) -> None:
+    path = file_of(sqlite_archived, "score")
     path.write_bytes(path.read_bytes()[:-1])
 
-    problems = store.archive.verify()
+    problems = sqlite_archived.store.archive.verify()
 
     assert list(problems) == [FIRST_DAY]
     assert f"{path.name} has " in problems[FIRST_DAY]
     with pytest.raises(ArchiveError, match=r"1 day of the archive could not be read: 2026-02-01: score-.* has"):
-        trends(store)
+        trends(sqlite_archived.store)
 
 
-def test_verification_finds_a_swapped_file(store: TrackingStore, make: Make, folder: Path) -> None:
+def test_verification_finds_a_swapped_file(sqlite_archived: Copy) -> None:
     """A file with another day's content is found, even if it is valid."""
-    fill(store, make)
-    archive(store, str(folder))
-    first, second = (next(folder.glob(f"day={FIRST_DAY + timedelta(days=n):%Y-%m-%d}/score-*.parquet")) for n in (0, 1))
+    first, second = (file_of(sqlite_archived, "score", day) for day in DAYS)
     shutil.copy(second, first)
 
-    assert list(store.archive.verify()) == [FIRST_DAY]
+    assert list(sqlite_archived.store.archive.verify()) == [FIRST_DAY]
 
 
-def test_verification_finds_a_missing_file_and_a_flipped_bit(store: TrackingStore, make: Make, folder: Path) -> None:
-    fill(store, make)
-    archive(store, str(folder))
-    (path,) = folder.glob(f"day={FIRST_DAY:%Y-%m-%d}/exchange-*.parquet")
-    path.unlink()
-    (path,) = folder.glob(f"day={FIRST_DAY + timedelta(days=1):%Y-%m-%d}/score-*.parquet")
+def test_verification_finds_a_missing_file_and_a_flipped_bit(sqlite_archived: Copy) -> None:
+    file_of(sqlite_archived, "exchange").unlink()
+    path = file_of(sqlite_archived, "score", DAYS[1])
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
 
-    problems = store.archive.verify()
+    problems = sqlite_archived.store.archive.verify()
 
     assert [problem.rpartition(" ")[0].partition("parquet ")[2] for problem in problems.values()] == [
         "is",
         "has changed since it was",
     ]
     with pytest.raises(ArchiveError, match=r"could not be read: 2026-02-01: exchange-.* is missing"):
-        trends(store)
+        trends(sqlite_archived.store)
 
 
-def test_damaged_days_do_not_affect_windows_that_do_not_reach_them(
-    store: TrackingStore, make: Make, folder: Path
-) -> None:
-    fill(store, make)
-    archive(store, str(folder))
-    shutil.rmtree(folder)
+def test_damaged_days_do_not_affect_windows_that_do_not_reach_them(sqlite_archived: Copy) -> None:
+    shutil.rmtree(sqlite_archived.folder)
 
-    assert store.trends.summary(since=FIRST_DAY + timedelta(days=DAYS)) == []
+    assert sqlite_archived.store.trends.summary(since=FIRST_DAY + timedelta(days=len(DAYS))) == []
 
 
 @pytest.mark.parametrize("state", ["written", "verified"])
-def test_files_that_are_damaged_before_the_removal_begins_are_written_again(
-    store: TrackingStore, make: Make, folder: Path, state: str
-) -> None:
+def test_files_that_are_damaged_before_the_removal_begins_are_written_again(sqlite_filled: Copy, state: str) -> None:
     """The database still has all of their rows."""
-    fill(store, make, days=1)
-    rows = counts(store)
-    run_until(store, folder, state)
-    shutil.rmtree(folder)
+    store = sqlite_filled.store
+    rows = Counter(counts(store))
+    run_until(sqlite_filled, state)
+    shutil.rmtree(sqlite_filled.folder)
 
-    archive(store, str(folder))
+    archive_first_day(sqlite_filled)
 
-    assert archived_counts(store) == rows
+    assert [day.state for day in store.archive.list_days()] == ["removed"]
+    assert Counter(archived_counts(store)) + Counter(counts(store)) == rows
     assert store.archive.verify() == {}
 
 
-def test_rows_are_removed_only_if_the_files_contain_them(
-    store: TrackingStore, make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_removed_only_if_the_files_contain_them(sqlite_filled: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is damaged after the removal has begun stops the removal."""
     monkeypatch.setattr(archiving, "BATCH_EXCHANGES", 5)
-    fill(store, make, days=1)
-    archive(store, str(folder), stopping=lambda: any(day.removed_before > day.day for day in store.archive.list_days()))
-    (path,) = folder.glob(f"day={FIRST_DAY:%Y-%m-%d}/score-*.parquet")
-    path.write_bytes(b"")
+    store = sqlite_filled.store
+    archive_first_day(sqlite_filled, stopping=lambda: any_day(sqlite_filled, is_partly_removed))
+    file_of(sqlite_filled, "score").write_bytes(b"")
     rows = counts(store)
-    assert rows["exchange"]
+    assert rows["exchange"] > len(sqlite_filled.exchanges) / 2
 
     with pytest.raises(ArchiveError, match="has 0 bytes"):
-        archive(store, str(folder))
+        archive_first_day(sqlite_filled)
 
     assert counts(store) == rows
 
 
-def test_a_used_archive_that_is_empty_is_not_used(store: TrackingStore, make: Make, folder: Path) -> None:
+def is_partly_removed(day: ArchivedDay) -> bool:
+    return day.day < day.removed_before < day.day + timedelta(days=1)
+
+
+def test_a_used_archive_that_is_empty_is_not_used(sqlite_filled: Copy) -> None:
     """Its file system may not be mounted. Rows that were moved to the folder below would be missing later."""
-    fill(store, make)
-    archive(store, str(folder), stopping=lambda: any(day.state == "removed" for day in store.archive.list_days()))
+    store, folder = sqlite_filled.store, sqlite_filled.folder
+    archive_first_day(sqlite_filled)
     shutil.rmtree(folder)
     folder.mkdir()
     rows = counts(store)
+    assert rows["exchange"]
 
     with pytest.raises(ArchiveError, match=r"has no file germane-archive\.json, although days were moved to it: mount"):
         archive(store, str(folder))
@@ -346,32 +339,18 @@ def before_switching(monkeypatch: pytest.MonkeyPatch, action: Callable[[], objec
     monkeypatch.setattr(archiving.DayArchiver, "_write", write_and_act)
 
 
-def test_a_user_who_is_forgotten_while_late_rows_are_archived_does_not_come_back(
-    store: TrackingStore, make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(store, make, days=1)
-    archive(store, str(folder))
-    late = fill(store, lambda **values: make(**values | {"user": "late"}), count=4, days=1, seed=2)
-    before_switching(monkeypatch, lambda: store.retention.forget(user="late"))
-
-    archive(store, str(folder))
-
-    assert not store.answers.get_exchanges([one.id for one in late])
-    assert not any("late" in pq.read_table(path)["user"].to_pylist() for path in folder.rglob("exchange-*.parquet"))
-    assert sum(summary.n for summary in store.trends.summary()) == 60
-
-
 def test_rows_that_keep_arriving_for_an_archived_day_delay_it(
-    store: TrackingStore, make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
+    sqlite_filled: Copy, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Later days are still archived, and forgetting a user asks for another run."""
-    fill(store, make, days=1)
-    archive(store, str(folder))
+    monkeypatch.setattr(archiving, "_MAX_STEPS", 2)
+    store = sqlite_filled.store
+    archive_first_day(sqlite_filled)
     seeds = iter(range(2, 100))
-    fill(store, make, days=2, seed=next(seeds))
+    fill(store, make, count=5, days=1, seed=next(seeds))
     before_switching(monkeypatch, lambda: fill(store, make, count=1, days=1, seed=next(seeds)))
 
-    first, second = archive(store, str(folder))
+    first, second = archive(store, str(sqlite_filled.folder))
 
     assert (first.waiting_for, second.waiting_for) == ("its rows keep changing", None)
     with pytest.raises(ArchiveError, match="because its rows keep changing: run the command again"):
@@ -379,13 +358,12 @@ def test_rows_that_keep_arriving_for_an_archived_day_delay_it(
 
 
 def test_a_stop_ends_the_rewriting_of_a_day_whose_rows_keep_changing(
-    store: TrackingStore, make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
+    sqlite_archived: Copy, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next run continues with the rows that are left, and loses none."""
-    fill(store, make, days=1)
-    archive(store, str(folder))
+    store, folder = sqlite_archived.store, sqlite_archived.folder
     seeds = iter(range(2, 100))
-    fill(store, make, days=1, seed=next(seeds))
+    fill(store, make, count=5, days=1, seed=next(seeds))
     written: list[int] = []
 
     def interrupt() -> None:
@@ -403,111 +381,52 @@ def test_a_stop_ends_the_rewriting_of_a_day_whose_rows_keep_changing(
     assert store.trends.coverage(**WINDOW) == total
 
 
-@pytest.mark.parametrize("hours", [1, 24])
-def test_scores_count_once_while_a_day_is_removed(
-    store: TrackingStore, make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch, hours: int
-) -> None:
+@POSTGRESQL_IS_SLOW
+def test_scores_count_once_while_a_day_is_removed(filled: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Days in another timezone, and hours, are read from hourly rollups. The removal may stop within an hour."""
-    monkeypatch.setattr(archiving, "BATCH_EXCHANGES", 30)
-    fill(store, make, count=700, days=7)
+    monkeypatch.setattr(archiving, "BATCH_EXCHANGES", 8)
+    store = filled.store
 
-    def count() -> tuple[int, int]:
-        chosen: dict[str, Any] = {**WINDOW, "bucket": timedelta(hours=hours), "timezone": ZoneInfo("Europe/Berlin")}
-        scores = store.trends.over_time(scorer="relevancy", **chosen)
-        coverage = store.trends.coverage_over_time(scorer="relevancy", **chosen)
-        return sum(one.n for one in scores), sum(one.seen for one in coverage)
+    def count() -> list[tuple[int, int]]:
+        found = []
+        for hours in (1, 24):
+            chosen: dict[str, Any] = {**WINDOW, "bucket": timedelta(hours=hours), "timezone": ZoneInfo("Europe/Berlin")}
+            scores = store.trends.over_time(scorer="relevancy", **chosen)
+            coverage = store.trends.coverage_over_time(scorer="relevancy", **chosen)
+            found.append((sum(one.n for one in scores), sum(one.seen for one in coverage)))
+        return found
 
-    def is_inside() -> bool:
-        last = store.archive.list_days()[-1:]
-        return any(day.day == FIRST_DAY + timedelta(days=6) and day.removed_before > day.day for day in last)
+    assert count() == [(60, 60), (60, 60)]
+    archive(
+        store,
+        str(filled.folder),
+        stopping=lambda: any_day(filled, lambda day: day.day > FIRST_DAY and is_partly_removed(day)),
+    )
 
-    assert count() == (700, 700)
-    archive(store, str(folder), stopping=is_inside)
-
-    assert store.archive.list_days()[-1].removed_before.minute
-    assert count() == (700, 700)
+    assert store.archive.list_days()[1].removed_before.minute
+    assert count() == [(60, 60), (60, 60)]
 
 
-def test_files_of_an_interrupted_write_are_deleted(store: TrackingStore, make: Make, folder: Path) -> None:
-    fill(store, make)
-    day = folder / f"day={FIRST_DAY:%Y-%m-%d}"
+def test_files_of_an_interrupted_write_are_deleted(sqlite_filled: Copy) -> None:
+    day = sqlite_filled.folder / f"day={FIRST_DAY:%Y-%m-%d}"
     day.mkdir(parents=True)
     (day / "score-00000000.parquet").write_bytes(b"half")
     (day / ".tmp-exchange-00000000.parquet").write_bytes(b"half")
 
-    archive(store, str(folder))
+    archive_first_day(sqlite_filled)
 
+    assert list(day.glob("score-*.parquet"))
     assert not list(day.glob("*00000000.parquet"))
 
 
-def test_forgetting_a_user_reaches_the_archive(store: TrackingStore, make: Make, folder: Path) -> None:
-    """The user's rows and the old files are deleted, and the other users' scores are kept."""
-    exchanges = fill(store, make)
-    archive(store, str(folder))
-    mine = {one.id for one in exchanges if one.user == "u1"}
-
-    preview = store.retention.forget(user="u1", dry_run=True)
-    removed = store.retention.forget(user="u1")
-
-    assert preview == removed
-    assert (removed.exchanges, removed.scores) == (len(mine), len(mine))
-    stored = {id_ for path in folder.rglob("exchange-*.parquet") for id_ in pq.read_table(path)["id"].to_pylist()}
-    assert stored == {one.id for one in exchanges} - mine
-    assert sum(summary.n for summary in store.trends.summary()) == len(stored)
-    assert store.archive.verify() == {}
-    assert not store.retention.forget(user="u1")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("attribute", [("tenant", "t1"), ("seats", "2"), ("trial", "true")])
-def test_forgetting_an_attribute_reaches_the_archive(
-    store: TrackingStore, make: Make, folder: Path, attribute: tuple[str, str]
-) -> None:
-    fill(store, make)
-    expected = store.retention.forget(attribute=attribute, dry_run=True)
-    archive(store, str(folder))
-
-    assert store.retention.forget(attribute=attribute) == expected
-    assert expected.exchanges
-
-
-def test_forgetting_an_attribute_compares_whole_numbers_exactly(store: TrackingStore, make: Make, folder: Path) -> None:
-    """A number of 18 digits is not rounded, and a fraction is the same number however it is written."""
-    accounts = iter([202600000000000001, 202600000000000002, 2.5])
-
-    def make_account(**values: Any) -> Exchange:
-        return make(**values | {"attributes": {"account": next(accounts)}})
-
-    exchanges = fill(store, make_account, count=3, days=1)
-    archive(store, str(folder))
-
-    assert store.retention.forget(attribute=("account", "202600000000000002")).exchanges == 1
-    assert store.retention.forget(attribute=("account", "2.50")).exchanges == 1
-    assert list(store.answers.get_exchanges([one.id for one in exchanges])) == [exchanges[0].id]
-
-
-@pytest.mark.slow
-def test_forgetting_a_user_deletes_labels_from_the_archive(store: TrackingStore, make: Make, folder: Path) -> None:
-    fill(store, make)
-    archive(store, str(folder))
-    labels = archived_counts(store)["feedback"]
-
-    assert store.retention.forget(user="u9").feedback == labels
-    assert archived_counts(store)["feedback"] == 0
-
-
-def test_retention_does_not_delete_days_that_are_not_archived(
-    migrated_url: str, make: Make, folder: Path, clock: Any
-) -> None:
+def test_retention_does_not_delete_days_that_are_not_archived(filled: Copy, clock: Any) -> None:
     """With an archive, neither age nor size deletes exchanges from the database."""
-    store = TrackingStore(migrated_url, clock=clock, archive=str(folder))
-    fill(store, make)
-    rows = counts(store)
+    rows = counts(filled.store)
 
-    store.retention.prune(before=clock.now, max_size=1)
+    with closing(TrackingStore(filled.url, clock=clock, archive=str(filled.folder))) as store:
+        store.retention.prune(before=clock.now, max_size=1)
 
-    assert counts(store) == rows
-    store.close()
+    assert counts(filled.store) == rows
 
 
 def test_columns_whose_values_rarely_repeat_have_no_dictionary(tmp_path: Path) -> None:

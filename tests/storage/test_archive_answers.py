@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,17 +11,19 @@ from typing import Any
 
 import pytest
 from sqlalchemy import delete, select
-from tests.storage.archiving import FIRST_DAY, OLD, SINCE, UNTIL, Make, fill
+from tests.storage.archive_templates import POSTGRESQL_IS_SLOW, Copy, Templates
+from tests.storage.archiving import FIRST_DAY, OLD, SINCE, UNTIL
 from tests.storage.test_archive import assert_same_trends
 
 from germane.annotation import Feedback
 from germane.storage import AnswerFilter, ExchangeRecord, ExportSelection, TrackingStore, dump_stored, parse_line
 from germane.storage.db.tables import feedback
+from germane.testing import Clock
 
 WINDOW = {"since": SINCE, "until": UNTIL}
 FILTERS = {
     "all": AnswerFilter(),
-    "window": AnswerFilter(since=FIRST_DAY + timedelta(hours=9), until=FIRST_DAY + timedelta(days=2, hours=3)),
+    "window": AnswerFilter(since=FIRST_DAY + timedelta(hours=9), until=FIRST_DAY + timedelta(days=1, hours=3)),
     "route": AnswerFilter(route="find", low=True),
     "exchanges": AnswerFilter(model="m1", attributes=(("tenant", "t0"),)),
     "labeled": AnswerFilter(labeled=True),
@@ -31,15 +33,18 @@ FILTERS = {
 
 
 @pytest.fixture
-def half_archived(store: TrackingStore, make: Make, tmp_path: Path) -> Callable[[], None]:
-    """Two of three days are archived by calling the fixture."""
-    fill(store, make)
+def half_archived(templates: Templates, tmp_path: Path, clock: Clock) -> Iterator[Copy]:
+    """A database whose first of two days is archived, once on SQLite and once on PostgreSQL."""
+    with templates.copy("half archived", tmp_path / "half", clock) as copy:
+        assert len(copy.store.archive.list_days()) == 1
+        yield copy
 
-    def move() -> None:
-        store.archive.archive_days(str(tmp_path / "archive"), before=FIRST_DAY + timedelta(days=2), has_text=True)
-        assert len(store.archive.list_days()) == 2
 
-    return move
+@pytest.fixture
+def sqlite_half_archived(sqlite_templates: Templates, tmp_path: Path, clock: Clock) -> Iterator[Copy]:
+    """A database whose first of two days is archived, on SQLite."""
+    with sqlite_templates.copy("half archived", tmp_path / "half", clock) as copy:
+        yield copy
 
 
 def pages(store: TrackingStore, chosen: AnswerFilter, sort: Any) -> list[Any]:
@@ -55,35 +60,28 @@ def pages(store: TrackingStore, chosen: AnswerFilter, sort: Any) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sort", ["lowest", "highest", "newest", "highest_cost", "slowest"])
-def test_archiving_does_not_change_the_results_of_searches(
-    store: TrackingStore, half_archived: Callable[[], None], sort: Any
-) -> None:
+def test_archiving_does_not_change_the_results_of_searches(filled: Copy, half_archived: Copy, sort: Any) -> None:
     """Pages follow each other across the database and the archive."""
-    before = {name: pages(store, chosen, sort) for name, chosen in FILTERS.items()}
-    counted = {name: store.answers.count_matches(chosen) for name, chosen in FILTERS.items()}
-
-    half_archived()
-
     for name, chosen in FILTERS.items():
-        assert pages(store, chosen, sort) == before[name], name
-        assert store.answers.count_matches(chosen) == counted[name], name
+        assert pages(half_archived.store, chosen, sort) == pages(filled.store, chosen, sort), name
+        assert half_archived.store.answers.count_matches(chosen) == filled.store.answers.count_matches(chosen), name
 
 
 @pytest.mark.slow
-def test_other_lists_are_unchanged_by_archiving(store: TrackingStore, half_archived: Callable[[], None]) -> None:
-    def look() -> dict[str, Any]:
-        newest = store.answers.list_exchanges(limit=50)
-        ids = [one.id for one in newest]
+def test_other_lists_are_unchanged_by_archiving(filled: Copy, half_archived: Copy) -> None:
+    ids = [one.id for one in filled.exchanges[-50:]][::-1]
+
+    def look(store: TrackingStore) -> dict[str, Any]:
         chosen = AnswerFilter(**WINDOW)
         grid = {"bucket": timedelta(hours=6), **WINDOW}
         return {
-            "newest": newest,
+            "newest": store.answers.list_exchanges(limit=50),
             "route": store.answers.list_exchanges(route="ask", limit=5, until=FIRST_DAY + timedelta(days=1)),
             "exchanges": store.answers.get_exchanges([*ids, "unknown"]),
             "scores": store.answers.get_scores(ids),
             "worst": store.answers.worst(limit=20, **WINDOW),
             "worst on route": store.answers.worst(limit=5, route="find", refusals=False),
-            "details": [store.answers.load_detail(id_) for id_ in ids],
+            "details": [store.answers.load_detail(id_) for id_ in ids[::10]],
             "unknown": store.answers.load_detail("unknown"),
             "summary": store.answers.summarize_matches(chosen),
             "questions": store.answers.group_by_question(chosen),
@@ -95,37 +93,34 @@ def test_other_lists_are_unchanged_by_archiving(store: TrackingStore, half_archi
             "disagreements": store.labels.count_disagreements(**WINDOW),
         }
 
-    before = look()
-    half_archived()
-    after = look()
+    before = look(filled.store)
 
-    assert_same_trends(before, after)
+    assert [one.id for one in before["newest"]] == ids
+    assert_same_trends(before, look(half_archived.store))
 
 
-def test_exports_are_unchanged_by_archiving(store: TrackingStore, half_archived: Callable[[], None]) -> None:
+@POSTGRESQL_IS_SLOW
+def test_exports_are_unchanged_by_archiving(filled: Copy, half_archived: Copy) -> None:
     """Exchanges are sorted by time across the database and the archive."""
 
-    def export(chosen: ExportSelection) -> list[Any]:
+    def export(store: TrackingStore, chosen: ExportSelection) -> list[Any]:
         records, page = [], store.transfer.load_stored(chosen, limit=7)
         while page:
             records += page
             page = store.transfer.load_stored(chosen, after=page[-1], limit=7)
         return [json.loads(dump_stored(record)) for record in records]
 
-    selections = [ExportSelection(), ExportSelection(route="find", since=FIRST_DAY + timedelta(hours=30))]
-    before = [export(chosen) for chosen in selections]
+    for chosen in (ExportSelection(), ExportSelection(route="find", since=FIRST_DAY + timedelta(hours=20))):
+        before = export(filled.store, chosen)
 
-    half_archived()
+        assert before
+        assert export(half_archived.store, chosen) == before
 
-    assert [export(chosen) for chosen in selections] == before
 
-
-def test_importing_archived_exchanges_changes_nothing(
-    store: TrackingStore, make: Make, half_archived: Callable[[], None]
-) -> None:
+def test_importing_archived_exchanges_changes_nothing(sqlite_filled: Copy, sqlite_half_archived: Copy) -> None:
     """They exist, although the database no longer has them."""
-    records = store.transfer.load_records(ExportSelection(), limit=100)
-    half_archived()
+    store = sqlite_half_archived.store
+    records = sqlite_filled.store.transfer.load_records(ExportSelection(), limit=100)
     summary = store.trends.summary()
 
     store.transfer.restore_records(records)
@@ -133,15 +128,15 @@ def test_importing_archived_exchanges_changes_nothing(
     assert [one.n for one in store.trends.summary()] == [one.n for one in summary]
 
 
-def test_importing_restores_exchanges_that_an_archived_day_lacks(
-    store: TrackingStore, half_archived: Callable[[], None]
-) -> None:
+@POSTGRESQL_IS_SLOW
+def test_importing_restores_exchanges_that_an_archived_day_lacks(filled: Copy) -> None:
     """Only exchanges that the archive really has are left out."""
+    store = filled.store
     records = store.transfer.load_records(ExportSelection(), limit=100)
     lacking = sum(record.exchange["user"] == "u1" for record in records)
     store.retention.forget(user="u1")
     store.rollups.update()
-    half_archived()
+    store.archive.archive_days(str(filled.folder), before=FIRST_DAY + timedelta(days=1), has_text=True)
     summary = store.trends.summary()
 
     result = store.transfer.restore_records(records)
@@ -150,17 +145,14 @@ def test_importing_restores_exchanges_that_an_archived_day_lacks(
     assert sum(one.n for one in store.trends.summary()) == sum(one.n for one in summary) + lacking > lacking
 
 
-def test_labels_given_after_archiving_are_exported_and_restored(
-    store: TrackingStore, half_archived: Callable[[], None]
-) -> None:
+def test_labels_given_after_archiving_are_exported_and_restored(half_archived: Copy) -> None:
     """Labels of archived answers are complete and in order, whether the archive or the database has them."""
-    exchange = store.answers.list_exchanges(limit=100)[-1]  # the first one, which has a label
+    store, exchange = half_archived.store, half_archived.exchanges[0]  # the first one, which has a label
 
     def export() -> list[dict[str, Any]]:
         records = [json.loads(dump_stored(one)) for one in store.transfer.load_stored(ExportSelection(), limit=100)]
         return [label for record in records if record["exchange"]["id"] == exchange.id for label in record["feedback"]]
 
-    half_archived()
     (archived,) = export()
     late = [
         Feedback(id="late", exchange_id=exchange.id, score=0.0, comment="wrong", created_at=UNTIL + timedelta(hours=2)),
@@ -183,26 +175,24 @@ def test_labels_given_after_archiving_are_exported_and_restored(
         assert archived["id"] not in connection.execute(select(feedback.c.id)).scalars().all()
 
 
-def test_labels_given_after_archiving_are_shown(store: TrackingStore, half_archived: Callable[[], None]) -> None:
-    exchange = store.answers.list_exchanges(limit=100)[-1]
-    half_archived()
-    store.labels.add_feedback([Feedback(id="late", exchange_id=exchange.id, score=0.0, created_at=OLD)])
+def test_labels_given_after_archiving_are_shown(sqlite_archived: Copy) -> None:
+    exchange = sqlite_archived.exchanges[0]
+    late = Feedback(id="late", exchange_id=exchange.id, score=0.0, created_at=OLD)
+    sqlite_archived.store.labels.add_feedback([late])
 
-    detail = store.answers.load_detail(exchange.id)
+    detail = sqlite_archived.store.answers.load_detail(exchange.id)
 
     assert detail is not None
     assert detail.feedback[-1].id == "late"
 
 
-def test_answers_of_windows_that_do_not_reach_the_archive_do_not_read_it(
-    store: TrackingStore, make: Make, half_archived: Callable[[], None], tmp_path: Path
-) -> None:
-    half_archived()
-    (tmp_path / "archive").rename(tmp_path / "away")
-    chosen = AnswerFilter(since=FIRST_DAY + timedelta(days=2))
+def test_answers_of_windows_that_do_not_reach_the_archive_do_not_read_it(sqlite_half_archived: Copy) -> None:
+    sqlite_half_archived.folder.rename(sqlite_half_archived.folder.with_name("away"))
+    answers = sqlite_half_archived.store.answers
+    chosen = AnswerFilter(since=FIRST_DAY + timedelta(days=1))
 
-    page = store.answers.search(chosen, sort="newest", limit=100)
+    page = answers.search(chosen, sort="newest", limit=100)
 
     assert page.answers
-    assert store.answers.load_detail(page.answers[0].exchange.id) is not None
-    assert store.answers.worst(since=FIRST_DAY + timedelta(days=2))
+    assert answers.load_detail(page.answers[0].exchange.id) is not None
+    assert answers.worst(since=FIRST_DAY + timedelta(days=1))

@@ -22,13 +22,24 @@ from germane.storage import TrackingStore
 
 pytestmark = pytest.mark.slow
 FORKED = multiprocessing.get_context("forkserver")
-FORKED.set_forkserver_preload(["tests.storage.archiving"])
+# Importing what archiving needs takes longer than archiving. pyarrow imports pandas if it is installed.
+FORKED.set_forkserver_preload(
+    [
+        "tests.storage.archiving",
+        "germane.storage.retention.archiving",
+        "duckdb",
+        "pandas",
+        "pyarrow.fs",
+        "pyarrow.parquet",
+    ]
+)
 CALLS = 17
 """Each process is killed after this many more statements, commits and changes of files than the one before it."""
 
 
-@pytest.fixture(params=["folder", "s3"])
+@pytest.fixture
 def location(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An empty archive in a folder or on S3."""
     if request.param == "folder":
         yield str(tmp_path / "archive")
         return
@@ -40,6 +51,16 @@ def location(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
         yield f"s3://{bucket}/germane"
 
 
+@pytest.mark.parametrize(
+    ("migrated_url", "location"),
+    [
+        ("sqlite", "folder"),
+        ("postgresql", "s3"),
+        pytest.param("sqlite", "s3", marks=pytest.mark.thorough),
+        pytest.param("postgresql", "folder", marks=pytest.mark.thorough),
+    ],
+    indirect=True,
+)
 def test_killed_processes_lose_nothing(store: TrackingStore, make: Make, location: str, migrated_url: str) -> None:
     """After each kill, trends are complete. In the end, the archive has each row exactly once."""
     fill(store, make, count=24, days=2)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import IO, Any
 
 import pytest
 from sqlalchemy import Connection
+from tests.storage.archive_templates import Copy
 from tests.storage.archiving import FIRST_DAY, OLD, Make, archive, fill
 from tests.storage.test_archive import archived_counts, counts
 
@@ -20,27 +21,26 @@ from germane.storage.archive.location import ArchiveLocation
 from germane.storage.retention import archiving
 from germane.storage.retention.archive_lease import NAME, TTL
 from germane.storage.retention.expire import delete_exchanges
+from germane.testing import Clock
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "archive"
-
-
-@pytest.fixture
-def other(migrated_url: str, store: TrackingStore, clock: Any) -> Iterator[TrackingStore]:
+def other(sqlite_filled: Copy, clock: Clock) -> Iterator[TrackingStore]:
     """A second process's store for the same database."""
-    opened = TrackingStore(migrated_url, clock=clock)
-    yield opened
-    opened.close()
+    with closing(TrackingStore(sqlite_filled.url, clock=clock)) as opened:
+        yield opened
+
+
+def archive_first_day(copy: Copy, **options: Any) -> list[Any]:
+    return copy.store.archive.archive_days(str(copy.folder), before=FIRST_DAY + timedelta(days=1), **options)
 
 
 def test_one_process_at_a_time_archives(
-    store: TrackingStore, other: TrackingStore, make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
+    sqlite_filled: Copy, other: TrackingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second process is refused while the first one writes a file, and the first one's day is complete."""
-    fill(store, make, count=30, days=1)
-    rows = counts(store)
+    store, folder = sqlite_filled.store, sqlite_filled.folder
+    rows = Counter(counts(store))
     refusals: list[str] = []
     writing = ArchiveLocation.writing
 
@@ -53,43 +53,38 @@ def test_one_process_at_a_time_archives(
             refusals.append(str(refusal.value))
 
     monkeypatch.setattr(ArchiveLocation, "writing", interrupted)
-    archive(store, str(folder))
+    archive_first_day(sqlite_filled)
     monkeypatch.undo()
 
     assert refusals
     assert set(refusals) == {"another process is changing the archive: run the command again when it has finished"}
-    assert archived_counts(store) == rows
+    assert Counter(archived_counts(store)) + Counter(counts(store)) == rows
     assert store.archive.verify() == {}
     assert len(list(folder.glob("day=*/*"))) == 9
-    assert archive(other, str(folder)) == []
+    assert [result.day for result in archive(other, str(folder))] == [FIRST_DAY + timedelta(days=1)]
 
 
-def test_the_lease_of_a_killed_process_expires(store: TrackingStore, make: Make, folder: Path, clock: Any) -> None:
-    fill(store, make, count=10, days=1)
-    store.workers.acquire_lease(NAME, "killed", ttl=TTL)
+def test_the_lease_of_a_killed_process_expires(sqlite_filled: Copy, clock: Clock) -> None:
+    sqlite_filled.store.workers.acquire_lease(NAME, "killed", ttl=TTL)
     with pytest.raises(ArchiveError, match="another process"):
-        archive(store, str(folder))
+        archive_first_day(sqlite_filled)
 
     clock.now += TTL + timedelta(seconds=1)
 
-    assert archive(store, str(folder))
+    assert archive_first_day(sqlite_filled)
 
 
-def test_forgetting_a_user_fails_while_a_process_archives(store: TrackingStore, make: Make, folder: Path) -> None:
+def test_forgetting_a_user_fails_while_a_process_archives(sqlite_archived: Copy) -> None:
     """The error asks the caller to run the command again."""
-    fill(store, make, count=10, days=1)
-    archive(store, str(folder))
-    store.workers.acquire_lease(NAME, "archiving", ttl=TTL)
+    sqlite_archived.store.workers.acquire_lease(NAME, "archiving", ttl=TTL)
 
     with pytest.raises(ArchiveError, match="run the command again"):
-        store.retention.forget(user="u1")
+        sqlite_archived.store.retention.forget(user="u1")
 
 
-def test_a_missing_manifest_is_written_by_the_next_run(
-    store: TrackingStore, make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_manifest_is_written_by_the_next_run(sqlite_filled: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that ends between recording a day and writing its manifest file leaves a valid archive."""
-    fill(store, make, count=10, days=1)
+    store, folder = sqlite_filled.store, sqlite_filled.folder
     writing = ArchiveLocation.writing
 
     def fail(self: ArchiveLocation, folder_name: str, name: str) -> Any:
@@ -99,59 +94,55 @@ def test_a_missing_manifest_is_written_by_the_next_run(
 
     monkeypatch.setattr(ArchiveLocation, "writing", fail)
     with pytest.raises(ArchiveError, match="killed"):
-        archive(store, str(folder))
+        archive_first_day(sqlite_filled)
     monkeypatch.undo()
     assert store.archive.verify() == {}
 
-    archive(store, str(folder))
+    archive_first_day(sqlite_filled)
 
     assert list(folder.glob("day=*/manifest.json"))
     assert store.archive.verify() == {}
 
 
-def test_two_databases_cannot_share_a_location(
-    store: TrackingStore, make: Make, folder: Path, tmp_path: Path, clock: Any
-) -> None:
+def test_two_databases_cannot_share_a_location(sqlite_archived: Copy, sqlite_store: TrackingStore, make: Make) -> None:
     """The second database is refused before it changes anything."""
-    second = TrackingStore(f"sqlite:///{tmp_path / 'second.db'}", clock=clock)
-    second.migrate()
-    fill(store, make, count=10, days=1)
-    fill(second, make, count=10, days=1, seed=2)
-    archive(store, str(folder))
-    files, rows = sorted(folder.rglob("*")), counts(second)
+    store, folder = sqlite_archived.store, sqlite_archived.folder
+    fill(sqlite_store, make, count=10, days=1, seed=2)
+    files, rows = sorted(folder.rglob("*")), counts(sqlite_store)
 
     with pytest.raises(ArchiveError, match="belongs to another database: set archive"):
-        archive(second, str(folder))
+        archive(sqlite_store, str(folder))
 
-    assert counts(second) == rows
+    assert counts(sqlite_store) == rows
     assert sorted(folder.rglob("*")) == files
     assert store.archive.verify() == {}
-    assert archive(second, str(tmp_path / "elsewhere"))
-    second.close()
+    assert archive(sqlite_store, str(folder.with_name("elsewhere")))
 
 
 def test_rows_that_are_committed_during_the_removal_stay(
-    store: TrackingStore, other: TrackingStore, make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
+    postgresql_filled: Copy, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On PostgreSQL, a label and a count can be committed between the comparison and the deletion."""
-    if store._database.dialect == "sqlite":
-        pytest.skip("SQLite has only one transaction that writes at a time")
-    exchanges = fill(store, make, count=30, days=1)
+    """On PostgreSQL, a label and a count can be committed between the comparison and the deletion.
+
+    SQLite has only one transaction that writes at a time.
+    """
+    store, exchange = postgresql_filled.store, postgresql_filled.exchanges[1]
     rows = counts(store)
-    label = Feedback(id="late", exchange_id=exchanges[1].id, score=0.0, user="u9", created_at=OLD)
-    pending = [label]
+    pending = [Feedback(id="late", exchange_id=exchange.id, score=0.0, user="u9", created_at=OLD)]
 
-    def delete_later(connection: Connection, moments: Mapping[str, datetime]) -> Any:
-        if pending:
-            other.labels.add_feedback([pending.pop()])
-            other.exchanges.count_dropped({("svc", "ask"): 7}, ["relevancy"], at=FIRST_DAY + timedelta(hours=4))
-        return delete_exchanges(connection, moments)
+    with closing(TrackingStore(postgresql_filled.url, clock=clock)) as other:
 
-    monkeypatch.setattr(archiving, "delete_exchanges", delete_later)
-    archive(store, str(folder))
+        def delete_later(connection: Connection, moments: Mapping[str, datetime]) -> Any:
+            if pending:
+                other.labels.add_feedback([pending.pop()])
+                other.exchanges.count_dropped({("svc", "ask"): 7}, ["relevancy"], at=FIRST_DAY + timedelta(hours=4))
+            return delete_exchanges(connection, moments)
+
+        monkeypatch.setattr(archiving, "delete_exchanges", delete_later)
+        archive_first_day(postgresql_filled)
 
     assert not pending
-    detail = store.answers.load_detail(exchanges[1].id)
+    detail = store.answers.load_detail(exchange.id)
     assert detail is not None
     assert "late" in {given.id for given in detail.feedback}
     assert archived_counts(store)["feedback"] + counts(store)["feedback"] == rows["feedback"] + 1
@@ -159,39 +150,34 @@ def test_rows_that_are_committed_during_the_removal_stay(
     assert dropped > 0
 
 
-def test_a_damaged_day_does_not_stop_later_days(store: TrackingStore, make: Make, folder: Path) -> None:
+def test_a_damaged_day_does_not_stop_later_days(sqlite_filled: Copy, make: Make) -> None:
     """Its late rows stay in the database, later days are archived, and the error names the damaged day."""
-    fill(store, make, count=10, days=1)
-    archive(store, str(folder))
-    (path,) = folder.glob("day=2026-02-01/score-*.parquet")
+    store = sqlite_filled.store
+    archive_first_day(sqlite_filled)
+    (path,) = sqlite_filled.folder.glob("day=2026-02-01/score-*.parquet")
     path.write_bytes(path.read_bytes()[:-10])
-    fill(store, make, count=30, seed=2)
+    fill(store, make, count=5, days=1, seed=2)
     seen: list[Any] = []
 
     with pytest.raises(ArchiveError, match=r"1 day could not be archived: .*2026-02-01: score-") as raised:
-        archive(store, str(folder), on_day=seen.append)
+        archive(store, str(sqlite_filled.folder), on_day=seen.append)
 
     assert str(raised.value).count("2026-02-01") == 1
-    assert [(result.problem is None, result.manifest is None) for result in seen] == [
-        (False, True),
-        (True, False),
-        (True, False),
-    ]
-    assert counts(store)["exchange"] > 0
-    assert [day.state for day in store.archive.list_days()] == ["removed"] * 3
+    assert [(result.problem is None, result.manifest is None) for result in seen] == [(False, True), (True, False)]
+    assert counts(store)["exchange"] == 5
+    assert [day.state for day in store.archive.list_days()] == ["removed"] * 2
 
 
-def test_a_day_archived_with_text_keeps_its_text_after_the_setting_changes(
-    store: TrackingStore, make: Make, folder: Path
-) -> None:
+def test_a_day_archived_with_text_keeps_its_text_after_the_setting_changes(sqlite_filled: Copy, make: Make) -> None:
     """Late rows of the day are added to the archived rows, which keep their text."""
-    fill(store, make, count=10, days=1)
-    archive(store, str(folder), has_text=True)
+    store = sqlite_filled.store
+    archive_first_day(sqlite_filled, has_text=True)
+    (before,) = store.archive.list_days()
     fill(store, make, count=5, days=1, seed=2)
 
-    archive(store, str(folder), has_text=False)
+    archive_first_day(sqlite_filled, has_text=False)
 
     (day,) = store.archive.list_days()
-    assert day.manifest.rows("exchange") == 15
+    assert day.manifest.rows("exchange") == before.manifest.rows("exchange") + 5
     assert day.manifest.has_text
-    assert all(one.question is not None for one in store.answers.list_exchanges(limit=20))
+    assert all(one.question is not None for one in store.answers.list_exchanges(limit=100))

@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import delete, select
+from tests.storage.archive_templates import POSTGRESQL_IS_SLOW, Copy
 from tests.storage.archiving import FIRST_DAY, OLD, SCORERS, SINCE, UNTIL, Make, archive, complete, exchange_id, fill
 
 from germane.annotation import Feedback
-from germane.exchange import Exchange
 from germane.score import UnscoredReason
 from germane.storage import AnswerFilter, ExportSelection, SamplingDecision, TrackingStore
 from germane.storage.answers import search
@@ -23,42 +21,35 @@ from germane.storage.db.tables import archived_day, feedback
 from germane.storage.retention import archiving
 from germane.storage.trends import usage
 
-AddScored = Callable[[datetime, int], Exchange]
-
 
 @pytest.fixture
 def location(tmp_path: Path) -> str:
     return str(tmp_path / "archive")
 
 
-@pytest.fixture
-def add_rare(store: TrackingStore, make: Make) -> AddScored:
-    """Write and score an exchange on the route "rare"."""
-
-    def add(moment: datetime, number: int) -> Exchange:
-        one = make(id=exchange_id(moment, number), started_at=moment, route="rare")
-        store.exchanges.add([one])
-        store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "uniform")], SCORERS)
-        complete(store, random.Random(number))
-        store.rollups.update()
-        return one
-
-    return add
+def add_rare(store: TrackingStore, make: Make, moments: list[datetime], number: int = 70_000) -> list[str]:
+    """Write and score exchanges on the route "rare". Return their ids."""
+    ids = [exchange_id(moment, number + index) for index, moment in enumerate(moments)]
+    store.exchanges.add([make(id=id_, started_at=at, route="rare") for id_, at in zip(ids, moments, strict=True)])
+    store.sampling.assign_tasks([SamplingDecision(id_, 1.0, "uniform") for id_ in ids], SCORERS)
+    complete(store, random.Random(number))
+    store.rollups.update()
+    return ids
 
 
 @pytest.mark.slow
 def test_filtered_lists_and_exports_contain_rare_archived_answers(
-    store: TrackingStore, make: Make, add_rare: AddScored, location: str
+    store: TrackingStore, make: Make, location: str
 ) -> None:
     """A day with enough exchanges for a page may contain few that match."""
-    fill(store, make, count=120, days=6)
-    rare = [add_rare(FIRST_DAY + timedelta(days=day, hours=12), 70_000 + day).id for day in range(6)]
-    store.archive.archive_days(location, before=FIRST_DAY + timedelta(days=5))
+    fill(store, make)
+    rare = add_rare(store, make, [FIRST_DAY + timedelta(days=day, hours=12) for day in range(3)])
+    store.archive.archive_days(location, before=FIRST_DAY + timedelta(days=2))
 
-    exported, page = [], store.transfer.load_stored(ExportSelection(route="rare"), limit=5)
+    exported, page = [], store.transfer.load_stored(ExportSelection(route="rare"), limit=2)
     while page:
         exported += [record.exchange_values()["id"] for record in page]
-        page = store.transfer.load_stored(ExportSelection(route="rare"), after=page[-1], limit=5)
+        page = store.transfer.load_stored(ExportSelection(route="rare"), after=page[-1], limit=2)
 
     assert exported == rare
     assert [one.id for one in store.answers.list_exchanges(route="rare", limit=10)] == rare[::-1]
@@ -88,7 +79,7 @@ def short_scans(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_searches_that_leave_out_archived_days_report_it_and_continue_on_the_next_page(
     store: TrackingStore, make: Make, location: str
 ) -> None:
-    fill(store, make, count=120, days=6)
+    fill(store, make, count=90)
     moments = [FIRST_DAY + timedelta(hours=1, minutes=number) for number in range(3)]
     skipped = [make(id=exchange_id(at, 9_000 + at.minute), started_at=at, route="rare") for at in moments]
     store.exchanges.add(skipped)
@@ -102,8 +93,7 @@ def test_searches_that_leave_out_archived_days_report_it_and_continue_on_the_nex
     page = store.answers.search(chosen, limit=10)
 
     assert not page.answers
-    assert page.searched_back_to is not None
-    assert page.searched_back_to > FIRST_DAY + timedelta(days=1)
+    assert page.searched_back_to == FIRST_DAY + timedelta(days=1)
     assert store.answers.count_matches(chosen).is_capped
     assert read_pages(store, chosen, 10) == [one.id for one in skipped[::-1]]
     assert read_pages(store, AnswerFilter(labeled=True), 100) == labeled, "label searches cover the whole archive"
@@ -111,34 +101,28 @@ def test_searches_that_leave_out_archived_days_report_it_and_continue_on_the_nex
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_scans")
-def test_durations_that_leave_out_archived_days_report_it(
-    store: TrackingStore, make: Make, add_rare: AddScored, location: str
-) -> None:
-    fill(store, make, count=120, days=6)
-    add_rare(FIRST_DAY + timedelta(hours=1), 9_000)
-    add_rare(FIRST_DAY + timedelta(days=5, hours=1), 9_001)
+def test_durations_that_leave_out_archived_days_report_it(store: TrackingStore, make: Make, location: str) -> None:
+    fill(store, make, count=90)
+    add_rare(store, make, [FIRST_DAY + timedelta(hours=hours) for hours in (1, 49)])
     archive(store, location)
 
     found = store.trends.durations_over_time(since=SINCE, until=UNTIL, bucket=timedelta(days=1), route="rare")
 
     assert [bucket.n for bucket in found.buckets] == [1]
-    assert found.searched_back_to is not None
-    assert found.searched_back_to > FIRST_DAY + timedelta(days=1)
+    assert found.searched_back_to == FIRST_DAY + timedelta(days=1)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limit", [2, 5, 50])
 @pytest.mark.usefixtures("short_scans")
-def test_pages_contain_a_late_answer_to_an_archived_day_once(
-    store: TrackingStore, make: Make, add_rare: AddScored, location: str, limit: int
-) -> None:
+def test_pages_contain_a_late_answer_to_an_archived_day_once(filled: Copy, make: Make) -> None:
     """The late answer is in the database, and older than many in the archive."""
-    fill(store, make, count=60, days=3)
-    rare = [add_rare(FIRST_DAY + timedelta(hours=5 * number + 2), 70_000 + number).id for number in range(12)]
-    archive(store, location)
-    late = add_rare(FIRST_DAY + timedelta(hours=3), 80_000).id
+    store = filled.store
+    rare = add_rare(store, make, [FIRST_DAY + timedelta(hours=3.5 * number + 2) for number in range(12)])
+    archive(store, str(filled.folder))
+    rare += add_rare(store, make, [FIRST_DAY + timedelta(hours=3)], 80_000)
 
-    assert read_pages(store, AnswerFilter(route="rare"), limit) == sorted([*rare, late], reverse=True)
+    for limit in (2, 5, 50):
+        assert read_pages(store, AnswerFilter(route="rare"), limit) == sorted(rare, reverse=True), limit
 
 
 @pytest.mark.usefixtures("short_scans")
@@ -157,22 +141,24 @@ def test_pages_contain_archived_days_that_are_newer_than_a_waiting_day(
     assert next((one.start.day, one.n) for one in durations.buckets) == (2, len(second))
 
 
+@POSTGRESQL_IS_SLOW
 def test_forgetting_a_user_during_an_interrupted_removal_deletes_all_rows(
-    store: TrackingStore, make: Make, location: str, monkeypatch: pytest.MonkeyPatch
+    filled: Copy, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The files of the day contain them, and would otherwise be read when the removal continues."""
     monkeypatch.setattr(archiving, "BATCH_EXCHANGES", 5)
-
-    def make_late(**values: Any) -> Exchange:
-        return make(**values | ({"user": "evening"} if values["started_at"].hour >= 20 else {}))
-
-    fill(store, make_late, count=40, days=1)
+    store, location = filled.store, str(filled.folder)
+    evening = FIRST_DAY + timedelta(hours=20)
+    store.exchanges.add([make(id=exchange_id(evening, 9_000), started_at=evening, user="evening", model="m1")])
+    store.sampling.assign_tasks([SamplingDecision(exchange_id(evening, 9_000), 1.0, "uniform")], SCORERS)
+    complete(store, random.Random(1))
+    store.rollups.update()
     archive(store, location, stopping=lambda: bool(removed_until(store)))
-    assert removed_until(store)[0] < FIRST_DAY + timedelta(hours=20)
+    assert removed_until(store)[0] < evening
     chosen = AnswerFilter(user="evening", state="any")
-    count = len(read_pages(store, chosen, 50))
+    assert len(read_pages(store, chosen, 50)) == 1
 
-    assert store.retention.forget(user="evening").exchanges == count
+    assert store.retention.forget(user="evening").exchanges == 1
     archive(store, location)
 
     assert store.archive.list_days()[0].state == "removed"
@@ -184,10 +170,9 @@ def removed_until(store: TrackingStore) -> list[datetime]:
     return [record.removed_before for record in store.archive.list_days() if record.removed_before > record.day]
 
 
-def test_forgetting_deletes_late_labels_of_archived_answers(store: TrackingStore, make: Make, location: str) -> None:
+def test_forgetting_deletes_late_labels_of_archived_answers(archived: Copy) -> None:
     """They are in the database, although their exchange is in the archive."""
-    one = fill(store, make, count=20, days=1)[3]
-    archive(store, location)
+    store, one = archived.store, archived.exchanges[3]
     store.labels.add_feedback([Feedback(id="late", exchange_id=one.id, score=0.0, comment="Ann", created_at=OLD)])
 
     planned = store.retention.forget(user=one.user, dry_run=True)
@@ -198,11 +183,8 @@ def test_forgetting_deletes_late_labels_of_archived_answers(store: TrackingStore
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_reads_an_archive_that_its_parent_has_read(
-    store: TrackingStore, make: Make, location: str
-) -> None:
-    fill(store, make, count=20, days=1)
-    archive(store, location)
+def test_a_forked_process_reads_an_archive_that_its_parent_has_read(sqlite_archived: Copy) -> None:
+    store = sqlite_archived.store
     assert store.answers.worst(limit=5)
 
     child = os.fork()
@@ -215,27 +197,18 @@ def test_a_forked_process_reads_an_archive_that_its_parent_has_read(
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_an_id_that_starts_with_the_last_representable_day_is_unknown(
-    store: TrackingStore, make: Make, location: str
-) -> None:
-    fill(store, make, count=20, days=1)
-    archive(store, location)
-
-    assert store.answers.load_detail(f"{253_402_214_400_000:012x}" + 20 * "0") is None
+def test_an_id_that_starts_with_the_last_representable_day_is_unknown(sqlite_archived: Copy) -> None:
+    assert sqlite_archived.store.answers.load_detail(f"{253_402_214_400_000:012x}" + 20 * "0") is None
 
 
-@pytest.mark.slow
-def test_a_day_that_was_deleted_from_the_archive_is_not_counted(
-    store: TrackingStore, make: Make, location: str
-) -> None:
+def test_a_day_that_was_deleted_from_the_archive_is_not_counted(sqlite_archived: Copy) -> None:
     """Its folder and its row in archived_day are deleted, as documented."""
-    exchanges = fill(store, make)
-    archive(store, location)
-    shutil.rmtree(Path(location) / "day=2026-02-01")
+    store = sqlite_archived.store
+    shutil.rmtree(sqlite_archived.folder / "day=2026-02-01")
     with store._database.write() as connection:
         connection.execute(delete(archived_day).where(archived_day.c.day == FIRST_DAY))
 
     summary = store.trends.summary(since=SINCE, until=UNTIL)
 
-    assert sum(one.n for one in summary) == sum(one.started_at.day > 1 for one in exchanges)
+    assert sum(one.n for one in summary) == sum(one.started_at.day > 1 for one in sqlite_archived.exchanges)
     assert not store.trends.summary(since=SINCE, until=FIRST_DAY + timedelta(days=1))

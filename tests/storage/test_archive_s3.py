@@ -7,15 +7,18 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.storage.archiving import FIRST_DAY, Make, archive, fill
+from tests.storage.archive_templates import Copy
+from tests.storage.archiving import FIRST_DAY, archive
 from tests.storage.s3_server import SECRET, client, s3_server
-from tests.storage.test_archive import archived_counts, assert_same_trends, counts, trends
+from tests.storage.test_archive import archived_counts, assert_same_trends, counts
 
 from germane.errors import ArchiveError
 from germane.storage import AnswerFilter, TrackingStore
 
 BUCKET = "history"
 LOCATION = f"s3://{BUCKET}/germane/shop"
+FILES = 2 * 9 + 1
+"""Files of two days, and germane-archive.json, which names the archive."""
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:datetime.datetime.utcnow:DeprecationWarning"),
@@ -55,31 +58,42 @@ def content(s3: Any, key: str) -> bytes:
     return s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()  # type: ignore[no-any-return]
 
 
-def test_an_archive_on_s3_is_read_like_the_database(store: TrackingStore, make: Make, s3: Any) -> None:
+def test_an_archive_on_s3_is_read_like_the_database(sqlite_filled: Copy, s3: Any) -> None:
     """All rows move; trends, answers and details stay the same; nothing is left over."""
-    exchanges = fill(store, make)
-    before, rows = trends(store), counts(store)
+    store = sqlite_filled.store
+    before, rows = windows(store), counts(store)
     found = [answer.score for answer in store.answers.search(AnswerFilter(), limit=30).answers]
 
     archive(store, LOCATION)
 
     assert not any(counts(store).values())
     assert archived_counts(store) == rows
-    assert_same_trends(before, trends(store))
+    assert_same_trends(before, windows(store))
     assert [
         answer.score.value for answer in store.answers.search(AnswerFilter(), limit=30).answers if answer.score
     ] == [score.value for score in found if score]
-    assert store.answers.load_detail(exchanges[0].id) is not None
+    assert store.answers.load_detail(sqlite_filled.exchanges[0].id) is not None
     assert store.archive.verify() == {}
-    assert len(keys(s3)) == 3 * 9 + 1  # with germane-archive.json, which names the archive
+    assert len(keys(s3)) == FILES
 
 
-def test_verification_finds_truncated_and_swapped_objects(store: TrackingStore, make: Make, s3: Any) -> None:
-    fill(store, make)
+def windows(store: TrackingStore) -> dict[Any, Any]:
+    """Return trends of the whole archive, from rollups, and of a part of a day, from its scores."""
+    ragged = {"since": FIRST_DAY + timedelta(hours=5, minutes=7), "until": FIRST_DAY + timedelta(days=1, minutes=3)}
+    return {
+        "summary": store.trends.summary(),
+        "window": store.trends.window_summary(**ragged),
+        "hours": store.trends.over_time(scorer="relevancy", bucket=timedelta(hours=1), by="model", **ragged),
+    }
+
+
+def test_verification_finds_truncated_and_swapped_objects(sqlite_filled: Copy, s3: Any) -> None:
+    store = sqlite_filled.store
     archive(store, LOCATION)
     first, second = (key_of(s3, day, "score") for day in (0, 1))
-    s3.put_object(Bucket=BUCKET, Key=first, Body=content(s3, first)[:-1])
-    s3.put_object(Bucket=BUCKET, Key=second, Body=content(s3, key_of(s3, 2, "score")))
+    original = content(s3, first)
+    s3.put_object(Bucket=BUCKET, Key=first, Body=original[:-1])
+    s3.put_object(Bucket=BUCKET, Key=second, Body=original)
 
     problems = store.archive.verify()
 
@@ -88,8 +102,8 @@ def test_verification_finds_truncated_and_swapped_objects(store: TrackingStore, 
         store.trends.summary(since=FIRST_DAY + timedelta(minutes=7), until=FIRST_DAY + timedelta(hours=20))
 
 
-def test_forgetting_a_user_rewrites_objects(store: TrackingStore, make: Make, s3: Any) -> None:
-    fill(store, make)
+def test_forgetting_a_user_rewrites_objects(sqlite_filled: Copy, s3: Any) -> None:
+    store = sqlite_filled.store
     archive(store, LOCATION)
     before = set(keys(s3))
 
@@ -97,21 +111,18 @@ def test_forgetting_a_user_rewrites_objects(store: TrackingStore, make: Make, s3
 
     assert removed.exchanges
     assert store.archive.verify() == {}
-    assert len(keys(s3)) == 3 * 9 + 1  # with germane-archive.json, which names the archive
+    assert len(keys(s3)) == FILES
     assert not before & set(keys(s3)) - {
         key for key in before if key.endswith(("manifest.json", "germane-archive.json"))
     }
     assert not store.retention.forget(user="u1")
 
 
-def test_an_unreachable_server_is_named_without_credentials(
-    store: TrackingStore, make: Make, s3: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreachable_server_is_named_without_credentials(sqlite_filled: Copy, s3: Any) -> None:
     """Nothing is removed, and the error tells what is wrong."""
-    fill(store, make)
-    rows = counts(store)
+    rows = counts(sqlite_filled.store)
     with pytest.raises(ArchiveError, match="the archive s3://missing/x cannot be accessed") as caught:
-        archive(store, "s3://missing/x")
+        archive(sqlite_filled.store, "s3://missing/x")
 
-    assert counts(store) == rows
+    assert counts(sqlite_filled.store) == rows
     assert SECRET not in str(caught.value) + repr(caught.value)

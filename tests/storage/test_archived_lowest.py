@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, func, insert, select, update
+from tests.storage.archive_templates import Copy
 from tests.storage.archiving import FIRST_DAY, OLD, Make, archive, fill
 
 from germane.errors import ArchiveError
@@ -100,7 +101,7 @@ def pages(store: TrackingStore, chosen: AnswerFilter, limit: int) -> Iterator[li
 
 
 @pytest.mark.slow
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=rows, filters=st.lists(filters, min_size=1, max_size=12), limit=st.integers(1, 7), days=st.integers(1, DAYS)
 )
@@ -155,27 +156,25 @@ def test_equal_scores_at_the_same_time_are_on_separate_pages(sqlite_store: Track
     assert len(before) == 2
 
 
-def test_days_without_lists_are_read(sqlite_store: TrackingStore, make: Make, tmp_path: Path) -> None:
+def test_days_without_lists_are_read(sqlite_archived: Copy) -> None:
     """Their scores are the same, but the search takes longer."""
-    fill(sqlite_store, make)
-    archive(sqlite_store, str(tmp_path / "archive"))
-    before = list(pages(sqlite_store, AnswerFilter(), 7))
-    with sqlite_store._database.write() as connection:
+    store = sqlite_archived.store
+    before = list(pages(store, AnswerFilter(), 7))
+    with store._database.write() as connection:
         connection.execute(delete(archived_lowest).where(archived_lowest.c.day == FIRST_DAY))
         connection.execute(update(archived_day).where(archived_day.c.day == FIRST_DAY).values(has_lowest=None))
 
-    assert list(pages(sqlite_store, AnswerFilter(), 7)) == before
+    assert list(pages(store, AnswerFilter(), 7)) == before
 
 
 @pytest.mark.slow
-def test_lists_follow_late_and_forgotten_answers(store: TrackingStore, make: Make, tmp_path: Path) -> None:
+def test_lists_follow_late_and_forgotten_answers(archived: Copy, make: Make) -> None:
     """They are rewritten together with the day's files."""
-    exchanges = fill(store, make)
-    archive(store, str(tmp_path / "archive"))
-    exchanges += fill(store, make, count=20, seed=2)
+    store = archived.store
+    exchanges = archived.exchanges + fill(store, make, count=20, days=2, seed=2)
     expected = list(pages(store, AnswerFilter(), 9))
 
-    archive(store, str(tmp_path / "archive"))
+    archive(store, str(archived.folder))
     assert list(pages(store, AnswerFilter(), 9)) == expected
 
     store.retention.forget(user="u1")
