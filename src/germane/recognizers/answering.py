@@ -101,8 +101,7 @@ class _Comparison:
 
     def _is_combined(self, calls: Sequence[ModelCall], later: ModelCall) -> bool:
         """Return whether ``later`` combines the answers of calls with different prompts, such as summaries."""
-        prompt = "" if later.question is None else later.question.text
-        parts = [call for call in calls if call.answer is not None and _contains(call.answer, prompt)]
+        parts = [call for call in calls if call.answer is not None and _contains(call.answer, later.prompt)]
         return any(
             a.prompts != b.prompts
             and a.answer != b.answer
@@ -120,12 +119,13 @@ class _Comparison:
         had, has = self._documents[earlier.span.span_id], self._documents[later.span.span_id]
         if has - had:
             return False
-        prompt = "" if later.question is None else later.question.text
-        is_given = _contains(answer, prompt) or any(answer in inputs for inputs in self._step_inputs(later, earlier))
+        is_given = _contains(answer, later.prompt) or any(
+            answer in inputs for inputs in self._step_inputs(later, earlier)
+        )
         if had and not has and later.answer is not None:
             # A grade of the documents is shorter than the answer, whose prompt may contain an excerpt of them.
             return is_given or len(answer) >= len(later.answer)
-        return is_given and prompt != answer and not self._is_query(answer, later)
+        return is_given and later.prompt != answer and not self._is_query(answer, later)
 
     def _step_inputs(self, call: ModelCall, other: ModelCall) -> Iterator[frozenset[str]]:
         """Yield the inputs of each step that contains one call but not the other."""
@@ -139,8 +139,7 @@ class _Comparison:
 
     def _is_query(self, text: str, later: ModelCall) -> bool:
         """Return whether an earlier call returned a question or a query rather than an answer."""
-        prompt = "" if later.question is None else later.question.text
-        return text in self._queries or text.endswith(_QUESTION_MARKS) or labeled_question(prompt) == text
+        return text in self._queries or text.endswith(_QUESTION_MARKS) or labeled_question(later.prompt) == text
 
     def is_ambiguous(self, earlier: ModelCall, answering: ModelCall) -> bool:
         """Return whether two calls may have answered the same question, and nothing shows which answer the user got."""
@@ -181,8 +180,7 @@ def _contains(answer: str, prompt: str) -> bool:
 
 def _input_texts(trace: Trace, span: SpanData) -> Iterator[str]:
     """Yield the texts in a span's inputs that may be an earlier answer or a query."""
-    reading = trace.reading(span)
-    for raw in reading.inputs if reading is not None else ():
+    for raw in trace.reading(span).inputs:
         yield from texts_in(raw.content)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from germane.recognizers.messages import ChatMessage, final_answer, read_messages, user_texts
@@ -50,11 +50,14 @@ class ModelCall:
         return () if self.question is None else self.question.messages
 
     @property
+    def prompt(self) -> str:
+        """The user's last message; empty if it was not recorded."""
+        return "" if self.question is None else self.question.text
+
+    @property
     def prompts(self) -> tuple[str, ...]:
         """The prompts that the model received as plain text."""
-        if self.question is None:
-            return ()
-        return tuple(message.text for message in self.messages) or (self.question.text,)
+        return tuple(message.text for message in self.messages) or ((self.prompt,) if self.prompt else ())
 
     @property
     def continued(self) -> str | None:
@@ -63,9 +66,7 @@ class ModelCall:
         A call that gets one does not answer the user's last message: it summarizes the conversation, for example.
         """
         last = next((message for message in reversed(self.messages) if message.role != "system"), None)
-        if last is None or last.role != "assistant" or not last.is_final or last.text.strip() == self.answer:
-            return None
-        return last.text.strip()
+        return last.text.strip() if last is not None and last.is_answer and last.text.strip() != self.answer else None
 
 
 def read_calls(trace: Trace) -> list[ModelCall]:
@@ -83,25 +84,14 @@ def _read_call(trace: Trace, span: SpanData) -> ModelCall:
     spans = tuple(inner for inner in trace.tree.walk(span) if trace.kind(inner) == "model")
     nowhere = Source(span.span_id, "")
     call = ModelCall(span=span, spans=spans, question_source=nowhere, answer_source=nowhere)
-    readings = [(inner.span_id, reading) for inner in spans if (reading := trace.reading(inner)) is not None]
-    inputs = [(span_id, raw) for span_id, reading in readings for raw in reading.inputs]
-    outputs = [(span_id, raw) for span_id, reading in readings for raw in reading.outputs]
-    # Messages with a role each are unambiguous; a text may look like JSON.
-    for span_id, raw in sorted(inputs, key=lambda item: isinstance(item[1].value, str)):
+    readings = trace.readings(spans)
+    inputs = _messages_first((inner.span_id, raw) for inner, reading in readings for raw in reading.inputs)
+    outputs = _messages_first((inner.span_id, raw) for inner, reading in readings for raw in reading.outputs)
+    for span_id, raw in inputs:
         if (question := find_question(raw.content)) is not None:
             call.question, call.question_source = question, Source(span_id, raw.source)
             break
-    for span_id, raw in sorted(outputs, key=lambda item: isinstance(item[1].value, str)):
-        content = raw.content
-        messages = read_messages(content)
-        answer = answer_in(raw) if messages is None else final_answer(messages)
-        call.has_content = call.has_content or any(message.text.strip() for message in messages or ())
-        call.is_tool_call = messages is not None and answer is None and messages[-1].calls_tool
-        if call.is_tool_call:  # its text, in other attributes, is not an answer
-            break
-        if answer is not None and answer.strip():
-            call.answer, call.answer_source = answer.strip(), Source(span_id, raw.source)
-            break
+    _read_answer(call, outputs)
     is_cut = any(
         isinstance(raw.value, str) and raw.content is None and not is_missing(raw.value) for _, raw in inputs + outputs
     )
@@ -110,6 +100,25 @@ def _read_call(trace: Trace, span: SpanData) -> ModelCall:
         call.answer = None
     _read_template(call)
     return call
+
+
+def _messages_first(values: Iterable[tuple[str, RawValue]]) -> list[tuple[str, RawValue]]:
+    """Sort values so that messages, which have a role each, come before texts, which may look like JSON."""
+    return sorted(values, key=lambda value: isinstance(value[1].value, str))
+
+
+def _read_answer(call: ModelCall, outputs: Iterable[tuple[str, RawValue]]) -> None:
+    """Read the answer, or the call of a tool, from the outputs of a call's spans."""
+    for span_id, raw in outputs:
+        messages = read_messages(raw.content)
+        answer = answer_in(raw) if messages is None else final_answer(messages)
+        call.has_content = call.has_content or any(message.text.strip() for message in messages or ())
+        call.is_tool_call = messages is not None and answer is None and messages[-1].calls_tool
+        if call.is_tool_call:  # its text, in other attributes, is not an answer
+            return
+        if answer is not None:
+            call.answer, call.answer_source = answer, Source(span_id, raw.source)
+            return
 
 
 def answer_in(raw: RawValue) -> str | None:

@@ -46,15 +46,14 @@ def retrieved(trace: Trace, spans: Iterable[SpanData]) -> Contexts | None:
 
 def has_documents_without_text(trace: Trace) -> bool:
     """Return whether a retriever recorded documents, but only their ids and scores."""
-    readings = (trace.reading(span) for span in trace.tree.spans)
-    return any(lacks_text(raw.content) for reading in readings if reading is not None for raw in reading.documents)
+    return any(lacks_text(raw.content) for span in trace.tree.spans for raw in trace.reading(span).documents)
 
 
 def _tool_results(trace: Trace, spans: Iterable[SpanData]) -> Contexts | None:
     contexts, sources = list[Context](), list[Source]()
     for span in spans:
         reading = trace.reading(span)
-        if reading is None or reading.kind != "tool" or not is_search_tool(span):
+        if reading.kind != "tool" or not is_search_tool(span):
             continue
         for raw in reading.outputs:
             if documents := read_tool_result(raw.value):
@@ -66,7 +65,7 @@ def _tool_results(trace: Trace, spans: Iterable[SpanData]) -> Contexts | None:
 
 def _inserted(trace: Trace, spans: Sequence[SpanData], calls: Sequence[ModelCall]) -> Contexts | None:
     """Return the contexts in a prompt's variables, otherwise those of the first step that received or returned some."""
-    readings = [(span, reading) for span in spans if (reading := trace.reading(span)) is not None]
+    readings = trace.readings(spans)
     values = [(span, reading.variables) for span, reading in readings if reading.variables is not None]
     values += [
         (span, raw)

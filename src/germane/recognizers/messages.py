@@ -37,9 +37,14 @@ _ROLES: Mapping[str, Role] = {
     "tool_result": "tool",
     "gen_ai.tool.message": "tool",
 }
+_CONTENT_KEYS = ("content", "parts", "contents", "blocks", "_content", "text")
+_RESULT_KEYS = ("result", "response", "output")
+"""Names of the content in a tool's message."""
 _TEXT_TYPES = {"", "text", "output_text", "input_text", "content", "string"}
 _CALL_TYPES = {"tool_call", "tool-call", "tool_use", "function_call", "functioncall", "server_tool_use"}
+_CALL_KEYS = {"function_call", "functionCall", "toolUse"}
 _RESULT_TYPES = {"tool_call_response", "tool-result", "tool_result", "function_call_output", "function_response"}
+_TOOL_RESULT_KEYS = {"function_response", "toolResult"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +60,15 @@ class ChatMessage:
     """Name of the tool whose result this is, if known."""
 
     @property
-    def is_final(self) -> bool:
-        """Whether an assistant's message is an answer rather than a step before a tool call."""
-        return bool(self.text) and (not self.calls_tool or self.has_tool_result)
+    def is_question(self) -> bool:
+        """Whether the message is a user's text."""
+        return self.role == "user" and bool(self.text.strip())
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the message is an assistant's answer rather than a step before a tool call."""
+        is_step = self.calls_tool and not self.has_tool_result
+        return self.role == "assistant" and bool(self.text.strip()) and not is_step
 
 
 def read_messages(value: Any, depth: int = 0) -> list[ChatMessage] | None:
@@ -83,100 +94,101 @@ def read_message(value: Any) -> ChatMessage | None:
         return None if role is None else ChatMessage(role, value[1])
     if not isinstance(value, dict):
         return None
-    nested = value.get("message")
-    if isinstance(nested, dict):  # a choice
-        role = role_of(nested.get("role")) or role_of(value.get("event.name")) or "assistant"
-        return _build(role, nested)
+    content = value
     kind = value.get("type")
-    for key in ("data", "kwargs"):  # LangChain's dumps
-        inner = value.get(key)
-        if isinstance(inner, dict) and "content" in inner:
-            names = value.get("id")
-            constructor = names[-1] if isinstance(names, list) and names else None
-            role = role_of(constructor) or role_of(inner.get("type")) or role_of(kind)
-            return None if role is None else _build(role, inner)
-    role = role_of(value.get("role")) or role_of(value.get("_role")) or role_of(value.get("event.name"))
-    if role is None and isinstance(kind, str):
-        is_call = kind.lower() in _CALL_TYPES
-        role = "assistant" if is_call else role_of(kind)
-    return None if role is None else _build(role, value)
+    nested = value.get("message")
+    dumps = (value.get(key) for key in ("data", "kwargs"))
+    dumped = next((inner for inner in dumps if isinstance(inner, dict) and "content" in inner), None)
+    if isinstance(nested, dict):  # a choice
+        content = nested
+        role = role_of(nested.get("role"), value.get("event.name"), "assistant")
+    elif dumped is not None:  # LangChain's dump
+        content = dumped
+        names = value.get("id")
+        constructor = names[-1] if isinstance(names, list) and names else None
+        role = role_of(constructor, dumped.get("type"), kind)
+    else:
+        is_call = isinstance(kind, str) and kind.lower() in _CALL_TYPES
+        names = value.get("role"), value.get("_role"), value.get("event.name")
+        role = role_of(*names, "assistant" if is_call else kind)
+    return None if role is None else _build(role, content)
 
 
-def role_of(name: Any) -> Role | None:
-    """Return the standard role for a provider's or framework's role name, or None if the name is unknown."""
-    return _ROLES.get(name.lower()) if isinstance(name, str) else None
+def role_of(*names: Any) -> Role | None:
+    """Return the standard role for the first known of a provider's or framework's role names, if any."""
+    return next((_ROLES[name.lower()] for name in names if isinstance(name, str) and name.lower() in _ROLES), None)
 
 
 def _build(role: Role, value: Mapping[str, Any]) -> ChatMessage:
-    texts: list[str] = []
-    kinds: set[str] = set()
-    for key in ("content", "parts", "contents", "blocks", "_content", "text", "result", "response", "output"):
-        if key in {"result", "response", "output"} and role != "tool":
-            continue
-        if key in value:
-            _collect(value[key], texts, kinds, 0)
-            if texts:
-                break
+    content = _Content()
+    for key in (*_CONTENT_KEYS, *(_RESULT_KEYS if role == "tool" else ())):
+        if key in value and not content.texts:
+            content.add(value[key])
     own_kind = str(value.get("type") or "").lower()
-    calls = bool(value.get("tool_calls") or value.get("function_call") or own_kind in _CALL_TYPES or "call" in kinds)
-    has_result = role == "tool" or "result" in kinds
+    calls_tool = bool(value.get("tool_calls") or value.get("function_call") or own_kind in _CALL_TYPES)
+    has_result = role == "tool" or content.has_tool_result
     name = value.get("name") or value.get("tool_name")
-    if role == "user" and has_result and not texts:
+    if role == "user" and has_result and not content.texts:
         role = "tool"
-    text = "\n".join(texts)
+    text = "\n".join(content.texts)
     return ChatMessage(
-        role, "" if is_hidden(text) else text, calls, has_result, name if isinstance(name, str) else None
+        role,
+        "" if is_hidden(text) else text,
+        calls_tool or content.calls_tool,
+        has_result,
+        name if isinstance(name, str) else None,
     )
 
 
-def _collect(content: Any, texts: list[str], kinds: set[str], depth: int) -> None:
-    """Append the texts in a message's content to ``texts``, and add the kinds of its other parts to ``kinds``."""
-    if isinstance(content, str):
-        if content.strip():
-            texts.append(content)
-    elif depth > MAX_DEPTH:
-        return
-    elif isinstance(content, list):
-        for part in content:
-            if isinstance(part, str) and is_representation(part):
-                continue
-            _collect(part, texts, kinds, depth + 1)
-    elif isinstance(content, dict) and content.get("thought") is not True:  # Gemini's reasoning
-        kind = content.get("type", content.get("block_type", content.get("kind")))
+class _Content:
+    """The texts in the content of a message, and whether it contains a tool call or a tool's result."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.calls_tool = False
+        self.has_tool_result = False
+
+    def add(self, content: Any, depth: int = 0) -> None:
+        if isinstance(content, str):
+            if content.strip():
+                self.texts.append(content)
+        elif isinstance(content, list) and depth <= MAX_DEPTH:
+            for part in content:
+                if not (isinstance(part, str) and is_representation(part)):
+                    self.add(part, depth + 1)
+        elif isinstance(content, dict) and depth <= MAX_DEPTH and content.get("thought") is not True:
+            self._add_part(content, depth)  # anything but Gemini's reasoning
+
+    def _add_part(self, part: Mapping[str, Any], depth: int) -> None:
+        kind = part.get("type", part.get("block_type", part.get("kind")))
         kind = kind.lower() if isinstance(kind, str) else ""
-        if kind in _CALL_TYPES or "function_call" in content or "functionCall" in content or "toolUse" in content:
-            kinds.add("call")
-        elif kind in _RESULT_TYPES or "function_response" in content or "toolResult" in content:
-            kinds.add("result")
+        if kind in _CALL_TYPES or not _CALL_KEYS.isdisjoint(part):
+            self.calls_tool = True
+        elif kind in _RESULT_TYPES or not _TOOL_RESULT_KEYS.isdisjoint(part):
+            self.has_tool_result = True
         elif kind in _TEXT_TYPES:
-            for key in ("text", "content", "message_content", "parts", "value"):
-                if key in content:
-                    _collect(content[key], texts, kinds, depth + 1)
-                    return
+            text = next(
+                (part[key] for key in ("text", "content", "message_content", "parts", "value") if key in part), None
+            )
+            self.add(text, depth + 1)
 
 
 def last_question(messages: Sequence[ChatMessage]) -> int | None:
     """Return the index of the last user message with text, if any."""
-    return next((index for index in range(len(messages) - 1, -1, -1) if _is_question(messages[index])), None)
+    return next((index for index in range(len(messages) - 1, -1, -1) if messages[index].is_question), None)
 
 
 def final_answer(messages: Sequence[ChatMessage]) -> str | None:
     """Return the text of the assistant's last message, unless it belongs to an earlier turn or precedes a tool call."""
     for message in reversed(messages):
-        if message.role == "assistant":
-            if message.is_final:
-                return message.text
-            if message.calls_tool or message.text:
-                return None
-        elif message.role != "system":
+        if message.is_answer:
+            return message.text.strip()
+        is_empty = message.role == "assistant" and not message.calls_tool and not message.text
+        if message.role != "system" and not is_empty:
             return None
     return None
 
 
 def user_texts(messages: Iterable[ChatMessage]) -> list[str]:
     """Return the texts of the user's messages."""
-    return [message.text for message in messages if _is_question(message)]
-
-
-def _is_question(message: ChatMessage) -> bool:
-    return message.role == "user" and bool(message.text.strip())
+    return [message.text for message in messages if message.is_question]

@@ -31,32 +31,35 @@ def unreadable_reason(
         answer: The answer, if it was found.
         is_ambiguous: Whether another call may have given the answer as well.
     """
-    readings = [reading for span in trace.tree.spans if (reading := trace.reading(span)) is not None]
+    readings = [trace.reading(span) for span in trace.tree.spans]
     values = [raw.value for reading in readings for raw in (*reading.inputs, *reading.outputs)]
     if not {reading.kind for reading in readings} & {"workflow", "model", "retriever"}:
         return UnreadableReason.NOT_AN_EXCHANGE
     if any(isinstance(value, str) and is_hidden(value) for value in values):
         return UnreadableReason.CONTENT_CAPTURE_OFF
-    # The whole trace, the answering call, or a call without content may have failed.
-    may_fail = [*trace.tree.roots, *steps[:1], *(call.span for call in calls[:-1] if not call.has_content)]
-    may_fail += [call.span for call in calls[-1:] if call.answer is None]
-    if answer is None and any(span.status == "ERROR" for span in may_fail):
+    if answer is None and _has_failed(trace, calls, steps):
         return UnreadableReason.CALL_FAILED
     if calls and _is_step(trace, calls[-1]):
         return UnreadableReason.NOT_AN_EXCHANGE
-    if calls and (question is None or answer is None) and _is_content_hidden(trace, calls, question):
+    if calls and _is_content_hidden(trace, calls, question, answer):
         return UnreadableReason.CONTENT_CAPTURE_OFF
     if trace.tree.orphans:
         return UnreadableReason.INCOMPLETE
-    if not calls and answer is None:
-        return UnreadableReason.MODEL_NOT_TRACED
     if is_ambiguous:
         return UnreadableReason.AMBIGUOUS
     if answer is not None:
         return UnreadableReason.NO_QUESTION
-    reading = trace.reading(calls[-1].span) if calls else None
-    is_split = reading is not None and reading.splits_streams
+    if not calls:
+        return UnreadableReason.MODEL_NOT_TRACED
+    is_split = trace.reading(calls[-1].span).splits_streams
     return UnreadableReason.ANSWERED_ELSEWHERE if is_split else UnreadableReason.NO_ANSWER
+
+
+def _has_failed(trace: Trace, calls: Sequence[ModelCall], steps: Sequence[SpanData]) -> bool:
+    """Return whether the whole trace, the answering call, or a call without content failed."""
+    spans = [*trace.tree.roots, *steps[:1], *(call.span for call in calls[:-1] if not call.has_content)]
+    spans += [call.span for call in calls[-1:] if call.answer is None]
+    return any(span.status == "ERROR" for span in spans)
 
 
 def _is_step(trace: Trace, call: ModelCall) -> bool:
@@ -68,17 +71,19 @@ def _is_step(trace: Trace, call: ModelCall) -> bool:
     if call.is_tool_call:
         return True
     reading = trace.reading(call.span)
-    has_values = reading is not None and bool(reading.inputs or reading.outputs)
-    return has_values and not call.has_content and reading is not None and find_model(call.span, reading) is None
+    has_values = bool(reading.inputs or reading.outputs)
+    return has_values and not call.has_content and find_model(call.span, reading) is None
 
 
-def _is_content_hidden(trace: Trace, calls: Sequence[ModelCall], question: str | None) -> bool:
+def _is_content_hidden(trace: Trace, calls: Sequence[ModelCall], question: str | None, answer: str | None) -> bool:
     """Return whether the model calls recorded neither inputs nor outputs, or the missing one of them is turned off."""
+    if question is not None and answer is not None:
+        return False
     if not any(call.has_content for call in calls):
         return True
-    readings = [reading for span in trace.tree.spans if (reading := trace.reading(span)) is not None]
     if question is None:
-        return all(reading.hides_separately and not reading.inputs for reading in readings)
-    own = [(span, reading) for span in calls[-1].spans if (reading := trace.reading(span)) is not None]
+        readings = trace.readings(trace.tree.spans)
+        return all(reading.hides_separately and not reading.inputs for _, reading in readings)
+    own = trace.readings(calls[-1].spans)
     is_off = all(reading.hides_separately and not reading.outputs for _, reading in own)
     return is_off and any(is_finished(span) for span, _ in own)

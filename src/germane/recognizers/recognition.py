@@ -134,8 +134,7 @@ class _Recognition:
         self.documents = retrieved(trace, self.tree.spans) or Contexts()
         around = self._steps_around(self.calls[0].span) if self.calls else []
         common = [step for step in around if all(self.tree.contains(step, call.span) for call in self.calls)]
-        readings = [reading for step in common if (reading := trace.reading(step)) is not None]
-        answers = ([raw for raw in reading.outputs if answer_in(raw) is not None] for reading in readings)
+        answers = ([raw for raw in trace.reading(step).outputs if answer_in(raw) is not None] for step in common)
         outputs = next(filter(None, answers), [])  # of the outermost step with an answer
         answering = answering_call(trace, self.calls, self.documents.contexts, outputs)
         self.last = answering.call
@@ -147,11 +146,11 @@ class _Recognition:
 
     def result(self) -> Recognized | Unreadable:
         question, answer = self._question_and_answer()
-        asked = None if self.last is None else self.last.question
-        repeats = self.last is not None and asked is not None and asked.text == self.last.answer
+        if question is None or answer is None:
+            return self._unreadable(question, answer)
         # A model's reply may repeat the question. Otherwise, the same text was taken for both.
-        is_echo = question is not None and answer is not None and question[0] == answer[0] and not repeats
-        if question is None or answer is None or is_echo:
+        repeats = self.last is not None and self.last.prompt == self.last.answer
+        if question[0] == answer[0] and not repeats:
             return self._unreadable(question, answer)
         spans = list(self.tree.walk())
         contexts, context_sources, from_tools = self.contexts()
@@ -167,7 +166,6 @@ class _Recognition:
         }
         sources |= {name: (value[1],) for name, value in found.items() if value is not None}
         names = {name: value[0] for name, value in found.items() if value is not None}
-        reading = self.trace.reading(answering)
         return Recognized(
             question=question[0],
             answer=answer[0],
@@ -175,8 +173,7 @@ class _Recognition:
             history=tuple(
                 Message(message.role, message.text)
                 for message in question[2]
-                if message.text.strip()
-                and (message.role == "user" or (message.role == "assistant" and message.is_final))
+                if message.is_question or message.is_answer
             ),
             session=names.get("session"),
             user=names.get("user"),
@@ -186,7 +183,7 @@ class _Recognition:
             start=self.tree.roots[0].start,
             end=max(span.end for span in self.tree.roots),
             scope=answering.scope,
-            instrumentation=reading.instrumentation if reading is not None else "",
+            instrumentation=self.trace.reading(answering).instrumentation,
             sources=sources,
             contexts_from_tools=from_tools,
             has_documents_without_text=not contexts and has_documents_without_text(self.trace),
@@ -201,30 +198,36 @@ class _Recognition:
             return self._pair_without_calls()
         if self.is_ambiguous:
             return self._question_of_calls(), None
+        return self._question(), self._answer(self.last)
+
+    def _answer(self, last: ModelCall) -> Part | None:
+        """Return the answer of the outermost step that recorded one, otherwise that of the last call."""
         answer = next((part for span in self.steps if (part := self._answer_of(span)) is not None), None)
-        outermost = self.steps[0] if self.steps else self.last.span
-        if answer is None and outermost.status != "ERROR" and self.last.answer is not None:
-            answer = self.last.answer, self.last.answer_source, ()
+        outermost = self.steps[0] if self.steps else last.span
+        if answer is None and outermost.status != "ERROR" and last.answer is not None:
+            return last.answer, last.answer_source, ()
+        return answer
+
+    def _question(self) -> Part | None:
+        """Return the question of the outermost step that recorded one, otherwise that of the calls."""
         found = ((span, part) for span in self.steps if (part := self._question_of(span)) is not None)
         step, question = next(found, (None, None))
         if question is None and self.tree.is_rootless:  # the missing root knows it; a call's message may be a template
-            return None, answer
+            return None
         if step is None or question is None:
-            return self._question_of_calls(), answer
+            return self._question_of_calls()
         inside = [call for call in self.calls if self.tree.contains(step, call.span)]
         # The prompts of the step's calls may be templates, as in the AI SDK.
         if all(call.question is not None and call.question.text == question[0] for call in inside):
             known = self._question_of_calls()
-            question = question if known is not None and known[0] == question[0] else known
-        return question, answer
+            return question if known is not None and known[0] == question[0] else known
+        return question
 
     def _question_of(self, span: SpanData) -> Part | None:
         """Return the question in the inputs of a step."""
-        reading = self.trace.reading(span)
         calls = [call for call in self.calls if self.tree.contains(span, call.span) and call.question is not None]
-        first = next((call for call in calls if call.continued is None), None)
-        asked = first.question.text if first is not None and first.question is not None else None
-        for raw in reading.inputs if reading is not None else ():
+        asked = next((call.prompt for call in calls if call.continued is None), None)
+        for raw in self.trace.reading(span).inputs:
             source = Source(span.span_id, raw.source)
             content = raw.content
             if asked is not None and isinstance(content, (dict, list)) and isinstance(raw.value, str):
@@ -264,9 +267,8 @@ class _Recognition:
 
     def _answer_of(self, span: SpanData) -> Part | None:
         """Return the answer in the outputs of a step."""
-        reading = self.trace.reading(span)
         given = None if self.last is None else self.last.answer
-        for raw in reading.outputs if reading is not None else ():
+        for raw in self.trace.reading(span).outputs:
             source = Source(span.span_id, raw.source)
             content = raw.content
             if given is not None and isinstance(raw.value, str) and raw.value.strip() == given:
@@ -330,12 +332,12 @@ class _Recognition:
         if last is None:
             return find_contexts(self.trace, spans, self.calls)
         earlier = [call.span.start for call in self.calls if call.answer and continues_conversation(call.answer, last)]
-        if earlier:  # documents of an earlier turn are not the contexts of this answer
-            spans = [span for span in spans if span.start > max(earlier) or self.trace.kind(span) == "workflow"]
-        others = [step for call in self.calls for step in self._steps_around(call.span)[:1]]
-        foreign = [step for step in others if not self.tree.contains(step, last.span)]
+        latest = max(earlier, default=-1)  # documents of an earlier turn are not the contexts of this answer
+        spans = [span for span in spans if span.start > latest or self.trace.kind(span) == "workflow"]
+        outermost = [step for call in self.calls for step in self._steps_around(call.span)[:1]]
+        foreign = [step for step in outermost if not self.tree.contains(step, last.span)]
         own = [span for span in spans if not any(self.tree.contains(step, span) for step in foreign)]
-        inside = [span for span in own if self.steps and self.tree.contains(self.steps[0], span)]
+        inside = [span for step in self.steps[:1] for span in own if self.tree.contains(step, span)]
         has_documents = any(self.trace.kind(span) in {"retriever", "reranker", "tool"} for span in inside)
         return find_contexts(self.trace, inside if has_documents else own, self.calls)
 
@@ -345,23 +347,20 @@ class _Recognition:
             return found
         spans = [] if self.last is None else [*self.last.spans, *reversed(self.steps)]
         for span in spans:
-            reading = self.trace.reading(span)
-            if reading is not None and (found := find_model(span, reading)) is not None:
+            if (found := find_model(span, self.trace.reading(span))) is not None:
                 return found
         return None
 
     def _read(self, part: str) -> tuple[str, Source] | None:
         """Return a part that a registered recognizer returned."""
         for span in self.tree.walk() if self.trace.has_recognizers else ():
-            reading = self.trace.reading(span)
-            if reading is not None and (text := getattr(reading, part)):
+            if text := getattr(self.trace.reading(span), part):
                 return text, Source(span.span_id, "")
         return None
 
     def _route(self) -> tuple[str, Source] | None:
         spans = list(self.tree.walk())
-        readings = [(span, reading) for span in spans if (reading := self.trace.reading(span)) is not None]
-        return self._read("route") or find_attribute(spans, ROUTE) or find_name(readings)
+        return self._read("route") or find_attribute(spans, ROUTE) or find_name(self.trace.readings(spans))
 
     def _unreadable(self, question: Part | None, answer: Part | None) -> Unreadable:
         reason = unreadable_reason(
@@ -372,19 +371,17 @@ class _Recognition:
             answer=None if answer is None else answer[0],
             is_ambiguous=self.is_ambiguous,
         )
-        spans = [call.span for call in self.calls[-1:]] + [
-            span for span in self.tree.walk() if self.trace.kind(span) not in {None, "other"}
-        ]
-        spans = spans or [span for span in self.tree.walk() if self.trace.kind(span) is not None] or self.tree.roots
-        span = spans[0]
+        known = [span for span, _ in self.trace.readings(self.tree.walk())]
+        parts = [span for span in known if self.trace.kind(span) != "other"]
+        span = [*(call.span for call in self.calls[-1:]), *parts, *known, *self.tree.roots][0]
         reading = self.trace.reading(span)
         route = self._route()
         return Unreadable(
             reason=reason,
-            fix=fix_for(reason, span.scope, "" if reading is None else reading.instrumentation),
+            fix=fix_for(reason, span.scope, reading.instrumentation),
             route=self.tree.roots[0].name if route is None else route[0],
             scope=span.scope,
-            instrumentation=reading.instrumentation if reading is not None else "",
+            instrumentation=reading.instrumentation,
             root_span_ids=tuple(root.span_id for root in self.tree.roots),
             start=self.tree.roots[0].start,
         )

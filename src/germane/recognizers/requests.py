@@ -8,7 +8,7 @@ each document before the answer. Only calls that no step of a framework contains
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -33,39 +33,52 @@ def split_trace(trace: Trace, logs: Sequence[LogData]) -> Iterator[tuple[list[Sp
         trace: The trace.
         logs: Its log records. Those without a span of the trace are left out.
     """
-    parts = _parts(trace)
-    if not 2 <= len(parts) <= _MAX_REQUESTS:
+    tops = _tops_of_parts(trace)
+    if not 2 <= len(tops) <= _MAX_REQUESTS:
         return
-    calls = read_calls(trace)
-    own_calls = [[call for call in calls if trace.tree.contains(top, call.span)] for top, _ in parts]
-    queries = set(islice(_queries(trace), _MAX_QUERIES))
-    own_queries = [
-        {query for query in queries for call in own if any(query in prompt for prompt in call.prompts)}
-        for own in own_calls
+    calls, queries = read_calls(trace), set(islice(_queries(trace), _MAX_QUERIES))
+    parts = [
+        _Part(spans, [call for call in calls if trace.tree.contains(spans[-1], call.span)], queries) for spans in tops
     ]
-    groups: list[list[int]] = []
-    for index, own in enumerate(own_calls):
-        # Texts of related calls occur in each other: questions and answers in prompts, or the same question.
-        related = [
-            group
-            for group in groups
-            if any(own_queries[index] & own_queries[other] for other in group)
-            or any(_works_on(a, b) or _works_on(b, a) for other in group for a in own for b in own_calls[other])
-        ]
-        merged = [*(member for group in related for member in group), index]
-        groups = [*(group for group in groups if group not in related), merged]
+    groups = _group(parts)
     if len(groups) < 2:
         return
     for group in groups:
         spans: dict[str, SpanData] = {}
-        for top in (top for index in sorted(group) for top in (*parts[index][1], parts[index][0])):
+        for top in (top for part in parts if part in group for top in part.tops):
             spans |= {span.span_id: span for span in trace.tree.walk(top)}
             spans[top.span_id] = dataclasses.replace(top, parent_id=None)
         yield list(spans.values()), [log for log in logs if log.span_id in spans]
 
 
-def _parts(trace: Trace) -> list[tuple[SpanData, list[SpanData]]]:
-    """Return the highest spans that contain different calls, each with the spans without calls just before it."""
+class _Part:
+    """A part of a trace with its model calls, and the queries of retrievers that occur in their prompts."""
+
+    def __init__(self, tops: Sequence[SpanData], calls: Sequence[ModelCall], queries: Iterable[str]) -> None:
+        self.tops = tops
+        self.calls = calls
+        prompts = [prompt for call in calls for prompt in call.prompts]
+        self.queries = {query for query in queries if any(query in prompt for prompt in prompts)}
+
+    def is_related(self, other: _Part) -> bool:
+        """Return whether texts of calls occur in each other: questions and answers in prompts, or the same query."""
+        return not self.queries.isdisjoint(other.queries) or any(
+            _works_on(a, b) or _works_on(b, a) for a in self.calls for b in other.calls
+        )
+
+
+def _group(parts: Iterable[_Part]) -> list[list[_Part]]:
+    """Return groups of parts. Parts of different groups are not related."""
+    groups: list[list[_Part]] = []
+    for part in parts:
+        related = [group for group in groups if any(part.is_related(other) for other in group)]
+        merged = [*(member for group in related for member in group), part]
+        groups = [*(group for group in groups if group not in related), merged]
+    return groups
+
+
+def _tops_of_parts(trace: Trace) -> list[list[SpanData]]:
+    """Return the highest spans that contain different calls, each after the spans without calls just before it."""
     calls = [span for span in trace.tree.spans if trace.kind(span) == "model"]
     children = list(trace.tree.roots) if len(calls) > 1 else []
     while True:
@@ -75,22 +88,18 @@ def _parts(trace: Trace) -> list[tuple[SpanData, list[SpanData]]]:
         if trace.kind(containing[0]) in {"workflow", "model"}:
             return []
         children = trace.tree.children(containing[0])
-    parts: list[tuple[SpanData, list[SpanData]]] = []
-    before: list[SpanData] = []
+    parts: list[list[SpanData]] = [[]]
     for span in children:
+        parts[-1].append(span)
         if span in containing:
-            parts.append((span, before))
-            before = []
-        else:
-            before.append(span)
-    return parts
+            parts.append([])
+    return parts[:-1]
 
 
 def _queries(trace: Trace) -> Iterator[str]:
     """Yield the texts that retrievers searched for, without short ones, which may occur in a prompt by accident."""
     for span in trace.tree.spans:
-        reading = trace.reading(span)
-        for raw in reading.inputs if reading is not None and reading.kind == "retriever" else ():
+        for raw in trace.reading(span).inputs if trace.kind(span) == "retriever" else ():
             yield from (text for text in texts_in(raw.content) if len(text) >= MIN_DOCUMENT)
 
 

@@ -73,7 +73,7 @@ def _candidates(trace: Trace, call: ModelCall) -> Iterator[tuple[str, Source]]:
     earlier = [span for span in trace.tree.walk() if span.start <= call.span.start or span in call.spans]
     for span in earlier:
         reading = trace.reading(span)
-        if reading is not None and reading.variables is not None:
+        if reading.variables is not None:
             variables = decoded_variables(reading.variables.value)
             for name in QUESTION_KEYS:
                 if isinstance(text := variables.get(name), str):
@@ -81,7 +81,7 @@ def _candidates(trace: Trace, call: ModelCall) -> Iterator[tuple[str, Source]]:
     for kinds in (("workflow", "prompt"), ("retriever",)):
         for span in earlier:
             reading = trace.reading(span)
-            if reading is None or reading.kind not in kinds:
+            if reading.kind not in kinds:
                 continue
             for raw in reading.inputs:
                 if isinstance(raw.content, str):  # of any form, because the prompt confirms it

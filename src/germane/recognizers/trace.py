@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from germane.exchange import Context
 from germane.recognizers.conventions import GENERIC, convention_for
@@ -16,8 +17,10 @@ EXCHANGE_ID = "germane.exchange.id"
 """Attribute of the spans of observed handlers."""
 
 
-Readings = dict[str, SpanReading | None]
-"""Readings by span id; None for spans that no recognizer knows."""
+UNREAD: Final = SpanReading(kind="other")
+"""The reading of a span that no recognizer knows."""
+Readings = dict[str, SpanReading]
+"""Readings by span id."""
 Documents = tuple[list[Context], Source]
 """The documents of one span, and where they were found."""
 
@@ -64,16 +67,20 @@ class Trace:
         """Return a span by its id."""
         return self._spans[span_id]
 
-    def reading(self, span: SpanData) -> SpanReading | None:
-        """Return the reading of a span, or None if no recognizer reads it."""
+    def reading(self, span: SpanData) -> SpanReading:
+        """Return the reading of a span, which is empty if no recognizer knows the span."""
         return self._readings[span.span_id]
+
+    def readings(self, spans: Iterable[SpanData]) -> list[tuple[SpanData, SpanReading]]:
+        """Return those of the spans that a recognizer knows, with their readings."""
+        return [(span, reading) for span in spans if (reading := self._readings[span.span_id]) is not UNREAD]
 
     def documents(self, span: SpanData) -> Documents | None:
         """Return what a retriever or reranker returned, or the documents that another span recorded as such."""
         if span.span_id not in self._documents:
             reading = self._readings[span.span_id]
-            recorded = () if reading is None else reading.documents
-            if reading is not None and reading.kind in {"reranker", "retriever"}:
+            recorded = reading.documents
+            if reading.kind in {"reranker", "retriever"}:
                 recorded = (*recorded, *reading.outputs)
             found = (
                 (contexts, Source(span.span_id, raw.source))
@@ -83,37 +90,33 @@ class Trace:
             self._documents[span.span_id] = next(found, None)
         return self._documents[span.span_id]
 
-    def kind(self, span: SpanData) -> Kind | None:
-        """Return the kind of a span, or None if no recognizer reads it."""
-        reading = self._readings[span.span_id]
-        return None if reading is None else reading.kind
+    def kind(self, span: SpanData) -> Kind:
+        """Return the kind of a span."""
+        return self._readings[span.span_id].kind
 
 
-def read_span(span: SpanData, logs: tuple[LogData, ...], recognizers: Sequence[Recognizer]) -> SpanReading | None:
+def read_span(span: SpanData, logs: tuple[LogData, ...], recognizers: Sequence[Recognizer]) -> SpanReading:
     """Read a span with the first recognizer that knows it, then with the convention of its scope."""
     for recognizer in recognizers:
         if (reading := recognizer(span)) is not None:
             return reading
     convention = convention_for(span)
     if convention is None:
-        return None
+        return UNREAD
     return convention.read(span, logs, None if convention is GENERIC else GENERIC)
 
 
 def _exclude_own_spans(tree: SpanTree, readings: Readings) -> SpanTree | None:
-    kinds = {None if reading is None else reading.kind for reading in readings.values()}
-    if tree.spans and "evaluator" not in kinds and all(span.scope != OWN_SCOPE for span in tree.spans):
-        return tree
+    """Return None if nothing else is left, or if a decorated handler captures the trace."""
     if any(span.scope == OWN_SCOPE and EXCHANGE_ID in span.attributes for span in tree.spans):
         return None
     excluded: set[str] = set()
     for span in tree.walk():
-        reading = readings[span.span_id]
-        kind = None if reading is None else reading.kind
+        kind = readings[span.span_id].kind
         is_own = span.scope == OWN_SCOPE and kind != "retriever"  # germane.retrieval records documents for any handler
-        if is_own or kind == "evaluator" or any(parent.span_id in excluded for parent in tree.ancestors(span)):
-            excluded.add(span.span_id)
+        if span.span_id not in excluded and (is_own or kind == "evaluator"):
+            excluded |= {inner.span_id for inner in tree.walk(span)}
     kept = [span for span in tree.spans if span.span_id not in excluded]
     if all(span.scope == OWN_SCOPE for span in kept):
         return None
-    return tree if not excluded else SpanTree(kept)
+    return SpanTree(kept) if excluded else tree

@@ -6,7 +6,7 @@ framework that calls its parts ``query`` and ``result`` needs no change here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from germane.recognizers.messages import (
@@ -132,8 +132,12 @@ def _find_questions(value: Any, depth: int, *, is_named: bool) -> Iterator[Quest
         if index is not None:
             yield QuestionValue(messages[index].text.strip(), tuple(messages), tuple(messages[:index]))
             return
-    if isinstance(value, list):
-        return
+    if isinstance(value, dict):
+        yield from _questions_in_object(value, depth)
+
+
+def _questions_in_object(value: Mapping[Any, Any], depth: int) -> Iterator[QuestionValue]:
+    """Yield the questions that the names in an object point to, from the most to the least specific name."""
     for key in QUESTION_KEYS:
         if key in value:
             for found in _find_questions(value[key], depth + 1, is_named=True):
@@ -187,32 +191,32 @@ def _find_answer(value: Any, depth: int, *, is_named: bool) -> str | None:
         return None
     messages = read_messages(value)
     if messages is not None:
-        answer = final_answer(messages)
-        return None if answer is None else answer.strip() or None
-    if isinstance(value, list):
-        # A list of texts may be anything, such as chunks; a single object is usually the update of a graph's node.
-        is_single = len(value) == 1 and not isinstance(value[0], str)
-        return _find_answer(value[0], depth + 1, is_named=False) if is_single else None
-    keys = (*_ANSWER_KEYS, *_CONTENT_KEYS) if depth and is_named else _ANSWER_KEYS
-    for key in keys:
-        if key not in value:
-            continue
-        inner = value[key]
-        if key in _ALTERNATIVES and isinstance(inner, list):
+        return final_answer(messages)
+    if isinstance(value, dict):
+        return _answer_in_object(value, depth, (*_ANSWER_KEYS, *_CONTENT_KEYS) if depth and is_named else _ANSWER_KEYS)
+    # A list of texts may be anything, such as chunks; a single object is usually the update of a graph's node.
+    is_single = len(value) == 1 and not isinstance(value[0], str)
+    return _find_answer(value[0], depth + 1, is_named=False) if is_single else None
+
+
+def _answer_in_object(value: Mapping[str, Any], depth: int, names: Iterable[str]) -> str | None:
+    """Return the answer under one of the names, in the message of a response, or in a component's output."""
+    if (found := _answer_named(value, depth, names)) is not None:
+        return found
+    if isinstance(value.get("content"), dict) and (messages := read_messages(value["content"])) is not None:
+        return final_answer(messages)
+    components = (inner for key, inner in value.items() if key not in _IGNORED_KEYS and isinstance(inner, dict))
+    answers = (_answer_named(component, depth, _STRONG_ANSWER_KEYS) for component in components)
+    return next((answer for answer in answers if answer is not None), None)
+
+
+def _answer_named(value: Mapping[str, Any], depth: int, names: Iterable[str]) -> str | None:
+    for name in names:
+        inner = value.get(name)
+        if name in _ALTERNATIVES and isinstance(inner, list):
             inner = _first_alternative(inner)
         if (found := _find_answer(inner, depth + 1, is_named=True)) is not None:
             return found
-    if isinstance(value.get("content"), dict) and (messages := read_messages(value["content"])) is not None:
-        answer = final_answer(messages)  # the message of a response
-        return None if answer is None else answer.strip() or None
-    for key, component in value.items():
-        if key not in _IGNORED_KEYS and isinstance(component, dict):
-            for name in _STRONG_ANSWER_KEYS:
-                inner = component.get(name)
-                if name in _ALTERNATIVES and isinstance(inner, list):
-                    inner = _first_alternative(inner)
-                if inner is not None and (found := _find_answer(inner, depth + 1, is_named=True)) is not None:
-                    return found
     return None
 
 
