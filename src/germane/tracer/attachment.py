@@ -42,11 +42,7 @@ def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
     connection = current_connection()
     shows_output = connection is None or Privacy(connection).shows_output
     shows_explanation = shows_output and exchange.route not in REDACTED_ROUTES  # it may quote question and answer
-    exported = []
-    for score in scores:
-        text = score.explanation
-        explanation = clean(text, SPAN_TEXT_LIMIT) if text is not None and shows_explanation else None
-        exported.append(score if explanation == text else dataclasses.replace(score, explanation=explanation))
+    exported = [_with_explanation(score, is_shown=shows_explanation) for score in scores]
     attributes = score_attributes([score for score in exported if score.state != "skipped"])
     attachment: Attachment = "none"
     outcomes = [processor.attach(key, attributes) for processor in score_processors()]
@@ -62,6 +58,12 @@ def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
     for score in exported:
         emit_score(score, route=exchange.route, context=span_context)
     return attachment
+
+
+def _with_explanation(score: Score, *, is_shown: bool) -> Score:
+    text = score.explanation
+    explanation = clean(text, SPAN_TEXT_LIMIT) if text is not None and is_shown else None
+    return score if explanation == text else dataclasses.replace(score, explanation=explanation)
 
 
 def export_carrier(key: SpanKey, evaluation: Mapping[str, Any]) -> bool:

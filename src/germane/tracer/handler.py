@@ -6,10 +6,10 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from germane.errors import UsageError
-from germane.exchange import Context, Message
+from germane.exchange import Capture, Context, Message
 from germane.tracer import conventions
 from germane.tracer.answers import answer_text, chunk_text
 from germane.tracer.contexts import ContextReader, first_present
@@ -28,7 +28,7 @@ from germane.tracer.selectors import (
 from germane.tracer.text import NAME_LIMIT, as_text, clean, items_of
 
 if TYPE_CHECKING:
-    from germane.exchange import Capture, Redact
+    from germane.exchange import Redact
     from germane.tracer.connection import Connection
 
 _CONTEXT_READER = ContextReader()
@@ -57,28 +57,15 @@ class Handler:
         capture: Capture | None = None,
     ) -> None:
         classes = stream if isinstance(stream, tuple) else (stream,)
-        for option, value, valid, expected in (
-            (
-                "stream",
-                stream,
-                all(
-                    isinstance(kind, type) and (hasattr(kind, "__iter__") or hasattr(kind, "__aiter__"))
-                    for kind in classes
-                ),
-                "an iterable class, or a tuple of them",
-            ),
-            ("capture", capture, capture in {"span+store", "store", "none"}, "'span+store', 'store' or 'none'"),
+        for option, value, is_valid, expected in (
+            ("stream", stream, all(map(_is_iterable, classes)), "an iterable class, or a tuple of them"),
+            ("capture", capture, capture in get_args(Capture), "'span+store', 'store' or 'none'"),
             ("route", route, isinstance(route, str), "a name"),
             ("attributes", attributes, isinstance(attributes, Mapping), "a mapping of names to selectors"),
-            (
-                "join",
-                join,
-                callable(join) and not is_async(join),
-                "a synchronous function that takes the texts of the chunks",
-            ),
-            ("redact", redact, callable(redact) and not is_async(redact), "a synchronous function that takes a text"),
+            ("join", join, _is_synchronous(join), "a synchronous function that takes the texts of the chunks"),
+            ("redact", redact, _is_synchronous(redact), "a synchronous function that takes a text"),
         ):
-            if value is not None and not valid:
+            if value is not None and not is_valid:
                 raise UsageError(f"{option} must be {expected}, not {value!r:.100}")
         self.function = function
         self.signature = signature_of(function)
@@ -138,6 +125,14 @@ class Handler:
     def joined(self, pieces: list[str]) -> str:
         """Join the texts of a stream's chunks into an answer."""
         return as_text(self.join(pieces))
+
+
+def _is_iterable(kind: Any) -> bool:
+    return isinstance(kind, type) and (hasattr(kind, "__iter__") or hasattr(kind, "__aiter__"))
+
+
+def _is_synchronous(function: Any) -> bool:
+    return callable(function) and not is_async(function)
 
 
 class QuestionArgument:

@@ -66,10 +66,13 @@ class StreamText:
             self._is_started = True
             if self._detects_sse and may_become_sse(chunk):
                 self._events, self._uncertain = EventReader(), []
-        events = self._events
-        if events is None:
+        if self._events is None:
             self._add_plain(chunk)
-            return
+        else:
+            self._add_events(self._events, chunk)
+
+    def _add_events(self, events: EventReader, chunk: RawChunk) -> None:
+        """Add the data of the events in a chunk, unless the stream turns out to be plain text."""
         if self._uncertain is not None and self._uncertain_length < self._limit:
             self._uncertain.append(chunk)
             self._uncertain_length += len(chunk)

@@ -278,18 +278,10 @@ class TraceAssembler:
         parents |= {span_id: 0 if span.parent is None else span.parent.span_id for span_id, span in ended.items()}
         closed = self._close_buffer(buffer)
         self.size -= buffer.size
-        parts: dict[int, TraceBuffer] = {}
-        part_of: dict[int, TraceBuffer] = {}
-        for span_id in parents:
-            path, top = {span_id: None}, span_id
-            while top not in part_of and (parent := parents[top]) in parents and parent not in path:
-                if parent == root_id:
-                    break
-                top = parent
-                path[top] = None
-            part = part_of.get(top) or parts.setdefault(top, TraceBuffer(buffer.trace_id, top, now))
-            part_of |= dict.fromkeys(path, part)
-        for span_id, part in part_of.items():
+        tops = _find_tops(parents, root_id)
+        parts = {top: TraceBuffer(buffer.trace_id, top, now) for top in dict.fromkeys(tops.values())}
+        for span_id, top in tops.items():
+            part = parts[top]
             if span_id in ended:
                 self._classify(part, ended[span_id])
                 part.spans.append(ended[span_id])
@@ -299,7 +291,7 @@ class TraceAssembler:
                 part.is_relevant = part.is_relevant or part.open[span_id][1]
                 self._open[span_id] = part
         for record in buffer.logs:
-            if (owner := part_of.get(record.span_id or 0)) is not None:
+            if (owner := parts.get(tops.get(record.span_id or 0, 0))) is not None:
                 owner.logs.append(record)
                 owner.size += text_size((record.body, record.attributes or {}))
         parts.pop(root_id, None)
@@ -344,6 +336,18 @@ class TraceAssembler:
         self.ready.clear()
         self.size -= sum(each.size for each in work if isinstance(each, TraceBuffer))
         return work
+
+
+def _find_tops(parents: Mapping[int, int], root_id: int) -> dict[int, int]:
+    """Return the highest ancestor below the root for each span, by the ids of their parents."""
+    tops: dict[int, int] = {}
+    for span_id in parents:
+        path, top = {span_id: None}, span_id
+        while top not in tops and (parent := parents[top]) in parents and parent != root_id and parent not in path:
+            top = parent
+            path[top] = None
+        tops |= dict.fromkeys(path, tops.get(top, top))
+    return tops
 
 
 def attributes_of(span: ReadableSpan | Span) -> Mapping[str, Any]:

@@ -208,19 +208,9 @@ def find_reply_problem(reply: str, answer: str = "", question: str = "") -> Repl
     if _starts_with_error(text):
         return "error"
     for sentence in split_into_sentences(unquoted):
-        if sentence.rstrip("*_ )\"'").endswith(QUESTION_ENDINGS):
-            sentence = sentence[-_MAX_QUESTION_CHARACTERS:]
-            if _REQUEST.search(sentence):
-                return "request"
-            if _COURTESY.search(sentence):
-                return "courtesy"
-        elif DOES_NOT_KNOW.search(sentence) or _REFUSAL.search(sentence):
-            if not (is_about_texts and _asks_after(unquoted, sentence)) or _STARTS_WITH_REFUSAL.match(sentence):
-                return "refusal"
-        elif _CANNOT_JUDGE.find(sentence, shown) and not (is_about_texts and _asks_after(unquoted, sentence)):
-            return "refusal"
-        elif _ERROR.search(sentence) and not is_about_texts:
-            return "error"
+        problem = _find_sentence_problem(sentence, unquoted, shown, is_about_texts=is_about_texts)
+        if problem is not None:
+            return problem
     if _ERROR_WORDS.find(unquoted, shown):
         return "error"
     if _ABOUT_TASK.find(unquoted, shown):
@@ -230,6 +220,21 @@ def find_reply_problem(reply: str, answer: str = "", question: str = "") -> Repl
     if is_about_texts:
         return "request" if _only_names_subject(unquoted, shown, _normalized(question)) else None
     return "courtesy" if _is_conversation(unquoted, subjects, _normalized(question)) else None
+
+
+def _find_sentence_problem(
+    sentence: str, text: str, shown: _ShownTexts, *, is_about_texts: bool
+) -> ReplyProblem | None:
+    """Return the problem with one sentence of a text, which as a whole may be about the shown texts."""
+    if sentence.rstrip("*_ )\"'").endswith(QUESTION_ENDINGS):
+        question = sentence[-_MAX_QUESTION_CHARACTERS:]
+        return "request" if _REQUEST.search(question) else "courtesy" if _COURTESY.search(question) else None
+    leads_to_question = is_about_texts and _asks_after(text, sentence)
+    if DOES_NOT_KNOW.search(sentence) or _REFUSAL.search(sentence):
+        return "refusal" if not leads_to_question or _STARTS_WITH_REFUSAL.match(sentence) else None
+    if not leads_to_question and _CANNOT_JUDGE.find(sentence, shown):
+        return "refusal"
+    return "error" if _ERROR.search(sentence) and not is_about_texts else None
 
 
 def _normalized(text: str, limit: int = _MAX_CHARACTERS) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal
@@ -201,9 +201,8 @@ def find_noncommittal(answer: str) -> NoncommittalMatch | None:
     text = answer[: MAX_NONCOMMITTAL_CHARACTERS + 1].replace("\u2019", "'").strip(_EDGES)
     if len(text) > MAX_NONCOMMITTAL_CHARACTERS:
         return None
-    if text.lower() in WHOLE_ANSWERS or text.rstrip(".!").lower() in WHOLE_ANSWERS:
+    if not WHOLE_ANSWERS.isdisjoint({text.lower(), text.rstrip(".!").lower()}):
         return NoncommittalMatch("it says that it does not know", text)
-
     clauses: list[_Clause] = []
     content_words = 0
     for text_of_sentence in split_into_sentences(text):
@@ -212,13 +211,23 @@ def find_noncommittal(answer: str) -> NoncommittalMatch | None:
         content_words += sum(clause.words for clause in sentence if clause.kind == "content")
         if content_words >= MAX_WORDS_BEFORE_MEANING:  # no rule can match anymore
             return None
+    only_apologizes = bool(clauses) and all(clause.kind == "apology" for clause in clauses)
+    return (
+        _match_phrase(clauses, content_words)
+        or _match_question(clauses, content_words)
+        or (NoncommittalMatch("it only apologizes", clauses[0].text) if only_apologizes else None)
+    )
 
-    phrases = [clause for clause in clauses if clause.kind == "phrase"]
-    if phrases:
-        starts_with_phrase = next(clause for clause in clauses if clause.kind in {"phrase", "content"}) is phrases[0]
-        if content_words < (MAX_WORDS_AFTER_PHRASE if starts_with_phrase else MAX_WORDS_BEFORE_PHRASE):
-            return NoncommittalMatch("it says that it does not know, or refuses", phrases[0].text)
 
+def _match_phrase(clauses: Sequence[_Clause], content_words: int) -> NoncommittalMatch | None:
+    said = [clause for clause in clauses if clause.kind in {"phrase", "content"}]
+    phrase = next((clause for clause in said if clause.kind == "phrase"), None)
+    if phrase is None or content_words >= (MAX_WORDS_AFTER_PHRASE if said[0] is phrase else MAX_WORDS_BEFORE_PHRASE):
+        return None
+    return NoncommittalMatch("it says that it does not know, or refuses", phrase.text)
+
+
+def _match_question(clauses: Sequence[_Clause], content_words: int) -> NoncommittalMatch | None:
     # A closing courtesy ("Does that help?") is not a clarifying question, unless the answer has no content.
     asking = list(clauses)
     while asking and COURTESY.search(asking[-1].text.lower()) and any(each.kind == "content" for each in asking):
@@ -228,9 +237,6 @@ def find_noncommittal(answer: str) -> NoncommittalMatch | None:
         asks_meaning = MEANING.search(asking[-1].text.lower())
         if content_words < (MAX_WORDS_BEFORE_MEANING if asks_meaning else MAX_WORDS_BEFORE_QUESTION):
             return NoncommittalMatch("it ends with a clarifying question", asking[-1].text)
-
-    if clauses and all(clause.kind == "apology" for clause in clauses):
-        return NoncommittalMatch("it only apologizes", clauses[0].text)
     return None
 
 
