@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from germane.errors import SettingsError, UsageError
+from germane.errors import UsageError
 from germane.evaluation.engines import Engine
 from germane.evaluation.files import Record, iterate_records
 from germane.evaluation.parquet import (
@@ -39,7 +39,7 @@ from germane.evaluation.partitions import (
 )
 from germane.evaluation.progress import ReportProgress, RunUsage, show_progress
 from germane.evaluation.rows import COLUMN_NAMES, convert_records
-from germane.evaluation.scoring import MAX_JUDGE_WAIT, DatasetScorer, is_builtin, partition_concurrency
+from germane.evaluation.scoring import MAX_JUDGE_WAIT, DatasetScorer, is_builtin, partition_concurrency, scorer_names
 from germane.evaluation.summary import (
     EvaluationCheck,
     FingerprintSums,
@@ -147,9 +147,7 @@ def run_dataset(
         PartitionFailed: A partition failed repeatedly. The run can be repeated.
     """
     scorers = build_scorers(settings)
-    names = tuple(scorer.name for scorer in scorers.scorers)
-    if not names:
-        raise SettingsError(scorers.unavailable_reason or "no scorers selected: pass at least one")
+    names = scorer_names(scorers)
     if path.is_dir() and output.resolve().is_relative_to(path.resolve()):
         raise UsageError(
             f"{output} is in the folder of the data set, {path}, so the scores would become part of the data set: "

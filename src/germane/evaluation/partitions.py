@@ -107,7 +107,10 @@ class _Schedule(Generic[Part]):
         Raises:
             PartitionFailed: The partition has failed too often, or processes end before they start to work.
             DatabaseUnreachable: The outage has lasted too long.
+            SettingsError, UsageError, ModelError: The error, because every partition would fail in the same way.
         """
+        if isinstance(error, SettingsError | UsageError | ModelError):
+            raise error
         self._failures_in_a_row += 1
         if not was_started and self._failures_in_a_row < MAX_FAILURES_IN_A_ROW:
             self.delay(part, 0.0)
@@ -173,10 +176,8 @@ def run_partitions(
                 in_flight[engine.submit(function, job, part)] = part
             delay = schedule.next_delay
             if not in_flight:
-                if stopped is not None:
-                    raise stopped
-                if delay is None:
-                    return
+                if stopped is not None or delay is None:
+                    break
                 time.sleep(delay)
                 continue
             may_submit = stopped is None and len(in_flight) < limit
@@ -187,8 +188,6 @@ def run_partitions(
                     outcome = future.result()
                 except RunStopped as error:
                     stopped = stopped or error
-                except (SettingsError, UsageError, ModelError):  # every partition would fail in the same way
-                    raise
                 except Exception as error:  # noqa: BLE001 - the scorers and the engine raise anything
                     was_started = on_lost(part) if isinstance(error, WorkerLost) else True
                     schedule.retry(part, error, was_started=was_started)
@@ -203,6 +202,8 @@ def run_partitions(
     finally:  # after the last partition, none is in flight
         for part in in_flight.values():
             on_lost(part)
+    if stopped is not None:
+        raise stopped
 
 
 def find_interruption(scorer: DatasetScorer, scorer_set: ScorerSet, scores: Iterable[Score]) -> GermaneError | None:

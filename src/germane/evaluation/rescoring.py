@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -29,7 +29,7 @@ from germane.evaluation.scoring import MAX_JUDGE_WAIT, DatasetScorer, is_builtin
 from germane.logging_filters import suppressed_loggers
 from germane.monitor import EligibilityChecker, shared_rate_limiter
 from germane.score import Score, UnscoredReason
-from germane.scorers import build_scorers
+from germane.scorers import ScorerSet, build_scorers
 from germane.settings import Settings
 from germane.storage import (
     CalibrationCache,
@@ -185,13 +185,7 @@ async def _score_items(
         rate_limiter=shared_rate_limiter(settings, store),
     )
     try:
-        for each in scorer_set.scorers:
-            if each.fingerprint != fingerprints[each.name]:
-                raise RunStopped(
-                    f"{each.name} has the fingerprint {each.fingerprint} in this process, but "
-                    f"{fingerprints[each.name]} in the run: use the same settings and the same version of germane, or "
-                    "start a new run"
-                )
+        _check_fingerprints(scorer_set, fingerprints)
         scorer = DatasetScorer(
             scorer_set.scorers,
             meter=scorer_set.meter,
@@ -224,6 +218,16 @@ async def _score_items(
         return PartitionScores(results, remaining, interruption, scorer.usage)
     finally:
         await scorer_set.aclose()
+
+
+def _check_fingerprints(scorer_set: ScorerSet, fingerprints: Mapping[str, str]) -> None:
+    for each in scorer_set.scorers:
+        if each.fingerprint != fingerprints[each.name]:
+            raise RunStopped(
+                f"{each.name} has the fingerprint {each.fingerprint} in this process, but "
+                f"{fingerprints[each.name]} in the run: use the same settings and the same version of germane, or "
+                "start a new run"
+            )
 
 
 def _write(

@@ -12,12 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from germane.errors import SettingsError, UsageError
+from germane.errors import UsageError
 from germane.evaluation.cache import ScoreCache
 from germane.evaluation.progress import show_progress
 from germane.evaluation.result import Evaluation
 from germane.evaluation.rows import read_rows
-from germane.evaluation.scoring import MAX_JUDGE_WAIT, DatasetScorer
+from germane.evaluation.scoring import MAX_JUDGE_WAIT, DatasetScorer, scorer_names
 from germane.evaluation.summary import RowScores
 from germane.logging_filters import suppressed_loggers
 from germane.monitor import local_rate_limiter
@@ -127,11 +127,7 @@ async def aevaluate(
     with suppress_tracing(), suppressed_loggers(), nullcontext() if cache is None else ScoreCache(cache) as score_cache:
         scorer_set = build_scorers(loaded, given, rate_limiter=local_rate_limiter(loaded))
         try:
-            names = [scorer.name for scorer in scorer_set.scorers]
-            if not names:
-                raise SettingsError(scorer_set.unavailable_reason or "no scorers selected: pass at least one")
-            if len(set(names)) < len(names):
-                raise UsageError(f"each scorer needs a unique name: {', '.join(names)}")
+            scorer_names(scorer_set)
             # The other scorers have a judge and an embedder of the caller, whose usage is not part of the result.
             own = {id(scorer) for scorer in given or ()}
             builtin = [scorer for scorer in scorer_set.scorers if builtin_base(type(scorer)) is not None]

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from germane import sanitize
-from germane.errors import UsageError
+from germane.errors import SettingsError, UsageError
 from germane.evaluation.cache import CacheKey, ScoreCache
 from germane.evaluation.progress import RunUsage
 from germane.exchange import Exchange
@@ -241,6 +241,21 @@ class DatasetScorer:
         finally:
             future.cancel()  # on an error, cancel the rows that are still waiting
         return score
+
+
+def scorer_names(scorer_set: ScorerSet) -> tuple[str, ...]:
+    """Return the names of the scorers.
+
+    Raises:
+        SettingsError: There is no scorer.
+        UsageError: Two scorers have the same name.
+    """
+    names = tuple(scorer.name for scorer in scorer_set.scorers)
+    if not names:
+        raise SettingsError(scorer_set.unavailable_reason or "no scorers selected: pass at least one")
+    if len(set(names)) < len(names):
+        raise UsageError(f"each scorer needs a unique name: {', '.join(names)}")
+    return names
 
 
 def partition_concurrency(scorer_set: ScorerSet, concurrency: int, exchanges: int) -> int:

@@ -55,6 +55,17 @@ class FakeJudge:
     while the server is running.
     """
 
+    outage: Fault | None = None
+    """A fault that is applied to every request while it is set."""
+    in_flight = 0
+    """The current number of concurrent chat requests."""
+    max_in_flight = 0
+    """The largest number of concurrent chat requests so far."""
+    embeddings_in_flight = 0
+    """The current number of concurrent embedding requests."""
+    max_embeddings_in_flight = 0
+    """The largest number of concurrent embedding requests so far."""
+
     def __init__(
         self,
         *,
@@ -100,8 +111,6 @@ class FakeJudge:
         """Faults for the next chat requests, in order. None means no fault for that request."""
         self.embedding_faults: deque[Fault | None] = deque(embedding_faults)
         """Faults for the next embedding requests, in order. None means no fault for that request."""
-        self.outage: Fault | None = None
-        """A fault that is applied to every request while it is set."""
         self.supports_n = supports_n
         """Whether the server supports ``n``. If not, it always returns one choice."""
         self.response_format = response_format
@@ -113,14 +122,6 @@ class FakeJudge:
         self.dimension = dimension
         self.requests: list[JudgeRequest] = []
         """All requests so far, in order of arrival."""
-        self.in_flight = 0
-        """The current number of concurrent chat requests."""
-        self.max_in_flight = 0
-        """The largest number of concurrent chat requests so far."""
-        self.embeddings_in_flight = 0
-        """The current number of concurrent embedding requests."""
-        self.max_embeddings_in_flight = 0
-        """The largest number of concurrent embedding requests so far."""
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._server = JudgeServer(("127.0.0.1", port), self)
@@ -346,19 +347,8 @@ def schema_instance(schema: Mapping[str, Any], *, items: int = 1) -> Any:
     instead the item's number (starting at 1), because such numbers usually identify the item.
     """
 
-    def resolve(node: Mapping[str, Any]) -> Mapping[str, Any]:
-        for keyword in ("anyOf", "oneOf", "allOf"):
-            if node.get(keyword):
-                return resolve(node[keyword][0])
-        if "$ref" not in node:
-            return node
-        target: Any = schema
-        for key in node["$ref"].removeprefix("#/").split("/"):
-            target = target[key]
-        return resolve(target)
-
     def build(node: Mapping[str, Any], item: int) -> Any:
-        node = resolve(node)
+        node = _resolve(node, schema)
         if "const" in node:
             return node["const"]
         if "enum" in node:
@@ -381,6 +371,19 @@ def schema_instance(schema: Mapping[str, Any], *, items: int = 1) -> Any:
                 return None
 
     return build(schema, 0)
+
+
+def _resolve(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the first alternative of a node, with references into the schema followed."""
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        if node.get(keyword):
+            return _resolve(node[keyword][0], schema)
+    if "$ref" not in node:
+        return node
+    target: Any = schema
+    for key in node["$ref"].removeprefix("#/").split("/"):
+        target = target[key]
+    return _resolve(target, schema)
 
 
 def _error_reply(fault: Fault) -> JudgeReply:

@@ -69,6 +69,40 @@ class FailingTasks:
     tasks: int
 
 
+class _MinuteCounts:
+    """Numbers of answers per minute, of one service and scorer."""
+
+    def __init__(self) -> None:
+        self.scored: Counter[datetime] = Counter()
+        self._wanted: Counter[datetime] = Counter()
+        """The answers that were meant to be scored."""
+        self._failures: Counter[datetime] = Counter()
+        """The failures that may be due to the answer."""
+
+    def add(self, minute: datetime, outcome: str, reason: str, count: int) -> None:
+        if outcome == "scored":
+            self.scored[minute] += count
+        elif outcome == "seen":
+            self._wanted[minute] += count
+        elif outcome == "skipped" and reason in _EXPECTED_SKIPS:
+            self._wanted[minute] -= count
+        elif outcome == "failed" and reason in _OF_SINGLE_ANSWERS:
+            self._failures[minute] += count
+
+    @property
+    def last_scored(self) -> datetime | None:
+        """The newest minute with a scored answer, if any."""
+        return max((minute for minute, count in self.scored.items() if count > 0), default=None)
+
+    def waiting_after(self, last: datetime | None) -> dict[datetime, int]:
+        """Return how many answers after a minute are still to be scored."""
+        after = [minute for minute in self._wanted if last is None or minute > last]
+        # A scorer that fails on one of the last answers before a quiet period has not stopped.
+        is_few = sum(self._failures[minute] for minute in after) < MIN_FAILURES
+        counts = {minute: self._wanted[minute] - is_few * self._failures[minute] for minute in after}
+        return {minute: count for minute, count in counts.items() if count > 0}
+
+
 def load_flows(
     connection: Connection, since: datetime, takes: Callable[[str], bool], until: datetime | None = None
 ) -> list[ScoringFlow]:
@@ -82,36 +116,21 @@ def load_flows(
     """
     names = (tally.c.minute, tally.c.service, tally.c.route, tally.c.scorer, tally.c.outcome, tally.c.reason)
     query = select(*names, func.sum(tally.c.count).label("n")).where(tally.c.minute >= since).group_by(*names)
-    # Counts per minute, by service and scorer.
-    scored: defaultdict[tuple[str, str], Counter[datetime]] = defaultdict(Counter)
-    wanted: defaultdict[tuple[str, str], Counter[datetime]] = defaultdict(Counter)
-    unscorable: defaultdict[tuple[str, str], Counter[datetime]] = defaultdict(Counter)
+    counts: defaultdict[tuple[str, str], _MinuteCounts] = defaultdict(_MinuteCounts)
     for row in connection.execute(query if until is None else query.where(tally.c.minute < until)):
         if takes(row.route):
-            key, count = (row.service, row.scorer), int(row.n)
-            scored[key][row.minute] += count if row.outcome == "scored" else 0
-            if row.outcome == "seen":
-                wanted[key][row.minute] += count
-            elif row.outcome == "skipped" and row.reason in _EXPECTED_SKIPS:
-                wanted[key][row.minute] -= count
-            elif row.outcome == "failed" and row.reason in _OF_SINGLE_ANSWERS:
-                unscorable[key][row.minute] += count
+            counts[row.service, row.scorer].add(row.minute, row.outcome, row.reason, int(row.n))
     if until is not None:
         columns = (score.c.service, score.c.route, score.c.scorer, score.c.started_at)
         window = (score.c.started_at >= since, score.c.started_at < until)
         later = connection.execute(select(*columns).where(*window, score.c.scored_at > until))
         for service, route, scorer, started_at in later:
-            if (service, scorer) in scored and takes(route):
-                scored[service, scorer][started_at.replace(second=0, microsecond=0)] -= 1
+            if (service, scorer) in counts and takes(route):
+                counts[service, scorer].scored[started_at.replace(second=0, microsecond=0)] -= 1
     flows = []
-    for service, scorer in sorted(scored):
-        last = max((minute for minute, count in scored[service, scorer].items() if count > 0), default=None)
-        after = [minute for minute in wanted[service, scorer] if last is None or minute > last]
-        failures = unscorable[service, scorer]
-        # A scorer that fails on one of the last answers before a quiet period has not stopped.
-        is_few = sum(failures[minute] for minute in after) < MIN_FAILURES
-        counts = {minute: wanted[service, scorer][minute] - is_few * failures[minute] for minute in after}
-        waiting = {minute: count for minute, count in counts.items() if count > 0}
+    for service, scorer in sorted(counts):
+        last = counts[service, scorer].last_scored
+        waiting = counts[service, scorer].waiting_after(last)
         newest = select(score.c.scored_at).order_by(score.c.started_at.desc()).limit(1)
         newest = newest.where(score.c.service == service, score.c.scorer == scorer, score.c.started_at >= since)
         if until is not None:

@@ -148,8 +148,9 @@ def find_rows(
     """
     if chosen.question is not None:
         return _find_by_question(connection, chosen, sort, after, limit)
+    sort = sort if chosen.state == "scored" else "newest"
     rows, floor = _find_rows(connection, chosen, sort, after, limit, columns)
-    is_by_time = sort == "newest" or chosen.state != "scored"
+    is_by_time = sort == "newest"
     is_by_label = chosen.labeled is True and chosen.state == "scored"  # the floor is then the time of a label
     until = chosen.until
     if not is_by_label:  # a day may be archived before older ones
@@ -159,8 +160,7 @@ def find_rows(
             chosen = replace(chosen, since=latest(rows[-1]["started_at"], chosen.since))
         if after is not None:
             until = min(after.at + _MICROSECOND, until or after.at + _MICROSECOND)
-    is_lowest = sort == "lowest" and chosen.state == "scored" and not chosen.needs_exchanges
-    if is_lowest and chosen.ids is None:
+    if sort == "lowest" and not chosen.needs_exchanges and chosen.ids is None:
         archived = find_archived(connection, _score_filter(chosen, after), limit)
     else:
         count = None if is_by_label or chosen.ids is not None else MAX_SCORES_SCANNED
@@ -171,10 +171,9 @@ def find_rows(
         floor = latest(floor, archive_floor, oldest)
     if is_by_time and floor is not None and not is_by_label:
         rows = [row for row in rows if row["started_at"] >= floor]  # the others are on a later page
-    key = _SORT_KEYS[sort if chosen.state == "scored" else "newest"]
     # Python's sort is stable, so sort by the least important key first.
     merged = sorted([*rows, *archived], key=lambda row: (row["started_at"], row["id"]), reverse=True)
-    return sorted(merged, key=key)[:limit], floor
+    return sorted(merged, key=_SORT_KEYS[sort])[:limit], floor
 
 
 def _find_rows(

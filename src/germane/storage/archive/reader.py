@@ -295,14 +295,9 @@ def open_exchanges(
         return
     stored = find_ids(connection, ids)
     missing = [id_ for id_ in ids if id_ not in stored]
-    sources: list[tuple[Connection, Sequence[str]]] = [(connection, [id_ for id_ in ids if id_ in stored])]
+    sources: list[tuple[Connection, Sequence[str]]] = [(connection, sorted(stored))]
     with ExitStack() as stack:
-        near = {
-            moment.replace(hour=0, minute=0, second=0, microsecond=0) + offset * ONE_DAY
-            for id_ in missing
-            for moment in [(moments[id_] or _creation_time(id_)).astimezone(UTC)]
-            for offset in ((0,) if moments[id_] else (-1, 0, 1))
-        }
+        near = {day for id_ in missing for day in _days_near(id_, moments[id_])}
         opened = find_days(connection, *window, archived_day.c.day.in_(sorted(near)))
         if opened:
             archive = stack.enter_context(open_archive(connection, opened))
@@ -314,8 +309,7 @@ def open_exchanges(
         others = find_days(connection, *window, is_other) if missing else []
         if others:
             archive = stack.enter_context(open_archive(connection, others))
-            found = find_ids(archive, missing)
-            sources.append((archive, [id_ for id_ in missing if id_ in found]))
+            sources.append((archive, sorted(find_ids(archive, missing))))
         yield sources
 
 
@@ -325,6 +319,13 @@ def find_ids(connection: Connection, ids: Sequence[str], table: Table = exchange
     for batch in batched(ids):
         found.update(connection.execute(select(table.c.id).where(table.c.id.in_(batch))).scalars())
     return found
+
+
+def _days_near(exchange_id: str, started_at: datetime | None) -> list[datetime]:
+    """Return the day of an exchange; if its time is unknown, the days around the time with which its id starts."""
+    moment = (started_at or _creation_time(exchange_id)).astimezone(UTC)
+    day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    return [day] if started_at else [day - ONE_DAY, day, day + ONE_DAY]
 
 
 def _creation_time(exchange_id: str) -> datetime:

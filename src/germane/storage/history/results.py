@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from sqlalchemy import Connection, RowMapping, bindparam, delete, select, update
 
 from germane.score import Score
 from germane.storage.counts.dirty_hours import mark_dirty
-from germane.storage.counts.tally import Outcome, TallyChanges
+from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.functions import is_one_of
 from germane.storage.db.mappers import (
     SCORE_COLUMNS,
@@ -123,48 +123,47 @@ class _Batch:
         """Add the result of one scorer for one exchange, whose locked tasks of this scorer are given."""
         fingerprint = self._fingerprints[result.scorer]
         own = next((task for task in tasks if task["fingerprint"] == fingerprint), None)
-        if own is not None and own["state"] in OPEN_STATES:  # workers or the sampler deal with it
+        old_state = None if own is None else own["state"]
+        if old_state in OPEN_STATES:  # workers or the sampler deal with it
             self.waiting += 1
             return
+        self._states[result.state] += 1
         names = (row["service"], row["route"], result.scorer)
-        error = None if result.reason is None else clean_text(result.explanation)
-        reason = None if result.reason is None else result.reason.value
-        scored_as = None if result.value is None else clean_text(result.fingerprint)
-        state = "done" if result.value is not None else result.state
+        end = _TaskEnd.by(result)
         if own is None:
-            at = self._encode(self._now)
             key = (row["exchange_id"], result.scorer, fingerprint)
-            self._new_tasks.append((*key, state, reason, error, 0, at, scored_as, 0))
+            at = self._encode(self._now)
+            self._new_tasks.append((*key, end.state, end.reason, end.error, 0, at, end.scored_as, 0))
             self._tally_changes.add(row["started_at"], names, "seen")
-        elif own["state"] == "done" and result.value is None:  # a failure leaves the existing score in place
-            message = f"rescoring failed: {reason}: {error or 'unknown error'}"
-            self._changed_tasks.append(_task_values(own, "done", None, message, own["scored_as"]))
-            self._states[result.state] += 1
+        elif old_state == "done" and result.value is None:  # a failure leaves the existing score in place
+            message = f"rescoring failed: {end.reason}: {end.error or 'unknown error'}"
+            self._changed_tasks.append(_TaskEnd("done", None, message, own["scored_as"]).values_for(own))
             if self._census:
-                kept = {"of": row["exchange_id"], "by": result.scorer, "made": score_key(dict(own))[1]}
-                self._kept.append({**kept, "probability": row["capture_probability"]})
+                self._kept.append({**_key(own), "probability": row["capture_probability"]})
                 self._kept_at.add(row["started_at"])
             return
         else:
-            is_done = own["state"] == "done"
-            old: Outcome = "scored" if is_done else own["state"]
-            self._tally_changes.add(row["started_at"], names, old, "" if is_done else own["reason"], by=-1)
-            self._changed_tasks.append(_task_values(own, state, reason, error, scored_as))
-            if is_done:
-                self._replaced.append({"of": row["exchange_id"], "by": result.scorer, "made": score_key(dict(own))[1]})
-        self._tally_changes.add(row["started_at"], names, result.state, reason or "")
+            self._changed_tasks.append(end.values_for(own))
+            if old_state == "done":
+                self._tally_changes.add(row["started_at"], names, "scored", by=-1)
+                self._replaced.append(_key(own))
+            else:
+                self._tally_changes.add(row["started_at"], names, own["state"], own["reason"], by=-1)
+        self._tally_changes.add(row["started_at"], names, result.state, end.reason or "")
         if self._census:
-            is_new_score = result.value is not None and (own is None or own["state"] != "done")
+            is_new_score = result.value is not None and old_state != "done"
             self._count_once(row, names, [task for task in tasks if task is not own], is_new_score=is_new_score)
-        self._states[result.state] += 1
         if result.cost is not None:
             self._costs.append(result.cost)
         if result.value is not None:
-            # In a census, sampling did not decide which exchanges are scored.
-            probability = row["capture_probability"] if self._census else row["sampling_probability"]
-            values = {**row, "sampling_probability": probability}
-            self._scores.append(score_values(values, result, self._now, self._encode))
-            self._checksum += score_checksum(row["exchange_id"], result.scorer, result.fingerprint, result.value)
+            self._add_score(row, result, result.value)
+
+    def _add_score(self, row: RowMapping, result: Score, value: float) -> None:
+        # In a census, sampling did not decide which exchanges are scored.
+        probability = row["capture_probability"] if self._census else row["sampling_probability"]
+        values = {**row, "sampling_probability": probability}
+        self._scores.append(score_values(values, result, self._now, self._encode))
+        self._checksum += score_checksum(row["exchange_id"], result.scorer, result.fingerprint, value)
 
     def _count_once(
         self, row: RowMapping, names: tuple[str, str, str], others: Sequence[RowMapping], *, is_new_score: bool
@@ -208,10 +207,33 @@ class _Batch:
         )
 
 
-def _task_values(
-    task: RowMapping, state: str, reason: str | None, error: str | None, scored_as: str | None
-) -> dict[str, Any]:
-    return {"task_id": task["id"], "new_state": state, "why": reason, "message": error, "made": scored_as}
+def _key(task: RowMapping) -> dict[str, str]:
+    """Return the key of a task's score."""
+    return {"of": task["exchange_id"], "by": task["scorer"], "made": score_key(dict(task))[1]}
+
+
+class _TaskEnd(NamedTuple):
+    """What a task gets when it is closed."""
+
+    state: str
+    reason: str | None
+    error: str | None
+    scored_as: str | None
+
+    @classmethod
+    def by(cls, result: Score) -> Self:
+        if result.reason is None:
+            return cls("done", None, None, clean_text(result.fingerprint))
+        return cls(result.state, result.reason.value, clean_text(result.explanation), None)
+
+    def values_for(self, task: RowMapping) -> dict[str, Any]:
+        return {
+            "task_id": task["id"],
+            "new_state": self.state,
+            "why": self.reason,
+            "message": self.error,
+            "made": self.scored_as,
+        }
 
 
 _DELETE_TASK = delete(scoring_task).where(scoring_task.c.id == bindparam("task_id"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, func, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
 
 from germane.annotation import EXTERNAL_FINGERPRINT
 from germane.exchange import Exchange
@@ -198,18 +198,6 @@ class SamplingStore(StoreComponent):
             return health.summarize_sampling(connection, newest)
 
 
-_DECIDE = (
-    update(exchange)
-    .where(exchange.c.id == bindparam("decided"))
-    .values(
-        sampling_probability=bindparam("probability"),
-        sampling_reason=bindparam("why"),
-        proxy=func.coalesce(bindparam("free_score"), exchange.c.proxy),
-        proxy_probability=func.coalesce(bindparam("free_probability"), exchange.c.proxy_probability),
-    )
-)
-
-
 def _assign_tasks(
     connection: Connection,
     process: str,
@@ -220,42 +208,15 @@ def _assign_tasks(
 ) -> int:
     """Write decisions, tasks and counts. Return the number of newly decided exchanges that a rule selected."""
     by_id = {decision.exchange_id: decision for decision in decisions}
-    names = ("id", "service", "route", "started_at", "duration", "sampling_reason", "span_holder")
-    locked = select(*(exchange.c[name] for name in names)).where(exchange.c.id.in_(list(by_id)))
-    rows = connection.execute(locked.order_by(exchange.c.id).with_for_update()).mappings().all()
-    # Skip exchanges for which another process has written a different decision in the meantime. Otherwise,
-    # the new tasks would wait forever for the end of an interval that has already passed.
-    exchanges = [row for row in rows if row["sampling_reason"] in {None, by_id[row["id"]].sampling_reason}]
+    exchanges = _lock_exchanges(connection, by_id)
     new = [by_id[row["id"]] for row in exchanges if row["sampling_reason"] is None]
-    values = [
-        {
-            "decided": decision.exchange_id,
-            "probability": decision.probability,
-            "why": decision.sampling_reason,
-            "free_score": decision.proxy,
-            "free_probability": decision.proxy_probability,
-        }
-        for decision in new
-    ]
-    if values:
-        connection.execute(_DECIDE, values)
+    _write_decisions(connection, new)
     dirty_hours.mark_dirty(connection, [row["started_at"] for row in exchanges if by_id[row["id"]].proxy is not None])
-    columns = (scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
-    # Filter by the whole key, so that PostgreSQL expects few rows and uses the index even without statistics.
-    key_values = (list(by_id), list(scorers), [*scorers.values(), EXTERNAL_FINGERPRINT])
-    is_known = [column.in_(parts) for column, parts in zip(columns, key_values, strict=True)]
-    existing = {tuple(row) for row in connection.execute(select(*columns).where(*is_known))}
+    existing = _find_tasks(connection, list(by_id), scorers)
+    ready_times = _ready_times(connection, exchanges, now, max_span_delay)
     stamp, tally_changes, tasks = timestamp_encoder(connection.dialect.name), TallyChanges(), []
-    holders, running = sorted({row["span_holder"] for row in exchanges} - {None}), set[str]()
-    if holders:
-        is_running = worker.c.id.in_(holders) & (worker.c.seen_at >= now - HEARTBEAT_TIMEOUT)
-        running = set(connection.execute(select(worker.c.id).where(is_running)).scalars())
     for row in exchanges:
-        ready, decision = stamp(min(row["started_at"], now)), by_id[row["id"]]
-        if row["span_holder"] in running:
-            span_exported_at = row["started_at"] + timedelta(seconds=row["duration"]) + max_span_delay
-            if now < span_exported_at:
-                ready = stamp(min(span_exported_at, now + max_span_delay))
+        ready, decision = stamp(ready_times[row["id"]]), by_id[row["id"]]
         for scorer, fingerprint in scorers.items():
             # An externally computed score replaces germane's own.
             if existing.isdisjoint({(row["id"], scorer, fingerprint), (row["id"], scorer, EXTERNAL_FINGERPRINT)}):
@@ -270,3 +231,67 @@ def _assign_tasks(
     candidates.remove_from_pool(connection, sorted({key[0] for key in existing if key[2] == EXTERNAL_FINGERPRINT}))
     tally_changes.apply(connection, process)
     return sum(decision.sampling_reason == ALWAYS and not scorers.keys() <= decision.skip.keys() for decision in new)
+
+
+def _lock_exchanges(connection: Connection, by_id: Mapping[str, SamplingDecision]) -> list[RowMapping]:
+    """Lock the exchanges of decisions, and return those whose decision is still to be written or the same.
+
+    Another process may have written a different decision in the meantime. New tasks of such an exchange would wait
+    forever for the end of an interval that has already passed.
+    """
+    names = ("id", "service", "route", "started_at", "duration", "sampling_reason", "span_holder")
+    query = select(*(exchange.c[name] for name in names)).where(exchange.c.id.in_(list(by_id)))
+    rows = connection.execute(query.order_by(exchange.c.id).with_for_update()).mappings()
+    return [row for row in rows if row["sampling_reason"] in {None, by_id[row["id"]].sampling_reason}]
+
+
+_DECIDE = (
+    update(exchange)
+    .where(exchange.c.id == bindparam("decided"))
+    .values(
+        sampling_probability=bindparam("probability"),
+        sampling_reason=bindparam("why"),
+        proxy=func.coalesce(bindparam("free_score"), exchange.c.proxy),
+        proxy_probability=func.coalesce(bindparam("free_probability"), exchange.c.proxy_probability),
+    )
+)
+
+
+def _write_decisions(connection: Connection, decisions: Sequence[SamplingDecision]) -> None:
+    values = [
+        {
+            "decided": decision.exchange_id,
+            "probability": decision.probability,
+            "why": decision.sampling_reason,
+            "free_score": decision.proxy,
+            "free_probability": decision.proxy_probability,
+        }
+        for decision in decisions
+    ]
+    if values:
+        connection.execute(_DECIDE, values)
+
+
+def _find_tasks(connection: Connection, ids: Sequence[str], scorers: Mapping[str, str]) -> set[tuple[str, ...]]:
+    """Return exchange id, scorer and fingerprint of the tasks that exist already."""
+    columns = (scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
+    # Filter by the whole key, so that PostgreSQL expects few rows and uses the index even without statistics.
+    key_values = (ids, list(scorers), [*scorers.values(), EXTERNAL_FINGERPRINT])
+    is_known = [column.in_(parts) for column, parts in zip(columns, key_values, strict=True)]
+    return {tuple(row) for row in connection.execute(select(*columns).where(*is_known))}
+
+
+def _ready_times(
+    connection: Connection, exchanges: Sequence[RowMapping], now: datetime, max_span_delay: timedelta
+) -> dict[str, datetime]:
+    """Return when each exchange may be scored by any process, which is after the export of a span that is held."""
+    holders, running = sorted({row["span_holder"] for row in exchanges} - {None}), set[str]()
+    if holders:
+        is_running = worker.c.id.in_(holders) & (worker.c.seen_at >= now - HEARTBEAT_TIMEOUT)
+        running = set(connection.execute(select(worker.c.id).where(is_running)).scalars())
+    times = {}
+    for row in exchanges:
+        span_exported_at = row["started_at"] + timedelta(seconds=row["duration"]) + max_span_delay
+        is_held = row["span_holder"] in running and now < span_exported_at
+        times[row["id"]] = min(span_exported_at, now + max_span_delay) if is_held else min(row["started_at"], now)
+    return times
