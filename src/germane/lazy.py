@@ -1,31 +1,35 @@
-"""Names of a package that are imported when they are first used, so that unused ones take neither time nor memory."""
+"""Packages that import their public names when they are first used, so that unused ones take neither time nor memory.
+
+A package lists the names once, in its stub ``__init__.pyi``, as SPEC 1 of Scientific Python proposes. Its library
+``lazy_loader`` is not used because the environment variable ``EAGER_IMPORT``, which users set for other packages, makes
+it import everything, including optional dependencies that are not installed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+import ast
+from collections.abc import Callable
 from importlib import import_module
+from pkgutil import get_data
 from sys import modules
 from typing import Any
 
 
-def lazy_exports(package: str, names_by_module: Mapping[str, Sequence[str]]) -> partial[Any]:
-    """Return the ``__getattr__`` of a package.
-
-    The package also lists the names in ``__all__``, and imports them under ``TYPE_CHECKING`` for type checkers.
+def attach_stub(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package that has a stub.
 
     Args:
         package: ``__name__`` of the package.
-        names_by_module: Exported names by module, relative to the package.
     """
-    return partial(
-        _load, package, module_of={name: module for module, names in names_by_module.items() for name in names}
-    )
+    stub = ast.parse(get_data(package, "__init__.pyi") or b"")
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    module_of = {alias.name: f"{package}.{node.module}" for node in imports for alias in node.names}
 
+    def load(name: str) -> Any:
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(module_of[name]), name)
+        setattr(modules[package], name, value)
+        return value
 
-def _load(package: str, name: str, *, module_of: Mapping[str, str]) -> Any:
-    if name not in module_of:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{package}.{module_of[name]}"), name)
-    setattr(modules[package], name, value)
-    return value
+    return load, lambda: sorted({*vars(modules[package]), *module_of}), sorted(module_of)

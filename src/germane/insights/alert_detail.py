@@ -28,9 +28,9 @@ from germane.insights.context import InsightContext, ViewParams
 from germane.insights.formatting import format_alert, humanize
 from germane.insights.situation import chart_markers, first_scored, onset_comparison_path
 from germane.insights.wording import not_enough_data
-from germane.score import Score
+from germane.score import MIN_SAMPLES, Score
 from germane.settings import SCORE_RULES
-from germane.storage import MIN_SAMPLES, TrackingStore
+from germane.storage import TrackingStore
 
 MAX_WORST_ANSWERS: Final = 10
 CHART_BEFORE: Final = timedelta(days=3)

@@ -1,4 +1,4 @@
-"""The tracking database: public read-only access, and full access for germane's own packages."""
+"""The tracking database, for germane's own packages."""
 
 from __future__ import annotations
 
@@ -6,61 +6,41 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
-from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
 
 from germane.calibration import Calibration
 from germane.errors import StorageError
+from germane.storage.alerting.alerts import AlertStore
+from germane.storage.alerting.baselines import BaselineStore
+from germane.storage.alerting.detectors import DetectorStore
+from germane.storage.alerting.notifications import NotificationStore
+from germane.storage.answers.store_answers import AnswerStore
+from germane.storage.answers.store_labels import LabelStore
 from germane.storage.counts import dirty_hours, tally
 from germane.storage.db import migrate
 from germane.storage.db.component import StoreContext, utc_now
 from germane.storage.db.engine import CommitListener, Database
-
-if TYPE_CHECKING:
-    from germane.storage.alerting.alerts import AlertReader, AlertStore
-    from germane.storage.alerting.baselines import BaselineStore
-    from germane.storage.alerting.detectors import DetectorStore
-    from germane.storage.alerting.notifications import NotificationStore
-    from germane.storage.answers.store_answers import AnswerReader, AnswerStore
-    from germane.storage.answers.store_labels import LabelReader, LabelStore
-    from germane.storage.history.store_history import HistoryStore
-    from germane.storage.ingest.forwarding import ForwardingQueue
-    from germane.storage.ingest.received_spans import ReceivedSpanStore
-    from germane.storage.ingest.store_exchanges import ExchangeStore
-    from germane.storage.ingest.unreadable_traces import UnreadableTraceStore
-    from germane.storage.queue.store_sampling import SamplingStore
-    from germane.storage.queue.store_tasks import TaskQueue
-    from germane.storage.quota.store_quota import QuotaStore
-    from germane.storage.retention.integrity_check import IntegrityChecker
-    from germane.storage.retention.store_archive import ArchiveStore
-    from germane.storage.retention.store_retention import RetentionStore
-    from germane.storage.transfer.store_transfer import TransferStore
-    from germane.storage.trends.rollup import RollupStore
-    from germane.storage.trends.store_trends import TrendReader, TrendStore
-    from germane.storage.views import SavedViewStore
-    from germane.storage.workers import WorkerStore
+from germane.storage.history.store_history import HistoryStore
+from germane.storage.ingest.forwarding import ForwardingQueue
+from germane.storage.ingest.received_spans import ReceivedSpanStore
+from germane.storage.ingest.store_exchanges import ExchangeStore
+from germane.storage.ingest.unreadable_traces import UnreadableTraceStore
+from germane.storage.queue.store_sampling import SamplingStore
+from germane.storage.queue.store_tasks import TaskQueue
+from germane.storage.quota.store_quota import QuotaStore
+from germane.storage.retention.integrity_check import IntegrityChecker
+from germane.storage.retention.store_archive import ArchiveStore
+from germane.storage.retention.store_retention import RetentionStore
+from germane.storage.transfer.store_transfer import TransferStore
+from germane.storage.trends.rollup import RollupStore
+from germane.storage.trends.store_trends import TrendStore
+from germane.storage.views import SavedViewStore
+from germane.storage.workers import WorkerStore
 
 logger = logging.getLogger("germane.storage")
 
 
-class _WithComponents:
-    """Creates the components that a subclass annotates when they are first used, and only then imports their code."""
-
-    context: StoreContext
-
-    if not TYPE_CHECKING:  # type checkers read the annotations
-
-        def __getattr__(self, name: str) -> Any:
-            class_name = type(self).__annotations__.get(name)
-            if class_name is None:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            component = getattr(import_module("germane.storage"), class_name)(self.context)
-            return self.__dict__.setdefault(name, component)  # another thread may have been faster
-
-
-class TrackingStore(_WithComponents):
+class TrackingStore:
     """Exchanges, scoring tasks, scores, counts and alerts in one database. Thread-safe.
 
     Each group of methods is a component. All times are timezone-aware. Windows are ``since <= started_at < until``. All
@@ -82,29 +62,6 @@ class TrackingStore(_WithComponents):
         SettingsError: The URL is invalid or names an unsupported database.
     """
 
-    exchanges: ExchangeStore
-    received: ReceivedSpanStore
-    forwarding: ForwardingQueue
-    unreadable: UnreadableTraceStore
-    answers: AnswerStore
-    labels: LabelStore
-    trends: TrendStore
-    rollups: RollupStore
-    sampling: SamplingStore
-    queue: TaskQueue
-    workers: WorkerStore
-    history: HistoryStore
-    quota: QuotaStore
-    alerts: AlertStore
-    baselines: BaselineStore
-    detectors: DetectorStore
-    notifications: NotificationStore
-    retention: RetentionStore
-    archive: ArchiveStore
-    integrity: IntegrityChecker
-    transfer: TransferStore
-    views: SavedViewStore
-
     def __init__(
         self,
         url: str = "sqlite:///germane.db",
@@ -124,6 +81,28 @@ class TrackingStore(_WithComponents):
         self.context = StoreContext(
             self._database, clock=clock, erase_after_scoring=erase_after_scoring, archive=archive
         )
+        self.exchanges = ExchangeStore(self.context)
+        self.received = ReceivedSpanStore(self.context)
+        self.forwarding = ForwardingQueue(self.context)
+        self.unreadable = UnreadableTraceStore(self.context)
+        self.answers = AnswerStore(self.context)
+        self.labels = LabelStore(self.context)
+        self.trends = TrendStore(self.context)
+        self.rollups = RollupStore(self.context)
+        self.sampling = SamplingStore(self.context)
+        self.queue = TaskQueue(self.context)
+        self.workers = WorkerStore(self.context)
+        self.history = HistoryStore(self.context)
+        self.quota = QuotaStore(self.context)
+        self.alerts = AlertStore(self.context)
+        self.baselines = BaselineStore(self.context)
+        self.detectors = DetectorStore(self.context)
+        self.notifications = NotificationStore(self.context)
+        self.retention = RetentionStore(self.context)
+        self.archive = ArchiveStore(self.context)
+        self.integrity = IntegrityChecker(self.context)
+        self.transfer = TransferStore(self.context)
+        self.views = SavedViewStore(self.context)
 
     def __repr__(self) -> str:
         return f"TrackingStore({self.name!r})"
@@ -215,61 +194,3 @@ class CalibrationCache(Mapping[tuple[str, str], Calibration]):
                     logger.warning("labels will not be calibrated until the database is readable: %s", error)
                 return {}
         return self._calibrations or {}
-
-
-class Store(_WithComponents):
-    """Read-only access to a tracking database. Thread-safe.
-
-    Example::
-
-        with germane.Store("sqlite:///germane.db") as store:
-            for scored in store.answers.worst(limit=3):
-                print(scored.score.value, scored.exchange.question)
-
-    Methods raise :class:`~germane.errors.DatabaseUnreachable` if the database is not working, and
-    :class:`~germane.errors.DatabaseNotMigrated` if its tables are missing, or older or newer than this version of
-    germane expects.
-
-    Args:
-        url: SQLAlchemy URL of an SQLite or PostgreSQL database.
-
-    Raises:
-        SettingsError: The URL is invalid or names an unsupported database.
-    """
-
-    answers: AnswerReader
-    """Exchanges and their scores."""
-    trends: TrendReader
-    """Means and coverage over time and by group, comparisons and markers."""
-    alerts: AlertReader
-    """Open and past alerts."""
-    labels: LabelReader
-    """Human labels and calibrations."""
-
-    def __init__(self, url: str = "sqlite:///germane.db") -> None:
-        self._database = Database(url)
-        self.context = StoreContext(self._database)
-
-    def __repr__(self) -> str:
-        return f"Store({self.name!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-    @property
-    def name(self) -> str:
-        """The database URL without the password, for display."""
-        return self._database.name
-
-    def check(self) -> None:
-        """Check that the database is reachable and that its tables match this version of germane."""
-        migrate.check(self._database)
-
-    def close(self) -> None:
-        """Close the connections. The next call opens new ones."""
-        self._database.close()

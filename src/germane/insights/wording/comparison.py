@@ -19,7 +19,7 @@ from germane.insights.formatting import (
 )
 from germane.insights.wording.phrases import describe_mean
 from germane.insights.wording.pieces import Sentence, fill_sentence, route_or_service
-from germane.storage import MIN_SAMPLES
+from germane.score import MIN_SAMPLES
 
 _MEANS: Final = " {new} than {old} on {place}: {after}, compared with {before}; {difference}[; also on {more}]"
 COMPARISONS: Final[Mapping[str, str]] = {

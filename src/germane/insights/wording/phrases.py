@@ -6,7 +6,8 @@ from germane.alert import ScoreLevel
 from germane.insights.context import ViewParams
 from germane.insights.formatting import DateFormatter, format_interval, format_number
 from germane.insights.situation import ComparisonPeriod
-from germane.storage import MIN_SAMPLES, Estimate
+from germane.score import MIN_SAMPLES
+from germane.storage import Estimate
 
 
 def describe_mean(estimate: Estimate | ScoreLevel) -> str:

@@ -11,10 +11,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection, case, func, inspect, select, text
+from sqlalchemy import Connection, MetaData, case, func, inspect, select, text
 
 from germane.storage.counts import dirty_hours
-from germane.storage.db import models
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.network_filesystem import filesystem_type, read_mount_table
 from germane.storage.db.tables import metadata, rollup, rollup_count, rollup_proxy, tally
@@ -98,6 +97,8 @@ class IntegrityChecker(StoreComponent):
             hours: Number of rolled-up hours to recompute. Half of them are the newest hours, and the other half are
                 spread evenly over older hours.
         """
+        from germane.storage.db.models import metadata as expected  # imports the ORM
+
         with self._database.read(snapshot=True) as connection:
             dirty = dirty_hours.newest_dirty(connection, None, END)
             query = select(rollup_count.c.start).distinct().where(rollup_count.c.span == HOUR)
@@ -117,9 +118,9 @@ class IntegrityChecker(StoreComponent):
             ]
             return IntegrityReport(
                 damage=_find_damage(connection, quick=quick),
-                missing=_find_missing(connection),
-                tables=len(models.metadata.tables),
-                indexes=sum(len(table.indexes) for table in models.metadata.tables.values()),
+                missing=_find_missing(connection, expected),
+                tables=len(expected.tables),
+                indexes=sum(len(table.indexes) for table in expected.tables.values()),
                 tally_mismatches=mismatches[:_MAX_REPORTED],
                 counted=len(sums),
                 dirty_hours=len(dirty),
@@ -159,10 +160,10 @@ def _find_damage(connection: Connection, *, quick: bool) -> list[str]:
     return [f"the index {name} is invalid: run REINDEX INDEX {name}" for name in names]
 
 
-def _find_missing(connection: Connection) -> list[str]:
+def _find_missing(connection: Connection, expected: MetaData) -> list[str]:
     inspector = inspect(connection)
     existing, missing = set(inspector.get_table_names()), list[str]()
-    for table in models.metadata.tables.values():
+    for table in expected.tables.values():
         if table.name not in existing:
             missing.append(f"table {table.name}")
             continue

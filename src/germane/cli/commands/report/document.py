@@ -23,7 +23,6 @@ from germane.insights import (
     LOADED_PER_ANSWER,
     MAX_REFUSALS,
     MEAN_HEADINGS,
-    NONCOMMITTAL,
     Document,
     DocumentTable,
     Section,
@@ -39,7 +38,7 @@ from germane.insights import (
     mean_cells,
     trend_figure,
 )
-from germane.score import LOWEST_BAND
+from germane.score import LOWEST_BAND, NONCOMMITTAL
 
 if TYPE_CHECKING:
     from germane.settings import Settings
