@@ -28,7 +28,6 @@ from germane.exchange import Context, Message
 from germane.score import UnscoredReason
 from germane.storage import (
     AlertingRow,
-    DroppedCount,
     ExchangeRecord,
     ExportSelection,
     SamplingDecision,
@@ -221,6 +220,7 @@ def test_an_invalid_line_is_reported_with_its_number(
 @pytest.mark.parametrize(
     ("change", "why"),
     [
+        ({"version": 1}, "unsupported version 1: this version of germane reads version 2"),
         ({"version": 3}, "unsupported version 3"),
         ({"exchange": None}, "exchange is missing or not an object"),
         ({"more": 1}, "unknown part 'more'"),
@@ -360,8 +360,7 @@ _JSON = st.recursive(
 @given(data=st.data())
 def test_any_import_line_is_parsed_or_rejected(data: st.DataObject) -> None:
     """Any value in any field yields a record that can be dumped again, or one error."""
-    version = data.draw(st.sampled_from([1, 2]))
-    line = {"version": version, "exchange": {"id": "e1"}, "tasks": [{"scorer": "a"}], "scores": [], "feedback": []}
+    line: dict[str, Any] = {"version": 2, "exchange": {"id": "e1"}, "tasks": [{"scorer": "a"}], "feedback": []}
     columns = {"exchange": COLUMNS["exchange"], "tasks": COLUMNS["task"], "scores": COLUMNS["score"]}
     for part, known in columns.items():
         drawn = {column.name: data.draw(_JSON) for column in known if data.draw(st.booleans())}
@@ -369,34 +368,6 @@ def test_any_import_line_is_parsed_or_rejected(data: st.DataObject) -> None:
     with suppress(UsageError):
         found = parse_line(json.dumps(line))
         assert dump_line(parse_line(dump_line(found))) == dump_line(found)
-
-
-def test_export_lines_of_version_1_are_upgraded() -> None:
-    """These exports are older than the current names of columns, reasons and labels."""
-    names = {"trace_id": "t", "span_id": "s", "service": "shop", "route": "ask", "status": "ok"}
-    at = "2026-01-01T00:00:00+00:00"
-    exchange = {
-        **names, "id": "e1", "draw": 0.5, "started_at": at, "duration": 1, "traced": True, "contexts": [],
-        "history": [{"role": "user", "text": "Hi."}], "attributes": {}, "sampling_reason": "drawn",
-    }  # fmt: skip
-    task = {"scorer": "a", "fingerprint": "f1", "state": "done", "attempts": 2, "tries": 1, "first_pending_at": at}
-    skipped = {**task, "scorer": "b", "state": "skipped", "reason": "not_drawn"}
-    score = {"scorer": "a", "fingerprint": "f1", "value": 0.8, "label": "mostly", "details": {}}
-    line = {"version": 1, "exchange": exchange, "tasks": [task, skipped], "scores": [score]}
-    counted = {"minute": at, "service": "shop", "route": "ask", "scorer": "", "process": "p", "count": 7}
-    marker = {"id": "m1", "name": "v1", "service": "shop", "at": at}
-
-    record = parse_line(json.dumps(line))
-    dropped = parse_line(json.dumps({"version": 1, "dropped": {**counted, "reason": "capture_limit"}}))
-    assert isinstance(record, ExchangeRecord)
-    assert isinstance(dropped, DroppedCount)
-    assert (record.exchange["sampling_key"], record.exchange["sampling_reason"]) == (0.5, "sampled")
-    assert record.exchange["history"] == [{"role": "user", "content": "Hi."}]
-    assert (record.tasks[0]["claims"], record.tasks[0]["retries"]) == (2, 1)
-    assert record.tasks[1]["reason"] == "not_sampled"
-    assert record.scores[0]["label"] == "mostly_relevant"
-    assert dropped.reason == "exchange_limit"
-    assert isinstance(parse_line(json.dumps({"version": 1, "mark": marker})), Marker)
 
 
 def test_parsing_and_exporting_a_line_again_yields_the_same_line(full: TrackingStore) -> None:

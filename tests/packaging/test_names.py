@@ -1,4 +1,4 @@
-"""Retired names do not remain as identifiers, settings, columns, metrics, command-line options or labels."""
+"""Retired names do not remain as identifiers, columns, metrics, command-line options or labels."""
 
 from __future__ import annotations
 
@@ -13,15 +13,9 @@ from tests.packaging.conftest import ROOT
 
 import germane
 from germane.cli.app import group
-from germane.settings import Settings
-from germane.settings.channels import CHANNEL_TYPES
-from germane.settings.retired import RETIRED_FIELDS, RETIRED_RULE_TYPES, RETIRED_SETTINGS
-from germane.settings.rules import RULE_TYPES
-from germane.settings.types import Budget
 from germane.storage.db.models import metadata
 
 SOURCES = ROOT / "src" / "germane"
-MIGRATIONS = SOURCES / "storage" / "db" / "migrations"
 CLASSES = {
     "Allowed", "Attempts", "Crowd", "Desk", "Gathering", "Grant", "Hindsight", "Holder", "Inquiry", "Lane", "Lookout",
     "Maker", "Manner", "Mark", "Material", "Office", "Orphaned", "Outlook", "Overall", "Part", "Past", "Patience",
@@ -47,10 +41,9 @@ LABELS = {
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
-    """Yield the syntax tree of every module, except for migrations and the table of former settings."""
+    """Yield the syntax tree of every module."""
     for path in sorted(SOURCES.rglob("*.py")):
-        if MIGRATIONS not in path.parents and path.name != "retired.py":
-            yield str(path.relative_to(SOURCES)), ast.parse(path.read_text(encoding="utf-8"))
+        yield str(path.relative_to(SOURCES)), ast.parse(path.read_text(encoding="utf-8"))
 
 
 def commands(group: click.Command, path: str = "germane") -> Iterator[tuple[str, click.Command]]:
@@ -77,15 +70,6 @@ def test_no_class_function_or_attribute_has_a_retired_name() -> None:
             elif isinstance(node, ast.arg | ast.keyword) and node.arg in ATTRIBUTES:
                 left.append(f"{module}: {node.arg}=")
     assert left == []
-
-
-def test_no_setting_has_a_retired_name() -> None:
-    """Former names exist only in the table for the error message."""
-    fields = {name for model in (*RULE_TYPES.values(), *CHANNEL_TYPES.values(), Budget) for name in model.model_fields}
-
-    assert RETIRED_SETTINGS.keys() & Settings.model_fields.keys() == set()
-    assert {name for former in RETIRED_FIELDS.values() for name in former} & fields == set()
-    assert RETIRED_RULE_TYPES.keys() & RULE_TYPES.keys() == set()
 
 
 def test_no_table_or_column_has_a_retired_name() -> None:

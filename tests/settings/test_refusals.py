@@ -10,7 +10,6 @@ import pytest
 
 from germane.errors import SettingsError
 from germane.settings import Settings, SettingsArguments, load_settings
-from germane.settings.retired import RETIRED_SETTINGS
 
 WRONG: dict[str, Any] = {
     "database": "mysql://localhost/x",
@@ -269,47 +268,6 @@ def test_a_rate_limit_must_be_a_positive_finite_number(name: str, value: float) 
 def test_breakdowns_accept_only_known_dimensions(name: str) -> None:
     """The error lists the valid dimensions."""
     assert "must be model, prompt_version or attributes.NAME" in error_for(breakdowns=[name])
-
-
-@pytest.mark.parametrize(("former", "current"), RETIRED_SETTINGS.items())
-def test_a_renamed_setting_is_reported_with_its_new_name(
-    monkeypatch: pytest.MonkeyPatch, former: str, current: str
-) -> None:
-    """After an upgrade, a former name is reported with the current one, for arguments and variables alike."""
-    assert current in Settings.model_fields
-    assert error_for(**{former: 1}) == f"unknown setting {former!r}: it was renamed to {current!r}"
-
-    monkeypatch.setenv(f"GERMANE_{former.upper()}", "1")
-    assert error_for() == (
-        f"unknown environment variable GERMANE_{former.upper()}: it was renamed to GERMANE_{current.upper()}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"budget": {"calls_per_day": 5}}, "'budget.calls_per_day': it was renamed to 'budget.requests_per_day'"),
-        (
-            {"rules": [{"threshold": 0.5, "min_count": 5}]},
-            "'rules.0.min_count': it was renamed to 'rules.0.min_samples'",
-        ),
-        ({"rules": [{"kind": "drop"}]}, "'rules.0.kind': it was renamed to 'rules.0.type'"),
-        ({"rules": [{"type": "floor", "threshold": 0.5}]}, "'floor' was renamed to 'mean_threshold'"),
-        (
-            {"channels": {"a": {"type": "slack", "url": "env:X", "answers": True}}},
-            "'channels.a.answers': it was renamed to 'channels.a.include_text'",
-        ),
-        ({"channels": {"a": {"kind": "slack", "url": "env:X"}}}, "type must be one of webhook, slack"),
-    ],
-)
-def test_a_renamed_field_of_a_setting_is_reported_with_its_new_name(arguments: dict[str, Any], message: str) -> None:
-    """This applies to fields of rules, channels and the budget."""
-    assert message in error_for(**arguments)
-
-
-def test_former_names_of_settings_are_not_reused() -> None:
-    """A former name is always an error."""
-    assert RETIRED_SETTINGS.keys() & Settings.model_fields.keys() == set()
 
 
 def test_typed_arguments_of_start_match_the_settings() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect, text
+from sqlalchemy import Connection, inspect, text
 
 import germane.storage.db.migrate as migrating
 from germane.errors import DatabaseNotMigrated
@@ -72,20 +73,19 @@ def test_migrated_tables_match_the_models(empty: TrackingStore) -> None:
         assert compare_metadata(context, metadata) == []
 
 
-def test_partial_indexes_match_the_models(database_url: str, empty: TrackingStore, tmp_path: Path) -> None:
-    """Alembic does not compare the conditions of partial indexes."""
+def test_indexes_match_the_models(empty: TrackingStore) -> None:
+    """The comparison includes the conditions of partial indexes, which Alembic does not compare."""
     run_migrations(empty)
-    with empty._database.read() as connection:
-        migrated = _partial_indexes(connection)
     with empty._database.write() as connection:
+        migrated = describe_indexes(connection)
         for table in metadata.sorted_tables:
             for index in table.indexes:
                 index.drop(connection)
                 index.create(connection)
-        created = _partial_indexes(connection)
+        created = describe_indexes(connection)
 
     assert migrated == created
-    assert len(migrated) == 15
+    assert sum("_where" in definition for definition in migrated.values()) == 15
 
 
 def test_new_sqlite_database_equals_a_migrated_one(tmp_path: Path) -> None:
@@ -129,13 +129,14 @@ def _describe(store: TrackingStore) -> dict[str, Any]:
     return found
 
 
-def _partial_indexes(connection: Any) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for table in metadata.tables:
-        for index in inspect(connection).get_indexes(table):
-            wheres = [str(value) for key, value in index.get("dialect_options", {}).items() if key.endswith("_where")]
-            found |= {str(index["name"]): where for where in wheres}
-    return found
+def describe_indexes(connection: Connection) -> dict[str, str]:
+    """Return the definition of each index, by name."""
+    found = [index for table in metadata.tables for index in inspect(connection).get_indexes(table)]
+    return {str(index["name"]): str({**index, "dialect_options": _conditions(index)}) for index in found}
+
+
+def _conditions(index: Any) -> dict[str, str]:
+    return {name: str(value) for name, value in index.get("dialect_options", {}).items()}
 
 
 def test_every_migration_is_listed_in_order() -> None:
@@ -158,6 +159,20 @@ def test_newer_tables_are_not_migrated(empty: TrackingStore) -> None:
             work()
 
 
+def test_tables_from_before_the_first_release_are_not_migrated(empty: TrackingStore) -> None:
+    """The error says how to move the data to a new database."""
+    empty.migrate()
+    _set_version(empty, "0011")
+
+    for work in (empty.check, empty.migrate):
+        with pytest.raises(
+            DatabaseNotMigrated, match=r"\(revision 0011\) are from before germane's first release"
+        ) as error:
+            work()
+        assert "'germane export FILE.jsonl' with the checkout that wrote them" in str(error.value)
+        assert "new database with 'germane import FILE.jsonl'" in str(error.value)
+
+
 def test_tables_without_a_version_are_not_migrated(empty: TrackingStore) -> None:
     """An interrupted or modified database is not treated as valid."""
     empty.migrate()
@@ -171,6 +186,35 @@ def test_tables_without_a_version_are_not_migrated(empty: TrackingStore) -> None
 def _set_version(store: TrackingStore, version: str) -> None:
     with store._database.write() as connection:
         connection.execute(text(f"UPDATE {migrating.VERSION_TABLE} SET version_num = '{version}'"))
+
+
+KILLED = """
+import os, signal, sys
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+from germane.storage import TrackingStore
+
+@event.listens_for(Engine, "after_cursor_execute")
+def kill(connection, cursor, statement, *_):
+    if statement.strip().startswith(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+TrackingStore(sys.argv[1]).migrate()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("statement", ["CREATE TABLE score ", "CREATE VIEW answers", "INSERT INTO germane_version"])
+def test_a_killed_migration_changes_nothing(empty: TrackingStore, database_url: str, statement: str) -> None:
+    """The next process migrates the database."""
+    command = [sys.executable, "-c", KILLED, database_url, statement]
+    killed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (killed.returncode, killed.stderr) == (-signal.SIGKILL, "")
+    with empty._database.read() as connection:
+        assert inspect(connection).get_table_names() == []
+    empty.migrate()
+    empty.check()
 
 
 MIGRATE = """

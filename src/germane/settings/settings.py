@@ -26,7 +26,6 @@ from germane.exchange import Capture
 from germane.settings.archive import Archive
 from germane.settings.channels import CHANNEL_TYPES, Channels, ChannelSettings, URLTemplate
 from germane.settings.maintenance import MaintenanceWindow
-from germane.settings.retired import RETIRED_RULE_TYPES, current_name
 from germane.settings.rules import RULE_TYPES, AnyRule, Rule, Rules, active_rules
 from germane.settings.service_name import default_service_name
 from germane.settings.types import (
@@ -323,11 +322,7 @@ def _explain_variable(variable: str) -> str | None:
     """Describe an unknown environment variable. Return None if it is known or belongs to another program."""
     if not variable.startswith(ENV_PREFIX) or _KUBERNETES_VARIABLE.search(variable):
         return None
-    name, nested, field = variable.removeprefix(ENV_PREFIX).lower().partition("__")
-    renamed = current_name([name, field] if nested else [name])
-    if renamed:
-        current = ENV_PREFIX + (f"{name}__{renamed}" if nested else renamed).upper()
-        return f"unknown environment variable {variable}: it was renamed to {current}"
+    name, nested, _ = variable.removeprefix(ENV_PREFIX).lower().partition("__")
     if name in Settings.model_fields and (not nested or name in _NESTED):
         return None
     written = variable.removeprefix(ENV_PREFIX).lower()  # without the prefix, which all names share
@@ -372,8 +367,6 @@ def _explain(detail: Any) -> str:
         model = _TYPED[head][path.pop(2)]
     name = ".".join(path)
     if detail["type"] == "extra_forbidden":
-        if renamed := current_name(path):
-            return f"unknown setting {name!r}: it was renamed to {'.'.join([*path[:-1], renamed])!r}"
         fields = Settings.model_fields if len(path) == 1 or model is None else model.model_fields
         known = [str(field.validation_alias or field_name) for field_name, field in fields.items()]
         close = _closest(path[-1], known)
@@ -386,9 +379,6 @@ def _explain(detail: Any) -> str:
         problem = f"type must be one of {', '.join(CHANNEL_TYPES)}"
     else:
         problem = detail["msg"].removeprefix("Value error, ")
-    if detail["type"] == "rule_type_unknown" and isinstance(detail["input"], dict):
-        renamed = RETIRED_RULE_TYPES.get(detail["input"].get("type", ""))
-        problem += f"; {detail['input']['type']!r} was renamed to {renamed!r}" if renamed else ""
     return f"setting {name}{shown}: {problem} (set it by argument, {variable} or germane.toml)"
 
 

@@ -136,7 +136,7 @@ class TrackingStore:
         migrate.check(self._database)
 
     def revision(self) -> str | None:
-        """Return the revision of the tables, such as ``0006``, or None if there are no tables."""
+        """Return the revision of the tables, such as ``0.1.0``, or None if there are no tables."""
         return migrate.revision(self._database)
 
     def now(self) -> datetime:

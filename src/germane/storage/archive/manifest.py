@@ -38,7 +38,7 @@ class Manifest:
     """The UTC day in ISO format."""
     created_at: datetime
     revision: str
-    """Revision of the database's tables, such as ``0011``."""
+    """Revision of the database's tables, such as ``0.1.0``."""
     has_text: bool
     """Whether the files contain questions, answers, contexts, explanations and comments."""
     files: Mapping[str, ArchivedFile]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -13,8 +14,10 @@ from germane.storage.db.engine import Database
 
 VERSION_TABLE: Final = "germane_version"
 """Not Alembic's default name, because the application may have its own Alembic migrations in the same database."""
-REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
-"""All revisions, oldest first."""
+REVISIONS: Final = ("0.1.0",)
+"""All revisions, oldest first. Each is named after the release that it is for."""
+_UNRELEASED: Final = re.compile(r"00\d\d")
+"""Revisions from before the first release."""
 _VERSION: Final = text(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608 - a constant
 _LOCK: Final = 0x6765726D616E65  # "germane"
 _SCRIPTS: Final = Path(__file__).parent / "migrations"
@@ -25,7 +28,7 @@ def migrate(database: Database) -> None:
 
     Raises:
         DatabaseUnreachable: The connection failed, or the SQLite file is not writable.
-        DatabaseNotMigrated: The tables are newer than the code.
+        DatabaseNotMigrated: The tables are newer than the code, or from before the first release.
     """
     if database.is_absent or revision(database) != REVISIONS[-1]:
         with database.write(migrating=True) as connection:  # on SQLite, this alone excludes other processes
@@ -66,7 +69,7 @@ def revision(database: Database) -> str | None:
     """Return the revision of the tables, or None if there are no tables.
 
     Raises:
-        DatabaseNotMigrated: The tables are newer than the code.
+        DatabaseNotMigrated: The tables are newer than the code, or from before the first release.
         DatabaseAbsent: The SQLite file does not exist.
     """
     with database.read() as connection:
@@ -79,6 +82,12 @@ def _read_revision(connection: Connection, name: str) -> str | None:
 
 def _query_revision(connection: Connection, name: str) -> str | None:
     version: str | None = connection.execute(_VERSION).scalar()
+    if version is not None and _UNRELEASED.fullmatch(version):
+        raise DatabaseNotMigrated(
+            f"the tables in {name} (revision {version}) are from before germane's first release, and cannot be "
+            "upgraded: run 'germane export FILE.jsonl' with the checkout that wrote them, then import the file into a "
+            "new database with 'germane import FILE.jsonl'"
+        )
     if version is not None and version not in REVISIONS:
         raise DatabaseNotMigrated(
             f"the tables in {name} (revision {version}) are newer than this version of germane supports "

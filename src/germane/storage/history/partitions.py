@@ -276,7 +276,7 @@ def _build_run(connection: Connection, row: RowMapping) -> HistoryRun:
 
 def _selection(row: RowMapping) -> HistorySelection:
     fields = dict(row["selection"])
-    requested_at = fields.pop("requested_at", None)  # earlier versions did not store it
+    requested_at = fields.pop("requested_at")
     at = None if requested_at is None else datetime.fromisoformat(requested_at)
     return HistorySelection(since=row["since"], until=row["until"], requested_at=at, **fields)
 

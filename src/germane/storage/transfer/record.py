@@ -36,7 +36,7 @@ from germane.storage.trends.time_ranges import END, EPOCH
 Row = Mapping[str, Any]
 
 VERSION: Final = 2
-"""Version of the file format. Version 1, which uses different field names, can also be read."""
+"""Version of the file format."""
 MIN_PROBABILITY: Final = 1e-12
 """Minimum probability. The sampler never assigns a lower one, and such a score's weight would dominate all others."""
 MAX_INTEGER: Final = 2**31 - 1
@@ -86,18 +86,6 @@ _NAMES: Final = (
 _OBJECTS: Final = {"attributes", "details", "numbers", "labels", "body", "detail", "matchers"}
 _UNSAFE: Final = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Characters that JSON leaves unescaped but terminals interpret: controls, text direction marks and line separators."""
-
-_COLUMNS_OF_VERSION_1: Final = {
-    "exchange": {"draw": "sampling_key"},
-    "tasks": {"attempts": "claims", "tries": "retries"},
-}
-_REASONS_OF_VERSION_1: Final = {"not_drawn": "not_sampled", "drawn": "sampled", "capture_limit": "exchange_limit"}
-_LABELS_OF_VERSION_1: Final = {
-    "direct": "relevant",
-    "mostly": "mostly_relevant",
-    "partly": "partly_relevant",
-    "off": "irrelevant",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +188,9 @@ def parse_line(line: str) -> ExportedItem:
         raise UsageError(f"the line is not valid JSON: {error}") from None
     if not isinstance(content, dict) or "version" not in content:
         raise UsageError("the line is not from a germane export: it is not an object with a version")
-    if content["version"] == 1:
-        content = _upgrade_version_1(content)
     if content["version"] != VERSION:
         raise UsageError(
-            f"unsupported version {content['version']!r:.20}: this version of germane reads versions up to {VERSION}"
+            f"unsupported version {content['version']!r:.20}: this version of germane reads version {VERSION}"
         )
     for part in ALERTING_PARTS:
         if part in content:
@@ -212,31 +198,6 @@ def parse_line(line: str) -> ExportedItem:
     if "marker" in content:
         return _parse_marker(content["marker"])
     return _parse_dropped(content["dropped"]) if "dropped" in content else _parse_record(content)
-
-
-def _upgrade_version_1(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a version 1 line to version 2. Invalid values are not changed, because they are reported later."""
-    upgraded = {"marker" if name == "mark" else name: value for name, value in content.items()} | {"version": VERSION}
-    for name in ("exchange", "tasks", "scores", "dropped"):
-        part, names = upgraded.get(name), _COLUMNS_OF_VERSION_1.get(name, {})
-        rows = [part] if isinstance(part, dict) else part if isinstance(part, list) else []
-        for row in rows:
-            if not isinstance(row, dict):
-                continue
-            for old, new in names.items():
-                if old in row:
-                    row[new] = row.pop(old)
-            replaced = {"reason": _REASONS_OF_VERSION_1, "sampling_reason": _REASONS_OF_VERSION_1}
-            if name == "scores":
-                replaced["label"] = _LABELS_OF_VERSION_1
-            for column, values in replaced.items():
-                if isinstance(value := row.get(column), str):
-                    row[column] = values.get(value, value)
-            history = row.get("history")
-            for message in history if isinstance(history, list) else ():
-                if isinstance(message, dict) and "text" in message:
-                    message["content"] = message.pop("text")
-    return upgraded
 
 
 def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
