@@ -69,8 +69,6 @@ def command(force: bool, print_only: bool) -> None:  # noqa: FBT001 - click pass
             file.write(text)
     except FileExistsError:
         raise UsageError(f"{FILE} already exists; preview with --print, or replace it with --force") from None
-    except OSError as error:
-        raise UsageError(f"cannot write {FILE}: {error.strerror}") from None
     click.echo(f"Created {FILE}.\n\n{_NEXT_STEPS}")
 
 

@@ -78,8 +78,6 @@ def command(
     Exits with 0, or with 130 after SIGINT. On non-loopback addresses, the dashboard requires a token:
     the `dashboard_token` setting (GERMANE_DASHBOARD_TOKEN), --token-file or --generate-token.
     """
-    if token_file and generate_token:
-        raise click.UsageError("--token-file and --generate-token are mutually exclusive")
     overrides: dict[str, Any] = {} if database is None else {"database": database}
     with handle_shutdown_signals() as shutdown:
         gc.disable()  # makes the imports about 10% faster
@@ -89,11 +87,7 @@ def command(
             from germane.settings import load_settings
             from germane.storage import TrackingStore
 
-            token: dict[str, Any] = {"dashboard_token": f"file:{token_file}"} if token_file else {}
-            if generate_token:
-                token = {"dashboard_token": secrets.token_urlsafe(24)}
-                click.echo(f"generated token, shown only once: {token['dashboard_token']}", err=True)
-            settings = load_settings(**overrides, **token)
+            settings = load_settings(**overrides, **_token_setting(token_file, generate=generate_token))
             if settings.dashboard_token is None and not is_loopback(host):
                 raise click.UsageError(
                     f"the dashboard on {host or 'all addresses'} is reachable from other machines and requires a token "
@@ -127,3 +121,13 @@ def command(
             while server.is_serving and not shutdown.wait(1.0):
                 pass
             context.exit(shutdown.exit_code if shutdown.received else EXIT_ERROR)
+
+
+def _token_setting(file: Path | None, *, generate: bool) -> dict[str, Any]:
+    if file and generate:
+        raise click.UsageError("--token-file and --generate-token are mutually exclusive")
+    if generate:
+        token = secrets.token_urlsafe(24)
+        click.echo(f"generated token, shown only once: {token}", err=True)
+        return {"dashboard_token": token}
+    return {"dashboard_token": f"file:{file}"} if file else {}

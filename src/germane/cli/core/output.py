@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -119,6 +120,14 @@ def format_json(content: Mapping[str, Any]) -> str:
         default=lambda value: value.isoformat() if isinstance(value, datetime) else str(value),
         allow_nan=False,
     )
+
+
+def write_output(text: str, file: Path | None) -> None:
+    """Write text to a file, or to standard output without one."""
+    if file is None:
+        click.echo(text, nl=False)
+    else:
+        file.write_text(text, encoding="utf-8", errors="replace")
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

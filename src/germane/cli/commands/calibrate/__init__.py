@@ -24,7 +24,7 @@ from germane.cli.commands.calibrate.agreement import (
     measure_refusal_votes,
     score_labeled_file,
 )
-from germane.cli.commands.calibrate.changes import print_label_changes, relabel_scores
+from germane.cli.commands.calibrate.changes import LabelChanges, print_label_changes, relabel_scores
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, print_json, print_table
 from germane.cli.core.params import ColumnNames, Since
 from germane.cli.core.store import load_settings_for, open_store
@@ -85,7 +85,7 @@ def command(
     5. The output also shows how the labels of existing scores change. The comparison shows how well each metric agrees
     with human labels from feedback or a file.
     """
-    from germane.scorers import MIN_CALIBRATION_EXCHANGES, distinct_exchanges
+    from germane.scorers import distinct_exchanges
 
     if file is not None and labels is not None:
         raise click.UsageError("--labels refers to exchanges in the database and cannot be combined with --file")
@@ -108,39 +108,24 @@ def command(
         calibrations = asyncio.run(_measure_calibrations(load_settings_for(database), exchanges[:limit]))
         measured = [each.calibration for each in calibrations]
         relabeled = relabel_scores(store, measured, since) if store is not None and measured else None
-        changes = relabeled.changes if relabeled is not None else None
-        is_saved = save and relabeled is not None
+        is_saved = False
         if save and store is not None and relabeled is not None:
+            is_saved = True
             store.labels.add_calibrations(measured)
             store.labels.update_labels(relabeled.scores)
-    agreements, votes = measure_agreement(answers), measure_refusal_votes(answers)
+    result = CalibrationResult(
+        exchanges=len(exchanges),
+        calibrations=calibrations,
+        changes=None if relabeled is None else relabeled.changes,
+        is_saved=is_saved,
+        unknown_labels=unknown,
+        agreements=measure_agreement(answers),
+        votes=measure_refusal_votes(answers),
+    )
     if as_json:
-        content: dict[str, Any] = {
-            "exchanges": len(exchanges),
-            "min_exchanges": MIN_CALIBRATION_EXCHANGES,
-            "floors": [
-                {**asdict(each.calibration), "pairs": each.pairs, "interval": asdict(each.interval)}
-                for each in calibrations
-            ],
-            "saved": is_saved,
-            "label_changes": None if changes is None else asdict(changes),
-            "labeled": agreements[0].labeled if agreements else 0,
-            "unknown_labels": unknown,
-            "agreement": list(map(asdict, agreements)),
-            "refusal_votes": votes.as_dict(),
-        }
-        print_json(content)
+        print_json(result.as_dict())
     else:
-        _print_calibrations(len(exchanges), calibrations, is_saved=is_saved)
-        if changes is not None:
-            print_label_changes(changes, is_saved=is_saved)
-        click.echo()
-        if unknown:
-            refer = "label refers to an exchange that is" if unknown == 1 else "labels refer to exchanges that are"
-            click.echo(f"{unknown} {refer} not in the database.")
-        _print_agreements(agreements)
-        click.echo()
-        click.echo(_describe_votes(votes))
+        result.print()
     context.exit(0 if calibrations else EXIT_NOT_ENOUGH_DATA)
 
 
@@ -152,6 +137,51 @@ class MeasuredCalibration:
     pairs: str
     """Type of text pair."""
     interval: BootstrapInterval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationResult:
+    """What the command measured and changed."""
+
+    exchanges: int
+    calibrations: Sequence[MeasuredCalibration]
+    changes: LabelChanges | None
+    is_saved: bool
+    unknown_labels: int
+    agreements: Sequence[MetricAgreement]
+    votes: RefusalVotes
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the content of the JSON output."""
+        from germane.scorers import MIN_CALIBRATION_EXCHANGES
+
+        return {
+            "exchanges": self.exchanges,
+            "min_exchanges": MIN_CALIBRATION_EXCHANGES,
+            "floors": [
+                {**asdict(each.calibration), "pairs": each.pairs, "interval": asdict(each.interval)}
+                for each in self.calibrations
+            ],
+            "saved": self.is_saved,
+            "label_changes": None if self.changes is None else asdict(self.changes),
+            "labeled": self.agreements[0].labeled if self.agreements else 0,
+            "unknown_labels": self.unknown_labels,
+            "agreement": list(map(asdict, self.agreements)),
+            "refusal_votes": self.votes.as_dict(),
+        }
+
+    def print(self) -> None:
+        """Print the result as text."""
+        _print_calibrations(self.exchanges, self.calibrations, is_saved=self.is_saved)
+        if self.changes is not None:
+            print_label_changes(self.changes, is_saved=self.is_saved)
+        click.echo()
+        if n := self.unknown_labels:
+            refer = "label refers to an exchange that is" if n == 1 else "labels refer to exchanges that are"
+            click.echo(f"{n} {refer} not in the database.")
+        _print_agreements(self.agreements)
+        click.echo()
+        click.echo(_describe_votes(self.votes))
 
 
 async def _measure_calibrations(settings: Settings, exchanges: Sequence[Exchange]) -> list[MeasuredCalibration]:

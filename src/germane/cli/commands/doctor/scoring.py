@@ -123,7 +123,7 @@ async def _check_models(scorer_set: ScorerSet) -> list[Finding]:
 
     Only the servers can validate the key and the model.
     """
-    findings = []
+    findings: list[Finding] = []
     try:
         if scorer_set.judge is not None:
             findings.append(await _check_model("judge", scorer_set.judge.model, scorer_set.check_judge()))
@@ -221,44 +221,62 @@ def _check_backlog(
     running = store.workers.list_workers(within=UNRESPONSIVE_AFTER_LEASES * lease)
     in_use = {pair for worker in running for pair in worker.scorers.items()}
     undecided = sanitize.count_noun(outstanding.undecided, "unsampled exchange")
-    is_reported = False
+    retrying = {retry.scorer for retry in retries if now - retry.last_retry_at < STALLED_AFTER}
+    findings: list[Finding] = []
     for tasks in outstanding.tasks:
         pair = (tasks.scorer, tasks.fingerprint)
         # Tasks whose fingerprint no running process uses will expire. check_workers reports them.
         if not tasks.in_progress or (in_use and pair not in in_use):
             continue
-        scorer, rate = sanitize.line(tasks.scorer, 60), rates.get(pair)
+        count, rate = sanitize.count_noun(tasks.in_progress, "pending score"), rates.get(pair)
         behind = None if rate is None else rate.drain_time(outstanding.undecided + tasks.in_progress)
-        count = sanitize.count_noun(tasks.in_progress, "pending score")
-        count = f"{count} and {undecided}" if outstanding.undecided else count
-        age = timedelta() if tasks.waiting_since is None else now - tasks.waiting_since
-        # The oldest tasks are scored first, so none should wait much longer than the whole backlog takes to score.
-        is_late = age > max(STALLED_AFTER, 2 * (behind or timedelta()))
-        is_retrying = any(
-            retry.scorer == tasks.scorer and now - retry.last_retry_at < STALLED_AFTER for retry in retries
+        backlog = _ScorerBacklog(
+            scorer=sanitize.line(tasks.scorer, 60),
+            count=f"{count} and {undecided}" if outstanding.undecided else count,
+            behind=behind or timedelta(),
+            is_growing=rate is not None and rate.tasks_per_hour > rate.scores_per_hour,
+            age=timedelta() if tasks.waiting_since is None else now - tasks.waiting_since,
         )
-        if rate is not None and behind is not None and behind > MAX_DRAIN_TIME:
-            growing = " and growing" if rate.tasks_per_hour > rate.scores_per_hour else ""
-            hours = behind / timedelta(hours=1)
+        findings += backlog.check(is_limited=is_limited, is_retrying=tasks.scorer in retrying)
+    yield from findings
+    newest = store.answers.list_exchanges(limit=1) if outstanding.undecided and not findings else ()
+    if any(now - each.started_at > STALLED_AFTER for each in newest):
+        yield Finding("scoring", "error", f"{undecided}, but no process is scoring", FIX_NO_WORKER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ScorerBacklog:
+    """The pending scores of one scorer, and the unsampled exchanges, which may become scores."""
+
+    scorer: str
+    count: str
+    behind: timedelta
+    """Time that scoring them takes at the current rate; zero if nothing is being scored."""
+    is_growing: bool
+    age: timedelta
+    """Time that the oldest pending score has been waiting."""
+
+    def check(self, *, is_limited: bool, is_retrying: bool) -> Iterator[Finding]:
+        # The oldest tasks are scored first, so none should wait much longer than the whole backlog takes to score.
+        is_late = self.age > max(STALLED_AFTER, 2 * self.behind)
+        if self.behind > MAX_DRAIN_TIME:
+            growing = " and growing" if self.is_growing else ""
+            hours = self.behind / timedelta(hours=1)
             delay = f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} days"
-            message = f"scoring cannot keep up: {scorer} is {delay} behind{growing} ({count})"
+            message = f"scoring cannot keep up: {self.scorer} is {delay} behind{growing} ({self.count})"
             fix = "add workers, lower `sample_rate`, or set a budget"
             yield Finding("scoring", "error", message, f"raise the rate limit, or {fix}" if is_limited else fix)
         elif is_late and is_limited:
-            minutes = f"{age / timedelta(minutes=1):.0f} minutes"
+            minutes = f"{self.age / timedelta(minutes=1):.0f} minutes"
             message = (
-                f"{scorer}: {count}, the oldest waiting for {minutes}: a rate limit is lower than the incoming traffic"
+                f"{self.scorer}: {self.count}, the oldest waiting for {minutes}: a rate limit is lower than the "
+                "incoming traffic"
             )
             fix = "raise the limit if the judge's server allows it, or lower `sample_rate`"
             yield Finding("scoring", "warning", message, fix)
         elif is_late and not is_retrying:
-            yield Finding("scoring", "error", f"{scorer}: {count}, but no process is scoring", FIX_NO_WORKER)
-        else:
-            continue
-        is_reported = True
-    newest = store.answers.list_exchanges(limit=1) if outstanding.undecided and not is_reported else ()
-    if any(now - each.started_at > STALLED_AFTER for each in newest):
-        yield Finding("scoring", "error", f"{undecided}, but no process is scoring", FIX_NO_WORKER)
+            message = f"{self.scorer}: {self.count}, but no process is scoring"
+            yield Finding("scoring", "error", message, FIX_NO_WORKER)
 
 
 def _load_rate_limits(store: TrackingStore, settings: Settings, now: datetime) -> list[RateLimitUse]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -21,6 +21,7 @@ from germane.cli.core.output import (
     format_json,
     format_table,
     wrap,
+    write_output,
 )
 from germane.cli.core.params import Duration, MarkerName, PastTime, SinceMarker, resolve_since
 from germane.cli.core.render import (
@@ -32,8 +33,11 @@ from germane.cli.core.render import (
     describe_result,
 )
 from germane.cli.core.store import load_settings_for, open_store
-from germane.errors import UsageError
 from germane.score import MIN_SAMPLES
+
+if TYPE_CHECKING:
+    from germane.settings import Settings
+    from germane.storage import TrackingStore
 
 _DOCUMENT_FORMATS: Final = ("markdown", "html")
 _FORMAT_BY_SUFFIX: Final = {
@@ -90,11 +94,7 @@ def command(
     Each mean comes with its number of scores and 95% interval. Means of fewer than 20 scores are not shown. With
     --since mark, --format markdown and html include the comparison.
     """
-    if as_json and format_ not in {None, "json"}:
-        raise click.UsageError(f"--json and --format {format_} are mutually exclusive")
-    if format_ is None:
-        format_ = "text" if output is None else _FORMAT_BY_SUFFIX.get(output.suffix.lower(), "text")
-    format_ = "json" if as_json else "markdown" if format_ == "md" else format_
+    format_ = _choose_format(format_, output, as_json=as_json)
     compare = compare or fail_on_drop or (isinstance(since, MarkerName) and format_ in _DOCUMENT_FORMATS)
     with open_store(database) as store:
         start, marker = resolve_since(store, since, service)
@@ -107,31 +107,41 @@ def command(
                 since=start, before=earlier, until=until, service=service, route=route, min_drop=min_drop
             )
             report = replace(report, comparisons=comparisons, marker=marker)
-        if format_ == "json":
-            text = format_json(report.as_dict()) + "\n"
-        elif format_ in _DOCUMENT_FORMATS:
-            from germane.cli.commands.report.document import create_document, load_style
-            from germane.insights import to_html, to_markdown
-
-            document = create_document(store, load_settings_for(database), report)
-            # Charts escape markup but not control characters, and the output may go to a terminal.
-            html = format_ == "html"
-            text = sanitize.text(to_html(document, style=load_style())) if html else to_markdown(document)
-        else:
-            verdict, _ = load_verdict(store, load_settings_for(database), report)
-            text = format_text(report, verdict, detect_terminal() if output is None else Terminal())
-    if output is None or str(output) == "-":
-        click.echo(text, nl=False)
-    else:
-        try:
-            output.write_text(text, encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise UsageError(f"cannot write {output}: {error.strerror}") from None
+        terminal = detect_terminal() if output is None else Terminal()
+        text = _format_report(store, load_settings_for(database), report, format_, terminal)
+    write_output(text, None if str(output) == "-" else output)
+    if output is not None and str(output) != "-":
         click.echo(f"Wrote {output}.", err=True)
     codes = {0 if fail_under is None else _threshold_exit_code(report, fail_under)}
     if report.comparisons is not None and fail_on_drop:
         codes.add(comparison_exit_code(report.comparisons))
     context.exit(next(code for code in (EXIT_THRESHOLD_VIOLATED, EXIT_NOT_ENOUGH_DATA, 0) if code in codes))
+
+
+def _choose_format(format_: str | None, output: Path | None, *, as_json: bool) -> str:
+    if as_json and format_ not in {None, "json"}:
+        raise click.UsageError(f"--json and --format {format_} are mutually exclusive")
+    if as_json:
+        return "json"
+    if format_ is None:
+        return "text" if output is None else _FORMAT_BY_SUFFIX.get(output.suffix.lower(), "text")
+    return "markdown" if format_ == "md" else format_
+
+
+def _format_report(
+    store: TrackingStore, settings: Settings, report: ReportData, format_: str, terminal: Terminal
+) -> str:
+    if format_ == "json":
+        return format_json(report.as_dict()) + "\n"
+    if format_ in _DOCUMENT_FORMATS:
+        from germane.cli.commands.report.document import create_document, load_style
+        from germane.insights import to_html, to_markdown
+
+        document = create_document(store, settings, report)
+        # Charts escape markup but not control characters, and the output may go to a terminal.
+        return sanitize.text(to_html(document, style=load_style())) if format_ == "html" else to_markdown(document)
+    verdict, _ = load_verdict(store, settings, report)
+    return format_text(report, verdict, terminal)
 
 
 def format_text(report: ReportData, verdict: str, terminal: Terminal) -> str:

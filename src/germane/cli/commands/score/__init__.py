@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
 from germane import sanitize
-from germane.cli.commands.score.engine import DatasetRequest, score_on_engine
+from germane.cli.commands.score.engine import DatasetRequest, exit_code, score_on_engine
 from germane.cli.core.engines import engine_options, read_engine_options
-from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, EXIT_THRESHOLD_VIOLATED, as_json, print_json, print_table
+from germane.cli.core.output import as_json, print_json, print_table, write_output
 from germane.cli.core.params import ColumnNames
 from germane.settings import load_settings
 
@@ -104,22 +104,10 @@ def command(
     options = read_engine_options(engine, workers, scheduler, partition_size=partition_size, dry_run=dry_run, yes=yes)
     if options is None:
         report_format = _check_report_options(report_format, output, inputs=[file, cache], as_json=as_json)
-    overrides: EvaluationSettingsArguments = {}
-    if judge is not None:
-        overrides["judge"] = judge
-    if embedder is not None:
-        overrides["embedder"] = embedder
-    if retry_timeout is not None:
-        overrides["retry_timeout"] = retry_timeout
+    given = {"judge": judge, "embedder": embedder, "retry_timeout": retry_timeout}
+    overrides = cast("EvaluationSettingsArguments", {name: value for name, value in given.items() if value is not None})
     if options is not None:
-        if output is not None and output.suffix.lower() == PARQUET_SUFFIX:
-            raise click.UsageError(
-                f"--output must be a folder with --engine, not {output}: omit the extension, as in "
-                f"--output {output.with_suffix('')}"
-            )
-        if cache is not None or report_format is not None:
-            option = "--report" if cache is None else "--cache"
-            raise click.UsageError(f"{option} does not apply with --engine, which writes the scores to --output")
+        _check_engine_options(report_format, output, cache)
         score_on_engine(
             context,
             options,
@@ -144,22 +132,23 @@ def command(
     if output is not None and output.suffix.lower() == PARQUET_SUFFIX:
         evaluation.to_parquet(output)
     elif report_format is not None:
-        report = evaluation.report(report_format)  # type: ignore[arg-type]  # one of click's choices
-        if output is None:
-            click.echo(report, nl=False)
-        else:
-            try:
-                output.write_text(report, encoding="utf-8")
-            except OSError as error:
-                raise click.ClickException(f"cannot write {output}: {error.strerror or error}") from None
+        write_output(evaluation.report(report_format), output)  # type: ignore[arg-type]  # one of click's choices
     if as_json:
         print_json(_as_dict(evaluation, check))
     elif report_format is None or output is not None:
         _print(evaluation, check)
-    if check is not None and check.failed:
-        context.exit(EXIT_THRESHOLD_VIOLATED)
-    has_scores = any(score.value is not None for score in evaluation.scores)
-    context.exit(0 if has_scores and (check is None or check.has_min_samples) else EXIT_NOT_ENOUGH_DATA)
+    context.exit(exit_code(check, has_scores=any(score.value is not None for score in evaluation.scores)))
+
+
+def _check_engine_options(report_format: str | None, output: Path | None, cache: Path | None) -> None:
+    if output is not None and output.suffix.lower() == PARQUET_SUFFIX:
+        raise click.UsageError(
+            f"--output must be a folder with --engine, not {output}: omit the extension, as in "
+            f"--output {output.with_suffix('')}"
+        )
+    if cache is not None or report_format is not None:
+        option = "--report" if cache is None else "--cache"
+        raise click.UsageError(f"{option} does not apply with --engine, which writes the scores to --output")
 
 
 def _check_report_options(

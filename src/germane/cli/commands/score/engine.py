@@ -82,10 +82,14 @@ def score_on_engine(
         print_json(_as_dict(result, check))
     else:
         _print(result, check)
+    context.exit(exit_code(check, has_scores=any(summary.scored for summary in result.summaries)))
+
+
+def exit_code(check: EvaluationCheck | None, *, has_scores: bool) -> int:
+    """Return the exit code of the command, for the check against thresholds if there are any."""
     if check is not None and check.failed:
-        context.exit(EXIT_THRESHOLD_VIOLATED)
-    has_scores = any(summary.scored for summary in result.summaries)
-    context.exit(0 if has_scores and (check is None or check.has_min_samples) else EXIT_NOT_ENOUGH_DATA)
+        return EXIT_THRESHOLD_VIOLATED
+    return 0 if has_scores and (check is None or check.has_min_samples) else EXIT_NOT_ENOUGH_DATA
 
 
 def _print(result: DatasetResult, check: EvaluationCheck | None) -> None:
