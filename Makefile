@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow thorough chaos frameworks spans check coverage docs pictures bench build lock clean
+.PHONY: help demo test test-slow chaos mutants thorough frameworks spans check coverage docs pictures bench build lock clean
 
 demo: $(READY)  ## Watch a small RAG application go wrong, and germane detect it
 	$(BIN)/germane demo $(ARGS)
@@ -26,6 +26,9 @@ test-slow: $(READY)  ## Run the slow tests: browsers, servers and many processes
 
 chaos: $(READY)  ## Kill a fleet's processes 200 times on each database and count losses
 	$(BIN)/python tests/chaos/run.py $(ARGS)
+
+mutants: $(READY)  ## Change the core at 60 random places, and check that tests fail
+	$(BIN)/python tests/mutants.py $(ARGS)
 
 thorough: $(READY)  ## Run what takes hours: all cases, 200 kills, the oldest dependencies, the frameworks (needs the network)
 	.ci/thorough
