@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,13 +30,17 @@ from germane.storage import AlertTransaction, DetectorScore, SamplingDecision, T
 START = datetime(2026, 1, 5, tzinfo=UTC)
 HOLDER = ("watcher", "me")
 DAY = timedelta(days=1)
+SEED = 5
+ROUTES = ("docs", "faq", "support")
 
 
 class Simulation:
     """A database, a clock, and random scores with a fixed seed."""
 
-    def __init__(self, url: str, *, seed: int = 5, holder: tuple[str, str] | None = HOLDER) -> None:
-        self.now = START
+    def __init__(
+        self, url: str, *, seed: int = SEED, holder: tuple[str, str] | None = HOLDER, now: datetime = START
+    ) -> None:
+        self.now = now
         self.holder = holder
         self.random = random.Random(seed)
         self.store = TrackingStore(url, clock=lambda: self.now)
@@ -64,30 +70,47 @@ class Simulation:
         **fields: Any,
     ) -> None:
         """Store scored exchanges, spread evenly over the next hours, and advance the clock."""
+        drawn = self._draw(values, hours, self.now, **fields)
+        self._store(drawn, fingerprint, why)
+
+    def add_day(self, means: Mapping[str, float], *, per_day: int = 20, refused: float = 0.05, **fields: Any) -> None:
+        """Store a day of scores, with a given mean per route. The routes follow each other."""
+        drawn: list[tuple[Exchange, float]] = []
+        for route, mean in means.items():
+            start = drawn[-1][0].started_at if drawn else self.now
+            drawn += self._draw(self.values(per_day, mean, refused), 24 / len(means), start, route=route, **fields)
+        self._store(drawn, "f1", "sampled")
+
+    def _draw(
+        self, values: Sequence[float], hours: float, start: datetime, **fields: Any
+    ) -> list[tuple[Exchange, float]]:
+        """Return exchanges and their scores, spread evenly over the hours after ``start``."""
         step = timedelta(hours=hours) / len(values)
-        moments = [self.now + step * (number + 1) for number in range(len(values))]
-        exchanges = [self._exchange(moment, **fields) for moment in moments]
-        self.store.exchanges.add(exchanges)
+        return [(self._exchange(start + step * (number + 1), **fields), value) for number, value in enumerate(values)]
+
+    def _store(self, drawn: Sequence[tuple[Exchange, float]], fingerprint: str, why: str) -> None:
+        """Store and score exchanges, and advance the clock to the last one."""
+        self.store.exchanges.add([one for one, _ in drawn])
         self.store.sampling.assign_tasks(
-            [SamplingDecision(one.id, 1.0, why) for one in exchanges], {"relevancy": fingerprint}
+            [SamplingDecision(one.id, 1.0, why) for one, _ in drawn], {"relevancy": fingerprint}
         )
-        found = {one.id: (value, one.started_at) for one, value in zip(exchanges, values, strict=True)}
-        claims = self.store.queue.claim_tasks("me", {"relevancy": fingerprint}, limit=len(values), lease=DAY)
+        found = {one.id: (value, one.started_at) for one, value in drawn}
+        claims = self.store.queue.claim_tasks("me", {"relevancy": fingerprint}, limit=len(drawn), lease=DAY)
         claims.sort(key=lambda claim: claim.exchange.started_at)
         self.store.queue.complete_tasks(
             "me", [self._result(task, *found[task.exchange_id]) for one in claims for task in one.tasks]
         )
-        self.now = moments[-1]
+        self.now = drawn[-1][0].started_at
 
     def pass_days(self, count: int, *, per_day: int = 20, routes: Sequence[str] = ("ask",), **given: Any) -> None:
         """Advance the clock by a number of days, with scores for all routes."""
-        names = {name: given.pop(name) for name in ("mean", "refused") if name in given}
-        if len(routes) == 1:
-            self.add_scores(self.values(count * per_day, **names), hours=24 * count, route=routes[0], **given)
+        if len(routes) > 1:
+            mean = given.pop("mean", 0.8)
+            for _ in range(count):
+                self.add_day(dict.fromkeys(routes, mean), per_day=per_day, **given)
             return
-        for _ in range(count):
-            for route in routes:
-                self.add_scores(self.values(per_day, **names), hours=24 / len(routes), route=route, **given)
+        names = {name: given.pop(name) for name in ("mean", "refused") if name in given}
+        self.add_scores(self.values(count * per_day, **names), hours=24 * count, route=routes[0], **given)
 
     def evaluate(self, watcher: DropWatcher) -> list[str]:
         """Evaluate once and commit; return the types of the events."""
@@ -152,12 +175,73 @@ def simulation(migrated_url: str) -> Iterator[Simulation]:
 
 
 @pytest.fixture
-def sqlite_simulation(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulation]:
+def sqlite_simulation(empty: Template, tmp_path: Path) -> Iterator[Simulation]:
     """A simulation on SQLite alone, for tests that do not depend on the database."""
-    file = shutil.copy(migrated_file(tmp_path_factory.getbasetemp()), tmp_path / "germane.db")
-    made = Simulation(f"sqlite:///{file}")
-    yield made
-    made.store.close()
+    with empty.copy(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def learned(learned_template: Template, tmp_path: Path) -> Iterator[Simulation]:
+    """A simulation on SQLite with the baseline that :meth:`Simulation.learn_baseline` learns."""
+    with learned_template.copy(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def three_routes(three_routes_template: Template, tmp_path: Path) -> Iterator[Simulation]:
+    """A simulation on SQLite with a baseline for three routes, each with 40 scores per day."""
+    with three_routes_template.copy(tmp_path) as made:
+        yield made
+
+
+@dataclass(frozen=True)
+class Template:
+    """A simulation that is run once, to be copied."""
+
+    file: Path
+    now: datetime
+    random_state: Any
+
+    @contextmanager
+    def copy(self, directory: Path) -> Iterator[Simulation]:
+        """Yield a simulation with its own database, which continues where this one ended."""
+        made = Simulation(f"sqlite:///{shutil.copy(self.file, directory / 'germane.db')}", now=self.now)
+        made.random.setstate(self.random_state)
+        yield made
+        made.store.close()
+
+    def run(self, directory: Path, action: Callable[[Simulation], object]) -> Template:
+        """Return the template that an action makes from a copy of this one."""
+        with self.copy(directory) as made:
+            action(made)
+        return Template(directory / "germane.db", made.now, made.random.getstate())
+
+
+@pytest.fixture(scope="session")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    """A simulation without scores."""
+    return Template(migrated_file(tmp_path_factory.getbasetemp()), START, random.Random(SEED).getstate())
+
+
+@pytest.fixture(scope="session")
+def learned_template(empty: Template, tmp_path_factory: pytest.TempPathFactory) -> Template:
+    """A simulation that has learned a baseline."""
+    return empty.run(tmp_path_factory.mktemp("learned"), lambda made: made.learn_baseline(made.new_watcher()))
+
+
+@pytest.fixture(scope="session")
+def three_routes_template(empty: Template, tmp_path_factory: pytest.TempPathFactory) -> Template:
+    """A simulation that has learned a baseline for three routes."""
+
+    def learn(made: Simulation) -> None:
+        watcher = made.new_watcher()
+        made.add_scores(made.values(1), hours=0.01, route=ROUTES[0])
+        made.evaluate(watcher)
+        made.pass_days(14, per_day=40, routes=ROUTES)
+        made.evaluate(watcher)
+
+    return empty.run(tmp_path_factory.mktemp("three-routes"), learn)
 
 
 def limited_batch(baseline: Baseline, arrivals: Sequence[DetectorScore]) -> ScoreBatch:

@@ -12,85 +12,79 @@ from germane.settings.rules import Drop
 DAY = timedelta(days=1)
 
 
-def test_a_contributor_contains_the_rise_in_refusals(sqlite_simulation: Any) -> None:
+def test_a_contributor_contains_the_rise_in_refusals(learned: Any) -> None:
     """The contributor has the rates before and since the onset."""
-    watcher = sqlite_simulation.new_watcher()
-    sqlite_simulation.learn_baseline(watcher)
+    watcher = learned.new_watcher()
     for _ in range(4):
-        sqlite_simulation.pass_days(1, refused=0.4)
-        sqlite_simulation.evaluate(watcher)
+        learned.pass_days(1, refused=0.4)
+        learned.evaluate(watcher)
 
-    (alert,) = sqlite_simulation.store.alerts.list_open()
+    (alert,) = learned.store.alerts.list_open()
     contributor = alert.details["contributors"][0]
     assert (alert.cause, contributor["half"]) == ("refusals_rising", "zero")
     assert contributor["before"]["mean"] == pytest.approx(0.05, abs=0.03)
     assert contributor["since"]["mean"] == pytest.approx(0.4, abs=0.15)
 
 
-def test_an_alert_about_a_large_drop_is_critical(sqlite_simulation: Any) -> None:
+def test_an_alert_about_a_large_drop_is_critical(learned: Any) -> None:
     """The alert is critical immediately, or when the mean of a day has fallen by critical_drop."""
-    watcher = sqlite_simulation.new_watcher(Drop(critical_drop=0.15))
-    sqlite_simulation.learn_baseline(watcher)
+    watcher = learned.new_watcher(Drop(critical_drop=0.15))
     for _ in range(4):
-        sqlite_simulation.pass_days(1, mean=0.3)
-        sqlite_simulation.evaluate(watcher)
+        learned.pass_days(1, mean=0.3)
+        learned.evaluate(watcher)
 
-    assert sqlite_simulation.store.alerts.list_open()[0].severity == "critical"
+    assert learned.store.alerts.list_open()[0].severity == "critical"
 
 
-def test_a_critical_alert_stays_critical_until_it_resolves(sqlite_simulation: Any) -> None:
+def test_a_critical_alert_stays_critical_until_it_resolves(learned: Any) -> None:
     """The severity does not flap when means are near the limit, and a period without traffic changes nothing."""
-    sqlite_simulation.learn_baseline(sqlite_simulation.new_watcher(Drop(critical_drop=0.15)))
     happened = []
     for mean in (0.3, 0.3, 0.3, 0.68, 0.6, 0.68, 0.6):
-        sqlite_simulation.pass_days(1, mean=mean)
-        happened += sqlite_simulation.evaluate(sqlite_simulation.new_watcher(Drop(critical_drop=0.15)))
-    sqlite_simulation.now += 3 * DAY
-    sqlite_simulation.pass_days(1, mean=0.6, per_day=3)
-    happened += sqlite_simulation.evaluate(sqlite_simulation.new_watcher(Drop(critical_drop=0.15)))
+        learned.pass_days(1, mean=mean)
+        happened += learned.evaluate(learned.new_watcher(Drop(critical_drop=0.15)))
+    learned.now += 3 * DAY
+    learned.pass_days(1, mean=0.6, per_day=3)
+    happened += learned.evaluate(learned.new_watcher(Drop(critical_drop=0.15)))
 
     assert [one for one in happened if one != "fired"] in ([], ["escalated"])
-    assert sqlite_simulation.store.alerts.list_open()[0].severity == "critical"
+    assert learned.store.alerts.list_open()[0].severity == "critical"
 
 
-def test_drop_evaluation_without_new_scores_writes_nothing(sqlite_simulation: Any) -> None:
+def test_drop_evaluation_without_new_scores_writes_nothing(learned: Any) -> None:
     """This applies to the same process and to its successor."""
-    watcher = sqlite_simulation.new_watcher()
-    sqlite_simulation.learn_baseline(watcher)
+    watcher = learned.new_watcher()
     for _ in range(4):
-        sqlite_simulation.pass_days(1, mean=0.5)
-        sqlite_simulation.evaluate(watcher)
-    for again in (watcher, sqlite_simulation.new_watcher()):
-        step = sqlite_simulation.step(again)
+        learned.pass_days(1, mean=0.5)
+        learned.evaluate(watcher)
+    for again in (watcher, learned.new_watcher()):
+        step = learned.step(again)
         assert (step.detector_states, step.processed_score_ids, step.changes) == ([], [], [])
 
 
-def test_a_process_that_regains_the_lease_reports_the_current_drop(sqlite_simulation: Any) -> None:
+def test_a_process_that_regains_the_lease_reports_the_current_drop(learned: Any) -> None:
     """The alert is not about an earlier drop that another process has resolved in the meantime."""
-    first, second = sqlite_simulation.new_watcher(), sqlite_simulation.new_watcher()
-    sqlite_simulation.learn_baseline(first)
+    first, second = learned.new_watcher(), learned.new_watcher()
     for watcher, mean, days in ((first, 0.5, 4), (second, 0.8, 12), (second, 0.5, 4)):
         for _ in range(days):
-            sqlite_simulation.pass_days(1, mean=mean)
-            sqlite_simulation.evaluate(watcher)
-    (alert,) = sqlite_simulation.store.alerts.list_open()
+            learned.pass_days(1, mean=mean)
+            learned.evaluate(watcher)
+    (alert,) = learned.store.alerts.list_open()
     first.reset()
 
-    assert sqlite_simulation.evaluate(first) == []
-    (again,) = sqlite_simulation.store.alerts.list_open()
+    assert learned.evaluate(first) == []
+    (again,) = learned.store.alerts.list_open()
     assert (again.onset, again.value) == (alert.onset, alert.value)
 
 
-def test_a_resolved_drop_alert_keeps_its_onset_and_baseline(sqlite_simulation: Any) -> None:
+def test_a_resolved_drop_alert_keeps_its_onset_and_baseline(learned: Any) -> None:
     """The current mean is the mean of the recovery."""
-    watcher = sqlite_simulation.new_watcher()
-    sqlite_simulation.learn_baseline(watcher)
+    watcher = learned.new_watcher()
     for mean, days in ((0.5, 4), (0.8, 14)):
         for _ in range(days):
-            sqlite_simulation.pass_days(1, mean=mean)
-            sqlite_simulation.evaluate(watcher)
-    (over,) = sqlite_simulation.store.alerts.search()
-    (fired,) = sqlite_simulation.fired
+            learned.pass_days(1, mean=mean)
+            learned.evaluate(watcher)
+    (over,) = learned.store.alerts.search()
+    (fired,) = learned.fired
 
     assert (over.state, over.resolve_reason) == ("resolved", "recovered")
     assert (over.baseline, over.onset, over.cause) == (fired.baseline, fired.onset, fired.cause)

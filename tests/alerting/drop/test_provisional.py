@@ -115,13 +115,12 @@ def test_a_drop_that_fires_does_not_become_part_of_the_baseline(sqlite_simulatio
     assert statuses(sqlite_simulation.store)[-1] == ("f1", 2, "active", "first")
 
 
-def test_a_new_judge_gets_a_provisional_baseline(sqlite_simulation: Any) -> None:
+def test_a_new_judge_gets_a_provisional_baseline(learned: Any) -> None:
     """The old judge's baseline stays active until the new judge has enough scores."""
-    watcher = sqlite_simulation.new_watcher()
-    sqlite_simulation.learn_baseline(watcher)
-    start(sqlite_simulation, watcher, fingerprint="f2")
+    watcher = learned.new_watcher()
+    start(learned, watcher, fingerprint="f2")
 
-    assert statuses(sqlite_simulation.store) == [
+    assert statuses(learned.store) == [
         ("f1", 1, "active", "first"),
         ("f2", 1, "active", "provisional"),
         ("f2", 2, "learning", "judge_changed"),

@@ -6,33 +6,20 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.alerting.drop.conftest import ROUTES
 
 from germane.alert import IMPROVEMENT, Silence
 from germane.alerting import accept_alert_baseline, resolve_alert
 from germane.settings import Drop, Settings
 
 DAY = timedelta(days=1)
-ROUTES = ("docs", "faq", "support")
-
-
-@pytest.fixture
-def three_routes(sqlite_simulation: Any) -> Any:
-    """A service with a baseline for three routes, each with 40 scores per day."""
-    watcher = sqlite_simulation.new_watcher()
-    sqlite_simulation.add_scores(sqlite_simulation.values(1), hours=0.01, route="docs")
-    sqlite_simulation.evaluate(watcher)
-    sqlite_simulation.pass_days(14, per_day=40, routes=ROUTES)
-    sqlite_simulation.evaluate(watcher)
-    return sqlite_simulation
 
 
 def pass_days(simulation: Any, count: int, watcher: Any, **means: float) -> list[str]:
     """Advance the clock, with a given mean per route. Return the types of the events."""
     happened = []
     for _ in range(count):
-        for route in (*ROUTES, *(means.keys() - set(ROUTES))):
-            values = simulation.values(40, mean=means.get(route, 0.8))
-            simulation.add_scores(values, hours=24 / len({*ROUTES, *means}), route=route)
+        simulation.add_day(dict.fromkeys(ROUTES, 0.8) | means, per_day=40)
         happened += simulation.evaluate(watcher)
     return happened
 

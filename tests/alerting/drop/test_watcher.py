@@ -137,139 +137,130 @@ def test_a_change_in_the_route_mix_is_not_a_drop(sqlite_simulation: Any) -> None
     assert happened == []
 
 
-def test_missing_scores_do_not_change_the_watcher_state(sqlite_simulation: Any) -> None:
+def test_missing_scores_do_not_change_the_watcher_state(learned: Any) -> None:
     """Without scores, a detector neither fires nor resolves."""
-    watcher = sqlite_simulation.new_watcher()
-    sqlite_simulation.learn_baseline(watcher)
+    watcher = learned.new_watcher()
     for _ in range(4):
-        sqlite_simulation.pass_days(1, mean=0.5)
-        sqlite_simulation.evaluate(watcher)
-    before = sqlite_simulation.store.detectors.list_states()
-    sqlite_simulation.now += 30 * DAY
+        learned.pass_days(1, mean=0.5)
+        learned.evaluate(watcher)
+    before = learned.store.detectors.list_states()
+    learned.now += 30 * DAY
 
-    assert sqlite_simulation.evaluate(watcher) == []
-    assert sqlite_simulation.store.detectors.list_states() == before
-    assert len(sqlite_simulation.store.alerts.list_open()) == 1
+    assert learned.evaluate(watcher) == []
+    assert learned.store.detectors.list_states() == before
+    assert len(learned.store.alerts.list_open()) == 1
 
 
-def test_a_judge_change_resolves_the_alert_and_starts_learning_a_baseline(sqlite_simulation: Any) -> None:
+def test_a_judge_change_resolves_the_alert_and_starts_learning_a_baseline(learned: Any) -> None:
     """A new judge never causes an alert."""
-    watcher = sqlite_simulation.new_watcher()
-    sqlite_simulation.learn_baseline(watcher)
+    watcher = learned.new_watcher()
     for _ in range(4):
-        sqlite_simulation.pass_days(1, mean=0.5)
-        sqlite_simulation.evaluate(watcher)
-    assert len(sqlite_simulation.store.alerts.list_open()) == 1
+        learned.pass_days(1, mean=0.5)
+        learned.evaluate(watcher)
+    assert len(learned.store.alerts.list_open()) == 1
 
-    sqlite_simulation.add_scores(sqlite_simulation.values(19, mean=0.1), fingerprint="f2")
-    assert sqlite_simulation.evaluate(watcher) == []
-    sqlite_simulation.add_scores(sqlite_simulation.values(1, mean=0.1), fingerprint="f2")
-    assert sqlite_simulation.evaluate(watcher) == ["resolved"]
-    assert [alert.resolve_reason for alert in sqlite_simulation.store.alerts.search()] == ["judge_changed"]
-    (learning,) = sqlite_simulation.store.baselines.list_learning()
+    learned.add_scores(learned.values(19, mean=0.1), fingerprint="f2")
+    assert learned.evaluate(watcher) == []
+    learned.add_scores(learned.values(1, mean=0.1), fingerprint="f2")
+    assert learned.evaluate(watcher) == ["resolved"]
+    assert [alert.resolve_reason for alert in learned.store.alerts.search()] == ["judge_changed"]
+    (learning,) = learned.store.baselines.list_learning()
     assert (learning.key.fingerprint, learning.reason) == ("f2", "judge_changed")
     happened = []
     for _ in range(20):
-        sqlite_simulation.pass_days(1, mean=0.1, fingerprint="f2")
-        happened += sqlite_simulation.evaluate(watcher)
+        learned.pass_days(1, mean=0.1, fingerprint="f2")
+        happened += learned.evaluate(watcher)
     assert happened == []
-    assert {one.key.fingerprint: one.status for one in sqlite_simulation.store.baselines.list_versions()} == {
+    assert {one.key.fingerprint: one.status for one in learned.store.baselines.list_versions()} == {
         "f1": "active",
         "f2": "active",
     }
 
 
-def test_scores_of_an_occasional_fallback_judge_are_ignored(sqlite_simulation: Any) -> None:
+def test_scores_of_an_occasional_fallback_judge_are_ignored(learned: Any) -> None:
     """The baseline of the usual judge stays active."""
-    watcher = sqlite_simulation.new_watcher()
-    sqlite_simulation.learn_baseline(watcher)
+    watcher = learned.new_watcher()
     happened = []
     for number in range(12):
-        sqlite_simulation.add_scores(sqlite_simulation.values(4, mean=0.2), hours=4, fingerprint="stand-in")
-        sqlite_simulation.add_scores(sqlite_simulation.values(16, mean=0.8 if number < 8 else 0.55), hours=20)
-        happened += sqlite_simulation.evaluate(watcher)
+        learned.add_scores(learned.values(4, mean=0.2), hours=4, fingerprint="stand-in")
+        learned.add_scores(learned.values(16, mean=0.8 if number < 8 else 0.55), hours=20)
+        happened += learned.evaluate(watcher)
 
     assert happened == ["fired"]
-    assert sqlite_simulation.store.alerts.list_open()[0].fingerprint == "f1"
+    assert learned.store.alerts.list_open()[0].fingerprint == "f1"
 
 
-def test_a_judge_that_is_used_again_gets_its_old_baseline(sqlite_simulation: Any) -> None:
+def test_a_judge_that_is_used_again_gets_its_old_baseline(learned: Any) -> None:
     """After the change is reverted, nothing has to be learned again."""
-    watcher = sqlite_simulation.new_watcher()
-    sqlite_simulation.learn_baseline(watcher)
-    sqlite_simulation.pass_days(2, fingerprint="f2")
-    sqlite_simulation.evaluate(watcher)
-    sqlite_simulation.pass_days(2)
-    sqlite_simulation.evaluate(watcher)
+    watcher = learned.new_watcher()
+    learned.pass_days(2, fingerprint="f2")
+    learned.evaluate(watcher)
+    learned.pass_days(2)
+    learned.evaluate(watcher)
     happened = []
     for _ in range(4):
-        sqlite_simulation.pass_days(1, mean=0.5)
-        happened += sqlite_simulation.evaluate(watcher)
+        learned.pass_days(1, mean=0.5)
+        happened += learned.evaluate(watcher)
 
     assert happened == ["fired"]
 
 
-def test_a_baseline_is_relearned_after_two_weeks_of_higher_traffic(sqlite_simulation: Any) -> None:
+def test_a_baseline_is_relearned_after_two_weeks_of_higher_traffic(learned: Any) -> None:
     """Two weeks with three times the traffic at the same level become the baseline. Nobody is notified."""
-    watcher = sqlite_simulation.new_watcher()
-    sqlite_simulation.learn_baseline(watcher)
+    watcher = learned.new_watcher()
     happened = []
     for _ in range(16):
-        sqlite_simulation.pass_days(1, per_day=80)
-        happened += sqlite_simulation.evaluate(watcher)
+        learned.pass_days(1, per_day=80)
+        happened += learned.evaluate(watcher)
 
-    (baseline,) = sqlite_simulation.store.baselines.list_versions()
+    (baseline,) = learned.store.baselines.list_versions()
     assert (baseline.status, baseline.reason, happened) == ("active", "traffic_changed", [])
     assert baseline.baseline.scores_per_day == pytest.approx(80, rel=0.05)
-    sqlite_simulation.pass_days(1, per_day=80, mean=0.4)
-    assert sqlite_simulation.evaluate(watcher) == ["fired"]
+    learned.pass_days(1, per_day=80, mean=0.4)
+    assert learned.evaluate(watcher) == ["fired"]
 
 
 @pytest.mark.parametrize(
     ("per_day", "mean"), [(30, 0.8), (80, 0.74)], ids=["a little growth", "growth with a small drop"]
 )
-def test_a_baseline_is_kept_if_traffic_grows_little_or_scores_drop(
-    sqlite_simulation: Any, per_day: int, mean: float
-) -> None:
+def test_a_baseline_is_kept_if_traffic_grows_little_or_scores_drop(learned: Any, per_day: int, mean: float) -> None:
     """A drop that coincides with growing traffic does not become the baseline."""
-    watcher = sqlite_simulation.new_watcher()
-    sqlite_simulation.learn_baseline(watcher)
+    watcher = learned.new_watcher()
     for _ in range(16):
-        sqlite_simulation.pass_days(1, per_day=per_day, mean=mean)
-        sqlite_simulation.evaluate(watcher)
+        learned.pass_days(1, per_day=per_day, mean=mean)
+        learned.evaluate(watcher)
 
-    (baseline,) = sqlite_simulation.store.baselines.list_versions()
+    (baseline,) = learned.store.baselines.list_versions()
     assert baseline.reason == "first"
 
 
-def test_a_new_route_joins_the_baseline_after_14_days(sqlite_simulation: Any) -> None:
+def test_a_new_route_joins_the_baseline_after_14_days(learned: Any) -> None:
     """The baseline gets a new version. Other routes are not affected."""
-    watcher = sqlite_simulation.new_watcher()
-    sqlite_simulation.learn_baseline(watcher)
-    (first,) = sqlite_simulation.store.baselines.list_versions()
-    sqlite_simulation.pass_days(1, routes=("ask", "new"))
-    sqlite_simulation.now = sqlite_simulation.now.replace(microsecond=0)
-    sqlite_simulation.evaluate(watcher)
-    sqlite_simulation.now += timedelta(seconds=1)
-    logs = sqlite_simulation.store.detectors.list_states()[0].state["detector"]["streams"]
-    assert [one.reason for one in sqlite_simulation.store.baselines.list_learning()] == ["route_joined"]
+    watcher = learned.new_watcher()
+    (first,) = learned.store.baselines.list_versions()
+    learned.pass_days(1, routes=("ask", "new"))
+    learned.now = learned.now.replace(microsecond=0)
+    learned.evaluate(watcher)
+    learned.now += timedelta(seconds=1)
+    logs = learned.store.detectors.list_states()[0].state["detector"]["streams"]
+    assert [one.reason for one in learned.store.baselines.list_learning()] == ["route_joined"]
     for _ in range(13):
-        sqlite_simulation.pass_days(1, routes=("new",))
-    sqlite_simulation.evaluate(watcher)
-    sqlite_simulation.pass_days(1, routes=("new",))
-    sqlite_simulation.evaluate(watcher)
+        learned.pass_days(1, routes=("new",))
+    learned.evaluate(watcher)
+    learned.pass_days(1, routes=("new",))
+    learned.evaluate(watcher)
 
-    assert statuses(sqlite_simulation.store) == [("f1", 1, "superseded", "first"), ("f1", 2, "active", "route_joined")]
-    (second,) = sqlite_simulation.store.baselines.list_versions()
+    assert statuses(learned.store) == [("f1", 1, "superseded", "first"), ("f1", 2, "active", "route_joined")]
+    (second,) = learned.store.baselines.list_versions()
     assert second.baseline.routes["ask"] == first.baseline.routes["ask"]
     assert second.baseline.routes["new"].n >= 30
-    now = {one["route"]: one for one in sqlite_simulation.store.detectors.list_states()[0].state["detector"]["streams"]}
+    now = {one["route"]: one for one in learned.store.detectors.list_states()[0].state["detector"]["streams"]}
     assert {one["route"] for one in logs} == {None, "ask"}
     assert [one for one in logs if one["route"] == "ask"] == [now["ask"]]
     happened = []
     for _ in range(4):
-        sqlite_simulation.pass_days(1, routes=("new",), mean=0.6)
-        happened += sqlite_simulation.evaluate(watcher)
+        learned.pass_days(1, routes=("new",), mean=0.6)
+        happened += learned.evaluate(watcher)
     assert happened[0] == "fired"
 
 
@@ -307,47 +298,43 @@ def test_a_drop_rule_with_attributes_has_its_own_baseline(sqlite_simulation: Any
     assert scopes[""] > 3 * scopes['{"tenant": "ac*"}']
 
 
-def test_resolving_an_alert_manually_restarts_the_detector(sqlite_simulation: Any) -> None:
+def test_resolving_an_alert_manually_restarts_the_detector(learned: Any) -> None:
     """The alert fires again once there is enough evidence."""
-    watcher = sqlite_simulation.new_watcher()
-    sqlite_simulation.learn_baseline(watcher)
+    watcher = learned.new_watcher()
     for _ in range(4):
-        sqlite_simulation.pass_days(1, mean=0.5)
-        sqlite_simulation.evaluate(watcher)
-    (alert,) = sqlite_simulation.store.alerts.list_open()
-    over = replace(alert, state="resolved", resolved_at=sqlite_simulation.now, resolve_reason="by_hand")
+        learned.pass_days(1, mean=0.5)
+        learned.evaluate(watcher)
+    (alert,) = learned.store.alerts.list_open()
+    over = replace(alert, state="resolved", resolved_at=learned.now, resolve_reason="by_hand")
     event = AlertEvent(
         id="e",
         alert_id=alert.id,
-        at=sqlite_simulation.now,
+        at=learned.now,
         type="resolved",
         before="firing",
         after="resolved",
         detail={},
     )
-    assert sqlite_simulation.store.alerts.commit(
-        AlertTransaction(changes=[AlertChange(alert=over, before=alert, event=event)])
-    )
+    assert learned.store.alerts.commit(AlertTransaction(changes=[AlertChange(alert=over, before=alert, event=event)]))
 
-    assert sqlite_simulation.evaluate(watcher) == []
+    assert learned.evaluate(watcher) == []
     happened = []
     for _ in range(4):
-        sqlite_simulation.pass_days(1, mean=0.5)
-        happened += sqlite_simulation.evaluate(watcher)
+        learned.pass_days(1, mean=0.5)
+        happened += learned.evaluate(watcher)
     assert happened[0] == "fired"
 
 
-def test_changing_the_rule_settings_restarts_the_detector(sqlite_simulation: Any) -> None:
+def test_changing_the_rule_settings_restarts_the_detector(learned: Any) -> None:
     """The alert raised with the old settings resolves."""
-    watcher = sqlite_simulation.new_watcher()
-    sqlite_simulation.learn_baseline(watcher)
+    watcher = learned.new_watcher()
     for _ in range(4):
-        sqlite_simulation.pass_days(1, mean=0.5)
-        sqlite_simulation.evaluate(watcher)
+        learned.pass_days(1, mean=0.5)
+        learned.evaluate(watcher)
 
-    assert sqlite_simulation.evaluate(sqlite_simulation.new_watcher(Drop(min_drop=0.1))) == ["resolved"]
-    assert [alert.resolve_reason for alert in sqlite_simulation.store.alerts.search()] == ["rule_removed"]
-    assert sqlite_simulation.evaluate(sqlite_simulation.new_watcher(Drop(min_drop=0.1))) == []
+    assert learned.evaluate(learned.new_watcher(Drop(min_drop=0.1))) == ["resolved"]
+    assert [alert.resolve_reason for alert in learned.store.alerts.search()] == ["rule_removed"]
+    assert learned.evaluate(learned.new_watcher(Drop(min_drop=0.1))) == []
 
 
 def test_scores_of_a_busy_service_are_sampled(sqlite_simulation: Any) -> None:
@@ -370,29 +357,24 @@ def test_scores_of_a_busy_service_are_sampled(sqlite_simulation: Any) -> None:
     assert sqlite_simulation.store.detectors.list_states()[0].state["detector"] == alone.state()
 
 
-def test_evaluating_in_many_steps_has_the_same_result_as_a_single_pass(sqlite_simulation: Any) -> None:
+def test_evaluating_in_many_steps_has_the_same_result_as_a_single_pass(learned: Any) -> None:
     """The result does not depend on the batches or on the processes that evaluate them."""
-    sqlite_simulation.learn_baseline(sqlite_simulation.new_watcher())
-    (version,) = sqlite_simulation.store.baselines.list_versions()
+    (version,) = learned.store.baselines.list_versions()
     for number in range(24):
-        sqlite_simulation.add_scores(
-            sqlite_simulation.values(sqlite_simulation.random.randrange(1, 30), mean=0.8 if number < 12 else 0.68),
+        learned.add_scores(
+            learned.values(learned.random.randrange(1, 30), mean=0.8 if number < 12 else 0.68),
             hours=8,
         )
-        for _ in range(sqlite_simulation.random.randrange(3)):
-            sqlite_simulation.evaluate(
-                sqlite_simulation.new_watcher(batch=sqlite_simulation.random.choice((1, 7, 2000)))
-            )
-    while sqlite_simulation.store.detectors.list_new_scores(1):
-        sqlite_simulation.evaluate(sqlite_simulation.new_watcher(batch=7))
+        for _ in range(learned.random.randrange(3)):
+            learned.evaluate(learned.new_watcher(batch=learned.random.choice((1, 7, 2000))))
+    while learned.store.detectors.list_new_scores(1):
+        learned.evaluate(learned.new_watcher(batch=7))
 
     baseline = version.baseline
-    past = load_sampled_scores(
-        sqlite_simulation.store, version.key, baseline.until, sqlite_simulation.now + DAY, baseline.sampling_rate
-    )
+    past = load_sampled_scores(learned.store, version.key, baseline.until, learned.now + DAY, baseline.sampling_rate)
     replayed = Detector(baseline)
     transitions = replayed.process(limited_batch(baseline, past))
-    (live,) = sqlite_simulation.store.detectors.list_states()
+    (live,) = learned.store.detectors.list_states()
     assert [transition.state for transition in transitions] == ["firing"]
     expected, found = replayed.state(), live.state["detector"]
     assert [one["route"] for one in found["streams"]] == [one["route"] for one in expected["streams"]]
