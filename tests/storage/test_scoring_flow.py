@@ -46,7 +46,7 @@ def write_scores(
 
 
 def load_flow(store: TrackingStore, since: datetime = NOON - timedelta(hours=2), **options: Any) -> ScoringFlow:
-    (found,) = store.alerts.list_flows(since=since, **options)
+    (found,) = store.progress.list_flows(since=since, **options)
     return found
 
 
@@ -79,7 +79,7 @@ def test_excluded_routes_and_earlier_exchanges_do_not_count_as_waiting(store: Tr
     write_scores(store, [0.5], minutes=10, route="other")
     write_scores(store, [None], minutes=20)
     assert load_flow(store, includes_route=lambda route: route != "other").last_scored_minute is None
-    assert store.alerts.list_flows(since=NOON) == []
+    assert store.progress.list_flows(since=NOON) == []
 
 
 def test_typical_score_delay_is_the_sum_of_arrival_gap_and_scoring_lag(store: TrackingStore, clock: Clock) -> None:
@@ -88,12 +88,12 @@ def test_typical_score_delay_is_the_sum_of_arrival_gap_and_scoring_lag(store: Tr
         clock.now = NOON + timedelta(minutes=10 * number + 1)
         write_scores(store, [0.5, 0.5], minutes=60 + 10 * number)
     service = an_exchange().service
-    assert store.alerts.typical_score_delay(service, "s", since=NOON - timedelta(days=14)) is None
+    assert store.progress.typical_score_delay(service, "s", since=NOON - timedelta(days=14)) is None
     for number in range(19, 30):
         clock.now = NOON + timedelta(minutes=10 * number + 1)
         write_scores(store, [0.5], minutes=60 + 10 * number)
-    assert store.alerts.typical_score_delay(service, "s", since=NOON - timedelta(days=14)) == timedelta(minutes=11)
-    assert store.alerts.typical_score_delay("nobody", "s", since=NOON - timedelta(days=14)) is None
+    assert store.progress.typical_score_delay(service, "s", since=NOON - timedelta(days=14)) == timedelta(minutes=11)
+    assert store.progress.typical_score_delay("nobody", "s", since=NOON - timedelta(days=14)) is None
 
 
 def test_failing_tasks_are_counted_by_reason(store: TrackingStore) -> None:
@@ -104,11 +104,11 @@ def test_failing_tasks_are_counted_by_reason(store: TrackingStore) -> None:
     tasks = [
         task for claim in store.queue.claim_tasks("me", SCORER, limit=9, lease=timedelta(60)) for task in claim.tasks
     ]
-    assert store.alerts.list_failing() == []
+    assert store.progress.list_failing() == []
     store.queue.postpone_tasks(
         "me", tasks, until=NOON + timedelta(hours=1), reason=UnscoredReason.JUDGE_TIMEOUT, error=""
     )
-    (listed,) = store.alerts.list_failing()
+    (listed,) = store.progress.list_failing()
     assert (listed.scorer, listed.reason, listed.tasks) == ("s", "judge_timeout", 3)
 
 

@@ -14,6 +14,7 @@ from germane.storage.alerting.alerts import AlertStore
 from germane.storage.alerting.baselines import BaselineStore
 from germane.storage.alerting.detectors import DetectorStore
 from germane.storage.alerting.notifications import NotificationStore
+from germane.storage.alerting.scoring_flow import ScoringProgress
 from germane.storage.answers.store_answers import AnswerStore
 from germane.storage.answers.store_labels import LabelStore
 from germane.storage.counts import dirty_hours, tally
@@ -95,6 +96,7 @@ class TrackingStore:
         self.history = HistoryStore(self.context)
         self.quota = QuotaStore(self.context)
         self.alerts = AlertStore(self.context)
+        self.progress = ScoringProgress(self.context)
         self.baselines = BaselineStore(self.context)
         self.detectors = DetectorStore(self.context)
         self.notifications = NotificationStore(self.context)

@@ -49,15 +49,15 @@ class NoDataEvaluation(RuleEvaluation[NoData]):
 
     def evaluate(self, now: datetime) -> Iterator[RuleResult]:
         """Return one result per service and scorer."""
-        rule, alerts, as_of = self._rule, self._context.store.alerts, self._context.as_of()
+        rule, progress, as_of = self._rule, self._context.store.progress, self._context.as_of()
         longest = max((gap for _, gap in self._gaps.values() if gap is not None), default=None)
         since = now - max(MIN_LOOKBACK, 2 * max_wait(rule, longest))
-        for flow in alerts.list_flows(since=since, until=as_of, includes_route=rule.matches_route):
+        for flow in progress.list_flows(since=since, until=as_of, includes_route=rule.matches_route):
             if rule.scorer not in {None, flow.scorer}:
                 continue
             estimated_at, gap = self._gaps.get((flow.service, flow.scorer), (None, None))
             if estimated_at is None or not timedelta() <= now - estimated_at < GAP_REFRESH_INTERVAL:
-                gap = alerts.typical_score_delay(flow.service, flow.scorer, since=now - GAP_HISTORY, until=as_of)
+                gap = progress.typical_score_delay(flow.service, flow.scorer, since=now - GAP_HISTORY, until=as_of)
                 self._gaps[flow.service, flow.scorer] = (now, gap)
             yield evaluate_no_data(rule, flow, now, gap)
 
@@ -117,7 +117,7 @@ class ScorerErrorEvaluation(RuleEvaluation[ScorerError]):
                 scored[names] += coverage.scored
                 failures.setdefault(names, Counter()).update(coverage.failed)
         # Failed attempts that later succeeded are not stored, so a backtest cannot count them.
-        for failing in store.alerts.list_failing() if as_of is None else ():
+        for failing in store.progress.list_failing() if as_of is None else ():
             names = (failing.service, failing.scorer)
             if rule.matches_route(failing.route) and names in failures:
                 failures[names][failing.reason] += failing.tasks

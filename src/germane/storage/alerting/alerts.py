@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from sqlalchemy import Connection, RowMapping, delete, insert, or_, select, text, update
 
 from germane.alert import Alert, AlertChange, AlertEvent, AlertState, Notification, Severity, Silence
-from germane.storage.alerting import notifications, scoring_flow
-from germane.storage.alerting.scoring_flow import FailingTasks, ScoringFlow
+from germane.storage.alerting import notifications
 from germane.storage.db import tables
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched
@@ -105,7 +104,7 @@ class AlertReader(StoreComponent):
 
 
 class AlertStore(AlertReader):
-    """Extends :class:`AlertReader` with writes, events, silences, and the data that alert rules evaluate.
+    """Extends :class:`AlertReader` with writes, events and silences.
 
     Only one process at a time evaluates rules: the holder of the evaluator's lease.
     """
@@ -166,31 +165,6 @@ class AlertStore(AlertReader):
             now = self._context.now(connection)
             ended = update(tables.silence).where(columns.id == silence_id, columns.ends_at > now).values(ends_at=now)
             return connection.execute(ended).rowcount == 1
-
-    def list_flows(
-        self, *, since: datetime, until: datetime | None = None, includes_route: Callable[[str], bool] = lambda _: True
-    ) -> list[ScoringFlow]:
-        """Return the scoring progress for answers since a given time, one entry per service and scorer.
-
-        Args:
-            since: Start of the window.
-            until: Report the progress as of this time. Defaults to now.
-            includes_route: Called with a route name; returns whether to include the route.
-        """
-        with self._database.read() as connection:
-            return scoring_flow.load_flows(connection, since, includes_route, until)
-
-    def typical_score_delay(
-        self, service: str, scorer: str, *, since: datetime, until: datetime | None = None
-    ) -> timedelta | None:
-        """Return the typical maximum time between consecutive scores, or None if there are too few scores."""
-        with self._database.read() as connection:
-            return scoring_flow.typical_score_delay(connection, service, scorer, since, until)
-
-    def list_failing(self) -> list[FailingTasks]:
-        """Return the number of failed tasks that are waiting for a retry, by service, route, scorer and reason."""
-        with self._database.read() as connection:
-            return scoring_flow.list_failing(connection)
 
 
 def _write_transaction(connection: Connection, step: AlertTransaction, now: datetime) -> None:

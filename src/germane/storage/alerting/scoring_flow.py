@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import func, select
 
 from germane.score import UnscoredReason
+from germane.storage.db.component import StoreComponent
 from germane.storage.db.tables import exchange, score, scoring_task, tally
 
 SLOT_SECONDS: Final = 300
@@ -103,82 +104,86 @@ class _MinuteCounts:
         return {minute: count for minute, count in counts.items() if count > 0}
 
 
-def load_flows(
-    connection: Connection, since: datetime, takes: Callable[[str], bool], until: datetime | None = None
-) -> list[ScoringFlow]:
-    """Return the scoring progress for answers since a given time, one entry per service and scorer.
+class ScoringProgress(StoreComponent):
+    """Measures the progress of scoring, for the rules ``no_data`` and ``scorer_error``."""
 
-    Args:
-        connection: A transaction.
-        since: Start of the window.
-        takes: Called with a route name; returns whether to include the route.
-        until: Report the progress as of this time. Answers that were scored later count as unscored.
-    """
-    names = (tally.c.minute, tally.c.service, tally.c.route, tally.c.scorer, tally.c.outcome, tally.c.reason)
-    query = select(*names, func.sum(tally.c.count).label("n")).where(tally.c.minute >= since).group_by(*names)
-    counts: defaultdict[tuple[str, str], _MinuteCounts] = defaultdict(_MinuteCounts)
-    for row in connection.execute(query if until is None else query.where(tally.c.minute < until)):
-        if takes(row.route):
-            counts[row.service, row.scorer].add(row.minute, row.outcome, row.reason, int(row.n))
-    if until is not None:
-        columns = (score.c.service, score.c.route, score.c.scorer, score.c.started_at)
-        window = (score.c.started_at >= since, score.c.started_at < until)
-        later = connection.execute(select(*columns).where(*window, score.c.scored_at > until))
-        for service, route, scorer, started_at in later:
-            if (service, scorer) in counts and takes(route):
-                counts[service, scorer].scored[started_at.replace(second=0, microsecond=0)] -= 1
-    flows = []
-    for service, scorer in sorted(counts):
-        last = counts[service, scorer].last_scored
-        waiting = counts[service, scorer].waiting_after(last)
-        newest = select(score.c.scored_at).order_by(score.c.started_at.desc()).limit(1)
-        newest = newest.where(score.c.service == service, score.c.scorer == scorer, score.c.started_at >= since)
-        if until is not None:
-            newest = newest.where(score.c.started_at < until, score.c.scored_at <= until)
-        flow = ScoringFlow(
-            service=service,
-            scorer=scorer,
-            last_scored_minute=last,
-            last_score_at=connection.execute(newest).scalar_one_or_none(),
-            waiting_since=min(waiting, default=None),
-            waiting=sum(waiting.values()),
+    def list_flows(
+        self, *, since: datetime, until: datetime | None = None, includes_route: Callable[[str], bool] = lambda _: True
+    ) -> list[ScoringFlow]:
+        """Return the scoring progress for answers since a given time, one entry per service and scorer.
+
+        Args:
+            since: Start of the window.
+            until: Report the progress as of this time: answers that were scored later count as unscored. Defaults to
+                now.
+            includes_route: Called with a route name; returns whether to include the route.
+        """
+        names = (tally.c.minute, tally.c.service, tally.c.route, tally.c.scorer, tally.c.outcome, tally.c.reason)
+        query = select(*names, func.sum(tally.c.count).label("n")).where(tally.c.minute >= since).group_by(*names)
+        counts: defaultdict[tuple[str, str], _MinuteCounts] = defaultdict(_MinuteCounts)
+        flows = []
+        with self._database.read() as connection:
+            for row in connection.execute(query if until is None else query.where(tally.c.minute < until)):
+                if includes_route(row.route):
+                    counts[row.service, row.scorer].add(row.minute, row.outcome, row.reason, int(row.n))
+            if until is not None:
+                columns = (score.c.service, score.c.route, score.c.scorer, score.c.started_at)
+                window = (score.c.started_at >= since, score.c.started_at < until)
+                later = connection.execute(select(*columns).where(*window, score.c.scored_at > until))
+                for service, route, scorer, started_at in later:
+                    if (service, scorer) in counts and includes_route(route):
+                        counts[service, scorer].scored[started_at.replace(second=0, microsecond=0)] -= 1
+            for service, scorer in sorted(counts):
+                last = counts[service, scorer].last_scored
+                waiting = counts[service, scorer].waiting_after(last)
+                newest = select(score.c.scored_at).order_by(score.c.started_at.desc()).limit(1)
+                newest = newest.where(score.c.service == service, score.c.scorer == scorer, score.c.started_at >= since)
+                if until is not None:
+                    newest = newest.where(score.c.started_at < until, score.c.scored_at <= until)
+                flow = ScoringFlow(
+                    service=service,
+                    scorer=scorer,
+                    last_scored_minute=last,
+                    last_score_at=connection.execute(newest).scalar_one_or_none(),
+                    waiting_since=min(waiting, default=None),
+                    waiting=sum(waiting.values()),
+                )
+                flows.append(flow)
+        return flows
+
+    def typical_score_delay(
+        self, service: str, scorer: str, *, since: datetime, until: datetime | None = None
+    ) -> timedelta | None:
+        """Return the typical maximum time between consecutive scores, or None if there are too few scores.
+
+        This is the sum of two 99th percentiles: that of the gaps between five-minute slots with scored answers, and
+        that of the delay from answer to score. With ``until``, return the value as of that time.
+        """
+        query = select(score.c.started_at, score.c.scored_at).where(
+            score.c.service == service, score.c.scorer == scorer, score.c.started_at >= since
         )
-        flows.append(flow)
-    return flows
+        query = query if until is None else query.where(score.c.started_at < until, score.c.scored_at <= until)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(score.c.started_at.desc()).limit(MAX_SCORES_READ)).all()
+        slots = sorted({int(row.started_at.timestamp()) // SLOT_SECONDS for row in rows})
+        gaps = [SLOT_SECONDS * (after - before) for before, after in pairwise(slots)]
+        if len(gaps) < MIN_GAPS:
+            return None
+        lags = [max(0.0, (row.scored_at - row.started_at).total_seconds()) for row in rows if row.scored_at is not None]
+        return timedelta(seconds=_percentile(gaps) + _percentile(lags))
 
-
-def typical_score_delay(
-    connection: Connection, service: str, scorer: str, since: datetime, until: datetime | None = None
-) -> timedelta | None:
-    """Return the typical maximum time between consecutive scores, or None if there are too few scores.
-
-    This is the sum of two 99th percentiles: that of the gaps between five-minute slots with scored answers, and that
-    of the delay from answer to score. With ``until``, return the value as of that time.
-    """
-    query = select(score.c.started_at, score.c.scored_at).where(
-        score.c.service == service, score.c.scorer == scorer, score.c.started_at >= since
-    )
-    query = query if until is None else query.where(score.c.started_at < until, score.c.scored_at <= until)
-    rows = connection.execute(query.order_by(score.c.started_at.desc()).limit(MAX_SCORES_READ)).all()
-    slots = sorted({int(row.started_at.timestamp()) // SLOT_SECONDS for row in rows})
-    gaps = [SLOT_SECONDS * (after - before) for before, after in pairwise(slots)]
-    if len(gaps) < MIN_GAPS:
-        return None
-    lags = [max(0.0, (row.scored_at - row.started_at).total_seconds()) for row in rows if row.scored_at is not None]
-    return timedelta(seconds=_percentile(gaps) + _percentile(lags))
+    def list_failing(self) -> list[FailingTasks]:
+        """Return the number of failed tasks that are waiting for a retry, by service, route, scorer and reason."""
+        columns = (exchange.c.service, exchange.c.route, scoring_task.c.scorer, scoring_task.c.reason)
+        query = select(*columns, func.count().label("n")).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
+        query = query.where(scoring_task.c.state == "pending", scoring_task.c.reason.is_not(None)).group_by(*columns)
+        with self._database.read() as connection:
+            return [
+                FailingTasks(service=row.service, route=row.route, scorer=row.scorer, reason=row.reason, tasks=row.n)
+                for row in connection.execute(query)
+            ]
 
 
 def _percentile(values: Iterable[float]) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(PERCENTILE * len(ordered)))] if ordered else 0.0
-
-
-def list_failing(connection: Connection) -> list[FailingTasks]:
-    """Return the number of failed tasks that are waiting for a retry, by service, route, scorer and reason."""
-    columns = (exchange.c.service, exchange.c.route, scoring_task.c.scorer, scoring_task.c.reason)
-    query = select(*columns, func.count().label("n")).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
-    query = query.where(scoring_task.c.state == "pending", scoring_task.c.reason.is_not(None)).group_by(*columns)
-    return [
-        FailingTasks(service=row.service, route=row.route, scorer=row.scorer, reason=row.reason, tasks=row.n)
-        for row in connection.execute(query)
-    ]
