@@ -22,7 +22,7 @@ from germane.storage import (
     SamplingDecision,
     TrackingStore,
 )
-from germane.storage.answers import lowest_scores, search
+from germane.storage.answers import lowest_scores, search, store_answers
 from germane.storage.answers.filter import SORTS
 
 Make = Callable[..., Exchange]
@@ -249,7 +249,7 @@ def test_the_number_of_matches_is_counted_up_to_a_limit(
     store: TrackingStore, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counting stops at the limit and reports that the count is capped."""
-    monkeypatch.setattr(search, "MAX_ANSWERS_COUNTED", 5)
+    monkeypatch.setattr(store_answers, "MAX_ANSWERS_COUNTED", 5)
     write(store, make, VALUES)
 
     total = store.answers.count_matches(AnswerFilter())

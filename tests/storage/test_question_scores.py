@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from germane.exchange import Exchange, normalized_question
 from germane.score import NONCOMMITTAL, Score, band_of
 from germane.storage import AnswerFilter, SamplingDecision, TrackingStore
-from germane.storage.answers import question_scores
+from germane.storage.answers import store_questions
 
 LEASE = timedelta(hours=1)
 Answered = Callable[..., Exchange]
@@ -45,7 +45,7 @@ def answered(store: TrackingStore, make: Callable[..., Exchange]) -> Answered:
 
 def last_good(store: TrackingStore, asked: Exchange, fingerprint: str = "f1") -> str | None:
     """Return the id of the last good answer to the question of an exchange with a low score."""
-    found = store.answers.find_last_good(asked, Score(scorer="r", fingerprint=fingerprint, value=0.1))
+    found = store.questions.find_last_good(asked, Score(scorer="r", fingerprint=fingerprint, value=0.1))
     return None if found is None else found.exchange.id
 
 
@@ -84,7 +84,7 @@ def test_scores_by_question_are_exactly_the_scores_that_match_the_filter(
         fingerprint="f1",
         prompt_version="7",
     )
-    found = store.answers.load_question_scores(chosen)
+    found = store.questions.list_scores(chosen)
 
     assert [(one.exchange_id, one.question, one.value) for one in found.scores] == [
         (newer.id, None, 0.0),
@@ -100,8 +100,8 @@ def test_truncated_question_search_states_how_far_back_it_went(
 ) -> None:
     """All scores since that time are included."""
     written = [answered(minute, 0.9) for minute in range(6)]
-    monkeypatch.setattr(question_scores, limit, 3)
-    found = store.answers.load_question_scores(AnswerFilter(scorer="r"))
+    monkeypatch.setattr(store_questions, limit, 3)
+    found = store.questions.list_scores(AnswerFilter(scorer="r"))
 
     assert found.searched_back_to is not None
     newer = {one.id for one in written if one.started_at >= found.searched_back_to}
@@ -160,9 +160,9 @@ def test_search_for_the_last_good_answer_covers_a_limited_number_of_exchanges(
     answered(1, 0.9)
     answered(2, 0.9, question="Another?")
     asked = answered(3, 0.1)
-    monkeypatch.setattr(question_scores, "MAX_EXCHANGES_SCANNED", 1)
+    monkeypatch.setattr(store_questions, "MAX_EXCHANGES_SCANNED", 1)
     assert last_good(store, asked) is None
     monkeypatch.undo()
     assert last_good(store, asked) is not None
-    monkeypatch.setattr(question_scores, "MAX_AGE", timedelta(minutes=1))
+    monkeypatch.setattr(store_questions, "MAX_AGE", timedelta(minutes=1))
     assert last_good(store, asked) is None

@@ -62,9 +62,9 @@ def load_last_good(context: InsightContext, asked: Exchange, score: Score) -> La
         if alert_concerns_route(alert, asked.service, asked.route)
     ]
     onset = min(onsets, default=None)  # of an open alert about the route that began before the answer
-    earlier = None if onset is None else context.store.answers.find_last_good(asked, score, before=onset)
+    earlier = None if onset is None else context.store.questions.find_last_good(asked, score, before=onset)
     if earlier is None:
-        onset, earlier = None, context.store.answers.find_last_good(asked, score)
+        onset, earlier = None, context.store.questions.find_last_good(asked, score)
     if earlier is None:
         return None
     then, now = compare_contexts(earlier.exchange.contexts, asked.contexts)

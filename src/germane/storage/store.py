@@ -17,6 +17,7 @@ from germane.storage.alerting.notifications import NotificationStore
 from germane.storage.alerting.scoring_flow import ScoringProgress
 from germane.storage.answers.store_answers import AnswerStore
 from germane.storage.answers.store_labels import LabelStore
+from germane.storage.answers.store_questions import QuestionStore
 from germane.storage.counts import dirty_hours, tally
 from germane.storage.db import migrate
 from germane.storage.db.component import StoreContext, utc_now
@@ -87,6 +88,7 @@ class TrackingStore:
         self.forwarding = ForwardingQueue(self.context)
         self.unreadable = UnreadableTraceStore(self.context)
         self.answers = AnswerStore(self.context)
+        self.questions = QuestionStore(self.context)
         self.labels = LabelStore(self.context)
         self.trends = TrendStore(self.context)
         self.rollups = RollupStore(self.context)

@@ -13,7 +13,6 @@ from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.storage.answers.filter import TaskStatus
 from germane.storage.archive.dialect import NAME as ARCHIVE
-from germane.storage.archive.reader import open_exchanges
 from germane.storage.db.mappers import batched, exchange_from_row, score_from_row
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 from germane.storage.queue.feedback import COLUMNS
@@ -37,24 +36,6 @@ class AnswerDetail:
     """Proxy score, computed locally without an LLM; None if there is none."""
     erased_at: datetime | None
     """Time at which the text was erased; None if it is still stored."""
-
-
-def load_detail(connection: Connection, exchange_id: str) -> AnswerDetail | None:
-    """Return one exchange with its scores, tasks and labels, or None if the id is unknown."""
-    with open_exchanges(connection, {exchange_id: None}) as sources:
-        source = next((source for source, ids in sources if ids), connection)
-        row = source.execute(select(exchange).where(exchange.c.id == exchange_id)).mappings().first()
-        if row is None:
-            return None
-        scores = load_scores(source, [exchange_id]).get(exchange_id, [])
-        names = ("sampling_reason", "sampling_probability", "proxy", "erased_at")
-        return AnswerDetail(
-            exchange=exchange_from_row(row),
-            scores=sorted(scores, key=lambda score: (score.scorer, str(score.scored_at))),
-            tasks=load_tasks(source, [exchange_id]).get(exchange_id, []),
-            feedback=load_all_labels(connection, source, [exchange_id]).get(exchange_id, []),
-            **{name: row[name] for name in names},
-        )
 
 
 def load_exchanges(

@@ -11,6 +11,7 @@ from germane.annotation import Feedback
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.storage.answers.lowest_scores import ScoreCriteria, ScoreFilter
+from germane.storage.stats.estimate import Estimate
 
 AnswerState = Literal["scored", "failed", "skipped", "waiting", "any"]
 STATES: Final[tuple[AnswerState, ...]] = get_args(AnswerState)
@@ -139,6 +140,17 @@ class MatchCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MatchSummary:
+    """The number of scored answers that match a filter, and their mean score."""
+
+    count: int
+    estimate: Estimate | None
+    """Mean of the scores with the newest fingerprint; None without scores."""
+    searched_back_to: datetime | None
+    """Start of the summarized time range if it was truncated; None if the whole window was summarized."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerPage:
     """One page of answers."""
 
@@ -147,3 +159,15 @@ class AnswerPage:
     """Cursor of the next page; None on the last page."""
     searched_back_to: datetime | None = None
     """Start of the searched time range if it was truncated; None if the whole window was searched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerNeighbors:
+    """The exchanges before and after an answer in a sorted search."""
+
+    previous: str | None = None
+    """Id of the previous exchange; None at the start."""
+    next: str | None = None
+    """Id of the next exchange; None at the end."""
+    position: int | None = None
+    """Position of the answer, starting at 1; None if it is not among the first matches."""

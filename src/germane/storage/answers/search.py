@@ -9,7 +9,7 @@ cannot normalize them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -21,9 +21,7 @@ from germane.storage.answers.filter import (
     Answer,
     AnswerCursor,
     AnswerFilter,
-    AnswerPage,
     AnswerSort,
-    MatchCount,
 )
 from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest_fast
 from germane.storage.answers.questions import load_question_keys, question_key
@@ -31,6 +29,7 @@ from germane.storage.archive.reader import latest, open_exchanges, open_newest
 from germane.storage.db.functions import Unindexed
 from germane.storage.db.mappers import batched, score_from_row
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
+from germane.storage.stats.estimate import Estimate, RunningSums, estimate_mean
 from germane.storage.trends.dimensions import MAX_LABEL_LENGTH, label_expression
 
 MAX_SCORES_SCANNED: Final = 40_000
@@ -41,10 +40,6 @@ MAX_QUESTIONS_COMPARED: Final = 10_000
 """Number of answers, newest first, whose questions are compared."""
 MAX_LABELS_SCANNED: Final = 5_000
 """Number of labels to scan, newest first."""
-MAX_ANSWERS_COUNTED: Final = 1_000
-"""Number of matches at which counting stops."""
-MAX_NEIGHBORS_SCANNED: Final = 500
-"""Number of matches to search for an answer's neighbors."""
 _MICROSECOND: Final = timedelta(microseconds=1)
 BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 STATES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -61,7 +56,7 @@ BRIEF_COLUMNS: Final[Columns] = tuple(
     for name in ("id", "exchange_id", "scorer", "fingerprint", "started_at", "sampling_probability", "value", "label")
 )
 """The columns for counts and means. The others contain long texts."""
-_SORT_KEYS: Final[Mapping[AnswerSort, Callable[[Row], float]]] = {
+SORT_KEYS: Final[Mapping[AnswerSort, Callable[[Row], float]]] = {
     "lowest": lambda row: row["value"],
     "highest": lambda row: -row["value"],
     "newest": lambda row: 0.0,  # noqa: ARG005 - all have the same signature
@@ -74,58 +69,7 @@ _SORT_COLUMNS: Final[Mapping[AnswerSort, ColumnElement[Any]]] = {
     "highest_cost": -func.coalesce(score.c.cost, -1.0),
     "slowest": -exchange.c.duration,
 }
-"""The sort keys of ``_SORT_KEYS`` as SQL expressions. Sorting by time needs none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerNeighbors:
-    """The exchanges before and after an answer in a sorted search."""
-
-    previous: str | None = None
-    """Id of the previous exchange; None at the start."""
-    next: str | None = None
-    """Id of the next exchange; None at the end."""
-    position: int | None = None
-    """Position of the answer, starting at 1; None if it is not among the first matches."""
-
-
-def load_page(
-    connection: Connection, chosen: AnswerFilter, sort: AnswerSort, after: AnswerCursor | None, limit: int
-) -> AnswerPage:
-    """Return one page of answers. Answers without a score are always sorted by time."""
-    sort = sort if chosen.state == "scored" else "newest"
-    rows, searched_back_to = find_rows(connection, chosen, sort, after, limit + 1)
-    answers = build_answers(connection, chosen, rows[:limit])
-    cursor = None
-    if len(rows) > limit:
-        last = rows[limit - 1]
-        cursor = AnswerCursor(_SORT_KEYS[sort](last), last["started_at"], str(last["id"]))
-    elif searched_back_to is not None and sort == "newest" and not (chosen.labeled and chosen.state == "scored"):
-        # When sorted by time, the next page continues where the search stopped. A label search always scans the same
-        # labels, so it cannot continue.
-        cursor = AnswerCursor(0.0, searched_back_to, "")
-    return AnswerPage(answers=answers, next_cursor=cursor, searched_back_to=searched_back_to)
-
-
-def count_matches(connection: Connection, chosen: AnswerFilter) -> MatchCount:
-    """Count the matches, up to ``MAX_ANSWERS_COUNTED``."""
-    rows, searched_back_to = find_rows(connection, chosen, "newest", None, MAX_ANSWERS_COUNTED + 1, BRIEF_COLUMNS)
-    is_capped = len(rows) > MAX_ANSWERS_COUNTED or searched_back_to is not None
-    return MatchCount(count=min(len(rows), MAX_ANSWERS_COUNTED), is_capped=is_capped)
-
-
-def find_neighbors(connection: Connection, chosen: AnswerFilter, exchange_id: str, sort: AnswerSort) -> AnswerNeighbors:
-    """Find the ids before and after an exchange in the first ``MAX_NEIGHBORS_SCANNED`` matches."""
-    rows, _ = find_rows(connection, chosen, sort, None, MAX_NEIGHBORS_SCANNED)
-    ids = list(dict.fromkeys(row["exchange_id"] for row in rows))
-    if exchange_id not in ids:
-        return AnswerNeighbors(next=ids[0] if ids else None)
-    index = ids.index(exchange_id)
-    return AnswerNeighbors(
-        previous=ids[index - 1] if index else None,
-        next=ids[index + 1] if index + 1 < len(ids) else None,
-        position=index + 1,
-    )
+"""The sort keys of ``SORT_KEYS`` as SQL expressions. Sorting by time needs none."""
 
 
 def find_rows(
@@ -173,7 +117,7 @@ def find_rows(
         rows = [row for row in rows if row["started_at"] >= floor]  # the others are on a later page
     # Python's sort is stable, so sort by the least important key first.
     merged = sorted([*rows, *archived], key=lambda row: (row["started_at"], row["id"]), reverse=True)
-    return sorted(merged, key=_SORT_KEYS[sort])[:limit], floor
+    return sorted(merged, key=SORT_KEYS[sort])[:limit], floor
 
 
 def _find_rows(
@@ -219,6 +163,16 @@ def find_newest(connection: Connection, chosen: AnswerFilter, after: AnswerCurso
     cut = rows[-1]["started_at"]
     kept = [row for row in rows if row["started_at"] > cut] or rows[:-1]
     return kept, kept[-1]["started_at"]
+
+
+def estimate_rows(rows: Sequence[Row]) -> Estimate:
+    """Return the mean of the scores in rows, newest row first, that have the newest row's fingerprint."""
+    scorer, fingerprint = rows[0]["scorer"], rows[0]["fingerprint"]
+    total = RunningSums()
+    for row in rows:
+        if (row["scorer"], row["fingerprint"]) == (scorer, fingerprint):
+            total.add(row["value"], row["label"], row["sampling_probability"])
+    return estimate_mean(total.sums, scorer, fingerprint)
 
 
 def _score_filter(chosen: AnswerFilter, after: AnswerCursor | None) -> ScoreFilter:
@@ -322,7 +276,7 @@ def _find_by_id(
     for ids in batched(sorted(chosen.ids or ())):
         query = _select_scores(chosen, sort).where(score.c.exchange_id.in_(ids), *conditions)
         rows += _fetch_sorted(connection, query, sort, after, limit)
-    rows.sort(key=lambda row: (_SORT_KEYS[sort](row), -row["started_at"].timestamp(), -row["id"]))
+    rows.sort(key=lambda row: (SORT_KEYS[sort](row), -row["started_at"].timestamp(), -row["id"]))
     return rows[:limit], floor
 
 

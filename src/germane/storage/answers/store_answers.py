@@ -3,27 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from sqlalchemy import Connection, func, select
 
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage.answers import detail, groups, question_scores, search
 from germane.storage.answers.archived_lowest import find_archived
-from germane.storage.answers.detail import AnswerDetail
-from germane.storage.answers.filter import AnswerCursor, AnswerFilter, AnswerPage, AnswerSort, MatchCount
-from germane.storage.answers.groups import MatchSummary, QuestionGroups, QuestionSort
+from germane.storage.answers.detail import AnswerDetail, load_all_labels, load_exchanges, load_scores, load_tasks
+from germane.storage.answers.filter import (
+    AnswerCursor,
+    AnswerFilter,
+    AnswerNeighbors,
+    AnswerPage,
+    AnswerSort,
+    MatchCount,
+    MatchSummary,
+)
 from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest, lowest_first
-from germane.storage.answers.question_scores import EarlierAnswer, QuestionScores
-from germane.storage.answers.search import BEGINNING, AnswerNeighbors
+from germane.storage.answers.search import (
+    BEGINNING,
+    BRIEF_COLUMNS,
+    SORT_KEYS,
+    build_answers,
+    estimate_rows,
+    find_newest,
+    find_rows,
+)
 from germane.storage.archive.reader import open_exchanges, open_newest
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import exchange_from_row, score_from_row
 from germane.storage.db.tables import exchange, score, scoring_task
 
+MAX_ANSWERS_COUNTED: Final = 1_000
+"""Number of matches at which counting stops."""
+MAX_NEIGHBORS_SCANNED: Final = 500
+"""Number of matches to search for an answer's neighbors."""
 Item = TypeVar("Item")
 
 
@@ -91,12 +108,12 @@ class AnswerReader(StoreComponent):
     def get_exchanges(self, ids: Sequence[str]) -> dict[str, Exchange]:
         """Return a dict of ids to exchanges. Unknown ids are omitted."""
         with self._database.read(snapshot=True) as connection:
-            return self._load(connection, ids, detail.load_exchanges)
+            return self._load(connection, ids, load_exchanges)
 
     def get_scores(self, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
         """Return a dict of exchange ids to lists of scores. Exchanges without a score are omitted."""
         with self._database.read(snapshot=True) as connection:
-            return self._load(connection, exchange_ids, detail.load_scores)
+            return self._load(connection, exchange_ids, load_scores)
 
     @staticmethod
     def _load(
@@ -141,11 +158,11 @@ class AnswerReader(StoreComponent):
         with self._database.read(snapshot=True) as connection:
             rows = find_lowest(connection, chosen, limit)
             rows = lowest_first([*rows, *find_archived(connection, chosen, limit)], limit)
-            exchanges = detail.load_exchanges(connection, [row["exchange_id"] for row in rows])
+            exchanges = load_exchanges(connection, [row["exchange_id"] for row in rows])
             missing = {row["exchange_id"]: row["started_at"] for row in rows if row["exchange_id"] not in exchanges}
             with open_exchanges(connection, missing) as sources:
                 for source, ids in sources:
-                    exchanges |= detail.load_exchanges(source, ids, missing)
+                    exchanges |= load_exchanges(source, ids, missing)
         return [
             ScoredExchange(exchanges[row["exchange_id"]], score_from_row(row))
             for row in rows
@@ -203,54 +220,65 @@ class AnswerStore(AnswerReader):
             limit: Maximum number of answers per page.
         """
         with self._database.read(snapshot=True) as connection:
-            return search.load_page(connection, chosen, sort, after, limit)
+            sort = sort if chosen.state == "scored" else "newest"
+            rows, searched_back_to = find_rows(connection, chosen, sort, after, limit + 1)
+            answers = build_answers(connection, chosen, rows[:limit])
+        cursor = None
+        if len(rows) > limit:
+            last = rows[limit - 1]
+            cursor = AnswerCursor(SORT_KEYS[sort](last), last["started_at"], str(last["id"]))
+        elif searched_back_to is not None and sort == "newest" and not (chosen.labeled and chosen.state == "scored"):
+            # When sorted by time, the next page continues where the search stopped. A label search always scans the
+            # same labels, so it cannot continue.
+            cursor = AnswerCursor(0.0, searched_back_to, "")
+        return AnswerPage(answers=answers, next_cursor=cursor, searched_back_to=searched_back_to)
 
     def count_matches(self, chosen: AnswerFilter) -> MatchCount:
         """Count the answers that match a filter, up to 1,000."""
         with self._database.read(snapshot=True) as connection:
-            return search.count_matches(connection, chosen)
+            rows, floor = find_rows(connection, chosen, "newest", None, MAX_ANSWERS_COUNTED + 1, BRIEF_COLUMNS)
+        is_capped = len(rows) > MAX_ANSWERS_COUNTED or floor is not None
+        return MatchCount(count=min(len(rows), MAX_ANSWERS_COUNTED), is_capped=is_capped)
 
     def summarize_matches(self, chosen: AnswerFilter) -> MatchSummary:
         """Count the scored answers that match a filter, and estimate their mean, up to the newest 10,000."""
         with self._database.read(snapshot=True) as connection:
-            return groups.summarize_matches(connection, chosen)
-
-    def group_by_question(
-        self, chosen: AnswerFilter, *, sort: QuestionSort = "answers", limit: int = 50
-    ) -> QuestionGroups:
-        """Group the newest 10,000 scored answers that match a filter by question.
-
-        Args:
-            chosen: The filter.
-            sort: Order of the groups: most answers, most low answers or lowest mean first.
-            limit: Maximum number of groups to return.
-        """
-        with self._database.read(snapshot=True) as connection:
-            return groups.group_by_question(connection, chosen, limit, sort)
+            rows, floor = find_newest(connection, replace(chosen, state="scored"))
+        return MatchSummary(count=len(rows), estimate=estimate_rows(rows) if rows else None, searched_back_to=floor)
 
     def find_neighbors(self, chosen: AnswerFilter, exchange_id: str, *, sort: AnswerSort = "lowest") -> AnswerNeighbors:
         """Find the ids before and after an exchange in the first 500 matches."""
         with self._database.read(snapshot=True) as connection:
-            return search.find_neighbors(connection, chosen, exchange_id, sort)
-
-    def load_question_scores(self, chosen: AnswerFilter) -> QuestionScores:
-        """Return up to 5,000 scores that match a filter, newest first, with the questions that were asked."""
-        with self._database.read(snapshot=True) as connection:
-            return question_scores.load_question_scores(connection, chosen)
-
-    def find_last_good(self, asked: Exchange, low: Score, *, before: datetime | None = None) -> EarlierAnswer | None:
-        """Return the newest earlier answer to the same question whose score is not low, or None.
-
-        Searches the 2,000 exchanges before this one, or before the time ``before``, on the same route, at most 30 days
-        back.
-        """
-        with self._database.read(snapshot=True) as connection:
-            return question_scores.find_last_good(connection, asked, low, before)
+            rows, _ = find_rows(connection, chosen, sort, None, MAX_NEIGHBORS_SCANNED)
+        ids = list(dict.fromkeys(row["exchange_id"] for row in rows))
+        if exchange_id not in ids:
+            return AnswerNeighbors(next=ids[0] if ids else None)
+        index = ids.index(exchange_id)
+        return AnswerNeighbors(
+            previous=ids[index - 1] if index else None,
+            next=ids[index + 1] if index + 1 < len(ids) else None,
+            position=index + 1,
+        )
 
     def load_detail(self, exchange_id: str) -> AnswerDetail | None:
         """Return one exchange with its scores, tasks and labels, or None if the id is unknown."""
-        with self._database.read(snapshot=True) as connection:
-            return detail.load_detail(connection, exchange_id)
+        with (
+            self._database.read(snapshot=True) as connection,
+            open_exchanges(connection, {exchange_id: None}) as sources,
+        ):
+            source = next((source for source, ids in sources if ids), connection)
+            row = source.execute(select(exchange).where(exchange.c.id == exchange_id)).mappings().first()
+            if row is None:
+                return None
+            scores = load_scores(source, [exchange_id]).get(exchange_id, [])
+            names = ("sampling_reason", "sampling_probability", "proxy", "erased_at")
+            return AnswerDetail(
+                exchange=exchange_from_row(row),
+                scores=sorted(scores, key=lambda score: (score.scorer, str(score.scored_at))),
+                tasks=load_tasks(source, [exchange_id]).get(exchange_id, []),
+                feedback=load_all_labels(connection, source, [exchange_id]).get(exchange_id, []),
+                **{name: row[name] for name in names},
+            )
 
     def sample_exchanges(self, *, since: datetime, limit: int) -> list[Exchange]:
         """Return a uniform sample of the exchanges since a given time, oldest first.
