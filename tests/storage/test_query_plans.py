@@ -110,6 +110,37 @@ def call_every_method(store: TrackingStore, make: Make, clock: Any) -> None:
         [SamplingDecision(exchange.id, 1.0, "uniform") for exchange in store.sampling.list_undecided(18)],
         {"a": "f1", "b": "f2"},
     )
+    score_tasks(store, clock)
+    sample_candidates(store, make)
+    receive_spans(store, clock)
+    use_quotas(store, window)
+    record_feedback(store, exchanges, window, clock)
+    store.answers.list_exchanges()
+    store.answers.list_exchanges(route="route-1", **window)
+    store.answers.worst()
+    store.answers.worst(scorer="a", fingerprint="f1", route="route-1", **window)
+    search_answers(store, window)
+    store.queue.rescore([(exchange.id, "a") for exchange in exchanges], {"a": "f1"}, budgeted=True)
+    store.queue.rescore([(exchange.id, "b") for exchange in exchanges], {"b": "f9"})
+    find_lowest_with_each_strategy(store, window)
+    summarize_trends(store, window)
+    store.queue.list_retries()
+    store.queue.load_outstanding()
+    store.queue.load_backlog(alive_within=LEASE)
+    store.queue.load_health()
+    store.sampling.load_summary()
+    transfer_records(store, window)
+    store.answers.counts()
+    store.answers.counts(at_most=5)
+    store.views.add_view(SavedView(name="low", path="/answers?low=1", created_at=clock.now))
+    store.views.list_views()
+    store.views.delete_view("low")
+    run_detector(store, clock)
+    prune_and_forget(store, clock)
+
+
+def score_tasks(store: TrackingStore, clock: Any) -> None:
+    """Complete, postpone, release and expire tasks, as workers that come and go do."""
     tasks = [
         task
         for claim in store.queue.claim_tasks("me", {"a": "f1", "b": "f2"}, limit=9, lease=LEASE)
@@ -130,6 +161,10 @@ def call_every_method(store: TrackingStore, make: Make, clock: Any) -> None:
     clock.advance(hours=-2)
     store.queue.release_tasks("me")
     store.workers.acquire_lease("job", "me", ttl=LEASE)
+
+
+def sample_candidates(store: TrackingStore, make: Make) -> None:
+    """Select and skip candidates at the end of an interval."""
     candidates = [make(number) for number in range(4)]
     store.exchanges.add(candidates)
     store.sampling.assign_tasks(
@@ -144,7 +179,10 @@ def call_every_method(store: TrackingStore, make: Make, clock: Any) -> None:
     )
     store.sampling.save_cursor(SamplerStep("job", "me", store.sampling.load_cursor("job") or ""))
     store.sampling.count_in_progress()
-    receive_spans(store, clock)
+
+
+def use_quotas(store: TrackingStore, window: dict[str, Any]) -> None:
+    """Reserve requests and money, and measure traffic and usage."""
     store.quota.traffic_by_hour(**window)
     store.quota.reserve_slots([RateLimit("requests", 60), RateLimit("tokens", 600)], [(1, 9)])
     store.quota.load_rate_limit_usage()
@@ -155,6 +193,10 @@ def call_every_method(store: TrackingStore, make: Make, clock: Any) -> None:
     store.quota.load_traffic(since=window["since"])
     store.answers.sample_exchanges(since=window["since"], limit=5)
     store.quota.judge_usage(since=window["since"])
+
+
+def record_feedback(store: TrackingStore, exchanges: list[Exchange], window: dict[str, Any], clock: Any) -> None:
+    """Record labels, scores from elsewhere and calibrations, and apply the labels."""
     store.exchanges.declare_routes("shop", ["ask"])
     store.exchanges.count_dropped({("shop", "ask"): 1}, ["a"])
     store.labels.add_feedback([Feedback(id="f1", exchange_id=exchanges[0].id, score=1.0, created_at=clock.now)])
@@ -169,46 +211,16 @@ def call_every_method(store: TrackingStore, make: Make, clock: Any) -> None:
     store.answers.get_exchanges([exchange.id for exchange in exchanges])
     store.answers.get_scores([exchange.id for exchange in exchanges])
     store.labels.list_calibrations()
-    store.answers.list_exchanges()
-    store.answers.list_exchanges(route="route-1", **window)
-    store.answers.worst()
-    store.answers.worst(scorer="a", fingerprint="f1", route="route-1", **window)
-    search_answers(store, window)
-    store.queue.rescore([(exchange.id, "a") for exchange in exchanges], {"a": "f1"}, budgeted=True)
-    store.queue.rescore([(exchange.id, "b") for exchange in exchanges], {"b": "f9"})
-    find_lowest_with_each_strategy(store, window)
-    store.trends.over_time(scorer="a", bucket=timedelta(minutes=5), **window)
-    store.trends.over_time(scorer="a", bucket=timedelta(minutes=5), route="route-1", **window)
-    store.trends.summary()
-    store.trends.summary(**window)
-    store.trends.means(scorer="a", since=window["since"])
-    store.trends.means(scorer="a", since=None, route="route-1")
-    store.trends.coverage()
-    store.trends.coverage(since=window["since"])
-    query_trends(store, window)
-    store.rollups.update(1, breakdowns=["model", "attributes.tier"])
-    query_trends(store, window)
-    store.rollups.update()
-    store.rollups.count_dirty_hours()
-    query_trends(store, window)
-    store.queue.list_retries()
-    store.queue.load_outstanding()
-    store.queue.load_backlog(alive_within=LEASE)
-    store.queue.load_health()
-    store.sampling.load_summary()
+
+
+def transfer_records(store: TrackingStore, window: dict[str, Any]) -> None:
+    """Export and restore."""
     records = store.transfer.load_records(ExportSelection())
     store.transfer.load_records(ExportSelection(**window, route="route-1", scorer="a"), after=records[-1])
     store.transfer.load_dropped(ExportSelection())
     store.transfer.load_dropped(ExportSelection(**window))
     store.transfer.restore_records(records)
     store.transfer.restore_dropped(store.transfer.load_dropped(ExportSelection()))
-    store.answers.counts()
-    store.answers.counts(at_most=5)
-    store.views.add_view(SavedView(name="low", path="/answers?low=1", created_at=clock.now))
-    store.views.list_views()
-    store.views.delete_view("low")
-    run_detector(store, clock)
-    prune_and_forget(store, clock)
 
 
 def run_detector(store: TrackingStore, clock: Any) -> None:
@@ -279,6 +291,24 @@ def search_answers(store: TrackingStore, window: dict[str, Any]) -> None:
     store.answers.load_detail(exchange.id)
     store.labels.count_disagreements()
     store.labels.count_disagreements(scorer="a", route="route-1", **window)
+
+
+def summarize_trends(store: TrackingStore, window: dict[str, Any]) -> None:
+    """Query trends before and after rollups are made."""
+    store.trends.over_time(scorer="a", bucket=timedelta(minutes=5), **window)
+    store.trends.over_time(scorer="a", bucket=timedelta(minutes=5), route="route-1", **window)
+    store.trends.summary()
+    store.trends.summary(**window)
+    store.trends.means(scorer="a", since=window["since"])
+    store.trends.means(scorer="a", since=None, route="route-1")
+    store.trends.coverage()
+    store.trends.coverage(since=window["since"])
+    query_trends(store, window)
+    store.rollups.update(1, breakdowns=["model", "attributes.tier"])
+    query_trends(store, window)
+    store.rollups.update()
+    store.rollups.count_dirty_hours()
+    query_trends(store, window)
 
 
 def query_trends(store: TrackingStore, window: dict[str, Any]) -> None:
