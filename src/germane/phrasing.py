@@ -17,7 +17,9 @@ def select_parts(template: str, values: Mapping[str, object]) -> str:
         names = [name for _, name, _, _ in Formatter().parse(part[1]) if name]
         return "" if any(values.get(name) is None for name in names) else part[1]
 
-    return _OPTIONAL_PART.sub(keep, template)
+    while (reduced := _OPTIONAL_PART.sub(keep, template)) != template:  # inner parts first
+        template = reduced
+    return template
 
 
 def fill(template: str, /, **values: object) -> str:
@@ -27,3 +29,8 @@ def fill(template: str, /, **values: object) -> str:
         KeyError: A value outside brackets is not given.
     """
     return select_parts(template, values).format_map(values)
+
+
+def fill_if_known(template: str, /, **values: object) -> str | None:
+    """Return the sentence of a template, or None if a value outside brackets is missing."""
+    return fill(f"[{template}]", **values) or None

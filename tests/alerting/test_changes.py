@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from germane.alert import Alert, alert_key
 from germane.alerting.changes import NEAR, Change, find_changes, list_changes
-from germane.alerting.messages import alert_message
+from germane.alerting.facts import alert_facts
+from germane.alerting.wording import alert_message
 from germane.annotation import Marker
 from germane.exchange import Exchange
 from germane.score import Score
@@ -41,11 +42,16 @@ def test_the_latest_change_before_the_onset_is_named_first_with_its_distance_in_
         release={"prompt_version": ["6", "7"], "model": ["larch-1", "larch-2"]},
         release_times={"prompt_version": (ONSET - timedelta(days=2)).isoformat()},
     )
-    assert alert_message(alert).partition("; ")[2] == (
-        "changes around that time: index v42 (80 minutes before the drop began), index v41 (10 hours before), "
-        "deploy (10 minutes after); earlier: prompt version 6 \u2192 7 (2 days before); "
-        "changed since the baseline: model larch-1 \u2192 larch-2."
-    )
+    facts = alert_facts(alert)
+    assert [(change.name, change.distance(ONSET)) for change in facts.near] == [
+        ("index v42", "80 minutes before"),
+        ("index v41", "10 hours before"),
+        ("deploy", "10 minutes after"),
+    ]
+    assert [(change.name, change.distance(ONSET)) for change in facts.far] == [
+        ("prompt version 6 \u2192 7", "2 days before")
+    ]
+    assert [change.name for change in facts.undated] == ["model larch-1 \u2192 larch-2"]
 
 
 @given(st.lists(st.integers(-5_000, 5_000), min_size=1, max_size=8))

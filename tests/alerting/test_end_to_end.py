@@ -78,8 +78,10 @@ def test_each_alert_transition_is_logged_on_one_line(
 
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
-    assert record.getMessage().startswith("alert firing: answer_relevancy for route a b in shop is below 0.6: 0.10 (")
-    assert "(mean of 3 answers, " in record.getMessage()
+    (alert,) = store.alerts.list_open()
+    assert alert.current is not None
+    assert (alert.current.n, alert.route) == (3, "a\nb")
+    assert record.getMessage() == f"alert firing: {alert.message}"
     assert "secret" not in record.getMessage()
 
 

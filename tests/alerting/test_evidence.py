@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from germane.alert import Alert, ScoreLevel, alert_key
+from germane.alert import Alert, alert_key
 from germane.alerting.evidence import EvidenceCollector, RuleScope
-from germane.alerting.messages import alert_message
+from germane.alerting.wording import alert_message
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.storage import SamplingDecision, TrackingStore
@@ -211,29 +211,6 @@ def test_alerts_that_are_not_about_scores_get_no_evidence(store: TrackingStore) 
     """No query is run."""
     alert = an_alert(type="no_data", rule="no_data")
     assert EvidenceCollector(store).add_to(alert) == alert
-
-
-def test_a_drop_message_states_size_time_route_and_certainty(store: TrackingStore, give: Give) -> None:
-    """The message is one sentence. Another sentence reports the resolution."""
-    give(-24, [0.8] * 20, route="support")
-    give(1, [0.2] * 10, route="support")
-    current = ScoreLevel(mean=0.71, n=212, interval=(0.68, 0.74))
-    alert = an_alert(baseline=ScoreLevel(mean=0.82, n=1400), current=current)
-    alert = EvidenceCollector(store).add_to(alert)
-    assert alert_message(alert) == (
-        "answer_relevancy for service shop has dropped from 0.82 to 0.71 (mean of 212 answers, 95% confidence 0.68 to "
-        "0.74) since about Tue 2026-03-03 12:00 UTC; the drop is largest on route support."
-    )
-    over = replace(alert, state="resolved", resolve_reason="judge_changed")
-    assert alert_message(over) == (
-        "Resolved (the judge changed): answer_relevancy for service shop had dropped "
-        "from 0.82 to 0.71 (mean of 212 answers, 95% confidence 0.68 to 0.74) since about Tue 2026-03-03 12:00 UTC, "
-        "and had not recovered when the judge changed."
-    )
-    back = replace(over, resolve_reason="recovered", current=replace(current, mean=0.81, interval=None))
-    assert alert_message(back) == (
-        "Resolved (recovered): answer_relevancy for service shop is back at 0.81 (mean of 212 answers), baseline 0.82."
-    )
 
 
 def test_hostile_names_are_sanitized_in_alert_messages() -> None:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from germane.alert import Alert, AlertChange, AlertEvent, AlertEventType, alert_key
 from germane.alerting.drop.scope import learn_from_store
 from germane.alerting.evaluator import AlertEvaluator
-from germane.alerting.messages import alert_message
+from germane.alerting.wording import alert_message
 from germane.annotation import Feedback, Marker
 from germane.exchange import Exchange
 from germane.score import Score

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.docs.blocks import DOCS, ROOT
 
-from germane.alerting.messages import _MESSAGES
+from germane.alerting.facts import KINDS
 from germane.alerting.rules import EVALUATIONS
 from germane.settings import RULE_TYPES, load_settings
 
@@ -65,7 +65,7 @@ def test_every_rule_type_has_settings_an_evaluation_and_a_message(rule_type: str
 
     assert [rule.type for rule in load_settings(rules=[{"type": rule_type, **required}]).rules] == [rule_type]
     assert rule_type in {"drop", *EVALUATIONS}
-    assert rule_type in _MESSAGES
+    assert rule_type in KINDS
 
 
 def test_recipes_name_files_that_exist() -> None:

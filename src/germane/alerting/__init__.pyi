@@ -35,7 +35,6 @@ from .drop import firing_onset as firing_onset
 from .drop import import_baseline_from_examples as import_baseline_from_examples
 from .drop import import_baseline_from_history as import_baseline_from_history
 from .evaluator import AlertEvaluator as AlertEvaluator
-from .messages import alert_message as alert_message
 from .notifier import was_notified as was_notified
 from .rules import evaluate_mean_threshold as evaluate_mean_threshold
 from .rules import evaluate_share as evaluate_share
@@ -44,3 +43,4 @@ from .sensitivity import DropSensitivity as DropSensitivity
 from .sensitivity import list_sensitivities as list_sensitivities
 from .wording import CAUSES as CAUSES
 from .wording import RESOLVE_REASONS as RESOLVE_REASONS
+from .wording import alert_message as alert_message

@@ -16,9 +16,9 @@ from germane import sanitize
 from germane.alert import IMPROVEMENT, Alert, AlertChange, Silence
 from germane.alerting.channels import channel_filters
 from germane.alerting.drop import accept_baseline, accept_new_route
-from germane.alerting.messages import alert_message
 from germane.alerting.notifier import ChannelFilter, Notifier
 from germane.alerting.state_machine import AlertStateMachine
+from germane.alerting.wording import alert_message
 from germane.errors import UsageError
 from germane.settings import Settings
 from germane.storage import AlertTransaction, BaselineVersion, TrackingStore

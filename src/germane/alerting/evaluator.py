@@ -13,10 +13,10 @@ from germane.alerting.drop import DropEvaluation, DropWatcher
 from germane.alerting.drop.baselines import BaselineVersions
 from germane.alerting.drop.watcher import DetectorInputs
 from germane.alerting.evidence import UNRESTRICTED, EvidenceCollector, RuleScope
-from germane.alerting.messages import alert_message
 from germane.alerting.notifier import ChannelFilter, Notifier, QuietPeriod
 from germane.alerting.rules import EvaluationContext, RuleSchedule
 from germane.alerting.state_machine import AlertStateMachine
+from germane.alerting.wording import alert_message
 from germane.settings import DAY, Drop, Settings
 from germane.storage import AlertTransaction, TrackingStore
 

@@ -26,6 +26,11 @@ def format_percent(share: float) -> str:
     return f"{100 * share:.3g}%"
 
 
+def format_refusals(rates: tuple[float, float]) -> str:
+    """Describe a change in the noncommittal rate, such as ``2% to 15%``."""
+    return f"{format_percent(rates[0])} to {format_percent(rates[1])}"
+
+
 def format_level(alert: Alert, level: ScoreLevel, other: float | None = None) -> str:
     """Format a level of the value that an alert is about, with its sample size and confidence.
 
@@ -41,6 +46,14 @@ def format_level(alert: Alert, level: ScoreLevel, other: float | None = None) ->
         return f"{value} ({size})"
     low, high = (format_percent(end) if is_share else f"{end:.2f}" for end in level.interval)
     return f"{value} ({size}, 95% confidence {low} to {high})"
+
+
+def format_current(alert: Alert) -> str | None:
+    """Format the current level, with enough digits to distinguish it from the threshold or else the baseline."""
+    reference = alert.threshold
+    if reference is None and alert.baseline is not None:
+        reference = alert.baseline.mean
+    return None if alert.current is None else format_level(alert, alert.current, reference)
 
 
 def format_change(alert: Alert) -> str | None:

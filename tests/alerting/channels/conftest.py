@@ -54,7 +54,8 @@ def an_alert(**given: Any) -> Alert:
 
 def over(alert: Alert, **given: Any) -> Alert:
     """Return an alert after it has resolved."""
-    return replace(alert, state="resolved", resolved_at=NOON + timedelta(hours=1), resolve_reason="recovered", **given)
+    values = {"state": "resolved", "resolved_at": NOON + timedelta(hours=1), "resolve_reason": "recovered", **given}
+    return replace(alert, **values)
 
 
 def a_message(

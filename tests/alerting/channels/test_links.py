@@ -18,7 +18,7 @@ from germane.alerting.channels.pagerduty import pagerduty_event
 from germane.alerting.channels.slack import slack_payload
 from germane.alerting.channels.teams import teams_payload
 from germane.alerting.channels.webhook import webhook_payload
-from germane.alerting.messages import alert_message
+from germane.alerting.wording import alert_message, alert_title
 from germane.settings import Drop, parse_timezone
 
 RUNBOOK = "https://wiki.example.com/on_call/drop_(now)"
@@ -133,7 +133,7 @@ def test_webhook_payload_contains_links_owner_labels_and_the_channel_text() -> N
     (sent,) = webhook_payload(message)["alerts"]
 
     assert {name: sent[name] for name in ("title", "url", "runbook_url", "owner", "rule_labels")} == {
-        "title": "drop in shop, docs (0.82 to 0.61)",
+        "title": alert_title(alert),
         "url": LINKS["Open alert"],
         "runbook_url": RUNBOOK,
         "owner": "Search team",

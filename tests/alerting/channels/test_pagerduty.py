@@ -11,6 +11,7 @@ from tests.alerting.channels.schemas import PAGERDUTY, check
 
 from germane.alerting.channels import DeliveryError, ExchangeQuote, PagerDuty
 from germane.alerting.channels.pagerduty import pagerduty_event
+from germane.alerting.wording import alert_title
 from germane.settings import channels as settings
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -26,7 +27,8 @@ def pagerduty(receiver: Receiver, secret: Any) -> PagerDuty:
 def test_a_firing_alert_triggers_a_pagerduty_incident(receiver: Receiver, pagerduty: PagerDuty) -> None:
     """The event has the alert's key, its message as the summary, and means with n and interval."""
     alert = an_alert(severity="critical")
-    assert asyncio.run(pagerduty.send(a_message(alert, alert_url_template="https://germane.example.com/{id}"))) == 202
+    message = a_message(alert, alert_url_template="https://germane.example.com/{id}")
+    assert asyncio.run(pagerduty.send(message)) == 202
 
     (post,) = receiver.posts
     event = post.json
@@ -34,10 +36,10 @@ def test_a_firing_alert_triggers_a_pagerduty_incident(receiver: Receiver, pagerd
     assert post.path == "/v2/enqueue"
     assert (event["routing_key"], event["event_action"], event["dedup_key"]) == (KEY, "trigger", alert.key)
     payload = event["payload"]
-    assert payload["summary"].startswith("drop in shop, docs (0.82 to 0.61): answer_relevancy for route docs")
+    assert payload["summary"] == f"{alert_title(alert)}: {alert.message}"
     assert (payload["severity"], payload["source"], payload["class"]) == ("critical", "shop", "drop")
     assert (payload["component"], payload["group"]) == ("answer_relevancy", "docs")
-    assert payload["custom_details"]["Now"] == "0.61 (mean of 120 answers, 95% confidence 0.57 to 0.65)"
+    assert payload["custom_details"]["Now"] == dict(message.facts_for(alert))["Now"]
     assert payload["custom_details"]["Worst exchanges"] == "x1, x2"
     assert event["links"][0]["href"] == "https://germane.example.com/a1"
 

@@ -10,8 +10,9 @@ from typing import Any
 from tests.alerting.channels.conftest import HOSTILE, Receiver, a_hostile_message, a_message, an_alert, over
 from tests.alerting.channels.schemas import SLACK, check
 
-from germane.alerting.channels import ChannelMessage, ExchangeQuote, Slack
+from germane.alerting.channels import ExchangeQuote, Slack
 from germane.alerting.channels.slack import slack_payload
+from germane.alerting.wording import headline
 from germane.settings import channels as settings
 
 
@@ -29,20 +30,17 @@ def texts(body: Any, kind: str) -> list[str]:
 def test_slack_messages_stay_within_the_limits(receiver: Receiver, secret: Any) -> None:
     """The payload has a headline, the message, facts and the ids of the worst exchanges."""
     channel = Slack(settings.SlackSettings(type="slack", url=secret("URL", receiver.url + "/services/T0/B0/x")))
-    assert asyncio.run(channel.send(a_message(alert_url_template="https://germane.example.com/alerts/{id}"))) == 200
+    message = a_message(alert_url_template="https://germane.example.com/alerts/{id}")
+    assert asyncio.run(channel.send(message)) == 200
 
     (post,) = receiver.posts
     body = post.json
     check(body, SLACK)
     assert post.path == "/services/T0/B0/x"
-    assert body["blocks"][0]["text"]["text"] == "Firing: drop in shop, docs (0.82 to 0.61)"
+    (alert,) = message.alerts
+    assert body["blocks"][0]["text"]["text"] == headline(message.notification)
     everything = json.dumps(body)
-    for expected in (
-        "has dropped from 0.820",
-        "0.61 (mean of 120 answers, 95% confidence 0.57 to 0.65)",
-        "more refusals",
-        "x1, x2",
-    ):
+    for expected in (alert.message, "x1, x2", *dict(message.facts_for(alert)).values()):
         assert expected in everything
     assert "<https://germane.example.com/alerts/a1|Open alert>" in texts(body, "mrkdwn")
 
@@ -66,7 +64,7 @@ def test_slack_messages_contain_answers_only_if_configured() -> None:
     quotes = {"x1": ExchangeQuote(exchange_id="x1", question="How long?", answer=None)}
 
     assert "Question" not in json.dumps(slack_payload(a_message()))
-    assert "Question: How long?\\nAnswer: (none)" in json.dumps(slack_payload(a_message(quotes=quotes)))
+    assert "How long?\\nAnswer: (none)" in json.dumps(slack_payload(a_message(quotes=quotes)))
 
 
 def test_a_slack_message_states_the_number_of_alerts_that_it_omits() -> None:
@@ -79,12 +77,11 @@ def test_a_slack_message_states_the_number_of_alerts_that_it_omits() -> None:
         an_alert(id=f"a{number}", labels={"service": "shop", "route": f"r{number}"}, message="&" * 2000)
         for number in range(60)
     ]
-    body = slack_payload(a_message(*alerts, quotes=quotes))
+    message = a_message(*alerts, quotes=quotes)
+    body = slack_payload(message)
 
     check(body, SLACK)
-    assert body["blocks"][0]["text"]["text"] == (
-        "Firing: 60 drops in shop: r0 (0.82 to 0.61), r1 (0.82 to 0.61), r2 (0.82 to 0.61) and 57 more"
-    )
+    assert body["blocks"][0]["text"]["text"] == headline(message.notification)
     shown = sum("Warning: drop" in one for one in texts(body, "mrkdwn"))
     assert f"and {60 - shown} more alerts" in json.dumps(body)
     assert len(json.dumps(body["blocks"], ensure_ascii=False)) <= 13_000
@@ -122,34 +119,12 @@ def test_the_last_quotes_are_omitted_from_a_slack_message_that_is_too_long() -> 
 
 def test_a_slack_message_about_a_resolved_alert_says_so() -> None:
     """The message contains the reason."""
-    body = slack_payload(a_message(over(an_alert())))
+    message = a_message(over(an_alert()))
+    body = slack_payload(message)
 
     check(body, SLACK)
-    assert body["blocks"][0]["text"]["text"] == "Resolved: drop in shop, docs"
+    assert body["blocks"][0]["text"]["text"] == headline(message.notification)
     assert "recovered" in json.dumps(body)
-
-
-def test_the_headline_of_a_slack_message_states_the_notification_type() -> None:
-    """Escalated and repeated notifications are labeled as such."""
-
-    def headline(message: ChannelMessage) -> str:
-        return str(slack_payload(message)["blocks"][0]["text"]["text"])
-
-    assert headline(a_message(type_="escalated")).startswith("Escalated to critical: ")
-    assert headline(a_message(type_="repeated")).startswith("Still firing: ")
-
-
-def test_the_headline_of_a_slack_message_counts_resolved_alerts_separately() -> None:
-    """Only firing alerts are counted as firing. The routes are named, with the size of each drop."""
-    fires, ended = an_alert(), over(an_alert(key="other", labels={"service": "shop", "route": "faq"}))
-    groups = [(fires, ended), (fires, fires), (ended, ended)]
-    headlines = [slack_payload(a_message(*group))["blocks"][0]["text"]["text"] for group in groups]
-
-    assert headlines == [
-        "Firing: drop in shop, docs (0.82 to 0.61); 1 resolved",
-        "Firing: 2 drops in shop: docs (0.82 to 0.61), docs (0.82 to 0.61)",
-        "Resolved: 2 drops in shop: faq, faq",
-    ]
 
 
 def test_the_hostile_sample_text_contains_all_attacks() -> None:

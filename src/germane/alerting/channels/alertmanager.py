@@ -20,7 +20,7 @@ from germane.alerting.channels.channel import (
     worst_exchange_ids,
 )
 from germane.alerting.channels.http import JsonPoster, build_poster, redact_url
-from germane.alerting.titles import alert_title
+from germane.alerting.wording import alert_title
 from germane.settings import AlertmanagerSettings, resolve_secret
 
 MIN_RESEND_INTERVAL: Final = 60.0

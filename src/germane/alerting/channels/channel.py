@@ -10,21 +10,13 @@ from typing import Final, Protocol, runtime_checkable
 from urllib.parse import quote
 
 from germane import sanitize
-from germane.alert import IMPROVEMENT, Alert, Notification
-from germane.alerting.drop.baselines import LEARNING_PERIOD
-from germane.alerting.evidence import GOOD_EXCHANGE, REFUSALS
-from germane.alerting.formatting import format_level, format_percent, format_score
-from germane.alerting.messages import (
-    alert_message,
-    describe_changes,
-    is_new_route,
-    rise_of_refusals,
-)
-from germane.alerting.titles import alert_title
-from germane.alerting.wording import CAUSES, MEASURES, RESOLVE_REASONS
+from germane.alert import Alert, Notification
+from germane.alerting.evidence import GOOD_EXCHANGE
+from germane.alerting.formatting import format_score
+from germane.alerting.wording import alert_message, alert_title
+from germane.alerting.wording.details import alert_details
 from germane.errors import GermaneError, SettingsError
-from germane.score import COSINE_SCORERS
-from germane.settings import MEAN_RULES, SHARE_RULES, Rule
+from germane.settings import Rule
 
 MAX_EXCHANGES: Final = 5
 """Maximum number of exchanges whose ids are shown."""
@@ -36,8 +28,6 @@ MAX_QUOTE_LENGTH: Final = 500
 """Maximum number of characters shown of a question or an answer."""
 MAX_LINK_LENGTH: Final = 1000
 """Maximum length of a link in characters. Longer links are omitted, because a truncated link is broken."""
-_SHARES: Final = {*SHARE_RULES, "scorer_error"}
-"""Rule types whose threshold is a share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +37,11 @@ class ExchangeQuote:
     exchange_id: str
     question: str | None
     answer: str | None
+
+    @property
+    def lines(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The question and the answer, each as a label and a line."""
+        return ("Question", quote_line(self.question)), ("Answer", quote_line(self.answer))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,51 +143,18 @@ class ChannelMessage:
 
     def facts_for(self, alert: Alert) -> list[tuple[str, str]]:
         """Describe an alert in pairs of a label and a one-line value. :meth:`links_for` returns its links."""
-        drops = "; ".join(
-            f"{shift.dimension} {shift.name}: {format_score(shift.before.mean, shift.since.mean)} to "
-            f"{format_score(shift.since.mean, shift.before.mean)}"
-            for shift in [shift for shift in alert.shifts if shift.name != alert.scorer][:3]
-        )
-        began, changes = began_at(alert), describe_changes(alert, self.moment)
-        cause, shares = alert.cause and CAUSES[alert.cause], alert.details.get(REFUSALS)
-        if alert.cause == "refusals_rising" and shares and rise_of_refusals(alert) is None:
-            cause = f"{cause}: {format_percent(shares[1])} of the answers, {format_percent(shares[0])} before"
-        scorer, scale, threshold = alert.scorer or "", None, None
-        if alert.type in {*MEAN_RULES, IMPROVEMENT} and scorer in MEASURES:
-            highest = "at most 1" if scorer in COSINE_SCORERS else "0 to 1"
-            scale = f"{scorer}: {MEASURES[scorer]}; {highest}, higher is better"
-        if alert.threshold is not None and alert.type in _SHARES:
-            unscored = " of the answers unscored" if alert.type == "scorer_error" else ""
-            threshold = format_percent(alert.threshold) + unscored
-        elif alert.threshold is not None and alert.type != "no_data":
-            threshold = f"{alert.threshold:g}"
-        current, baseline = alert.current, alert.baseline
-        levels: dict[str, str] = {}
-        is_current = alert.is_open or alert.resolve_reason == "recovered"
-        is_unknown = is_new_route(alert) and alert.resolve_reason == "recovered" and baseline is None
-        if current is not None and not is_unknown:
-            other = baseline.mean if baseline and alert.threshold is None else alert.threshold
-            levels["Now" if is_current else "At the end"] = format_level(alert, current, other)
-        if baseline is not None:
-            label = "Baseline" if alert.type in {"drop", IMPROVEMENT} else "Before"
-            levels[label] = format_level(alert, baseline, None if current is None else current.mean)
-        facts = {
-            # The cause and the drops were determined while the alert fired, so they do not match a resolved alert.
-            "Likely cause": cause if alert.is_open else None,
-            "Next step": _next_step(alert),
-            **levels,
-            "Scale": scale,
-            "Largest drops": drops if drops and alert.is_open else None,
-            "Threshold": threshold,
-            "Started about": None if began is None else self.moment(began),
-            "Changed": changes.get("changes around that time"),
-            "Changed earlier": changes.get("earlier"),
-            "Changed since the baseline": changes.get("changed since the baseline"),
-            "Resolved because": alert.resolve_reason and RESOLVE_REASONS[alert.resolve_reason],
-            **{name.capitalize(): value for name, value in self.labels_for(alert).items()},
-            "Alert": alert.id,
-        }
+        labels = {name.capitalize(): value for name, value in self.labels_for(alert).items()}
+        facts = alert_details(alert, self.moment) | labels | {"Alert": alert.id}
         return [(label, sanitize.line(value, MAX_FACT_LENGTH)) for label, value in facts.items() if value is not None]
+
+    def evidence_for(self, alert: Alert) -> list[tuple[str, str]]:
+        """Return quotes from the worst exchanges and the ids of these, as pairs of a label and a line."""
+        lines = [line for quote in self.quotes_for(alert) for line in quote.lines]
+        return lines + ([("Worst exchanges", worst_exchange_ids(alert))] if alert.exchange_ids else [])
+
+    def heading_for(self, alert: Alert) -> str:
+        """Return the status and the title of an alert."""
+        return f"{status_label(alert)}: {alert_title(alert)}"
 
     def moment(self, moment: datetime) -> str:
         """Return a time in the channel's timezone, such as ``2026-11-23 04:10 CET, 4 h ago``.
@@ -240,34 +202,6 @@ def _url_values(alert: Alert) -> dict[str, str]:
 def _fill(template: str, values: Mapping[str, str]) -> str:
     """Replace the placeholders in one pass, so that braces in a value are not interpreted."""
     return re.sub(r"{([a-z_]+)}", lambda match: values.get(match[1], match[0]), template)
-
-
-def began_at(alert: Alert) -> datetime | None:
-    """Return the estimated start of the problem. It is None for window rules, which do not estimate it."""
-    if alert.onset is None and alert.type in {"scorer_error", "budget_exhausted"}:
-        return alert.starts_at
-    return alert.onset
-
-
-def _next_step(alert: Alert) -> str | None:
-    """Return a first step for readers who do not know the alert."""
-    short_id = alert.id[:8]
-    if alert.resolve_reason == "judge_changed":
-        return (
-            "check whether recent answers are still worse, because the new baseline is learned from them; drops are "
-            f"detected again once it is learned, after {LEARNING_PERIOD.days} days (see germane baseline show)"
-        )
-    if not alert.is_open:
-        return None
-    if alert.type in {"scorer_error", "no_data"}:
-        return "see why scoring fails: germane doctor"
-    if alert.type == "budget_exhausted":
-        return "raise the budget setting, or wait until the budget is available again"
-    if alert.type == IMPROVEMENT and alert.details.get("accepts"):
-        return None
-    if alert.type == IMPROVEMENT:
-        return f"accept it: germane baseline accept {short_id}; or decline it: germane alerts resolve {short_id}"
-    return f"see the worst answers and what changed: germane alerts show {short_id}"
 
 
 class DeliveryError(GermaneError):

@@ -7,9 +7,9 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from germane import sanitize
-from germane.alerting.channels.channel import ChannelMessage, quote_line, status_label, worst_exchange_ids
+from germane.alerting.channels.channel import ChannelMessage, status_label
 from germane.alerting.channels.webhook import WebhookChannel
-from germane.alerting.titles import alert_title, headline
+from germane.alerting.wording import headline
 from germane.settings import DiscordSettings
 
 MAX_EMBEDS: Final = 10
@@ -36,23 +36,16 @@ def discord_payload(message: ChannelMessage) -> dict[str, Any]:
     embeds: list[dict[str, Any]] = []
     content = escape_markdown(headline(message.notification))
     for index, alert in enumerate(message.alerts):
-        facts = [
-            pair
-            for shown in message.quotes_for(alert)
-            for pair in (("Question", quote_line(shown.question)), ("Answer", quote_line(shown.answer)))
-        ]
-        if alert.exchange_ids:
-            facts.append(("Worst exchanges", worst_exchange_ids(alert)))
         links = message.links_for(alert)
-        url, status = links.pop("Open alert", None), status_label(alert)
+        url = links.pop("Open alert", None)
         fields = [{"name": _cut(name, 256), "value": _cut(value, 1024)} for name, value in message.facts_for(alert)]
         fields += [{"name": label, "value": escape_link(link)} for label, link in links.items()]
-        fields += [{"name": _cut(name, 256), "value": _cut(value, 1024)} for name, value in facts]
+        fields += [{"name": _cut(name, 256), "value": _cut(value, 1024)} for name, value in message.evidence_for(alert)]
         fields = fields[:MAX_FIELDS]
         embed = {
-            "title": _cut(f"{status}: {alert_title(alert)}", 256),
+            "title": _cut(message.heading_for(alert), 256),
             "description": _cut(message.text_for(alert), 2000),
-            "color": _COLORS[status],
+            "color": _COLORS[status_label(alert)],
             "timestamp": alert.evaluated_at.isoformat(),
             "fields": fields,
             **({} if url is None else {"url": url}),

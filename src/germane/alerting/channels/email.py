@@ -19,11 +19,8 @@ from germane.alerting.channels.channel import (
     ChannelMessage,
     DeliveryError,
     config_error_of,
-    quote_line,
-    status_label,
-    worst_exchange_ids,
 )
-from germane.alerting.titles import alert_title, headline
+from germane.alerting.wording import headline
 from germane.daemon_pool import DaemonThreadPool
 from germane.settings import EmailSettings, resolve_secret
 
@@ -169,12 +166,7 @@ def _rejected(status: int) -> DeliveryError:
 
 
 def _lines(message: ChannelMessage, alert: Alert) -> Iterator[str]:
-    yield f"{status_label(alert)}: {alert_title(alert)}"
+    yield message.heading_for(alert)
     yield message.text_for(alert)
-    for label, value in message.facts_for(alert):
+    for label, value in [*message.facts_for(alert), *message.evidence_for(alert)]:
         yield f"{label}: {value}"
-    for quote in message.quotes_for(alert):
-        yield f"Question: {quote_line(quote.question)}"
-        yield f"Answer: {quote_line(quote.answer)}"
-    if alert.exchange_ids:
-        yield f"Worst exchanges: {worst_exchange_ids(alert)}"

@@ -15,7 +15,7 @@ from germane.alerting.channels.channel import (
     worst_exchange_ids,
 )
 from germane.alerting.channels.http import JsonPoster, build_poster, redact_url
-from germane.alerting.titles import alert_title
+from germane.alerting.wording import alert_title
 from germane.settings import PagerDutySettings, resolve_secret
 
 MAX_SUMMARY_LENGTH: Final = 1024

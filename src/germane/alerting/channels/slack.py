@@ -7,9 +7,9 @@ import re
 from typing import Any, Final
 
 from germane import sanitize
-from germane.alerting.channels.channel import ChannelMessage, quote_line, status_label, worst_exchange_ids
+from germane.alerting.channels.channel import ChannelMessage, status_label, worst_exchange_ids
 from germane.alerting.channels.webhook import WebhookChannel
-from germane.alerting.titles import alert_title, headline
+from germane.alerting.wording import alert_title, headline
 from germane.settings import SlackSettings
 
 MAX_BLOCKS: Final = 48
@@ -53,7 +53,7 @@ def slack_payload(message: ChannelMessage) -> dict[str, Any]:
             for start in range(0, len(fields), MAX_FIELDS)
         ]
         for quote in message.quotes_for(alert):
-            text = f"Question: {quote_line(quote.question)}\nAnswer: {quote_line(quote.answer)}"
+            text = "\n".join(f"{label}: {line}" for label, line in quote.lines)
             more.append({"type": "section", "text": _plain_text(text)})
         if alert.exchange_ids:
             more.append({"type": "context", "elements": [_plain_text(f"Worst exchanges: {worst_exchange_ids(alert)}")]})

@@ -6,9 +6,9 @@ import json
 from typing import Any, Final
 
 from germane import sanitize
-from germane.alerting.channels.channel import ChannelMessage, quote_line, status_label, worst_exchange_ids
+from germane.alerting.channels.channel import ChannelMessage, status_label, worst_exchange_ids
 from germane.alerting.channels.webhook import WebhookChannel
-from germane.alerting.titles import alert_title, headline
+from germane.alerting.wording import headline
 from germane.settings import TeamsSettings
 
 MAX_SIZE: Final = 24_000
@@ -32,12 +32,11 @@ def teams_payload(message: ChannelMessage) -> dict[str, Any]:
     body: list[Element] = [_text(headline(message.notification), size="Large", weight="Bolder")]
     for index, alert in enumerate(message.alerts):
         items = [
-            _text(f"{status_label(alert)}: {alert_title(alert)}", weight="Bolder"),
+            _text(message.heading_for(alert), weight="Bolder"),
             _text(message.text_for(alert)),
             *(_text(f"{label}: {value}", isSubtle=True) for label, value in message.facts_for(alert)),
         ]
-        for quote in message.quotes_for(alert):
-            items += [_text(f"Question: {quote_line(quote.question)}"), _text(f"Answer: {quote_line(quote.answer)}")]
+        items += [_text(f"{label}: {line}") for quote in message.quotes_for(alert) for label, line in quote.lines]
         if alert.exchange_ids:
             items.append(_text(f"Worst exchanges: {worst_exchange_ids(alert)}", isSubtle=True))
         links = message.links_for(alert)

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from germane.alerting.channels.channel import ChannelMessage, config_error_of
 from germane.alerting.channels.http import JsonPoster, build_poster, redact_reference
-from germane.alerting.titles import alert_title
+from germane.alerting.wording import alert_title
 from germane.settings import (
     DiscordSettings,
     SlackSettings,

@@ -1,7 +1,7 @@
 """All alert rules except ``drop``, and the schedule for evaluating them.
 
 To add a rule type, add its settings to :mod:`germane.settings.rules`, its evaluation to a module in this package, an
-entry to :data:`EVALUATIONS`, and a message to :mod:`germane.alerting.messages`.
+entry to :data:`EVALUATIONS`, and a message to :mod:`germane.alerting.wording`.
 """
 
 from __future__ import annotations

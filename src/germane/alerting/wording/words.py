@@ -25,6 +25,19 @@ RESOLVE_REASONS: Final[Mapping[ResolveReason, str]] = {
     "rule_removed": "its rule was removed",
 }
 """Reasons for resolving alerts."""
+FAILURES: Final[Mapping[str, str]] = {
+    "judge_timeout": "the judge times out",
+    "judge_rate_limited": "the judge is rate limited",
+    "judge_refused": "the judge refuses to answer",
+    "judge_unreachable": "the judge is unreachable",
+    "judge_rejected": "the judge rejects the key, quota or model",
+    "unparsable": "the judge's replies cannot be parsed",
+    "no_usable_question": "the judge generates no usable question",
+    "embedder_error": "the embedder fails",
+    "out_of_range": "values are out of range",
+    "scorer_error": "the scorer raises an exception",
+}
+"""Why scores fail, by reason."""
 MEASURES: Final[Mapping[str, str]] = {
     "answer_quality": "how good the answers and their contexts are",
     "answer_relevancy": "how well answers match their questions",
