@@ -7,7 +7,7 @@ baseline, or import a baseline from stored scores or from a file.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
@@ -159,39 +159,48 @@ class BaselineLearner:
         """
         versions = self.load_versions()
         active = {version.key: version for version in versions if version.status == "active"}
-        firing_ids = {progress.baseline_id for progress in states if (progress.state["detector"] or {}).get("firing")}
-        improved_ids = {
-            progress.baseline_id for progress in states if (progress.state.get("improvement") or {}).get("firing")
-        }
-        learning = {version.key for version in versions if version.status == "learning"}
+        learning = [version for version in versions if version.status == "learning"]
+        firing_ids, improved_ids = _firing_baselines(states, "detector"), _firing_baselines(states, "improvement")
+        # Do not relearn while a new route is being learned: the route joins first.
+        settled = active.keys() - {version.key for version in learning}
         has_changed = False
         for version in active.values():
-            # Do not relearn while a new route is being learned: the route joins first.
-            if version.id not in firing_ids | improved_ids and version.key not in learning:
+            if version.key in settled and version.id not in firing_ids | improved_ids:
                 has_changed |= self._relearn_if_traffic_changed(version, now)
-        for version in versions:
-            if version.status != "learning":
-                continue
+        for version in learning:
             current = active.get(version.key)
             if version.until > now:
                 has_changed |= current is None and self._start_provisional(version, now)
-                continue
-            has_changed = True
-            if current is not None and current.baseline is not None and not current.is_provisional:
-                # A bad level must not become a route's normal level unless a person accepts it.
-                names = (version.key.service, version.key.scorer)
-                watching = [progress for progress in states if (progress.service, progress.scorer) == names]
-                bad = {route for progress in watching for route in bad_new_routes(progress)}
-                self._add_new_routes(version, current.baseline, now, excluded=bad)
-                continue
-            # While a drop fires against the provisional baseline, the dropped level must not become the baseline.
-            is_firing = current is not None and current.id in firing_ids
-            baseline = learn_from_store(self._store, version.key, version.since, version.until)
-            if baseline.routes and not is_firing:
-                self._activate(version, baseline)
-            else:  # also if there are too few scores
-                self._extend(version, now)
+            else:
+                self._complete(
+                    version, current, now, states, is_firing=current is not None and current.id in firing_ids
+                )
+                has_changed = True
         return self.load_versions() if has_changed else versions
+
+    def _complete(
+        self,
+        version: BaselineVersion,
+        current: BaselineVersion | None,
+        now: datetime,
+        states: Sequence[DetectorState],
+        *,
+        is_firing: bool,
+    ) -> None:
+        """Complete a baseline whose learning period is over, or extend it."""
+        if current is not None and current.baseline is not None and not current.is_provisional:
+            # A bad level must not become a route's normal level unless a person accepts it.
+            names = (version.key.service, version.key.scorer)
+            watching = [progress for progress in states if (progress.service, progress.scorer) == names]
+            bad = {route for progress in watching for route in bad_new_routes(progress)}
+            self._add_new_routes(version, current.baseline, now, excluded=bad)
+            return
+        # While a drop fires against the provisional baseline, the dropped level must not become the baseline.
+        baseline = learn_from_store(self._store, version.key, version.since, version.until)
+        if baseline.routes and not is_firing:
+            self._activate(version, baseline)
+        else:  # also if there are too few scores
+            self._extend(version, now)
 
     def _start_provisional(self, version: BaselineVersion, now: datetime) -> bool:
         """Learn and activate a provisional baseline if there are enough scores. Return whether there are enough."""
@@ -297,6 +306,11 @@ class BaselineLearner:
         # This does not require the leader lease, because reading two busy weeks may take longer than the lease lasts.
         # If two processes complete the same baseline, the first one wins.
         self._versions.activate_baseline(version.id, baseline, release)
+
+
+def _firing_baselines(states: Iterable[DetectorState], detector: str) -> set[int]:
+    """Return the ids of the baselines against which a detector fires."""
+    return {progress.baseline_id for progress in states if (progress.state.get(detector) or {}).get("firing")}
 
 
 def is_same_level(before: Baseline, now: Baseline) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
@@ -222,29 +222,18 @@ class DropWatcher:
         states = {(state.rule, state.service, state.scorer): state for state in self._states}
         by_session = _by_session(open_alerts or {})
         active = {version.id for version in versions if version.status == "active"}
-        by_names: dict[Names, list[DetectorScore]] = {}
-        for arrival in arrivals:
-            by_names.setdefault((arrival.service, arrival.scorer), []).append(arrival)
         sessions = []
         for rule in self._rules:
+            watched = _group_watched(rule, arrivals)
             stored = {(service, scorer) for name, service, scorer in states if name == rule.name}
-            for names in sorted(stored | by_names.keys()):
-                scores = [arrival for arrival in by_names.get(names, []) if _watches(rule, arrival)]
-                progress = states.get((rule.name, *names))
-                if rule.scorer not in {None, names[1]} or not (scores or progress):
+            for names in sorted(stored | watched.keys()):
+                if rule.scorer not in {None, names[1]}:
                     continue
+                progress, scores = states.get((rule.name, *names)), watched.get(names, [])
                 alerts = by_session.get((rule.name, *names), {}).values()
-                dismissed, dismissed_routes = False, set[str]()
-                if progress is not None and open_alerts is not None:
-                    is_firing = bool((progress.state["detector"] or {}).get("firing"))
-                    dismissed = is_firing and not any(is_drop(alert) for alert in alerts)
-                    dismissed_routes = bad_new_routes(progress) - {alert.route for alert in alerts}
-                is_unchanged = (
-                    progress is not None
-                    and progress.parameters == rule_parameters_hash(rule)
-                    and progress.baseline_id in active
-                )
-                if not (scores or alerts or dismissed or dismissed_routes) and is_unchanged and open_alerts is not None:
+                dismissed = (False, set[str]()) if open_alerts is None else _dismissals(progress, alerts)
+                is_needed = scores or alerts or any(dismissed) or open_alerts is None
+                if not is_needed and _is_up_to_date(progress, rule, active):
                     continue  # the detector would only return its last result again
                 session = DetectorSession(
                     rule,
@@ -252,8 +241,8 @@ class DropWatcher:
                     versions,
                     progress=progress,
                     fingerprint=scores[0].fingerprint if scores else "",
-                    dismissed=dismissed,
-                    dismissed_routes=dismissed_routes,
+                    dismissed=dismissed[0],
+                    dismissed_routes=dismissed[1],
                 )
                 session.process(scores)
                 sessions.append(session)
@@ -269,46 +258,53 @@ class DropWatcher:
             now: Current time in UTC.
             open_alerts: The session's open alerts by key.
         """
-        labels = {"service": session.service, "scorer": session.scorer}
         good = RuleResult(
             rule=session.rule.name,
             type=session.rule.type,
-            labels=labels,
+            labels={"service": session.service, "scorer": session.scorer},
             state="good",
             pending=session.rule.pending,
             severity=session.rule.severity,
             reason=session.ended or "recovered",
             fingerprint=session.key.fingerprint,
         )
-        firing = session.fired or session.firing
-        names = (session.rule.name, session.service, session.scorer)
-        shown = self._shown.pop(names, None)
-        bad: Sequence[RuleResult] = ()
-        if session.baseline and (firing or any(session.findings)):
-            is_fresh = shown and (not session.processed or timedelta() <= now - shown.at < REFRESH_INTERVAL)
-            if shown is None or session.fired or shown.findings != session.findings or not is_fresh:
-                results = [
-                    _as_notified(result, open_alerts.get(result.key), session.rule, now)
-                    for result in self._bad_results(session, firing, good, now)
-                ]
-                shown = _ShownResults(results, session.findings, now)
-            self._shown[names] = shown
-            bad = shown.results
-            if session.is_improvement_proposed:  # it is not proposed again once a person has resolved its alert
-                bad = [result for result in bad if result.type != IMPROVEMENT or result.key in open_alerts]
-            session.is_improvement_proposed |= any(result.type == IMPROVEMENT for result in bad)
+        bad = self._recent_bad_results(session, good, now, open_alerts)
+        if session.is_improvement_proposed:  # it is not proposed again once a person has resolved its alert
+            bad = [result for result in bad if result.type != IMPROVEMENT or result.key in open_alerts]
+        session.is_improvement_proposed |= any(result.type == IMPROVEMENT for result in bad)
         yield from bad
-        if not (session.is_watching or session.ended):
-            return
-        keys = {result.key for result in bad}
-        for alert in open_alerts.values():
-            if alert.key not in keys:
-                resolved = replace(good, type=alert.type, labels=alert.labels)
-                number = (alert.details.get("baseline") or {}).get("version")
-                is_replaced = session.version is None or session.version.number != number
-                if alert.type == IMPROVEMENT and is_replaced:
-                    resolved = replace(resolved, reason="new_baseline")
-                yield resolved if session.ended else self._with_levels(resolved, session, now)
+        if session.is_watching or session.ended:
+            keys = {result.key for result in bad}
+            for alert in open_alerts.values():
+                if alert.key not in keys:
+                    yield self._resolution(session, alert, good, now)
+
+    def _recent_bad_results(
+        self, session: DetectorSession, good: RuleResult, now: datetime, open_alerts: Mapping[str, Alert]
+    ) -> Sequence[RuleResult]:
+        """Return a session's bad results, which are computed again if its findings change or after a while."""
+        names = (session.rule.name, session.service, session.scorer)
+        firing, shown = session.fired or session.firing, self._shown.pop(names, None)
+        if not session.baseline or not (firing or any(session.findings)):
+            return ()
+        is_same = shown is not None and not session.fired and shown.findings == session.findings
+        if shown is None or not is_same or (session.processed and not timedelta() <= now - shown.at < REFRESH_INTERVAL):
+            results = [
+                _as_notified(result, open_alerts.get(result.key), session.rule, now)
+                for result in self._bad_results(session, firing, good, now)
+            ]
+            shown = _ShownResults(results, session.findings, now)
+        self._shown[names] = shown
+        return shown.results
+
+    def _resolution(self, session: DetectorSession, alert: Alert, good: RuleResult, now: datetime) -> RuleResult:
+        """Return the result that resolves an open alert."""
+        resolved = replace(good, type=alert.type, labels=alert.labels)
+        number = (alert.details.get("baseline") or {}).get("version")
+        is_replaced = session.version is None or session.version.number != number
+        if alert.type == IMPROVEMENT and is_replaced:
+            resolved = replace(resolved, reason="new_baseline")
+        return resolved if session.ended else self._with_levels(resolved, session, now)
 
     def _bad_results(
         self, session: DetectorSession, firing: FiringDrop | None, good: RuleResult, now: datetime
@@ -500,6 +496,31 @@ def _by_session(alerts: AlertsByKey) -> dict[tuple[str, str, str], dict[str, Ale
         if alert.type in {"drop", IMPROVEMENT} and alert.scorer is not None:
             found.setdefault((alert.rule, alert.service, alert.scorer), {})[key] = alert
     return found
+
+
+def _group_watched(rule: Drop, arrivals: Iterable[DetectorScore]) -> dict[Names, list[DetectorScore]]:
+    """Group the scores that a rule watches by service and scorer."""
+    groups: dict[Names, list[DetectorScore]] = {}
+    for arrival in arrivals:
+        if _watches(rule, arrival):
+            groups.setdefault((arrival.service, arrival.scorer), []).append(arrival)
+    return groups
+
+
+def _dismissals(progress: DetectorState | None, alerts: Collection[Alert]) -> tuple[bool, set[str]]:
+    """Return whether a person has resolved the alert of a firing drop, and the bad new routes without an open alert."""
+    if progress is None:
+        return False, set()
+    is_firing = bool((progress.state["detector"] or {}).get("firing"))
+    is_dismissed = is_firing and not any(is_drop(alert) for alert in alerts)
+    return is_dismissed, set(bad_new_routes(progress) - {alert.route for alert in alerts})
+
+
+def _is_up_to_date(progress: DetectorState | None, rule: Drop, active: Collection[int]) -> bool:
+    """Return whether a state belongs to the rule as it is configured, and to an active baseline."""
+    if progress is None:
+        return False
+    return progress.parameters == rule_parameters_hash(rule) and progress.baseline_id in active
 
 
 def _watches(rule: Drop, arrival: DetectorScore) -> bool:
