@@ -193,7 +193,7 @@ class Replay:
     def _is_idle(self) -> bool:
         """Whether no exchange is waiting for sampling or a score."""
         undecided = select(exchange.c.id).where(exchange.c.sampling_reason.is_(None)).limit(1)
-        waiting = select(scoring_task.c.id).where(scoring_task.c.not_before.is_not(None)).limit(1)
+        waiting = select(scoring_task.c.id).where(scoring_task.c.due_at.is_not(None)).limit(1)
         with self._database.read() as connection:
             return not any(connection.execute(query).first() for query in (undecided, waiting))
 

@@ -239,7 +239,7 @@ def test_an_invalid_line_is_reported_with_its_number(
         ({"task": {"state": "lost"}}, "task.state = 'lost' is not one of"),
         ({"task": {"state": "failed", "reason": "not_sampled"}}, "task.reason = 'not_sampled' is not a reason"),
         ({"task": {"state": "pending"}}, "a score has no matching task in state 'done'"),
-        ({"task": {"state": "pending"}, "scores": []}, "a pending task has no not_before"),
+        ({"task": {"state": "pending"}, "scores": []}, "a pending task has no due_at"),
         ({"task": {"claims": 2**31}}, "task.claims = 2147483648 is not an integer from 0"),
         ({"task": {"claims": -1}}, "task.claims = -1 is not an integer from 0"),
         ({"exchange": {"sampling_probability": 1e-300}}, "exchange.sampling_probability = 1e-300 must be from 1e-12"),

@@ -167,13 +167,13 @@ def test_draining_waits_for_tasks_in_other_workers(
     """The worker logs once what it is waiting for, and exits when the tasks are done."""
     (exchange,) = captured(store, make, 1)
     store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled")], {"theirs": "f9"})
-    _tell(tmp_path, "UPDATE scoring_task SET state = 'running', not_before = '2999-01-01', lease_owner = 'another'")
+    _tell(tmp_path, "UPDATE scoring_task SET state = 'running', due_at = '2999-01-01', lease_owner = 'another'")
     worker = start("--drain")
     assert worker.stderr is not None
     worker.stderr.readline()
 
     assert worker.stderr.readline() == "waiting for 1 task in progress in other processes\n"
-    _tell(tmp_path, "UPDATE scoring_task SET state = 'done', not_before = NULL, lease_owner = NULL")
+    _tell(tmp_path, "UPDATE scoring_task SET state = 'done', due_at = NULL, lease_owner = NULL")
     assert (worker.wait(60), worker.stderr.read()) == (0, "")
 
 

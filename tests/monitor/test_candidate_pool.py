@@ -314,7 +314,7 @@ def test_no_open_tasks_remain_after_the_scorers_change(process: Any, new_exchang
 
     states = Counter()
     with changed.store._database.read() as connection:
-        for row in connection.execute(text("SELECT scorer, state, not_before IS NULL FROM scoring_task")):
+        for row in connection.execute(text("SELECT scorer, state, due_at IS NULL FROM scoring_task")):
             states[tuple(row)] += 1
     picked = 30 - changed.reasons()["not_sampled"]
     assert states == {

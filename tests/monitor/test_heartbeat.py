@@ -17,7 +17,7 @@ from germane.errors import DatabaseUnreachable
 from germane.exchange import Exchange
 from germane.monitor import Monitor
 from germane.monitor.loop.job import Job
-from germane.monitor.loop.leases import Heartbeat
+from germane.monitor.loop.leases import build_heartbeat
 from germane.settings import Settings
 from germane.storage import TrackingStore
 from germane.storage.db import tables
@@ -43,18 +43,6 @@ class Waiting:
         else:
             await asyncio.to_thread(self.released.wait, 60)
         return 0.5
-
-
-def make_heartbeat(work: Callable[[], None], leave: Callable[[], None] = lambda: None) -> Heartbeat:
-    """Return a heartbeat with a short lease."""
-
-    def job(name: str, do: Callable[[], None]) -> Job:
-        async def done() -> None:
-            do()
-
-        return Job(name, done, clock=lambda: datetime.now(UTC), suppressed=nullcontext)
-
-    return Heartbeat(job("heartbeat", work), deregister=job("deregister", leave), lease=SHORT)
 
 
 @pytest.mark.parametrize("blocking", [False, True])
@@ -99,7 +87,7 @@ def test_a_task_in_progress_is_not_started_by_another_process(
     until(lambda: scorer.begun == 1)
     past = datetime.now(UTC) - timedelta(seconds=1)
     with store._database.write() as connection:
-        connection.execute(update(tasks).values(lease_until=past, not_before=past))
+        connection.execute(update(tasks).values(due_at=past))
     until(lambda: claims() == 2)
     scorer.released.set()
     until(lambda: store.answers.counts().done == 1)
@@ -172,57 +160,21 @@ def test_heartbeats_continue_after_a_database_outage(until: Until, caplog: Any) 
         if away.is_set():
             raise DatabaseUnreachable("gone")
 
-    away.set()
-    heartbeat = make_heartbeat(work)
-    heartbeat.start()
-    until(lambda: len(tries) >= 5)
-    away.clear()
-    until(lambda: heartbeat.status().problem is None)
+    def job(name: str, do: Callable[[], None]) -> Job:
+        async def done() -> None:
+            do()
 
-    assert heartbeat.stop(60)
+        return Job(name, done, clock=lambda: datetime.now(UTC), suppressed=nullcontext)
+
+    away.set()
+    beat = job("heartbeat", work)
+    with build_heartbeat(beat, deregister=job("deregister", lambda: None), lease=SHORT):
+        until(lambda: len(tries) >= 5)
+        away.clear()
+        until(lambda: beat.last_run)
+
     messages = [record.message for record in caplog.records]
     assert messages == [
         "background job 'heartbeat' is failing: DatabaseUnreachable: gone",
         "background job 'heartbeat' has recovered",
     ]
-
-
-def test_a_hanging_heartbeat_does_not_delay_the_stop(until: Until) -> None:
-    """Stopping does not wait for the heartbeat longer than the timeout."""
-    hangs, released = threading.Event(), threading.Event()
-
-    def work() -> None:
-        hangs.set()
-        released.wait(60)
-
-    heartbeat = make_heartbeat(work)
-    heartbeat.start()
-    until(hangs.is_set)
-
-    assert not heartbeat.stop(0.01)
-    released.set()
-    assert heartbeat.stop(60)
-
-
-def test_no_heartbeat_is_sent_after_the_deregistration(until: Until) -> None:
-    """A heartbeat that outlasts the stop timeout still precedes the deregistration, so that no row remains."""
-    hangs, released, calls = threading.Event(), threading.Event(), list[str]()
-
-    def beat() -> None:
-        hangs.set()
-        released.wait(60)
-        calls.append("beat")
-
-    heartbeat = make_heartbeat(beat, lambda: calls.append("left"))
-    heartbeat.start()
-    until(hangs.is_set)
-
-    assert not heartbeat.stop(0.01)
-    released.set()
-    assert heartbeat.stop(60)
-    assert calls == ["beat", "left"]
-
-
-def test_stopping_a_heartbeat_that_never_started_returns_immediately() -> None:
-    """A process without a scorer never starts its heartbeat."""
-    assert make_heartbeat(lambda: None).stop(10)

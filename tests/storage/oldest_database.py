@@ -310,9 +310,15 @@ def fill_received(store: TrackingStore) -> None:
         spans_omitted=2,
     )  # fmt: skip
     store.unreadable.add([trace])
-    request = {"signal": "traces", "payload": b"\x00request", "size": 8, "due_at": NOON.timestamp(), "owner": "away"}
+    request = {
+        "signal": "traces",
+        "payload": b"\x00request",
+        "size": 8,
+        "due_at": NOON.timestamp(),
+        "lease_owner": "away",
+    }
     span_ids = {"trace_id": "1" * 32, "span_id": "2" * 16, "exchange_id": f"{0:032x}", "attributes": {"score": 0.5}}
-    add_row(store, "forwarded_request", request | dict.fromkeys(span_ids) | {"owner": None})
+    add_row(store, "forwarded_request", request | dict.fromkeys(span_ids) | {"lease_owner": None})
     add_row(store, "forwarded_request", request | span_ids)
 
 
@@ -330,7 +336,7 @@ def fill_history_and_archive(store: TrackingStore) -> None:
             for table, column in ((tables.history_run, "id"), (tables.partition, "run_id")):
                 connection.execute(table.update().where(table.c[column] == run_id).values({column: name}))
         first = tables.partition.c.run_id == "begun", tables.partition.c.number == 0
-        lease = {"state": "running", "attempts": 1, "lease_owner": "away", "lease_until": NOON + HOUR, "cost": 0.5}
+        lease = {"attempts": 1, "lease_owner": "away", "due_at": NOON + HOUR, "cost": 0.5}
         remaining = {"error": ODD[0], "remaining": [[f"{0:032x}", "relevancy"]], "scored": 1, "checksum": "12"}
         connection.execute(tables.partition.update().where(*first).values(lease | remaining))
     file = {"name": "exchange.parquet", "rows": 1, "size": 100, "sha256": "0" * 64, "content": "0" * 16}

@@ -79,7 +79,7 @@ def fill_backlog(store: TrackingStore) -> Callable[[str], None]:
             "WITH RECURSIVE numbers (n) AS "
             f"(SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n <= {BACKLOG_COUNT_LIMIT})"
         )
-        columns = "exchange_id, scorer, fingerprint, state, reason, error, claims, first_pending_at, not_before"
+        columns = "exchange_id, scorer, fingerprint, state, reason, error, claims, first_pending_at, due_at"
         moment = "'2026-01-01 00:00:00+00'" if "postgresql" in store.name else "'2026-01-01 00:00:00'"
         values = f"CAST(n AS TEXT), 'a', 'f1', 'pending', '{reason}', 'as it is', 1, {moment}, {moment}"
         with store._database.write() as connection:

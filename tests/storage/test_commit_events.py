@@ -110,10 +110,10 @@ def test_scoring_lag_is_the_age_of_the_oldest_waiting_exchange(store: TrackingSt
     store.sampling.assign_tasks([SamplingDecision(decided.id, 1.0, "candidate")], {"a": "f1"})
     clock.advance(minutes=5)
     with store._database.write() as connection:
-        connection.execute(tables.scoring_task.update().values(not_before=None))
+        connection.execute(tables.scoring_task.update().values(due_at=None))
     assert store.queue.load_backlog(alive_within=LEASE).lag == timedelta()
     with store._database.write() as connection:
-        connection.execute(tables.scoring_task.update().values(not_before=clock()))
+        connection.execute(tables.scoring_task.update().values(due_at=clock()))
     assert store.queue.load_backlog(alive_within=LEASE).lag == timedelta(minutes=5)
     store.exchanges.add([undecided])
 

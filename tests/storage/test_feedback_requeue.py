@@ -76,7 +76,7 @@ def test_feedback_removes_an_exchange_from_the_candidate_pool(store: TrackingSto
     """The exchange's tasks become ready; they already counted as pending."""
     exchange = write_decided("candidate", {"faithfulness": UnscoredReason.MISSING_INPUT})
     tasks = tables.scoring_task
-    execute(store, update(tasks).where(tasks.c.state == "pending").values(not_before=None))
+    execute(store, update(tasks).where(tasks.c.state == "pending").values(due_at=None))
 
     assert store.sampling.apply_feedback([], [exchange.id], SCORERS) == 1
     assert load_totals(store) == {"seen": 2, "scored": 0, "pending": 1, "skipped": {"missing_input": 1}}

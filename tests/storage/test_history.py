@@ -158,36 +158,6 @@ def test_answers_with_scores_or_failures_are_selected_by_default(
     assert selected(everything=True) == [*ids, skipped.id]
 
 
-def test_a_partition_is_claimed_by_one_process_until_its_lease_expires(
-    store: TrackingStore, make: Make, sampled: Any, clock: Any
-) -> None:
-    """A process that lost its lease neither renews it nor writes scores."""
-    sampled(make(0))
-    finish_tasks(store, [0.9])
-    run = store.history.create_run(select(clock.now), partition_size=10)
-    first = claim(store, run.id, owner="first")
-    scores = score_items(store.history.load_items(first))
-
-    assert store.history.claim_partition(first.key, "second", lease=LEASE) == LEASE
-    clock.advance(seconds=20)
-    assert store.history.renew_partition(first, lease=LEASE)
-    clock.advance(seconds=20)
-    assert store.history.claim_partition(first.key, "second", lease=LEASE) == LEASE - timedelta(seconds=20)
-    clock.advance(seconds=10)
-    second = claim(store, run.id, owner="second")
-
-    assert not store.history.renew_partition(first, lease=LEASE)
-    assert store.history.finish_partition(first, scores) is None
-    assert not store.history.finish_run(run.id)
-    assert store.history.finish_partition(second, scores) == ScoreCounts(
-        scored=1, checksum=score_checksum(scores[0][0], "relevancy", "f2", 0.5)
-    )
-    assert store.history.claim_partition(first.key, "third", lease=LEASE) is None
-    assert store.history.finish_run(run.id)
-    [score] = [one for one in store.answers.get_scores([scores[0][0]])[scores[0][0]] if one.fingerprint == "f2"]
-    assert score.value == 0.5
-
-
 def test_a_released_partition_is_free_at_once(store: TrackingStore, make: Make, sampled: Any, clock: Any) -> None:
     """Its former owner writes nothing, even if it was only believed to be dead."""
     sampled(make(0))

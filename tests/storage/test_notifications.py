@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import timedelta
 from typing import Any
 
@@ -73,27 +72,6 @@ def test_each_channel_claims_only_its_own_notifications(store: TrackingStore) ->
     assert store.notifications.claim("other", "me", lease=LEASE) is None
     assert store.notifications.claim("log", "me", lease=LEASE) is not None
     assert store.notifications.due_channels(["log"]) == set()
-
-
-def test_claimed_notification_is_exclusive_until_its_lease_expires(store: TrackingStore, clock: Clock) -> None:
-    """The owner can renew its lease; an owner that lost it cannot record an outcome."""
-    enqueue(store, make_notification())
-    assert store.notifications.claim("oncall", "first", lease=LEASE)
-    clock.advance(seconds=50)
-    assert store.notifications.claim("oncall", "second", lease=LEASE) is None
-    assert store.notifications.renew_lease("n1", "first", lease=LEASE)
-    clock.advance(seconds=50)
-    assert store.notifications.claim("oncall", "second", lease=LEASE) is None
-    clock.advance(seconds=11)
-
-    claimed = store.notifications.claim("oncall", "second", lease=LEASE)
-
-    assert claimed is not None
-    assert (claimed.attempt, claimed.idempotency_key) == (2, "key-n1")
-    assert not store.notifications.renew_lease("n1", "first", lease=LEASE)
-    assert store.notifications.record_attempt("n1", "first", SENT) is None
-    assert store.notifications.record_attempt("n1", "second", SENT) == "sent"
-    assert store.notifications.record_attempt("n1", "second", SENT) is None
 
 
 def test_retryable_failure_is_retried_after_the_requested_delay(store: TrackingStore, clock: Clock) -> None:
@@ -195,28 +173,6 @@ def test_setting_the_clock_back_does_not_delay_notifications(store: TrackingStor
 
     assert store.notifications.due_channels(["oncall"]) == {"oncall"}
     assert store.notifications.claim("oncall", "other", lease=LEASE) is not None
-
-
-def test_concurrent_processes_never_claim_the_same_notification(store: TrackingStore) -> None:
-    """Three concurrent owners deliver every notification in one attempt."""
-    enqueue(store, *(make_notification(f"n{number}", make_alert(f"r{number}"), after=number) for number in range(20)))
-    claimed: list[str] = []
-
-    def work(owner: str) -> None:
-        while store.notifications.due_channels(["oncall"]):
-            mine = store.notifications.claim("oncall", owner, lease=LEASE)
-            if mine is not None:
-                claimed.append(mine.id)
-                store.notifications.record_attempt(mine.id, owner, SENT)
-
-    threads = [threading.Thread(target=work, args=(f"owner-{number}",)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert sorted(claimed) == sorted(f"n{number}" for number in range(20))
-    assert {record.notification.attempt for record in store.notifications.search()} == {1}
 
 
 def test_channel_queue_reports_waiting_and_undelivered_notifications(store: TrackingStore, clock: Clock) -> None:

@@ -97,7 +97,7 @@ def receive_spans(store: TrackingStore, clock: Any) -> None:
     store.forwarding.attach("e", {"score": 0.5})
     requests = [request.id for request in store.forwarding.claim("me", limit=9, lease=LEASE)]
     store.forwarding.postpone("me", requests, 1.0)
-    store.forwarding.delete(requests)
+    store.forwarding.delete("me", requests)
     clock.advance(seconds=-2)
 
 

@@ -17,7 +17,7 @@ INSERT INTO exchange (id, trace_id, span_id, service, route, contexts, history, 
     duration, sampling_key, traced, sampling_reason)
 SELECT 'old-' || number, '', '', 'shop', 'ask', '[]', '[]', '{{}}', 'ok', '2026-01-01Z', 0, 1, true, 'drawn'
 FROM generate_series(1, {BACKLOG_SIZE}) AS number;
-INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, claims, first_pending_at, not_before)
+INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, claims, first_pending_at, due_at)
 SELECT 'old-' || number, scorer, 'f1', 'pending', 0, '2026-01-01Z', '2026-01-01Z'
 FROM generate_series(1, {BACKLOG_SIZE}) AS number, (VALUES ('a'), ('b')) AS scorers (scorer)
 """
@@ -56,14 +56,14 @@ def test_queue_queries_use_indexes_before_statistics_exist(
 
 FILL_OTHER_SCORER = f"""
 WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < {BACKLOG_SIZE})
-INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, claims, first_pending_at, not_before)
+INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, claims, first_pending_at, due_at)
 SELECT 'foreign-' || number, 'foreign', 'f1', 'pending', 0, '2025-01-01 00:00:00', '2025-01-01 00:00:00' FROM numbers
 """
 
 
 FILL_LATER_TASKS = f"""
 WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < {BACKLOG_SIZE})
-INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, claims, first_pending_at, not_before)
+INSERT INTO scoring_task (exchange_id, scorer, fingerprint, state, claims, first_pending_at, due_at)
 SELECT 'behind-' || number, scorer, 'f1', 'pending', 0, '2026-03-01 11:59:00.000000', '2026-03-01 11:59:00.000000'
 FROM numbers, (SELECT 'a' AS scorer UNION ALL SELECT 'b') AS two
 """

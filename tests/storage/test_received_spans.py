@@ -118,20 +118,6 @@ def test_span_that_arrives_during_a_claim_is_not_lost(store: TrackingStore, cloc
     assert store.answers.counts().captured == 0
 
 
-def test_claim_of_a_killed_process_expires(
-    store: TrackingStore, other_store: TrackingStore, clock: Clock, make: Make
-) -> None:
-    """Another process finishes the trace, and the first one no longer can."""
-    stage(store, span(1, root=True))
-    clock.advance(seconds=11)
-    (trace,) = claim(store)
-    clock.advance(seconds=61)
-    (again,) = claim(other_store, "other")
-
-    assert store.received.complete("me", [TraceOutcome(trace, make())]) == []
-    assert len(other_store.received.complete("other", [TraceOutcome(again, make())])) == 1
-
-
 def test_trace_without_an_exchange_is_counted(store: TrackingStore, clock: Clock) -> None:
     """The trace counts as seen and as skipped, with the reason."""
     stage(store, span(1, root=True))
@@ -250,7 +236,7 @@ def test_forwarded_requests_are_kept_until_they_are_deleted(store: TrackingStore
     first, second = store.forwarding.claim("me", limit=9, lease=LEASE)
     assert (first.signal, first.body, second.signal, second.body) == ("traces", b"one", "logs", b"two")
     assert store.forwarding.claim("other", limit=9, lease=LEASE) == []
-    store.forwarding.delete([first.id])
+    store.forwarding.delete("me", [first.id])
     store.forwarding.postpone("me", [second.id], 5)
     assert store.forwarding.claim("other", limit=9, lease=LEASE) == []
     clock.advance(seconds=5)
@@ -319,7 +305,7 @@ def test_a_repeated_span_does_not_wait_again(store: TrackingStore, clock: Clock,
     clock.advance(seconds=WAIT + 1)
     finish(store, make, holder=None)
     (request,) = store.forwarding.claim("forwarder", limit=9, lease=LEASE)
-    store.forwarding.delete([request.id])
+    store.forwarding.delete("forwarder", [request.id])
     hold(store)
 
     assert store.forwarding.measure() == 0

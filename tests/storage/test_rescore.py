@@ -262,7 +262,7 @@ def test_export_omits_a_pending_rescore(store: TrackingStore, scored_exchange: E
     (record,) = store.transfer.load_records(ExportSelection())
 
     assert isinstance(record, ExchangeRecord)
-    assert [(task["state"], task["not_before"]) for task in record.tasks] == [("done", None)]
+    assert [(task["state"], task["due_at"]) for task in record.tasks] == [("done", None)]
     assert [row["value"] for row in record.scores] == [0.2]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import signal
 import subprocess
 import sys
@@ -127,31 +126,6 @@ def test_each_task_is_completed_exactly_once(store: TrackingStore, sampled: Samp
     assert [found.score.value for found in store.answers.worst()] == [0.25]
 
 
-def test_only_the_claim_owner_can_complete_a_task(store: TrackingStore, sampled: Sampled, make: Make) -> None:
-    """A result from a process that does not hold the claim is dropped."""
-    sampled(make())
-    [task] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
-
-    assert store.queue.complete_tasks("b", [completed(task)]) == []
-    assert store.answers.counts().running == 1
-
-
-def test_an_owner_cannot_complete_a_task_that_another_worker_has_taken_over(
-    store: TrackingStore, sampled: Sampled, make: Make, clock: Any
-) -> None:
-    """An expired lease goes to the next owner, and only that owner's result is stored."""
-    sampled(make())
-    [old] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
-    assert store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE) == []
-    clock.advance(seconds=60)
-
-    [new] = tasks_of(store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE))
-
-    assert store.queue.complete_tasks("a", [completed(old, 0.1)]) == []
-    assert store.queue.complete_tasks("b", [completed(new, 0.9)]) == [completed(new, 0.9)]
-    assert [found.score.value for found in store.answers.worst()] == [0.9]
-
-
 @pytest.mark.parametrize("migrated_url", ["postgresql"], indirect=True)
 def test_completing_a_task_during_its_takeover_is_rejected(
     store: TrackingStore, sampled: Sampled, make: Make, clock: Any
@@ -173,17 +147,6 @@ def test_completing_a_task_during_its_takeover_is_rejected(
     thread.join()
 
     assert late == [[]]
-
-
-def test_an_owner_can_complete_a_task_with_an_expired_lease_if_nobody_took_it_over(
-    store: TrackingStore, sampled: Sampled, make: Make, clock: Any
-) -> None:
-    """An expired lease that no other owner has taken is still valid."""
-    sampled(make())
-    [task] = tasks_of(store.queue.claim_tasks("a", TWO_SCORERS, limit=1, lease=LEASE))
-    clock.advance(hours=1)
-
-    assert len(store.queue.complete_tasks("a", [completed(task)])) == 1
 
 
 def test_a_score_is_stored_with_all_of_its_fields(
@@ -321,81 +284,13 @@ def test_threads_never_claim_the_same_task(store: TrackingStore, sampled: Sample
     assert [len(claim.tasks) for claim in taken] == [2] * 60
 
 
-WORKER = """
-import json, sys
-from datetime import timedelta
-from germane.score import Score
-from germane.storage import TrackingStore
-store, owner = TrackingStore(sys.argv[1]), sys.argv[2]
-print("ready", flush=True)
-sys.stdin.readline()
-done = []
-scorers = {"relevancy": "f1", "faithfulness": "f2"}
-while claims := store.queue.claim_tasks(owner, scorers, limit=2, lease=timedelta(hours=1)):
-    results = [(task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.5))
-               for claim in claims for task in claim.tasks]
-    done += [task.id for task, _ in store.queue.complete_tasks(owner, results)]
-print(json.dumps(done))
-store.close()
-"""
-
-
-def start_worker(url: str, owner: str, script: str = WORKER) -> subprocess.Popen[str]:
+def start_worker(url: str, owner: str, script: str) -> subprocess.Popen[str]:
     """Start a process that prints "ready" and then waits for a line."""
     command = [sys.executable, "-c", script, url, owner]
     worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert worker.stdout is not None
     assert worker.stdout.readline() == "ready\n"
     return worker
-
-
-@pytest.mark.slow
-def test_processes_never_complete_the_same_task(
-    store: TrackingStore, sampled: Sampled, make: Make, migrated_url: str
-) -> None:
-    """Three concurrent processes complete each task once, and the counts agree."""
-    sampled(*(make(-minute) for minute in range(40)), scorers=TWO_SCORERS)
-    workers = [start_worker(migrated_url, f"owner-{number}") for number in range(3)]
-    for worker in workers:
-        assert worker.stdin is not None
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-
-    done = [task for worker in workers for task in json.loads(worker.communicate(timeout=60)[0])]
-
-    assert len(set(done)) == len(done) == 80
-    assert (store.answers.counts().done, store.answers.counts().scores) == (80, 80)
-    assert all(coverage.seen == coverage.scored == 40 for coverage in store.trends.coverage())
-
-
-CLAIM_AND_WAIT = """
-import sys
-from datetime import timedelta
-from germane.storage import TrackingStore
-store = TrackingStore(sys.argv[1])
-print("ready", flush=True)
-store.queue.claim_tasks(sys.argv[2], {"relevancy": "f1"}, limit=9, lease=timedelta(seconds=60))
-print("claimed", flush=True)
-sys.stdin.readline()
-"""
-
-
-def test_tasks_of_a_killed_process_are_claimed_by_another(
-    store: TrackingStore, sampled: Sampled, make: Make, migrated_url: str, clock: Any
-) -> None:
-    """After kill -9 the tasks wait only for the lease to expire."""
-    sampled(make(-600))
-    worker = start_worker(migrated_url, "killed", CLAIM_AND_WAIT)
-    assert worker.stdout is not None
-    assert worker.stdout.readline() == "claimed\n"
-    worker.send_signal(signal.SIGKILL)
-    worker.communicate()
-    assert store.answers.counts().running == 1
-    clock.advance(days=3650)  # the killed process used the real clock
-
-    [task] = tasks_of(store.queue.claim_tasks("b", TWO_SCORERS, limit=1, lease=LEASE))
-
-    assert len(store.queue.complete_tasks("b", [completed(task)])) == 1
 
 
 CLAIM_AND_DIE = """
@@ -437,7 +332,7 @@ def test_a_task_whose_scorer_crashes_the_process_fails_after_five_claims(
 def load_task_errors(store: TrackingStore) -> list[str]:
     """Return the errors of tasks that ended without a score."""
     with store._database.read() as connection:
-        query = "SELECT error FROM scoring_task WHERE error IS NOT NULL AND not_before IS NULL"
+        query = "SELECT error FROM scoring_task WHERE error IS NOT NULL AND due_at IS NULL"
         return list(connection.exec_driver_sql(query).scalars())
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache, partial
@@ -35,6 +34,7 @@ from germane.storage import (
     CalibrationCache,
     HistoryItem,
     HistoryRun,
+    LeaseRenewal,
     PartitionClaim,
     PartitionKey,
     ScoreCounts,
@@ -44,7 +44,8 @@ from germane.tracer import suppress_tracing
 
 LEASE: Final = timedelta(seconds=30)
 """Time after which other processes take over the partition of an unresponsive process."""
-RENEWALS_PER_LEASE: Final = 3
+LOST_CHECK_INTERVAL: Final = 1.0
+"""Seconds after which a process notices that it has lost its partition."""
 MAX_WRITE_WAIT: Final = 60.0
 """Seconds for which a process keeps its scores while the database is unreachable."""
 WRITE_RETRY_DELAY: Final = 1.0
@@ -148,12 +149,13 @@ def rescore_partition(job: RescoreJob, part: PartitionPart) -> RescoreOutcome | 
     if isinstance(claimed, timedelta):
         return Held(claimed.total_seconds())
     try:
-        with _renewed(store, claimed) as lease:
+        renew = partial(store.history.renew_partition, claimed, lease=LEASE)
+        with LeaseRenewal(renew, lease=LEASE, name="germane-partition-lease") as renewal:
             loaded = store.history.load_items(claimed)
             waiting = sum(len(item.waiting) for item in loaded)
             items = [item for item in loaded if item.scorers]
             with suppress_tracing(), suppressed_loggers():
-                scored = asyncio.run(_run_while_held(_score_items(store, settings, claimed, items), lease))
+                scored = asyncio.run(_run_while_held(_score_items(store, settings, claimed, items), renewal))
             counts = _write(store, claimed, scored, budgeted=settings.budget is not None)
     except asyncio.CancelledError:  # another process has the partition, so these scores would be discarded
         return Held(0.0)
@@ -246,58 +248,17 @@ def _write(
             time.sleep(WRITE_RETRY_DELAY)
 
 
-class _Lease:
-    """Tracks whether this process still holds a partition, and cancels the scoring once it does not."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._is_lost = False
-        self._cancel: Callable[[], object] | None = None
-
-    def on_lost(self, cancel: Callable[[], object] | None) -> None:
-        """Call a function when the lease is lost, or at once if it is lost already. None removes the function."""
-        with self._lock:
-            self._cancel = cancel
-            if cancel is not None and self._is_lost:
-                cancel()
-
-    def lose(self) -> None:
-        """Record that another process holds the partition."""
-        with self._lock:
-            self._is_lost = True
-            if self._cancel is not None:
-                self._cancel()
-
-
-async def _run_while_held(scoring: Coroutine[Any, Any, Result], lease: _Lease) -> Result:
+async def _run_while_held(scoring: Coroutine[Any, Any, Result], renewal: LeaseRenewal) -> Result:
     """Run a coroutine, and cancel it when the lease is lost."""
-    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(scoring)
-    lease.on_lost(partial(loop.call_soon_threadsafe, task.cancel))
+    task = asyncio.ensure_future(scoring)
     try:
-        return await task
+        while not task.done():
+            if renewal.is_lost:
+                task.cancel()
+            await asyncio.wait({task}, timeout=LOST_CHECK_INTERVAL)
     finally:
-        lease.on_lost(None)
-
-
-@contextmanager
-def _renewed(store: TrackingStore, claimed: PartitionClaim) -> Iterator[_Lease]:
-    """Renew the lease on a partition in a thread until it is lost."""
-    done, lease = threading.Event(), _Lease()
-
-    def renew() -> None:
-        while not done.wait(LEASE.total_seconds() / RENEWALS_PER_LEASE):
-            with suppress(StorageError):
-                if not store.history.renew_partition(claimed, lease=LEASE):
-                    lease.lose()
-                    return
-
-    thread = threading.Thread(target=renew, name="germane-partition-lease", daemon=True)
-    thread.start()
-    try:
-        yield lease
-    finally:
-        done.set()
-        thread.join()
+        task.cancel()
+    return await task
 
 
 @cache

@@ -24,7 +24,7 @@ from germane.monitor.jobs.maintenance import RetentionJob, RetentionSchedule, Ro
 from germane.monitor.jobs.queue_metrics import QueueMetricsJob
 from germane.monitor.loop.backoff import Backoff
 from germane.monitor.loop.job import Job, JobStatus, OutageLog
-from germane.monitor.loop.leases import Heartbeat, LeaderLease
+from germane.monitor.loop.leases import LeaderLease, build_heartbeat
 from germane.monitor.loop.scheduler import PeriodicJob
 from germane.monitor.quota.limiter import max_concurrency, max_queue_wait
 from germane.monitor.quota.reservations import exhausted_message
@@ -38,7 +38,15 @@ from germane.monitor.scoring.worker import ScoringLimits, ScoringWorker
 from germane.score import Score
 from germane.scorers import Scorer, uses_coalescing_judge
 from germane.settings import Settings
-from germane.storage import CalibrationCache, JobRun, JobRuns, TrackingStore, WorkerHeartbeat, new_worker_id
+from germane.storage import (
+    CalibrationCache,
+    JobRun,
+    JobRuns,
+    LeaseRenewal,
+    TrackingStore,
+    WorkerHeartbeat,
+    new_worker_id,
+)
 from germane.tracer import BacklogState
 
 AttachScores = Callable[[Exchange, Sequence[Score]], object]
@@ -174,6 +182,7 @@ class Supervisor:
         """The jobs whose runs are reported, by name."""
         self._measure = self._new_job("measure", self._queue_metrics.run)
         self._calibrate = self._new_job("calibrate", self._calibration.run)
+        self._heartbeat_job = self._new_job("heartbeat", self._send_heartbeat)
         self._heartbeat = self._new_heartbeat()
         self._loops = (
             asyncio.create_task(self._jobs["score"].run_whenever(self._scoring.wait_for_tasks)),
@@ -226,7 +235,7 @@ class Supervisor:
 
     def status(self) -> MonitorStatus:
         """Return the status of all jobs. Thread-safe."""
-        heartbeat = {"heartbeat": self._heartbeat.status()} if self._config.scorers else {}
+        heartbeat = {"heartbeat": self._heartbeat_job.status()} if self._config.scorers else {}
         return MonitorStatus(
             running=True,
             jobs={name: job.status() for name, job in self._jobs.items()} | heartbeat,
@@ -301,7 +310,7 @@ class Supervisor:
     async def _wake_up(self) -> None:
         now = self._config.clock()
         if now < self._last_wake_up:  # the clock was set back, so the leases must be renewed
-            self._heartbeat.send_now()
+            self._heartbeat.renew_now()
         self._last_wake_up = now
         self._scoring.wake()
         self._results.wake()
@@ -349,14 +358,12 @@ class Supervisor:
             RETENTION_JOB: self._retention.run,
         }
 
-    def _new_heartbeat(self) -> Heartbeat:
+    def _new_heartbeat(self) -> LeaseRenewal:
         async def deregister() -> None:
             self._config.store.workers.deregister_worker(self._owner)
 
-        return Heartbeat(
-            self._new_job("heartbeat", self._send_heartbeat),
-            deregister=self._new_job("deregister", deregister),
-            lease=self._lease,
+        return build_heartbeat(
+            self._heartbeat_job, deregister=self._new_job("deregister", deregister), lease=self._lease
         )
 
     def _new_scoring_worker(self) -> ScoringWorker:

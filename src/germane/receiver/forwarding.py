@@ -131,7 +131,7 @@ class Forwarder(BackgroundThread):
                 delay = self._record_failure(str(error), error.retry_after)
                 self._queue.postpone(self._owner, left, delay)
                 return delay
-            self._queue.delete(request.ids)
+            self._queue.delete(self._owner, request.ids)
             count_forwarded("accepted" if is_accepted else "rejected")
             self.scored += len(scored.intersection(request.ids)) if is_accepted else 0
             if self._failures:

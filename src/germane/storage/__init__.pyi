@@ -52,6 +52,7 @@ from .db.batches import PruneResult as PruneResult
 from .db.component import StoreContext as StoreContext
 from .db.component import utc_now as utc_now
 from .db.errors import ContentRefused as ContentRefused
+from .db.leases import LeaseRenewal as LeaseRenewal
 from .db.mappers import score_key as score_key
 from .db.sanitize import clean_text as clean_text
 from .history.partitions import ANY_REASON as ANY_REASON

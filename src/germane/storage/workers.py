@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, delete, or_, select, update
 
+from germane.storage.db import leases
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched
 from germane.storage.db.sanitize import clean_text
@@ -169,21 +170,19 @@ class WorkerStore(StoreComponent):
             now = self._context.now(connection)
             renewed = 0
             for ids in batched(sorted(held)):
-                rows = connection.execute(_RUNNING.where(scoring_task.c.id.in_(ids)))
-                owned = [row.id for row in rows if row.lease_owner == presence.id]
-                if owned:
-                    connection.execute(_RENEW.where(scoring_task.c.id.in_(owned)), {"lease_end": now + lease})
-                renewed += len(owned)
+                rows = scoring_task.c.id.in_(ids)
+                # Skip locked tasks: this process is finishing them, or another process is claiming them.
+                renewed += leases.renew(connection, scoring_task, rows, presence.id, now + lease, skip_locked=True)
             # Reset the tasks that were scheduled before the clock was set back: pending tasks become due, and running
             # tasks get a new lease.
             latest = now + max(longest_wait, lease)
             for scorer, fingerprint in presence.scorers.items():
                 values = {"scorer": scorer, "fingerprint": fingerprint, "latest": latest}
                 tasks = connection.execute(_TOO_LATE, values).all()
-                for ids in batched([task.id for task in tasks if task.state != "running"]):
-                    connection.execute(update(scoring_task).where(scoring_task.c.id.in_(ids)).values(not_before=now))
-                for ids in batched([task.id for task in tasks if task.state == "running"]):
-                    connection.execute(_RENEW.where(scoring_task.c.id.in_(ids)), {"lease_end": now + lease})
+                for state, due_at in (("pending", now), ("running", now + lease)):
+                    for ids in batched([task.id for task in tasks if task.state == state]):
+                        reset = update(scoring_task).where(scoring_task.c.id.in_(ids))
+                        connection.execute(reset.values(due_at=due_at))
             reported = {
                 "id": presence.id,
                 "host": clean_text(presence.host),
@@ -288,22 +287,14 @@ def save_cursor(connection: Connection, name: str, owner: str, cursor: str) -> b
 _JOB_COLUMNS: Final = ("every", "runs")
 _WORKER_COLUMNS: Final = tuple(column.name for column in worker.c if column.name not in {"id", "started_at"})
 """Columns that a heartbeat replaces."""
-_RUNNING: Final = (
-    select(scoring_task.c.id, scoring_task.c.lease_owner)
-    .where(scoring_task.c.state == "running")
-    .order_by(scoring_task.c.id)
-    # Skip locked tasks: this process is finishing them, or another process is claiming them.
-    .with_for_update(skip_locked=True)
-)
-_RENEW: Final = update(scoring_task).values(lease_until=bindparam("lease_end"), not_before=bindparam("lease_end"))
 _TOO_LATE: Final = (
     select(scoring_task.c.id, scoring_task.c.state)
     .where(
         scoring_task.c.scorer == bindparam("scorer"),
         scoring_task.c.fingerprint == bindparam("fingerprint"),
-        scoring_task.c.not_before > bindparam("latest"),
+        scoring_task.c.due_at > bindparam("latest"),
     )
-    .order_by(scoring_task.c.not_before)
+    .order_by(scoring_task.c.due_at)
     .limit(_MAX_RESET_TASKS)
     .with_for_update(skip_locked=True)
 )

@@ -249,7 +249,7 @@ def test_the_lease_of_a_notification_is_renewed_during_a_slow_delivery(url: str,
 
     def lasts_until() -> datetime:
         with store._database.read() as connection:
-            return connection.execute(select(notification.c.next_attempt_at)).scalar_one()
+            return connection.execute(select(notification.c.due_at)).scalar_one()
 
     async def work(delivery: NotificationDispatcher) -> None:
         await looking(delivery, lambda: channel.begun)

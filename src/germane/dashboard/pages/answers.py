@@ -385,7 +385,7 @@ def answer_as_dict(detail: AnswerDetail) -> dict[str, Any]:
             {
                 **{name: getattr(task, name) for name in _TASK_FIELDS},
                 "reason": task.reason.value if task.reason else None,
-                "not_before": _isoformat(task.not_before),
+                "due_at": _isoformat(task.due_at),
             }
             for task in detail.tasks
         ],

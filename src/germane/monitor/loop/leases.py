@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from germane.monitor.loop.job import Job, JobStatus
-from germane.storage import TrackingStore
+from germane.errors import StorageError
+from germane.monitor.loop.job import Job
+from germane.storage import LeaseRenewal, TrackingStore
 
 RENEWALS_PER_TTL: Final = 3
 """The number of times that a lease is renewed per TTL."""
 THREAD_NAME: Final = "germane-monitor-heartbeat"
-BEATS_PER_LEASE: Final = 4
-MAX_INTERVAL: Final = 15.0
-"""The longest interval between two heartbeats in seconds, even if the lease is longer.
-
-Heartbeats also show which workers are alive, and they correct the leases after a clock has been set back.
-"""
-RETRY_INTERVAL: Final = 1.0
-"""The longest delay before the next heartbeat after a failed one, in seconds."""
 
 
 class LeaderLease:
@@ -62,49 +54,21 @@ class LeaderLease:
         self._store.workers.acquire_lease(self._name, self._owner, ttl=timedelta())
 
 
-class Heartbeat:
-    """Sends heartbeats from its own thread, so that a blocked event loop or a slow transaction does not delay them.
+def build_heartbeat(job: Job, *, deregister: Job, lease: timedelta) -> LeaseRenewal:
+    """Return the renewal of a process's task leases. Its first heartbeat is sent as soon as it starts.
 
     Args:
         job: Sends one heartbeat.
         deregister: Runs after the last heartbeat in the same thread, so that no late heartbeat can follow.
-        lease: The duration for which each heartbeat renews the leases of the process's tasks.
+        lease: The duration for which each heartbeat renews the leases.
     """
 
-    def __init__(self, job: Job, *, deregister: Job, lease: timedelta) -> None:
-        self._job = job
-        self._deregister = deregister
-        self._interval = min(lease.total_seconds() / BEATS_PER_LEASE, MAX_INTERVAL)
-        self._stopping = False
-        self._due = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
+    def send() -> bool:
+        asyncio.run(job.run())
+        if job.problem is not None:
+            raise StorageError(job.problem)
+        return True
 
-    def start(self) -> None:
-        """Start the thread, which sends the first heartbeat immediately."""
-        self._thread.start()
-
-    def send_now(self) -> None:
-        """Send the next heartbeat without waiting for the end of the interval."""
-        self._due.set()
-
-    def stop(self, timeout: float) -> bool:
-        """Stop the heartbeats and deregister. Return whether this finished within ``timeout`` seconds. Blocks."""
-        self._stopping = True
-        self._due.set()
-        if self._thread.ident is not None:
-            self._thread.join(max(0.0, timeout))
-        return not self._thread.is_alive()
-
-    def status(self) -> JobStatus:
-        """Return the status of the heartbeat job. Thread-safe."""
-        return self._job.status()
-
-    def _run(self) -> None:
-        with asyncio.Runner() as runner:
-            while not self._stopping:
-                self._due.clear()
-                runner.run(self._job.run())
-                if not self._stopping:
-                    failed = self._job.problem is not None
-                    self._due.wait(min(self._interval, RETRY_INTERVAL) if failed else self._interval)
-            runner.run(self._deregister.run())
+    heartbeat = LeaseRenewal(send, release=lambda: asyncio.run(deregister.run()), lease=lease, name=THREAD_NAME)
+    heartbeat.renew_now()
+    return heartbeat

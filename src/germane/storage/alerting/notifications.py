@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
 
 from germane.alert import Alert, Notification
+from germane.storage.db import leases
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.sanitize import clean_json, clean_text
 from germane.storage.db.tables import notification
@@ -22,7 +23,7 @@ RETRY_TIMEOUT: Final = timedelta(days=1)
 """Time after which delivery is no longer retried."""
 UNDELIVERED_MAX_AGE: Final = timedelta(days=7)
 """Default maximum age of undelivered notifications to list and resend."""
-_WAITS = notification.c.next_attempt_at.is_not(None)
+_WAITS = notification.c.due_at.is_not(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ def insert_notifications(connection: Connection, notifications: Iterable[Notific
             "idempotency_key": item.idempotency_key,
             "status": "waiting",
             "attempt": item.attempt,
-            "next_attempt_at": now,
+            "due_at": now,
             "created_at": item.created_at,
         }
         for item in notifications
@@ -93,7 +94,7 @@ class NotificationStore(StoreComponent):
 
     def due_channels(self, channels: Collection[str]) -> set[str]:
         """Return the given channels that may have a due notification. Read-only."""
-        due_at = notification.c.next_attempt_at
+        due_at = notification.c.due_at
         query = select(notification.c.channel).distinct().where(notification.c.channel.in_(sorted(channels)))
         with self._database.read() as connection:
             now = self._context.now(connection)
@@ -125,34 +126,26 @@ class NotificationStore(StoreComponent):
         with self._database.write() as connection:
             now = self._context.now(connection)
             for row in connection.execute(query).mappings().all():
-                keys, due_at = _alert_keys(row), row["next_attempt_at"]
+                keys, due_at = _alert_keys(row), row["due_at"]
                 if now < due_at <= now + MAX_DELAY or not blocked.isdisjoint(keys):
                     blocked |= keys
                     continue
                 # Another process may have claimed the notification since it was read.
-                unchanged = update(notification).where(
-                    columns.id == row["id"], columns.attempt == row["attempt"], columns.next_attempt_at == due_at
-                )
+                unchanged = (columns.id == row["id"], columns.attempt == row["attempt"], columns.due_at == due_at)
                 if now - due_at < retry_timeout:
-                    claim = {"lease_owner": owner, "next_attempt_at": now + lease, "attempt": row["attempt"] + 1}
-                    is_claimed = connection.execute(unchanged.values(claim)).rowcount == 1
+                    claim = leases.claim(notification, owner=owner, until=now + lease).where(*unchanged)
+                    is_claimed = connection.execute(claim.values(attempt=row["attempt"] + 1)).rowcount == 1
                     return _notification_of(row, row["attempt"] + 1) if is_claimed else None
-                outdated = {
-                    "status": "undelivered",
-                    "next_attempt_at": None,
-                    "lease_owner": None,
-                    "error": row["error"] or "no process attempted delivery in time",
-                    "settled_at": now,
-                }
-                connection.execute(unchanged.values(outdated))
+                error = row["error"] or "no process attempted delivery in time"
+                outdated = {**leases.FINISHED, "status": "undelivered", "error": error, "settled_at": now}
+                connection.execute(update(notification).where(*unchanged).values(outdated))
         return None
 
     def renew_lease(self, notification_id: str, owner: str, *, lease: timedelta) -> bool:
         """Renew a claim. Return False if another process has claimed the notification since."""
-        held = update(notification).where(*_is_held_by(notification_id, owner))
         with self._database.write() as connection:
-            renewed = held.values(next_attempt_at=self._context.now(connection) + lease)
-            return connection.execute(renewed).rowcount == 1
+            until = self._context.now(connection) + lease
+            return leases.renew(connection, notification, notification.c.id == notification_id, owner, until) == 1
 
     def record_attempt(
         self, notification_id: str, owner: str, outcome: DeliveryOutcome, *, retry_timeout: timedelta = RETRY_TIMEOUT
@@ -169,18 +162,19 @@ class NotificationStore(StoreComponent):
             The new status: ``sent``, ``waiting`` for a retry, or ``undelivered``. If another process has claimed the
             notification since, nothing is recorded and the result is None.
         """
-        query = select(notification.c.created_at).where(*_is_held_by(notification_id, owner)).with_for_update()
+        query = select(notification.c.created_at).where(notification.c.id == notification_id)
+        query = leases.lock_held(query, notification, owner)
         with self._database.write() as connection:
             now = self._context.now(connection)
             created_at = connection.execute(query).scalar_one_or_none()
             if created_at is None:
                 return None
-            is_retried = outcome.retry_after is not None and now - created_at < retry_timeout
-            status = "sent" if outcome.error is None else "waiting" if is_retried else "undelivered"
+            retry_after = outcome.retry_after if now - created_at < retry_timeout else None
+            status = "sent" if outcome.error is None else "undelivered" if retry_after is None else "waiting"
             values = {
+                **leases.FINISHED,
+                "due_at": None if status != "waiting" else now + (retry_after or timedelta()),
                 "status": status,
-                "next_attempt_at": None if status != "waiting" else now + (outcome.retry_after or timedelta()),
-                "lease_owner": None,
                 "http_status": outcome.http_status,
                 "error": clean_text(outcome.error),
                 "settled_at": None if status == "waiting" else now,
@@ -190,10 +184,9 @@ class NotificationStore(StoreComponent):
 
     def release(self, owner: str) -> int:
         """Release all notifications that this owner has claimed, and return their number."""
-        held = update(notification).where(_WAITS, notification.c.lease_owner == owner)
         with self._database.write() as connection:
-            released = held.values(next_attempt_at=self._context.now(connection), lease_owner=None)
-            return connection.execute(released).rowcount
+            of_owner = notification.c.lease_owner == owner
+            return connection.execute(leases.release(notification, of_owner, self._context.now(connection))).rowcount
 
     def list_channel_queues(self, *, max_age: timedelta = UNDELIVERED_MAX_AGE) -> list[ChannelQueue]:
         """Return a summary of each channel that has waiting or recently undelivered notifications.
@@ -311,7 +304,7 @@ class NotificationStore(StoreComponent):
                 values = {
                     "status": "waiting",
                     "attempt": 0,
-                    "next_attempt_at": due_at,
+                    "due_at": due_at,
                     "created_at": due_at,
                     "settled_at": None,
                 }
@@ -329,11 +322,6 @@ def _alert_keys(row: RowMapping, *, resolved_only: bool = False) -> set[str]:
 def _is_undelivered(since: datetime | None = None) -> ColumnElement[bool]:
     is_undelivered = notification.c.status == "undelivered"
     return is_undelivered if since is None else is_undelivered & (notification.c.created_at >= since)
-
-
-def _is_held_by(notification_id: str, owner: str) -> tuple[Any, ...]:
-    columns = notification.c
-    return columns.id == notification_id, columns.lease_owner == owner, columns.status == "waiting"
 
 
 def _notification_of(row: RowMapping, attempt: int) -> Notification:

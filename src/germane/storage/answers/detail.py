@@ -69,7 +69,7 @@ def load_scores(connection: Connection, exchange_ids: Sequence[str]) -> dict[str
 
 def load_tasks(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, list[TaskStatus]]:
     """Return a dict of exchange ids to lists of task states, oldest first."""
-    names = ("exchange_id", "scorer", "fingerprint", "state", "reason", "error", "retries", "not_before", "scored_as")
+    names = ("exchange_id", "scorer", "fingerprint", "state", "reason", "error", "retries", "due_at", "scored_as")
     tasks: dict[str, list[TaskStatus]] = {}
     for batch in batched(exchange_ids):
         query = select(*(scoring_task.c[name] for name in names)).where(scoring_task.c.exchange_id.in_(batch))
@@ -81,7 +81,7 @@ def load_tasks(connection: Connection, exchange_ids: Sequence[str]) -> dict[str,
                 reason=None if row["reason"] is None else UnscoredReason(row["reason"]),
                 error=row["error"],
                 retries=row["retries"],
-                not_before=row["not_before"],
+                due_at=row["due_at"],
                 is_rescore=row["state"] in {"pending", "running"} and row["scored_as"] is not None,
             )
             tasks.setdefault(row["exchange_id"], []).append(task)

@@ -112,7 +112,7 @@ class TaskStatus:
     """The last error message."""
     retries: int
     """Number of times that the task was postponed after a failed attempt."""
-    not_before: datetime | None
+    due_at: datetime | None
     """For a pending task, the earliest time of the next attempt; for a running task, the end of the lease."""
     is_rescore: bool
     """Whether the task replaces an existing score."""

@@ -177,7 +177,7 @@ class AnswerReader(StoreComponent):
                 takes seconds. Open tasks are always counted in full.
         """
         names = (scoring_task.c.state, scoring_task.c.reason)
-        waiting = select(func.min(scoring_task.c.first_pending_at)).where(scoring_task.c.not_before.is_not(None))
+        waiting = select(func.min(scoring_task.c.first_pending_at)).where(scoring_task.c.due_at.is_not(None))
         undecided = select(func.count()).select_from(exchange).where(exchange.c.sampling_reason.is_(None))
         reasons: dict[str, dict[str | None, int]] = {}
         with self._database.read() as connection:

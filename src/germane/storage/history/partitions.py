@@ -12,7 +12,6 @@ from sqlalchemy import (
     Connection,
     RowMapping,
     Table,
-    Update,
     and_,
     case,
     delete,
@@ -25,6 +24,7 @@ from sqlalchemy import (
 )
 
 from germane.exchange import Exchange
+from germane.storage.db import leases
 from germane.storage.db.mappers import EXCHANGE_COLUMNS, bulk_insert, exchange_from_row, timestamp_encoder
 from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import exchange, history_run, partition, score, scoring_task
@@ -39,7 +39,7 @@ MAX_ERROR_LENGTH: Final = 1000
 KEPT_RUNS: Final = timedelta(days=90)
 """Time for which finished runs are kept."""
 _PARTITION_COLUMNS: Final = (
-    "run_id", "number", "first_at", "first_id", "last_at", "last_id", "exchanges", "state", "attempts", "scored",
+    "run_id", "number", "first_at", "first_id", "last_at", "last_id", "exchanges", "due_at", "attempts", "scored",
     "failed", "skipped", "checksum",
 )  # fmt: skip
 
@@ -233,7 +233,7 @@ def store_run(
     connection.execute(insert(history_run).values(values))
     encode = timestamp_encoder(connection.dialect.name)
     rows = [
-        (run_id, number, encode(first_at), first_id, encode(last_at), last_id, exchanges, "pending", 0, 0, 0, 0, "0")
+        (run_id, number, encode(first_at), first_id, encode(last_at), last_id, exchanges, encode(now), 0, 0, 0, 0, "0")
         for number, ((first_at, first_id), (last_at, last_id), exchanges) in enumerate(planned)
     ]
     bulk_insert(connection, partition, _PARTITION_COLUMNS, rows)
@@ -253,7 +253,7 @@ def list_unfinished(connection: Connection) -> list[HistoryRun]:
 
 
 def _build_run(connection: Connection, row: RowMapping) -> HistoryRun:
-    of_run, is_done = partition.c.run_id == row["id"], partition.c.state == "done"
+    of_run, is_done = partition.c.run_id == row["id"], partition.c.due_at.is_(None)
     sums = {
         "done_partitions": case((is_done, 1), else_=0),
         "done_exchanges": case((is_done, partition.c.exchanges), else_=0),
@@ -284,7 +284,7 @@ def _selection(row: RowMapping) -> HistorySelection:
 def list_open(connection: Connection, run_id: str) -> dict[int, int]:
     """Return the numbers of exchanges of the partitions that are not done, by partition number, in order."""
     query = select(partition.c.number, partition.c.exchanges)
-    query = query.where(partition.c.run_id == run_id, partition.c.state != "done").order_by(partition.c.number)
+    query = query.where(partition.c.run_id == run_id, partition.c.due_at.is_not(None)).order_by(partition.c.number)
     return {row.number: row.exchanges for row in connection.execute(query)}
 
 
@@ -296,21 +296,16 @@ def claim(
     Returns:
         The claim, the end of the lease if another process holds the partition, or None if the partition is done.
     """
-    is_free = or_(partition.c.state == "pending", and_(partition.c.state == "running", partition.c.lease_until <= now))
-    values = {
-        "state": "running",
-        "lease_owner": owner,
-        "lease_until": now + lease,
-        "attempts": partition.c.attempts + 1,
-    }
-    claimed = connection.execute(update(partition).where(*_is(key), is_free).values(values)).rowcount
+    claim = leases.claim(partition, owner=owner, until=now + lease).where(_is(key), partition.c.due_at <= now)
+    claimed = connection.execute(claim.values(attempts=partition.c.attempts + 1)).rowcount
     query = select(partition, history_run.c.since, history_run.c.until, history_run.c.selection)
-    query = query.join(history_run, history_run.c.id == partition.c.run_id).where(*_is(key))
+    query = query.join(history_run, history_run.c.id == partition.c.run_id).where(_is(key))
     row = connection.execute(query).mappings().one_or_none()
-    if row is None or row["state"] == "done":
+    if row is None or row["due_at"] is None:
         return None
     if not claimed:
-        return row["lease_until"] or now
+        end: datetime = row["due_at"]
+        return end
     return PartitionClaim(
         key=key,
         owner=owner,
@@ -326,24 +321,24 @@ def claim(
 
 def renew(connection: Connection, claimed: PartitionClaim, until: datetime) -> bool:
     """Extend the lease on a partition. Return whether its owner still holds it."""
-    return connection.execute(_held(claimed).values(lease_until=until)).rowcount == 1
+    return leases.renew(connection, partition, _is(claimed.key), claimed.owner, until) == 1
 
 
-def release(connection: Connection, key: PartitionKey, owner_prefix: str) -> bool:
+def release(connection: Connection, key: PartitionKey, owner_prefix: str, now: datetime) -> bool:
     """Let any process claim a partition at once, if its owner starts with a prefix. Return whether it does."""
-    held = update(partition).where(*_is(key), partition.c.state == "running")
-    held = held.where(partition.c.lease_owner.startswith(owner_prefix))
-    values = {"state": "pending", "lease_owner": None, "lease_until": None}
-    return connection.execute(held.values(values)).rowcount == 1
+    of_owner = and_(_is(key), partition.c.lease_owner.startswith(owner_prefix))
+    return connection.execute(leases.release(partition, of_owner, now)).rowcount == 1
 
 
-def release_claim(connection: Connection, claimed: PartitionClaim, error: str) -> None:
+def release_claim(connection: Connection, claimed: PartitionClaim, error: str, now: datetime) -> None:
     """Let any process claim a partition whose attempt has failed, if its owner still holds it."""
-    values = {"state": "pending", "lease_owner": None, "lease_until": None}
-    connection.execute(_held(claimed).values(**values, error=clean_text(error[:MAX_ERROR_LENGTH])))
+    message = clean_text(error[:MAX_ERROR_LENGTH])
+    leases.postpone(connection, partition, _is(claimed.key), claimed.owner, now, error=message)
 
 
-def finish_partition(connection: Connection, claimed: PartitionClaim, remaining: Collection[ScoringPair]) -> bool:
+def finish_partition(
+    connection: Connection, claimed: PartitionClaim, remaining: Collection[ScoringPair], now: datetime
+) -> bool:
     """Mark a partition as done, if its owner still holds it. Return whether it did.
 
     If scores remain, any process can claim the partition again, to compute only these.
@@ -351,19 +346,18 @@ def finish_partition(connection: Connection, claimed: PartitionClaim, remaining:
     This is the first statement of the transaction that writes the partition's scores: it locks the partition, so that
     no other process can claim it, and a process that has lost its lease writes nothing.
     """
-    values: dict[str, Any] = {"lease_owner": None, "lease_until": None, "error": None}
+    rows, owner = _is(claimed.key), claimed.owner
     if remaining:
-        values |= {"state": "pending", "remaining": sorted(map(list, remaining))}
-    else:
-        values |= {"state": "done", "remaining": null()}
-    return connection.execute(_held(claimed).values(values)).rowcount == 1
+        pairs = sorted(map(list, remaining))
+        return leases.postpone(connection, partition, rows, owner, now, error=None, remaining=pairs) == 1
+    return leases.finish(connection, partition, rows, owner, error=None, remaining=null()) == 1
 
 
 def store_counts(connection: Connection, claimed: PartitionClaim, counts: ScoreCounts) -> None:
     """Store what this attempt and earlier ones have written."""
     total = claimed.written + counts
     values = {name: getattr(total, name) for name in ("scored", "failed", "skipped", "cost")}
-    connection.execute(update(partition).where(*_is(claimed.key)).values(**values, checksum=str(total.checksum)))
+    connection.execute(update(partition).where(_is(claimed.key)).values(**values, checksum=str(total.checksum)))
 
 
 def finish_run(connection: Connection, run_id: str, now: datetime) -> bool:
@@ -455,11 +449,5 @@ def _in_partition(claimed: PartitionClaim) -> list[ColumnElement[bool]]:
     return conditions if route is None else [*conditions, exchange.c.route == route]
 
 
-def _is(key: PartitionKey) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    return partition.c.run_id == key.run_id, partition.c.number == key.number
-
-
-def _held(claimed: PartitionClaim) -> Update:
-    """Return an update of a partition that changes nothing if its owner has lost it."""
-    held = update(partition).where(*_is(claimed.key), partition.c.state == "running")
-    return held.where(partition.c.lease_owner == claimed.owner)
+def _is(key: PartitionKey) -> ColumnElement[bool]:
+    return and_(partition.c.run_id == key.run_id, partition.c.number == key.number)

@@ -90,12 +90,12 @@ class HistoryStore(StoreComponent):
             Whether it was held by an owner that starts with ``owner_prefix``. Otherwise, it is not changed.
         """
         with self._database.write() as connection:
-            return partitions.release(connection, key, owner_prefix)
+            return partitions.release(connection, key, owner_prefix, self._context.now(connection))
 
     def release_claim(self, claimed: PartitionClaim, *, error: str) -> None:
         """Let any process claim a partition after its owner has failed to score it."""
         with self._database.write() as connection:
-            partitions.release_claim(connection, claimed, error)
+            partitions.release_claim(connection, claimed, error, self._context.now(connection))
 
     def load_items(self, claimed: PartitionClaim) -> list[HistoryItem]:
         """Return the exchanges of a partition that are to be scored, in order, each with its scorers."""
@@ -126,9 +126,9 @@ class HistoryStore(StoreComponent):
         if self._context.erase_after_scoring:
             scores = [(exchange_id, erase_text.without_text(score)) for exchange_id, score in scores]
         with self._database.write() as connection:
-            if not partitions.finish_partition(connection, claimed, remaining):
-                return None
             selection, now = claimed.selection, self._context.now(connection)
+            if not partitions.finish_partition(connection, claimed, remaining, now):
+                return None
             counts = results.write_scores(
                 connection, self._context.process, scores, selection.scorers, now, census=selection.everything
             )

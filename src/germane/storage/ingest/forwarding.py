@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 from sqlalchemy import Connection, bindparam, delete, func, select, update
 
 from germane.exchange import FORWARDING, Exchange
-from germane.storage.db import mappers
+from germane.storage.db import leases, mappers
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.tables import forwarded_request
 from germane.storage.db.upsert import insert_into
@@ -59,11 +59,8 @@ class ForwardingQueue(StoreComponent):
             now = self._context.now(connection).timestamp()
             rows = connection.execute(_READY, {"now": now, "limit": limit}).all()
             for ids in mappers.batched([row.id for row in rows]):
-                connection.execute(
-                    update(forwarded_request)
-                    .where(forwarded_request.c.id.in_(ids))
-                    .values(owner=owner, due_at=now + lease.total_seconds())
-                )
+                claim = leases.claim(forwarded_request, owner=owner, until=now + lease.total_seconds())
+                connection.execute(claim.where(forwarded_request.c.id.in_(ids)))
         return [QueuedRequest(row.id, row.signal, row.payload, row.span_id is not None, row.attributes) for row in rows]
 
     def attach(self, exchange_id: str, attributes: Mapping[str, Any]) -> bool:
@@ -73,25 +70,27 @@ class ForwardingQueue(StoreComponent):
             False if the span does not wait any longer. Its scores must be exported in another way.
         """
         columns = forwarded_request.c
-        waits = (columns.exchange_id == exchange_id, columns.owner.is_(None), columns.attributes.is_(None))
+        waits = (columns.exchange_id == exchange_id, columns.lease_owner.is_(None), columns.attributes.is_(None))
         with self._database.write() as connection:
             now = self._context.now(connection).timestamp()
             attach = update(forwarded_request).where(*waits).values(attributes=dict(attributes), due_at=now)
             return connection.execute(attach).rowcount > 0
 
-    def delete(self, ids: Sequence[int]) -> None:
-        """Delete requests that the other endpoint has accepted or permanently rejected."""
+    def delete(self, owner: str, ids: Sequence[int]) -> int:
+        """Delete claimed requests that the other endpoint has accepted or permanently rejected. Return their number."""
+        deleted, columns = 0, forwarded_request.c
         with self._database.write() as connection:
             for batch in mappers.batched(ids):
-                connection.execute(delete(forwarded_request).where(forwarded_request.c.id.in_(batch)))
+                held = leases.lock_held(select(columns.id).where(columns.id.in_(batch)), forwarded_request, owner)
+                deleted += connection.execute(delete(forwarded_request).where(columns.id.in_(held))).rowcount
+        return deleted
 
     def postpone(self, owner: str, ids: Sequence[int], seconds: float) -> None:
         """Make claimed requests available again after ``seconds``."""
         with self._database.write() as connection:
             due_at = self._context.now(connection).timestamp() + seconds
             for batch in mappers.batched(ids):
-                held = (forwarded_request.c.id.in_(batch), forwarded_request.c.owner == owner)
-                connection.execute(update(forwarded_request).where(*held).values(due_at=due_at, owner=None))
+                leases.postpone(connection, forwarded_request, forwarded_request.c.id.in_(batch), owner, due_at)
 
     def measure(self) -> int:
         """Return the size of all waiting requests in bytes."""
@@ -149,7 +148,7 @@ def await_scores(
     ]
     for ids in mappers.batched(sorted(trace_ids)):
         leave = update(forwarded_request).where(
-            columns.trace_id.in_(ids), columns.owner.is_(None), columns.due_at > now
+            columns.trace_id.in_(ids), columns.lease_owner.is_(None), columns.due_at > now
         )
         connection.execute(leave.values(due_at=now))
     if waiting:
@@ -166,20 +165,11 @@ _AWAIT: Final = (
     .where(
         forwarded_request.c.trace_id == bindparam("of"),
         forwarded_request.c.span_id == bindparam("at"),
-        forwarded_request.c.owner.is_(None),
+        forwarded_request.c.lease_owner.is_(None),
     )
     .values(exchange_id=bindparam("exchange"), due_at=bindparam("until"))
 )
-_READY: Final = (
-    select(
-        forwarded_request.c.id,
-        forwarded_request.c.signal,
-        forwarded_request.c.payload,
-        forwarded_request.c.span_id,
-        forwarded_request.c.attributes,
-    )
-    .where(forwarded_request.c.due_at <= bindparam("now"))
-    .order_by(forwarded_request.c.due_at, forwarded_request.c.id)
-    .limit(bindparam("limit"))
-    .with_for_update(skip_locked=True)
+_READY: Final = leases.select_due(
+    forwarded_request,
+    *(forwarded_request.c[name] for name in ("id", "signal", "payload", "span_id", "attributes")),
 )

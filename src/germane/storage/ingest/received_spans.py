@@ -22,7 +22,7 @@ from germane.exchange import Exchange
 from germane.score import UnscoredReason
 from germane.storage.counts import tally
 from germane.storage.counts.watched import WatchKey, add_watched
-from germane.storage.db import mappers
+from germane.storage.db import leases, mappers
 from germane.storage.db.component import StoreComponent, StoreContext
 from germane.storage.db.engine import record_events
 from germane.storage.db.sanitize import clean_text
@@ -194,11 +194,8 @@ class ReceivedSpanStore(StoreComponent):
                 claimed.append(row)
             items: dict[str, list[ReceivedItem]] = {row.trace_id: [] for row in claimed}
             for ids in mappers.batched(list(items)):
-                connection.execute(
-                    update(received_trace)
-                    .where(received_trace.c.trace_id.in_(ids))
-                    .values(owner=owner, due_at=now + lease.total_seconds())
-                )
+                claim = leases.claim(received_trace, owner=owner, until=now + lease.total_seconds())
+                connection.execute(claim.where(received_trace.c.trace_id.in_(ids)))
                 staged = connection.execute(select(received_span).where(received_span.c.trace_id.in_(ids)))
                 for values in staged.mappings():
                     items[values["trace_id"]].append(ReceivedItem(**values))
@@ -235,16 +232,12 @@ class ReceivedSpanStore(StoreComponent):
         with self._write_values() as connection:
             held: list[TraceOutcome] = []
             for ids in mappers.batched(sorted(by_trace)):
-                rows = connection.execute(_HELD.where(received_trace.c.trace_id.in_(ids))).all()
-                held += [
-                    by_trace[row.trace_id]
-                    for row in rows
-                    if row.owner == owner and row.spans == by_trace[row.trace_id].trace.spans
-                ]
-            postponed = [outcome.trace.trace_id for outcome in held if outcome.is_postponed]
-            for ids in mappers.batched(postponed):
-                open_again = update(received_trace).where(received_trace.c.trace_id.in_(ids))
-                connection.execute(open_again.values(due_at=received_trace.c.deadline, owner=None))
+                columns = received_trace.c
+                query = select(columns.trace_id, columns.spans).where(columns.trace_id.in_(ids))
+                rows = connection.execute(leases.lock_held(query, received_trace, owner))
+                held += [by_trace[row.trace_id] for row in rows if row.spans == by_trace[row.trace_id].trace.spans]
+            for ids in mappers.batched([outcome.trace.trace_id for outcome in held if outcome.is_postponed]):
+                leases.postpone(connection, received_trace, columns.trace_id.in_(ids), owner, columns.deadline)
             held = _without_inner_requests(connection, held)
             now = self._context.now(connection).timestamp()
             parts = [part for outcome in held if not outcome.is_postponed for part in outcome.parts]
@@ -490,7 +483,7 @@ def _upsert(dialect: str, max_wait: float) -> Any:
             "due_at": case((~is_open, None), (due_at < trace.deadline, due_at), else_=trace.deadline),
             "spans": case((is_open, trace.spans + new.spans), else_=trace.spans),
             "size": case((is_open, trace.size + new.size), else_=trace.size),
-            "owner": None,
+            "lease_owner": None,
         },
     ).returning(trace.trace_id, trace.due_at, trace.deadline, trace.wait, trace.spans, trace.size, trace.span_keys)
 
@@ -519,33 +512,21 @@ _REOPEN: Final[Update] = (
         spans=bindparam("number"),
         size=bindparam("bytes"),
         dropped=0,
-        owner=None,
+        lease_owner=None,
         finished_at=None,
     )
 )
-_READY: Final = (
-    select(
-        received_trace.c.trace_id,
-        received_trace.c.deadline,
-        received_trace.c.spans,
-        received_trace.c.size,
-        received_trace.c.dropped,
-        received_trace.c.span_keys,
-    )
-    .where(received_trace.c.due_at <= bindparam("now"))
-    .order_by(received_trace.c.due_at)
-    .limit(bindparam("limit"))
-    .with_for_update(skip_locked=True)
-)
-_HELD: Final = (
-    select(received_trace.c.trace_id, received_trace.c.owner, received_trace.c.spans)
-    .order_by(received_trace.c.trace_id)
-    .with_for_update()
+_READY: Final = leases.select_due(
+    received_trace,
+    *(received_trace.c[name] for name in ("trace_id", "deadline", "spans", "size", "dropped", "span_keys")),
 )
 _FINISH: Final[Update] = (
     update(received_trace)
     .where(received_trace.c.trace_id == bindparam("of"))
     .values(
-        finished_at=bindparam("now"), due_at=None, deadline=bindparam("until"), owner=None, span_keys=bindparam("keys")
+        **leases.FINISHED,
+        finished_at=bindparam("now"),
+        deadline=bindparam("until"),
+        span_keys=bindparam("keys"),
     )
 )

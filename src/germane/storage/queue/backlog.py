@@ -108,8 +108,8 @@ def load_outstanding(connection: Connection, now: datetime) -> OutstandingWork:
     undecided = select(func.count()).select_from(exchange).where(exchange.c.sampling_reason.is_(None))
     kind = case(
         (scoring_task.c.state == "running", "running"),
-        (scoring_task.c.not_before.is_(None), "candidates"),
-        (scoring_task.c.not_before <= now, "ready"),
+        (scoring_task.c.due_at.is_(None), "candidates"),
+        (scoring_task.c.due_at <= now, "ready"),
         else_="postponed",
     ).label("kind")
     names = (scoring_task.c.scorer, scoring_task.c.fingerprint)
@@ -144,7 +144,7 @@ class Backlog:
 def load_backlog(connection: Connection, now: datetime, alive_within: timedelta) -> Backlog:
     """Return the backlog, counting the workers that sent a heartbeat within ``alive_within``."""
     undecided = select(func.min(exchange.c.started_at)).where(exchange.c.sampling_reason.is_(None))
-    ready = select(func.min(scoring_task.c.first_pending_at)).where(scoring_task.c.not_before.is_not(None))
+    ready = select(func.min(scoring_task.c.first_pending_at)).where(scoring_task.c.due_at.is_not(None))
     moments = [connection.execute(query).scalar_one() for query in (undecided, ready)]
     since = min((moment for moment in moments if moment is not None), default=None)
     seen = select(func.count()).select_from(worker).where(worker.c.seen_at >= now - alive_within)
@@ -160,8 +160,8 @@ ScorerKey = tuple[str, str]
 BACKLOG_COUNT_LIMIT: Final = 10_000
 """Number at which counting stops."""
 # Spelled exactly as in the partial indexes. With bound parameters, the databases would not use the indexes.
-OPEN: Final = text("not_before IS NOT NULL")
-CANDIDATE: Final = text("state = 'pending' AND not_before IS NULL")
+OPEN: Final = text("due_at IS NOT NULL")
+CANDIDATE: Final = text("state = 'pending' AND due_at IS NULL")
 _OF_PAIR: Final = (
     scoring_task.c.scorer == bindparam("scorer"),
     scoring_task.c.fingerprint == bindparam("fingerprint"),
@@ -196,8 +196,8 @@ def count_open_tasks(connection: Connection, now: datetime) -> tuple[OpenTasks, 
     """
     # Lease ends of running tasks. Their number is limited by the concurrency of all processes.
     running: dict[ScorerKey, list[datetime]] = {}
-    columns = (scoring_task.c.scorer, scoring_task.c.fingerprint, scoring_task.c.not_before)
-    leased = select(*columns).where(scoring_task.c.state == "running", scoring_task.c.not_before.is_not(None))
+    columns = (scoring_task.c.scorer, scoring_task.c.fingerprint, scoring_task.c.due_at)
+    leased = select(*columns).where(scoring_task.c.state == "running", scoring_task.c.due_at.is_not(None))
     for scorer, fingerprint, lease_end in connection.execute(leased.limit(BACKLOG_COUNT_LIMIT)):
         running.setdefault((scorer, fingerprint), []).append(lease_end)
     queues = []
@@ -226,12 +226,12 @@ def _without_running(counted: Row[Any], running: int) -> int:
 
 def _counting(condition: Any) -> Any:
     wanted = select(scoring_task.c.first_pending_at).where(*_OF_PAIR, OPEN, condition)
-    first = wanted.order_by(scoring_task.c.not_before).limit(BACKLOG_COUNT_LIMIT).subquery("first")
+    first = wanted.order_by(scoring_task.c.due_at).limit(BACKLOG_COUNT_LIMIT).subquery("first")
     return select(func.count().label("n"), func.min(first.c.first_pending_at).label("since"))
 
 
-_READY = _counting(scoring_task.c.not_before <= bindparam("now"))
-_LATER = _counting(scoring_task.c.not_before > bindparam("now"))
+_READY = _counting(scoring_task.c.due_at <= bindparam("now"))
+_LATER = _counting(scoring_task.c.due_at > bindparam("now"))
 _CANDIDATES = select(func.count()).select_from(
     select(scoring_task.c.scorer).where(*_OF_PAIR, CANDIDATE).limit(BACKLOG_COUNT_LIMIT).subquery("first")
 )

@@ -78,7 +78,7 @@ def list_candidates(connection: Connection, limit: int, after: Candidate | None)
 def count_in_progress(connection: Connection) -> int:
     """Return the number of exchanges with ready, postponed or running tasks."""
     query = select(func.count(func.distinct(scoring_task.c.exchange_id)))
-    return int(connection.execute(query.where(scoring_task.c.not_before.is_not(None))).scalar_one())
+    return int(connection.execute(query.where(scoring_task.c.due_at.is_not(None))).scalar_one())
 
 
 def select_candidates(
@@ -102,7 +102,7 @@ def select_candidates(
     for ids in batched(remaining):
         waiting = scoring_task.c.exchange_id.in_(ids), *_WAITING
         # A task's waiting time starts now, because time spent in the pool is not a delay.
-        connection.execute(update(scoring_task).where(*waiting).values(not_before=now, first_pending_at=now))
+        connection.execute(update(scoring_task).where(*waiting).values(due_at=now, first_pending_at=now))
     if remaining:
         budget_ledger.count_selected(connection, len(remaining), now)
     return True
@@ -145,7 +145,7 @@ def remove_from_pool(connection: Connection, ids: Sequence[str]) -> None:
 
 
 # Only candidates have pending tasks without a due time.
-_WAITING = (scoring_task.c.state == "pending", scoring_task.c.not_before.is_(None))
+_WAITING = (scoring_task.c.state == "pending", scoring_task.c.due_at.is_(None))
 _TASKS = (
     select(exchange.c.service, exchange.c.route, scoring_task.c.scorer, exchange.c.started_at)
     .join(exchange, exchange.c.id == scoring_task.c.exchange_id)

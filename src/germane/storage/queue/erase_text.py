@@ -120,7 +120,7 @@ def lock_tasks(
     return free, {row["exchange_id"] for row in everything if row["id"] not in known}
 
 
-_TASK = ("id", "exchange_id", "scorer", "state", "lease_until", "scored_as")
+_TASK = ("id", "exchange_id", "scorer", "state", "due_at", "scored_as")
 
 
 _ERRORS = (

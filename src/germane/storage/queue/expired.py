@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, Table, Update, bi
 
 from germane.score import UnscoredReason
 from germane.storage.counts.tally import TallyChanges
+from germane.storage.db import leases
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, scoring_task
 from germane.storage.queue.backlog import CANDIDATE, OPEN, ScorerKey, list_scorers_with_tasks
@@ -31,9 +32,7 @@ def expire_tasks_statement(explanation: str | None) -> Update:
         reason=case((_HAS_SCORE, None), else_=UnscoredReason.EXPIRED.value),
         error=explanation,
         scored_as=case((_HAS_SCORE, scoring_task.c.scored_as)),
-        not_before=None,
-        lease_owner=None,
-        lease_until=None,
+        **leases.FINISHED,
     )
 
 
@@ -59,9 +58,7 @@ def expire_orphaned_tasks(connection: Connection, process: str, after: timedelta
     run = {pair for worker in seen for pair in worker.scorers.items()}
     # Tasks that are pending and due, or running under an expired lease. The owner of a valid lease may still write
     # results.
-    due = _select_expired(
-        OPEN, scoring_task.c.not_before, scoring_task.c.not_before <= bindparam("now"), locked=[scoring_task]
-    )
+    due = _select_expired(OPEN, scoring_task.c.due_at, scoring_task.c.due_at <= bindparam("now"), locked=[scoring_task])
     queries = (due, _select_expired(CANDIDATE, scoring_task.c.first_pending_at, locked=[scoring_task, exchange]))
     close = expire_tasks_statement(EXPLANATION)
     ended: list[Row[Any]] = []

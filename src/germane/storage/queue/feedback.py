@@ -76,7 +76,7 @@ def force_sampling(connection: Connection, exchange_ids: Sequence[str], *, drawn
 
 def is_unsampled(task: RowMapping) -> bool:
     """Return whether a task was skipped by sampling or the budget, or is still in the candidate pool."""
-    waits_in_pool = task["state"] == "pending" and task["not_before"] is None
+    waits_in_pool = task["state"] == "pending" and task["due_at"] is None
     return waits_in_pool or (task["state"] == "skipped" and task["reason"] in RECOVERABLE_REASONS)
 
 
@@ -84,7 +84,7 @@ def queue_skipped_tasks(
     connection: Connection, process: str, exchange_ids: Sequence[str], scorers: Mapping[str, str], now: datetime
 ) -> Counter[str]:
     """Make the skipped and candidate tasks of these scorers ready. Return the number of tasks by exchange id."""
-    names = ("id", "exchange_id", "scorer", "fingerprint", "state", "reason", "not_before", "scored_as")
+    names = ("id", "exchange_id", "scorer", "fingerprint", "state", "reason", "due_at", "scored_as")
     of_exchange = (exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.sampling_probability)
     query = select(*(scoring_task.c[name] for name in names), *of_exchange)
     query = query.join(exchange, exchange.c.id == scoring_task.c.exchange_id).where(
@@ -117,7 +117,7 @@ def queue_skipped_tasks(
                 key = (task["service"], task["route"], task["scorer"])
                 tally_changes.add(task["started_at"], key, "skipped", task["reason"], by=-1)
                 tally_changes.add(task["started_at"], key, "pending")
-        values = {"state": "pending", "reason": None, "error": None, "first_pending_at": now, "not_before": now}
+        values = {"state": "pending", "reason": None, "error": None, "first_pending_at": now, "due_at": now}
         for ids in batched([task["id"] for task in skipped]):
             connection.execute(update(scoring_task).where(scoring_task.c.id.in_(ids)).values(values))
         ready.update(task["exchange_id"] for task in skipped)

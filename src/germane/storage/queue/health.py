@@ -129,14 +129,14 @@ def list_retries(connection: Connection) -> list[RetrySummary]:
     first_reason = select(func.min(columns.reason)).where(columns.state == "pending")
     reason = connection.execute(first_reason).scalar_one()
     while reason is not None:
-        wanted = select(columns.scorer, columns.first_pending_at, columns.not_before, columns.error)
+        wanted = select(columns.scorer, columns.first_pending_at, columns.due_at, columns.error)
         wanted = wanted.where(columns.state == "pending", columns.reason == reason)
         first = wanted.limit(BACKLOG_COUNT_LIMIT).subquery("first")
-        sums = (func.count(), func.min(first.c.first_pending_at), func.max(first.c.not_before))
+        sums = (func.count(), func.min(first.c.first_pending_at), func.max(first.c.due_at))
         groups = connection.execute(select(first.c.scorer, *sums).group_by(first.c.scorer)).all()
         is_capped = sum(row[1] for row in groups) >= BACKLOG_COUNT_LIMIT
         for scorer, tasks, since, until in groups:
-            last = select(first.c.error).where(first.c.scorer == scorer).order_by(first.c.not_before.desc()).limit(1)
+            last = select(first.c.error).where(first.c.scorer == scorer).order_by(first.c.due_at.desc()).limit(1)
             summary = RetrySummary(
                 scorer=scorer,
                 reason=UnscoredReason(reason),

@@ -69,7 +69,7 @@ def queue_rescoring(
     return RescoreResult(**counts), ready
 
 
-_TASK = ("id", "exchange_id", "scorer", "fingerprint", "state", "reason", "not_before", "scored_as")
+_TASK = ("id", "exchange_id", "scorer", "fingerprint", "state", "reason", "due_at", "scored_as")
 
 
 def lock_answer_tasks(
@@ -126,11 +126,11 @@ class _Batch:
         names = (row["service"], row["route"], scorer)
         if own is None:  # only tasks with other fingerprints
             key = {"exchange_id": row["id"], "scorer": scorer, "fingerprint": self._scorers[scorer]}
-            times = {"first_pending_at": self._now, "not_before": self._now}
+            times = {"first_pending_at": self._now, "due_at": self._now}
             self._new.append({**key, **times, "state": "pending", "claims": 0, "retries": 0, "scored_as": ""})
             self._tally_changes.add(row["started_at"], names, "seen")
         elif own["state"] in {"pending", "running"}:
-            if own["state"] == "pending" and own["not_before"] is not None and own["not_before"] > self._now:
+            if own["state"] == "pending" and own["due_at"] is not None and own["due_at"] > self._now:
                 self._sooner.append(own["id"])
             return "waiting"
         else:
@@ -147,7 +147,7 @@ class _Batch:
         if self._opened:
             connection.execute(_OPEN, [{**values, "at": self._now} for values in self._opened])
         for ids in batched(self._sooner):
-            connection.execute(update(scoring_task).where(scoring_task.c.id.in_(ids)).values(not_before=self._now))
+            connection.execute(update(scoring_task).where(scoring_task.c.id.in_(ids)).values(due_at=self._now))
         if self._new:
             connection.execute(insert(scoring_task), self._new)
         self._tally_changes.apply(connection, process)
@@ -163,7 +163,7 @@ _OPEN = (
         claims=0,
         retries=0,
         first_pending_at=bindparam("at"),
-        not_before=bindparam("at"),
+        due_at=bindparam("at"),
         scored_as=bindparam("standing"),
     )
 )

@@ -25,7 +25,7 @@ from germane.storage.quota import budget_ledger
 from germane.storage.workers import HEARTBEAT_TIMEOUT, load_cursor, lock_lease, save_cursor
 
 ALWAYS: Final = "always"
-_TASK: Final = ("exchange_id", "scorer", "fingerprint", "state", "reason", "claims", "first_pending_at", "not_before")
+_TASK: Final = ("exchange_id", "scorer", "fingerprint", "state", "reason", "claims", "first_pending_at", "due_at")
 
 
 @dataclass(frozen=True, slots=True)

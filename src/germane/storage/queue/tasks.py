@@ -34,6 +34,7 @@ from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.storage.alerting import detectors
 from germane.storage.counts.tally import TallyChanges
+from germane.storage.db import leases
 from germane.storage.db.mappers import (
     SCORE_COLUMNS,
     batched,
@@ -167,9 +168,7 @@ _CLOSE = (
         reason=bindparam("why"),
         error=bindparam("message"),
         scored_as=bindparam("made"),
-        not_before=None,
-        lease_owner=None,
-        lease_until=None,
+        **leases.FINISHED,
     )
 )
 
@@ -178,33 +177,23 @@ def lock_owned_tasks(connection: Connection, owner: str, tasks: Sequence[Scoring
     """Lock the tasks that this owner still holds. Return their rows by task id, with the columns that a score needs."""
     held: dict[int, RowMapping] = {}
     for ids in batched(sorted({task.id for task in tasks})):
-        rows = connection.execute(_HOLD.where(scoring_task.c.id.in_(ids))).mappings()
-        # Owners are compared here, because in SQL, the database might use the index on owners, which is slower.
-        held |= {row["id"]: row for row in rows if row["lease_owner"] == owner}
+        query = leases.lock_held(_WITH_EXCHANGE.where(scoring_task.c.id.in_(ids)), scoring_task, owner)
+        held |= {row["id"]: row for row in connection.execute(query).mappings()}
     return held
 
 
-_HOLD = (
-    select(
-        scoring_task.c.id,
-        scoring_task.c.exchange_id,
-        scoring_task.c.scorer,
-        scoring_task.c.lease_owner,
-        scoring_task.c.scored_as,
-        exchange.c.service,
-        exchange.c.route,
-        exchange.c.started_at,
-        exchange.c.sampling_probability,
-        exchange.c.sampling_reason,
-        exchange.c.proxy,
-    )
-    .join(exchange, exchange.c.id == scoring_task.c.exchange_id)
-    .order_by(scoring_task.c.id)
-    .with_for_update(of=scoring_task)
-)
-
-
-_RETURN = update(scoring_task).values(state="pending", lease_owner=None, lease_until=None)
+_WITH_EXCHANGE = select(
+    scoring_task.c.id,
+    scoring_task.c.exchange_id,
+    scoring_task.c.scorer,
+    scoring_task.c.scored_as,
+    exchange.c.service,
+    exchange.c.route,
+    exchange.c.started_at,
+    exchange.c.sampling_probability,
+    exchange.c.sampling_reason,
+    exchange.c.proxy,
+).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
 
 
 def postpone_tasks(
@@ -216,24 +205,18 @@ def postpone_tasks(
     error: str,
 ) -> None:
     """Requeue tasks, which cannot be claimed again before ``until``."""
-    held = lock_owned_tasks(connection, owner, tasks)
-    statement = _RETURN.where(scoring_task.c.id == bindparam("task_id"))
-    statement = statement.values(
-        not_before=until,
-        reason=reason.value,
-        error=clean_text(error),
-        claims=scoring_task.c.claims - 1,
-        retries=scoring_task.c.retries + 1,
-    )
-    if held:
-        connection.execute(statement, [{"task_id": task_id} for task_id in held])
+    columns = scoring_task.c
+    values: dict[str, Any] = {"state": "pending", "reason": reason.value, "error": clean_text(error)}
+    values |= {"claims": columns.claims - 1, "retries": columns.retries + 1}
+    for ids in batched([task.id for task in tasks]):
+        leases.postpone(connection, scoring_task, columns.id.in_(ids), owner, until, **values)
 
 
 def release_tasks(connection: Connection, owner: str) -> int:
     """Requeue all tasks that this owner has claimed, as if they had never been claimed. Return their number."""
-    statement = _RETURN.where(scoring_task.c.lease_owner == owner)
-    statement = statement.values(not_before=scoring_task.c.first_pending_at, claims=scoring_task.c.claims - 1)
-    return connection.execute(statement).rowcount
+    columns = scoring_task.c
+    statement = leases.release(scoring_task, columns.lease_owner == owner, columns.first_pending_at)
+    return connection.execute(statement.values(state="pending", claims=columns.claims - 1)).rowcount
 
 
 MAX_CLAIMS: Final = 5
@@ -319,12 +302,8 @@ def _lock_ready_tasks(
     return connection.execute(_ready_tasks(connection.dialect.name, len(scorers)), values).mappings().all()
 
 
-_TAKE = update(scoring_task).values(
-    state="running",
-    lease_owner=bindparam("owner"),
-    lease_until=bindparam("lease_end"),
-    not_before=bindparam("lease_end"),
-    claims=scoring_task.c.claims + 1,
+_TAKE = leases.claim(scoring_task, owner=bindparam("owner"), until=bindparam("lease_end")).values(
+    state="running", claims=scoring_task.c.claims + 1
 )
 
 
@@ -335,7 +314,7 @@ def _is_ours(task: FromClause) -> ColumnElement[bool]:
 
 _is_new = and_(
     scoring_task.c.state == "pending",
-    scoring_task.c.not_before.is_not(None),
+    scoring_task.c.due_at.is_not(None),
     scoring_task.c.claims == 0,
     scoring_task.c.retries == 0,
 )
@@ -371,15 +350,15 @@ def release_reserved_tasks(
             select(scoring_task.c.id)
             .join(exchange, exchange.c.id == scoring_task.c.exchange_id)
             .where(scoring_task.c.scorer == scorer, scoring_task.c.fingerprint == fingerprint)
-            .where(scoring_task.c.not_before > now, _is_new)
+            .where(scoring_task.c.due_at > now, _is_new)
             .where(exchange.c.span_holder.is_not(None), exchange.c.span_holder.not_in(alive))
         )
         for ids in batched(connection.execute(reserved).scalars().all()):
             due = update(scoring_task).where(scoring_task.c.id.in_(ids), _is_new)
-            connection.execute(due.values(not_before=scoring_task.c.first_pending_at))
+            connection.execute(due.values(due_at=scoring_task.c.first_pending_at))
 
 
-_ready = scoring_task.c.not_before <= bindparam("now")
+_ready = scoring_task.c.due_at <= bindparam("now")
 
 
 def _heads(dialect: str, count: int) -> CTE:
@@ -392,32 +371,32 @@ def _heads(dialect: str, count: int) -> CTE:
     # stop at the limit, so they do not read tasks of other scorers.
     arms = []
     for number in range(count):
-        arm = select(columns.id, columns.exchange_id, columns.not_before).where(
+        arm = select(columns.id, columns.exchange_id, columns.due_at).where(
             columns.scorer == bindparam(f"scorer_{number}"),
             columns.fingerprint == bindparam(f"fingerprint_{number}"),
             _ready,
         )
-        arms.append(select(arm.order_by(columns.not_before).limit(window).subquery(f"waiting_{number}")))
-    waiting = union_all(*arms).order_by("not_before").limit(window).subquery("waiting")
+        arms.append(select(arm.order_by(columns.due_at).limit(window).subquery(f"waiting_{number}")))
+    waiting = union_all(*arms).order_by("due_at").limit(window).subquery("waiting")
     if dialect == "sqlite":  # no other process can write now
         waiting_exchanges = select(waiting.c.exchange_id).group_by(waiting.c.exchange_id)
-        return waiting_exchanges.order_by(func.min(waiting.c.not_before)).limit(limit).cte("heads")
+        return waiting_exchanges.order_by(func.min(waiting.c.due_at)).limit(limit).cte("heads")
     # Use the order of the queue, so that the oldest task in the queue is always the first task of its exchange.
     sibling = scoring_task.alias("sibling")
     is_first = ~exists().where(
         sibling.c.exchange_id == columns.exchange_id,
         _is_ours(sibling),
-        sibling.c.not_before <= bindparam("now"),
+        sibling.c.due_at <= bindparam("now"),
         or_(
-            sibling.c.not_before < columns.not_before,
-            and_(sibling.c.not_before == columns.not_before, sibling.c.id < columns.id),
+            sibling.c.due_at < columns.due_at,
+            and_(sibling.c.due_at == columns.due_at, sibling.c.id < columns.id),
         ),
     )
     # Use limits at every step and a lateral join, because without statistics, PostgreSQL would read and join all rows.
     first = select(columns.exchange_id).where(columns.id == waiting.c.id, _ready, is_first)
     locked = first.with_for_update(of=scoring_task, skip_locked=True).lateral("locked")
     heads = select(locked.c.exchange_id).select_from(waiting.join(locked, true()))
-    return heads.order_by(waiting.c.not_before).limit(limit).cte("heads")
+    return heads.order_by(waiting.c.due_at).limit(limit).cte("heads")
 
 
 @cache

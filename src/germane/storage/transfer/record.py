@@ -67,7 +67,7 @@ FIRST_EXPONENT: Final = 1e16
 """The smallest number that Python writes with an exponent."""
 _OMITTED: Final = {
     "exchange": {"span_holder"},
-    "task": {"id", "exchange_id", "lease_owner", "lease_until"},
+    "task": {"id", "exchange_id", "lease_owner"},
     "score": {"id", "exchange_id", "service", "route", "started_at"},
     "feedback": {"exchange_id"},
     "baseline": {"id"},
@@ -218,7 +218,7 @@ def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
         ):
             raise UsageError(f"task.reason = {reason!r:.60} is not a reason for the state {state}")
         # A finished task must not be claimable.
-        tasks.append(task if state == "pending" else task | {"not_before": None})
+        tasks.append(task if state == "pending" else task | {"due_at": None})
     record = ExchangeRecord(
         exchange=exchange_row,
         tasks=tasks,
@@ -234,10 +234,10 @@ def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
         _check_range("score.sampling_probability", row["sampling_probability"], MIN_PROBABILITY)
     for row in record.feedback:
         _check_range("feedback.score", row["score"], 0)
-    # A task without not_before waits for the sampler, which selects only candidates, so other tasks would wait forever.
-    unscheduled = any(task["state"] == "pending" and task["not_before"] is None for task in record.tasks)
+    # A task without due_at waits for the sampler, which selects only candidates, so other tasks would wait forever.
+    unscheduled = any(task["state"] == "pending" and task["due_at"] is None for task in record.tasks)
     if unscheduled and record.exchange["sampling_reason"] != "candidate":
-        raise UsageError("a pending task has no not_before")
+        raise UsageError("a pending task has no due_at")
     return record
 
 

@@ -349,11 +349,11 @@ def _select_page(query: Select[Any], chosen: ExportSelection, after: RowCursor |
 def _released(task: Row) -> Row:
     """Return a task for export: without a lease, and as done if it is queued for rescoring."""
     if task["scored_as"] and task["state"] in OPEN_STATES:
-        return {**task, "state": "done", "reason": None, "error": None, "not_before": None}
+        return {**task, "state": "done", "reason": None, "error": None, "due_at": None}
     if task["state"] != "running":
         return task
     claims = max(0, task["claims"] - 1)
-    return {**task, "state": "pending", "not_before": task["first_pending_at"], "claims": claims}
+    return {**task, "state": "pending", "due_at": task["first_pending_at"], "claims": claims}
 
 
 def _lock_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, RowMapping]:

@@ -153,9 +153,9 @@ class NotificationRow(Base, table=True):
     __table_args__ = (
         Index(
             "ix_notification_due",
-            "next_attempt_at",
-            sqlite_where=text("next_attempt_at IS NOT NULL"),
-            postgresql_where=text("next_attempt_at IS NOT NULL"),
+            "due_at",
+            sqlite_where=text("due_at IS NOT NULL"),
+            postgresql_where=text("due_at IS NOT NULL"),
         ),
         Index("ix_notification_created_at", "created_at"),
     )
@@ -171,7 +171,7 @@ class NotificationRow(Base, table=True):
     status: str = Field(sa_type=Text)
     """One of ``waiting``, ``sent`` and ``undelivered``."""
     attempt: int = Field(sa_type=Integer)
-    next_attempt_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    due_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     """Earliest time of the next attempt; during an attempt, the end of the lease. Null once sent or undelivered."""
     lease_owner: str | None = Field(default=None, sa_type=Text)
     http_status: int | None = Field(default=None, sa_type=Integer)

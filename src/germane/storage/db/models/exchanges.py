@@ -115,18 +115,18 @@ class TaskRow(Base, table=True):
             "ix_scoring_task_open",
             "scorer",
             "fingerprint",
-            "not_before",
+            "due_at",
             "first_pending_at",
-            sqlite_where=text("not_before IS NOT NULL"),
-            postgresql_where=text("not_before IS NOT NULL"),
+            sqlite_where=text("due_at IS NOT NULL"),
+            postgresql_where=text("due_at IS NOT NULL"),
         ),
         Index(
             "ix_scoring_task_candidate",
             "scorer",
             "fingerprint",
             "first_pending_at",
-            sqlite_where=text("state = 'pending' AND not_before IS NULL"),
-            postgresql_where=text("state = 'pending' AND not_before IS NULL"),
+            sqlite_where=text("state = 'pending' AND due_at IS NULL"),
+            postgresql_where=text("state = 'pending' AND due_at IS NULL"),
         ),
         Index(
             "ix_scoring_task_lease_owner",
@@ -148,11 +148,10 @@ class TaskRow(Base, table=True):
     claims: int = Field(sa_type=Integer)
     """Number of claims, excluding claims after which the task was postponed or released."""
     first_pending_at: datetime = Field(sa_type=UtcDateTime)
-    not_before: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    due_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     """Earliest time of the next claim; for a running task, the end of the lease. Null for candidates and closed tasks.
     """
     lease_owner: str | None = Field(default=None, sa_type=Text)
-    lease_until: datetime | None = Field(default=None, sa_type=UtcDateTime)
     scored_as: str | None = Field(default=None, sa_type=Text)
     """Fingerprint of the score; null means the same as ``fingerprint``. In an open task that is queued for rescoring,
     the fingerprint of the existing score, or empty if there is none."""

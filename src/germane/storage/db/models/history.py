@@ -46,12 +46,11 @@ class PartitionRow(Base, table=True):
     """Start time of the last exchange, which belongs to the partition."""
     last_id: str = Field(sa_type=Text)
     exchanges: int = Field(sa_type=Integer)
-    state: str = Field(sa_type=Text)
-    """One of ``pending``, ``running`` and ``done``."""
     attempts: int = Field(sa_type=Integer)
     """Number of claims."""
+    due_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    """Earliest time of the next claim; for a claimed partition, the end of the lease. Null once it is done."""
     lease_owner: str | None = Field(default=None, sa_type=Text)
-    lease_until: datetime | None = Field(default=None, sa_type=UtcDateTime)
     error: str | None = Field(default=None, sa_type=Text)
     """Why the last attempt failed."""
     scored: int = Field(sa_type=Integer)

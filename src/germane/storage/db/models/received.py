@@ -36,7 +36,7 @@ class ReceivedTraceRow(Base, table=True):
 
     trace_id: str = Field(primary_key=True, sa_type=Text)
     due_at: float | None = Field(default=None, sa_type=Float)
-    """Time at which the trace is finished, unless more spans arrive; for a claimed trace, the end of the claim. Null
+    """Time at which the trace is finished, unless more spans arrive; for a claimed trace, the end of the lease. Null
     once the trace is finished."""
     deadline: float = Field(sa_type=Float)
     """Time at which the trace is finished even if more spans arrive; for a finished trace, the end of its latest
@@ -49,7 +49,7 @@ class ReceivedTraceRow(Base, table=True):
     """Size of the staged spans and log records in bytes."""
     dropped: int = Field(sa_type=Integer)
     """Number of spans and log records that were not staged, because the trace is too large."""
-    owner: str | None = Field(default=None, sa_type=Text)
+    lease_owner: str | None = Field(default=None, sa_type=Text)
     """The process that has claimed the trace. Null if new spans have arrived since."""
     finished_at: float | None = Field(default=None, sa_type=Float)
     span_keys: bytes | None = Field(default=None, sa_type=LargeBinary)
@@ -122,9 +122,8 @@ class ForwardedRequestRow(Base, table=True):
     size: int = Field(sa_type=Integer)
     """Size of the payload in bytes."""
     due_at: float = Field(sa_type=Float)
-    """Time of the next attempt; for a claimed request, the end of the claim."""
-    owner: str | None = Field(default=None, sa_type=Text)
-    """The process that has claimed the request."""
+    """Time of the next attempt; for a claimed request, the end of the lease."""
+    lease_owner: str | None = Field(default=None, sa_type=Text)
     trace_id: str | None = Field(default=None, sa_type=Text)
     """If the request is a single span that waits for its scores: the id of its trace."""
     span_id: str | None = Field(default=None, sa_type=Text)

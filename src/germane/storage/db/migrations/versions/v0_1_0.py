@@ -94,9 +94,8 @@ def create_exchanges() -> None:
         sa.Column("error", sa.Text()),
         sa.Column("claims", sa.Integer(), nullable=False),
         sa.Column("first_pending_at", MOMENT, nullable=False),
-        sa.Column("not_before", MOMENT),
+        sa.Column("due_at", MOMENT),
         sa.Column("lease_owner", sa.Text()),
-        sa.Column("lease_until", MOMENT),
         sa.Column("scored_as", sa.Text()),
         sa.Column("retries", sa.Integer(), nullable=False, server_default="0"),
         sa.UniqueConstraint("exchange_id", "scorer", "fingerprint", name="uq_scoring_task"),
@@ -105,14 +104,14 @@ def create_exchanges() -> None:
         "ix_scoring_task_candidate",
         "scoring_task",
         ["scorer", "fingerprint", "first_pending_at"],
-        "state = 'pending' AND not_before IS NULL",
+        "state = 'pending' AND due_at IS NULL",
     )
     partial_index("ix_scoring_task_lease_owner", "scoring_task", ["lease_owner"], "lease_owner IS NOT NULL")
     partial_index(
         "ix_scoring_task_open",
         "scoring_task",
-        ["scorer", "fingerprint", "not_before", "first_pending_at"],
-        "not_before IS NOT NULL",
+        ["scorer", "fingerprint", "due_at", "first_pending_at"],
+        "due_at IS NOT NULL",
     )
     op.create_index("ix_scoring_task_state", "scoring_task", ["state", "reason"])
     op.create_table(
@@ -373,7 +372,7 @@ def create_alerting() -> None:
         sa.Column("idempotency_key", sa.Text(), nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
-        sa.Column("next_attempt_at", MOMENT),
+        sa.Column("due_at", MOMENT),
         sa.Column("lease_owner", sa.Text()),
         sa.Column("http_status", sa.Integer()),
         sa.Column("error", sa.Text()),
@@ -381,7 +380,7 @@ def create_alerting() -> None:
         sa.Column("settled_at", MOMENT),
     )
     op.create_index("ix_notification_created_at", "notification", ["created_at"])
-    partial_index("ix_notification_due", "notification", ["next_attempt_at"], "next_attempt_at IS NOT NULL")
+    partial_index("ix_notification_due", "notification", ["due_at"], "due_at IS NOT NULL")
     op.create_table(
         "silence",
         sa.Column("id", sa.Text(), primary_key=True),
@@ -473,7 +472,7 @@ def create_received() -> None:
         sa.Column("spans", sa.Integer(), nullable=False),
         sa.Column("size", sa.Integer(), nullable=False),
         sa.Column("dropped", sa.Integer(), nullable=False),
-        sa.Column("owner", sa.Text()),
+        sa.Column("lease_owner", sa.Text()),
         sa.Column("finished_at", sa.Float()),
         sa.Column("span_keys", sa.LargeBinary()),
     )
@@ -508,7 +507,7 @@ def create_received() -> None:
         sa.Column("payload", sa.LargeBinary(), nullable=False),
         sa.Column("size", sa.Integer(), nullable=False),
         sa.Column("due_at", sa.Float(), nullable=False),
-        sa.Column("owner", sa.Text()),
+        sa.Column("lease_owner", sa.Text()),
         sa.Column("trace_id", sa.Text()),
         sa.Column("span_id", sa.Text()),
         sa.Column("exchange_id", sa.Text()),
@@ -545,10 +544,9 @@ def create_history() -> None:
         sa.Column("last_at", MOMENT, nullable=False),
         sa.Column("last_id", sa.Text(), nullable=False),
         sa.Column("exchanges", sa.Integer(), nullable=False),
-        sa.Column("state", sa.Text(), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("due_at", MOMENT),
         sa.Column("lease_owner", sa.Text()),
-        sa.Column("lease_until", MOMENT),
         sa.Column("error", sa.Text()),
         sa.Column("scored", sa.Integer(), nullable=False),
         sa.Column("failed", sa.Integer(), nullable=False),
