@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.testclient import TestClient
+from tests.cases import each
 from tests.conftest import migrated_file
 from tests.dashboard.form_helpers import csrf_token_of
 from tests.dashboard.http_server import PAGE, TOKEN, client_for, create_dashboard
@@ -43,7 +44,7 @@ def bearer(token: str = TOKEN) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "status"),
     [
         ("/", 200),
@@ -98,21 +99,19 @@ def test_versioned_static_files_are_cached_and_pages_are_not(store: TrackingStor
     assert page.get("/static/style.css", headers={"If-None-Match": plain.headers["etag"]}).status_code == 304
 
 
-@pytest.mark.parametrize(
-    "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd"]
-)
+@each("path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd"])
 def test_static_paths_cannot_leave_the_static_folder(store: TrackingStore, path: str) -> None:
     """Every encoding of a parent path returns 404."""
     assert client_for(create_dashboard(store)).get(path).status_code == 404
 
 
-@pytest.mark.parametrize("host", ["localhost", "localhost:8642", "LOCALHOST", "127.0.0.1", "127.9.9.9", "[::1]:1"])
+@each("host", ["localhost", "localhost:8642", "LOCALHOST", "127.0.0.1", "127.9.9.9", "[::1]:1"])
 def test_without_a_token_local_host_names_are_allowed(store: TrackingStore, host: str) -> None:
     """Any port is allowed, because a tunnel's port differs from the server's."""
     assert client_for(create_dashboard(store)).get("/written", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize(
+@each(
     "host", [EVIL, "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1", "localhost@evil.example", "evil:80:80", ""]
 )
 def test_without_a_token_other_host_names_are_rejected(store: TrackingStore, host: str) -> None:
@@ -124,7 +123,7 @@ def test_without_a_token_other_host_names_are_rejected(store: TrackingStore, hos
     assert EVIL not in answer.text
 
 
-@pytest.mark.parametrize("client", ["10.0.0.7", "192.168.1.5", "2001:db8::1", "testclient", "::ffff:10.0.0.7"])
+@each("client", ["10.0.0.7", "192.168.1.5", "2001:db8::1", "testclient", "::ffff:10.0.0.7"])
 def test_without_a_token_remote_clients_are_rejected(store: TrackingStore, client: str) -> None:
     """Access is denied under every host name, and the message says how to allow it."""
     answer = client_for(create_dashboard(store), client=client).get("/written")
@@ -133,7 +132,7 @@ def test_without_a_token_remote_clients_are_rejected(store: TrackingStore, clien
     assert "token" in answer.text
 
 
-@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Forwarded-Host"])
+@each("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Forwarded-Host"])
 def test_without_a_token_proxied_requests_are_rejected(store: TrackingStore, header: str) -> None:
     """A proxy on this machine may forward requests from anyone."""
     assert client_for(create_dashboard(store)).get("/written", headers={header: "10.0.0.7"}).status_code == 403
@@ -257,7 +256,7 @@ def test_malformed_host_names_and_origins_are_rejected() -> None:
     assert is_cross_site("http://[", None, "here")
 
 
-@pytest.mark.parametrize("token", ["", "short", "fifteen letters with spaces", "\u00fc" * 16])
+@each("token", ["", "short", "fifteen letters with spaces", "\u00fc" * 16])
 def test_dashboard_tokens_that_are_easy_to_guess_are_rejected(store: TrackingStore, token: str) -> None:
     """Tokens passed in code follow the rules of the setting: an empty value does not disable access control."""
     for given in (token, SecretStr(token)):

@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboard.conftest import Week
+from tests.cases import each
+from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.hostile import SERVICE as HOSTILE_SERVICE
 from tests.dashboard.hostile import TEXTS
 from tests.dashboard.page_client import csrf_token, open_dashboard, post_form, write_alert
@@ -41,11 +42,11 @@ def test_scorers_with_a_provisional_baseline_are_listed_first(page: TestClient) 
     assert page.get("/alerts.json").json()["learning"][0]["provisional"] is True
 
 
-def test_the_url_of_the_alert_list_contains_the_filters(seeded: TrackingStore) -> None:
+def test_the_url_of_the_alert_list_contains_the_filters(own_seeded: TrackingStore) -> None:
     """The filters are state, rule, severity and service."""
-    add_second_service(seeded)
-    write_alert(seeded, "mine", labels={"service": "mobile", "scorer": "answer_relevancy", "route": "mine"})
-    with open_dashboard(seeded) as client:
+    add_second_service(own_seeded)
+    write_alert(own_seeded, "mine", labels={"service": "mobile", "scorer": "answer_relevancy", "route": "mine"})
+    with open_dashboard(own_seeded) as client:
         shown = {query: client.get(f"/alerts.json?{query}").json() for query in QUERIES}
 
     ids = {query: [one["type"] for one in (*found["open"], *found["resolved"])] for query, found in shown.items()}
@@ -63,6 +64,7 @@ QUERIES = {
 }
 
 
+@BOTH
 def test_the_list_of_resolved_alerts_is_paginated(store: TrackingStore) -> None:
     """Each alert is listed once, and links lead in both directions."""
     for number in range(30):
@@ -116,10 +118,10 @@ def test_contributors_to_an_alert_are_shown_with_means_and_intervals(page: TestC
     assert [row for row in rows if "not enough data" in row and 'class="end"><b' in row] == []
 
 
-def test_an_alert_without_a_scorer_has_no_chart(seeded: TrackingStore) -> None:
+def test_an_alert_without_a_scorer_has_no_chart(own_seeded: TrackingStore) -> None:
     """An alert about an exhausted budget is shown without a chart."""
-    write_alert(seeded, "spent", rule="budget_exhausted", type="budget_exhausted", labels={}, message="spent.")
-    with open_dashboard(seeded) as client:
+    write_alert(own_seeded, "spent", rule="budget_exhausted", type="budget_exhausted", labels={}, message="spent.")
+    with open_dashboard(own_seeded) as client:
         answer = client.get("/alerts/spent")
 
     assert answer.status_code == 200
@@ -135,35 +137,35 @@ def test_an_unknown_alert_gets_status_404(page: TestClient) -> None:
     assert "<script>" not in answer.text.replace("<script src", "")
 
 
-def test_acknowledging_an_alert_shows_and_remembers_the_name(page: TestClient, week: Week) -> None:
+def test_acknowledging_an_alert_shows_and_remembers_the_name(own_page: TestClient, own_week: Week) -> None:
     """The form returns to the alert, and later forms are prefilled with the name."""
-    path = f"/alerts/{week.seeded.open_alert}"
-    answer = post_form(page, f"{path}/ack", path, by="Zoë <b>")
+    path = f"/alerts/{own_week.seeded.open_alert}"
+    answer = post_form(own_page, f"{path}/ack", path, by="Zoë <b>")
 
     assert (answer.status_code, answer.headers["location"]) == (303, f"{path}?done=ack")
-    assert "No reminders will be sent until the alert resolves" in page.get(answer.headers["location"]).text
-    alert = week.store.alerts.get(week.seeded.open_alert)
+    assert "No reminders will be sent until the alert resolves" in own_page.get(answer.headers["location"]).text
+    alert = own_week.store.alerts.get(own_week.seeded.open_alert)
     assert alert is not None
     assert (alert.acknowledged_by, alert.state) == ("Zoë <b>", "firing")
-    text = page.get(path).text
+    text = own_page.get(path).text
     assert 'value="Zoë &lt;b&gt;"' in text
     assert "Acknowledged by Zoë &lt;b&gt;" in text
 
 
-def test_resolving_an_alert_notifies_the_notified_channels(seeded: TrackingStore, week: Week) -> None:
+def test_resolving_an_alert_notifies_the_notified_channels(own_seeded: TrackingStore, own_week: Week) -> None:
     """Channels that received the alert receive its resolution; a second attempt is rejected with a reason."""
     channels = {"slack": {"type": "slack", "url": "env:SLACK_ADDRESS"}}
-    path = f"/alerts/{week.seeded.open_alert}"
-    with open_dashboard(seeded, channels=channels) as client:
+    path = f"/alerts/{own_week.seeded.open_alert}"
+    with open_dashboard(own_seeded, channels=channels) as client:
         carried = csrf_token(client, path)
         assert client.post(f"{path}/resolve", data={"csrf": carried, "by": "ann"}).status_code == 303
         again = client.post(f"{path}/resolve", data={"csrf": carried})
 
     waiting = [
-        (one.notification.channel, one.notification.type) for one in seeded.notifications.search(status="waiting")
+        (one.notification.channel, one.notification.type) for one in own_seeded.notifications.search(status="waiting")
     ]
     assert ("slack", "resolved") in waiting
-    alert = seeded.alerts.get(week.seeded.open_alert)
+    alert = own_seeded.alerts.get(own_week.seeded.open_alert)
     assert alert is not None
     assert alert.resolve_reason == "by_hand"
     assert again.status_code == 409
@@ -173,19 +175,23 @@ def test_resolving_an_alert_notifies_the_notified_channels(seeded: TrackingStore
 @pytest.mark.parametrize(
     ("what", "names"), [("this", {"rule", "service", "scorer", "route"}), ("rule", {"rule", "service"})]
 )
-def test_an_alert_is_silenced_for_the_chosen_duration(page: TestClient, week: Week, what: str, names: set[str]) -> None:
+def test_an_alert_is_silenced_for_the_chosen_duration(
+    own_page: TestClient, own_week: Week, what: str, names: set[str]
+) -> None:
     """The silence starts now and matches this alert, or all alerts of its rule in the service."""
-    path = f"/alerts/{week.seeded.open_alert}"
-    answer = post_form(page, f"{path}/silence", path, **{"for": "8h", "what": what, "comment": "known", "by": "ann"})
-    [silence] = week.store.alerts.list_silences()
+    path = f"/alerts/{own_week.seeded.open_alert}"
+    answer = post_form(
+        own_page, f"{path}/silence", path, **{"for": "8h", "what": what, "comment": "known", "by": "ann"}
+    )
+    [silence] = own_week.store.alerts.list_silences()
 
     assert answer.status_code == 303
     assert silence.ends_at - silence.starts_at == timedelta(hours=8)
     assert (silence.created_by, silence.comment, set(silence.matchers)) == ("ann", "known", names)
-    alert = week.store.alerts.get(week.seeded.open_alert)
+    alert = own_week.store.alerts.get(own_week.seeded.open_alert)
     assert alert is not None
     assert silence.covers(alert, NOW)
-    assert "Silenced until" in page.get(path).text
+    assert "Silenced until" in own_page.get(path).text
 
 
 def test_silencing_an_alert_matches_its_labels_literally(store: TrackingStore) -> None:
@@ -199,22 +205,20 @@ def test_silencing_an_alert_matches_its_labels_literally(store: TrackingStore) -
     assert not silence.covers(write_alert(store, "docs-xa"), NOW)
 
 
-def test_the_end_of_a_silence_is_in_the_time_zone_of_the_visitor(page: TestClient, week: Week) -> None:
+def test_the_end_of_a_silence_is_in_the_time_zone_of_the_visitor(own_page: TestClient, own_week: Week) -> None:
     """Browsers submit local times without a zone."""
-    page.cookies.set("germane_zone", "Asia/Tokyo")
-    post_form(page, "/alerts/silences", rule="dr*", until="2026-11-21T09:00", comment=TEXTS["script"])
-    [silence] = week.store.alerts.list_silences()
+    own_page.cookies.set("germane_zone", "Asia/Tokyo")
+    post_form(own_page, "/alerts/silences", rule="dr*", until="2026-11-21T09:00", comment=TEXTS["script"])
+    [silence] = own_week.store.alerts.list_silences()
 
     assert silence.ends_at.isoformat() == "2026-11-21T00:00:00+00:00"
     assert dict(silence.matchers) == {"rule": "dr*"}
-    text = page.get("/alerts").text
+    text = own_page.get("/alerts").text
     assert "&lt;script&gt;" in text
     assert TEXTS["script"] not in text
 
 
-@pytest.mark.parametrize(
-    "until", ["", "yesterday", "2026-11-20T10:29:59+00:00", "9999-12-31T23:59", "2026-11-20T10:30Z"]
-)
+@each("until", ["", "yesterday", "2026-11-20T10:29:59+00:00", "9999-12-31T23:59", "2026-11-20T10:30Z"])
 def test_a_silence_needs_an_end_and_a_matcher(page: TestClient, week: Week, until: str) -> None:
     """Past ends, very long silences and silences without matchers are rejected."""
     assert post_form(page, "/alerts/silences", rule="drop", until=until).status_code == 400
@@ -222,19 +226,20 @@ def test_a_silence_needs_an_end_and_a_matcher(page: TestClient, week: Week, unti
     assert week.store.alerts.list_silences() == []
 
 
-def test_a_silence_can_start_in_the_future(page: TestClient, week: Week) -> None:
+@BOTH
+def test_a_silence_can_start_in_the_future(own_page: TestClient, own_week: Week) -> None:
     """Scheduled silences are listed with their start; an end before the start is rejected."""
-    page.cookies.set("germane_zone", "UTC")
-    post_form(page, "/alerts/silences", rule="drop", since="2026-11-21T09:00", **{"for": "8h"})
-    [silence] = week.store.alerts.list_silences()
+    own_page.cookies.set("germane_zone", "UTC")
+    post_form(own_page, "/alerts/silences", rule="drop", since="2026-11-21T09:00", **{"for": "8h"})
+    [silence] = own_week.store.alerts.list_silences()
 
     assert (silence.starts_at, silence.ends_at) == (NOW + timedelta(hours=22.5), NOW + timedelta(hours=30.5))
-    assert "Sat 21 Nov 2026, 09:00 UTC" in page.get("/alerts").text
-    refused = post_form(page, "/alerts/silences", rule="x", since="2026-11-22T09:00", until="2026-11-21T09:00")
-    assert (refused.status_code, len(week.store.alerts.list_silences())) == (400, 1)
+    assert "Sat 21 Nov 2026, 09:00 UTC" in own_page.get("/alerts").text
+    refused = post_form(own_page, "/alerts/silences", rule="x", since="2026-11-22T09:00", until="2026-11-21T09:00")
+    assert (refused.status_code, len(own_week.store.alerts.list_silences())) == (400, 1)
 
 
-@pytest.mark.parametrize("since", ["tomorrow", "9999-01-01T00:00", "2026-13-01T00:00"])
+@each("since", ["tomorrow", "9999-01-01T00:00", "2026-13-01T00:00"])
 def test_a_silence_with_an_invalid_start_is_rejected(page: TestClient, week: Week, since: str) -> None:
     """The silence does not start immediately, nor in a distant year."""
     assert post_form(page, "/alerts/silences", rule="x", since=since, **{"for": "1h"}).status_code == 400
@@ -255,53 +260,56 @@ def test_only_the_newest_hundred_open_alerts_are_shown(store: TrackingStore) -> 
     assert len(text.encode()) < 200_000
 
 
-def test_silencing_everything_needs_a_checkbox(page: TestClient, week: Week) -> None:
+def test_silencing_everything_needs_a_checkbox(own_page: TestClient, own_week: Week) -> None:
     """The silence can be ended on the page; ending it again changes nothing."""
-    post_form(page, "/alerts/silences", **{"for": "1w", "all": "yes"})
-    [silence] = week.store.alerts.list_silences()
+    post_form(own_page, "/alerts/silences", **{"for": "1w", "all": "yes"})
+    [silence] = own_week.store.alerts.list_silences()
     assert dict(silence.matchers) == {}
-    assert "<b>all alerts</b>" in page.get("/alerts").text
+    assert "<b>all alerts</b>" in own_page.get("/alerts").text
 
     for _ in range(2):
-        assert post_form(page, f"/alerts/silences/{silence.id}/end").status_code == 303
-    assert week.store.alerts.list_silences() == []
+        assert post_form(own_page, f"/alerts/silences/{silence.id}/end").status_code == 303
+    assert own_week.store.alerts.list_silences() == []
 
 
-def test_accepting_a_drop_as_the_baseline_needs_a_confirmation(page: TestClient, week: Week) -> None:
+@BOTH
+def test_accepting_a_drop_as_the_baseline_needs_a_confirmation(own_page: TestClient, own_week: Week) -> None:
     """The confirmation lists the consequences; then a new baseline is learned and the alert is acknowledged."""
-    path = f"/alerts/{week.seeded.open_alert}/accept"
-    asked = page.get(path)
+    path = f"/alerts/{own_week.seeded.open_alert}/accept"
+    asked = own_page.get(path)
     assert asked.status_code == 200
     assert "Only large drops are detected until" in asked.text
-    assert page.get(f"/alerts/{week.seeded.resolved_alert}/accept").status_code == 409
+    assert own_page.get(f"/alerts/{own_week.seeded.resolved_alert}/accept").status_code == 409
 
-    assert post_form(page, path, path, by="ann").status_code == 303
-    versions = [one for one in week.store.baselines.list_versions() if one.key.scorer == "answer_relevancy"]
+    assert post_form(own_page, path, path, by="ann").status_code == 303
+    versions = [one for one in own_week.store.baselines.list_versions() if one.key.scorer == "answer_relevancy"]
     assert [(one.status, one.reason) for one in versions] == [("learning", "accepted")]
-    alert = week.store.alerts.get(week.seeded.open_alert)
+    alert = own_week.store.alerts.get(own_week.seeded.open_alert)
     assert alert is not None
     assert alert.acknowledged_by == "ann"
 
 
-def test_a_drop_that_was_accepted_cannot_be_accepted_again(page: TestClient, week: Week) -> None:
+def test_a_drop_that_was_accepted_cannot_be_accepted_again(own_page: TestClient, own_week: Week) -> None:
     """The alert stays open until the next evaluation; its page and the second attempt state what happened."""
-    path = f"/alerts/{week.seeded.open_alert}"
-    post_form(page, f"{path}/ack", path, by="ann")
-    after = post_form(page, f"{path}/accept", f"{path}/accept", by="ann").headers["location"]
+    path = f"/alerts/{own_week.seeded.open_alert}"
+    post_form(own_page, f"{path}/ack", path, by="ann")
+    after = post_form(own_page, f"{path}/accept", f"{path}/accept", by="ann").headers["location"]
 
-    assert "Scores since the onset are the new baseline." in page.get(after).text
-    assert f'href="{path}/accept"' not in page.get(path).text
-    assert "a new baseline was accepted" in page.get(path).text
-    assert page.get(f"{path}/accept").status_code == 409
-    assert post_form(page, f"{path}/accept", path, by="bob").status_code == 409
-    acknowledged = [one for one in week.store.alerts.list_events(week.seeded.open_alert) if one.type == "acknowledged"]
+    assert "Scores since the onset are the new baseline." in own_page.get(after).text
+    assert f'href="{path}/accept"' not in own_page.get(path).text
+    assert "a new baseline was accepted" in own_page.get(path).text
+    assert own_page.get(f"{path}/accept").status_code == 409
+    assert post_form(own_page, f"{path}/accept", path, by="bob").status_code == 409
+    acknowledged = [
+        one for one in own_week.store.alerts.list_events(own_week.seeded.open_alert) if one.type == "acknowledged"
+    ]
     assert [one.detail["by"] for one in acknowledged] == ["ann"]
 
 
-def test_only_drops_can_be_accepted_as_the_baseline(seeded: TrackingStore) -> None:
+def test_only_drops_can_be_accepted_as_the_baseline(own_seeded: TrackingStore) -> None:
     """For other rules, the settings must be changed."""
-    write_alert(seeded, "low")
-    with open_dashboard(seeded) as client:
+    write_alert(own_seeded, "low")
+    with open_dashboard(own_seeded) as client:
         answer = post_form(client, "/alerts/low/accept")
 
     assert answer.status_code == 409

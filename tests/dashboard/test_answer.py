@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboard.conftest import Week, now
+from tests.cases import each
+from tests.dashboard.conftest import BOTH, Week, now
 from tests.dashboard.form_helpers import submit_form
 from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
 from tests.dashboard.seeding import FINGERPRINTS, LEASE, NOW
@@ -191,17 +192,24 @@ def test_an_unknown_answer_gets_status_404(page: TestClient) -> None:
 
 
 @pytest.mark.parametrize(("verdict", "score"), [("good", 1.0), ("bad", 0.0)])
-def test_a_label_is_shown_and_replaces_an_earlier_one(page: TestClient, week: Week, verdict: str, score: float) -> None:
+def test_a_label_is_shown_and_replaces_an_earlier_one(
+    own_page: TestClient, own_week: Week, verdict: str, score: float
+) -> None:
     """The label appears immediately; a second one from the same visitor replaces it."""
-    exchange, _ = newest_exchange(week, lambda _, found: is_low(_, found) and not _labels(week.store, _))
+    exchange, _ = newest_exchange(own_week, lambda _, found: is_low(_, found) and not _labels(own_week.store, _))
     address = f"/a/{exchange.id}?route=docs-search"
-    (before,) = week.store.labels.count_disagreements(scorer="answer_relevancy")
+    (before,) = own_week.store.labels.count_disagreements(scorer="answer_relevancy")
 
     sent = submit_form(
-        page, address, f"/a/{exchange.id}/feedback", verdict=verdict, comment=" <b>no</b> ", back="route=docs-search"
+        own_page,
+        address,
+        f"/a/{exchange.id}/feedback",
+        verdict=verdict,
+        comment=" <b>no</b> ",
+        back="route=docs-search",
     )
-    text = text_of(page, sent.headers["location"])
-    (after,) = week.store.labels.count_disagreements(scorer="answer_relevancy")
+    text = text_of(own_page, sent.headers["location"])
+    (after,) = own_week.store.labels.count_disagreements(scorer="answer_relevancy")
 
     assert sent.status_code == 303
     assert sent.headers["location"] == f"/a/{exchange.id}?route=docs-search&result={verdict}#people"
@@ -209,13 +217,13 @@ def test_a_label_is_shown_and_replaces_an_earlier_one(page: TestClient, week: We
     assert "<b>no</b>" in text
     assert (after.labeled, after.count) == (before.labeled + 1, before.count + (verdict == "good"))
     assert f"People disagree with this judge on {after.count} of {after.labeled} labeled answers" in text
-    (label,) = _labels(week.store, exchange)
+    (label,) = _labels(own_week.store, exchange)
     assert (label.score, label.comment, label.user, label.created_at) == (score, "<b>no</b>", "dashboard", NOW)
 
-    submit_form(page, address, f"/a/{exchange.id}/feedback", verdict="good")
-    assert len(_labels(week.store, exchange)) == 2
-    assert "replaced by a later label" in text_of(page, address)
-    (last,) = week.store.labels.count_disagreements(scorer="answer_relevancy")
+    submit_form(own_page, address, f"/a/{exchange.id}/feedback", verdict="good")
+    assert len(_labels(own_week.store, exchange)) == 2
+    assert "replaced by a later label" in text_of(own_page, address)
+    (last,) = own_week.store.labels.count_disagreements(scorer="answer_relevancy")
     assert last.labeled == before.labeled + 1
 
 
@@ -225,62 +233,63 @@ def _labels(store: TrackingStore, exchange: Exchange) -> Any:
     return sheet.feedback
 
 
-def test_an_invalid_label_is_rejected(page: TestClient, week: Week) -> None:
+def test_an_invalid_label_is_rejected(own_page: TestClient, own_week: Week) -> None:
     """Nothing is written, and the redirect never leaves the dashboard."""
-    exchange, _ = newest_exchange(week, lambda _, found: is_low(_, found) and not _labels(week.store, _))
+    exchange, _ = newest_exchange(own_week, lambda _, found: is_low(_, found) and not _labels(own_week.store, _))
 
-    refused = submit_form(page, f"/a/{exchange.id}", f"/a/{exchange.id}/feedback", verdict="perhaps")
+    refused = submit_form(own_page, f"/a/{exchange.id}", f"/a/{exchange.id}/feedback", verdict="perhaps")
     elsewhere = submit_form(
-        page, f"/a/{exchange.id}", f"/a/{exchange.id}/feedback", verdict="bad", back="\r\nX: //evil.example"
+        own_page, f"/a/{exchange.id}", f"/a/{exchange.id}/feedback", verdict="bad", back="\r\nX: //evil.example"
     )
 
     assert refused.status_code == 400
-    assert len(_labels(week.store, exchange)) == 1
+    assert len(_labels(own_week.store, exchange)) == 1
     assert elsewhere.headers["location"] == f"/a/{exchange.id}?result=bad#people"
 
 
-def test_rescoring_keeps_the_old_score_until_the_new_one_is_stored(page: TestClient, week: Week) -> None:
+@BOTH
+def test_rescoring_keeps_the_old_score_until_the_new_one_is_stored(own_page: TestClient, own_week: Week) -> None:
     """The page says that the answer is being rescored."""
-    exchange, score = newest_exchange(week, is_low)
+    exchange, score = newest_exchange(own_week, is_low)
 
-    sent = submit_form(page, f"/a/{exchange.id}", f"/a/{exchange.id}/rescore", scorer="answer_relevancy")
-    text = text_of(page, sent.headers["location"])
+    sent = submit_form(own_page, f"/a/{exchange.id}", f"/a/{exchange.id}/rescore", scorer="answer_relevancy")
+    text = text_of(own_page, sent.headers["location"])
 
     assert sent.status_code == 303
     assert "Queued for scoring. The current score stays until the new one replaces it." in text
     assert "Answer relevancy is being scored again" in text
     assert f"{score.value:.2f} Answer relevancy" in text
 
-    claims = week.store.queue.claim_tasks("me", RELEVANCY, limit=999, lease=LEASE)
+    claims = own_week.store.queue.claim_tasks("me", RELEVANCY, limit=999, lease=LEASE)
     (task,) = (task for claim in claims for task in claim.tasks if task.exchange_id == exchange.id)
-    week.store.queue.complete_tasks(
+    own_week.store.queue.complete_tasks(
         "me", [(task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.875))]
     )
 
-    text = text_of(page, f"/a/{exchange.id}")
+    text = text_of(own_page, f"/a/{exchange.id}")
     assert "0.88 Answer relevancy" in text
     assert "being scored again" not in text
 
 
-def test_a_failed_answer_that_is_being_rescored_has_no_score_yet(page: TestClient, week: Week) -> None:
+def test_a_failed_answer_that_is_being_rescored_has_no_score_yet(own_page: TestClient, own_week: Week) -> None:
     """A score from another scorer does not take its place."""
-    (failed,) = week.store.answers.search(AnswerFilter(state="failed", scorer="answer_relevancy"), limit=1).answers
+    (failed,) = own_week.store.answers.search(AnswerFilter(state="failed", scorer="answer_relevancy"), limit=1).answers
 
-    submit_form(page, f"/a/{failed.exchange.id}", f"/a/{failed.exchange.id}/rescore", scorer="answer_relevancy")
-    text = text_of(page, f"/a/{failed.exchange.id}")
+    submit_form(own_page, f"/a/{failed.exchange.id}", f"/a/{failed.exchange.id}/rescore", scorer="answer_relevancy")
+    text = text_of(own_page, f"/a/{failed.exchange.id}")
 
     assert "Answer relevancy : waiting to be scored" in text
     assert "this score stays" not in text
     assert "not scored" in text
 
 
-def test_an_answer_that_was_not_sampled_can_be_scored_on_request(page: TestClient, week: Week) -> None:
+def test_an_answer_that_was_not_sampled_can_be_scored_on_request(own_page: TestClient, own_week: Week) -> None:
     """A request overrides the sampling decision, and the weight records it."""
-    found = week.store.answers.search(AnswerFilter(state="skipped", reason=UnscoredReason.NOT_SAMPLED), limit=1)
+    found = own_week.store.answers.search(AnswerFilter(state="skipped", reason=UnscoredReason.NOT_SAMPLED), limit=1)
     exchange = found.answers[0].exchange
 
-    sent = submit_form(page, f"/a/{exchange.id}", f"/a/{exchange.id}/rescore")
-    sheet = week.store.answers.load_detail(exchange.id)
+    sent = submit_form(own_page, f"/a/{exchange.id}", f"/a/{exchange.id}/rescore")
+    sheet = own_week.store.answers.load_detail(exchange.id)
 
     assert "result=ready" in sent.headers["location"]
     assert sheet is not None
@@ -299,12 +308,13 @@ def test_the_read_only_page_of_an_answer_has_no_forms(week: Week) -> None:
     assert "People disagree with this judge" in raw
 
 
-def test_erased_text_of_an_answer_is_marked_as_erased(page: TestClient, week: Week) -> None:
+@BOTH
+def test_erased_text_of_an_answer_is_marked_as_erased(own_page: TestClient, own_week: Week) -> None:
     """Scores remain, and the answer cannot be rescored."""
-    exchange, score = newest_exchange(week, is_low)
-    week.store.retention.prune(texts_before=NOW)
+    exchange, score = newest_exchange(own_week, is_low)
+    own_week.store.retention.prune(texts_before=NOW)
 
-    text = text_of(page, f"/a/{exchange.id}")
+    text = text_of(own_page, f"/a/{exchange.id}")
 
     assert f"{score.value:.2f} Answer relevancy" in text
     assert "Question (erased or not stored) Answer (erased or not stored)" in text
@@ -313,6 +323,7 @@ def test_erased_text_of_an_answer_is_marked_as_erased(page: TestClient, week: We
 
 
 @pytest.mark.slow
+@BOTH
 def test_hostile_answers_are_shown_in_full_and_escaped(page: TestClient, week: Week) -> None:
     """The page and the drawer are checked."""
     for exchange in write_hostile_exchanges(week.store):
@@ -339,7 +350,7 @@ def test_the_link_to_a_trace_contains_only_ids(week: Week) -> None:
     assert f'href="{address}" rel="noreferrer noopener" target="_blank">Open in phoenix.example.com</a>' in raw
 
 
-@pytest.mark.parametrize("trace_id", ["", "../x", "a b", "\u0660", "{span_id}"])
+@each("trace_id", ["", "../x", "a b", "\u0660", "{span_id}"])
 def test_an_invalid_trace_id_gets_no_link(trace_id: str) -> None:
     """An exchange that was imported from a file may have any trace id."""
     exchange = Exchange.from_texts("q", "a")

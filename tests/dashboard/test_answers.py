@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboard.conftest import Week
+from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
 
 from germane.dashboard.pages.answers import CSV_COLUMNS
@@ -51,29 +51,37 @@ def test_the_first_page_shows_the_lowest_scores_and_the_number_of_answers(page: 
     assert "41 refusals" in text
 
 
+VALUES = ("user", "session", "service", "model", "prompt_version", "attributes.tenant", "attributes.beta")
+
+
+def value_of(exchange: Exchange, name: str) -> str:
+    """Return a value of an exchange as it is written in a URL."""
+    value = exchange.attributes[name.partition(".")[2]] if "." in name else getattr(exchange, name)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 @pytest.mark.parametrize("state", ["", "&state=any", "&sort=newest", "&labeled=yes", "&text=the", "&route=ask"])
-@pytest.mark.parametrize(
-    "name", ["user", "session", "service", "model", "prompt_version", "attributes.tenant", "attributes.beta"]
-)
 def test_each_value_of_an_answer_links_to_the_answers_with_the_same_value(
-    page: TestClient, week: Week, name: str, state: str
+    page: TestClient, week: Week, state: str
 ) -> None:
     """The link selects exactly these answers, in every state and order."""
-    exchange = week.seeded.exchanges[90]
+    exchange = week.seeded.exchanges[-90]
+    answer = page.get(f"/a/{exchange.id}", headers=HTML).text.replace("&amp;", "&")
+    everything = as_json(page, f"window=24h{state}&refusals=show")["answers"]
+    wrong, found = [], 0
+    for name in VALUES:
+        value = value_of(exchange, name)
+        rows = as_json(page, f"window=24h&{name}={value}{state}&refusals=show")["answers"]
+        matching = {one.id for one in week.seeded.exchanges if value_of(one, name) == value}
+        expected = [row["exchange_id"] for row in everything if row["exchange_id"] in matching]
+        found += bool(rows)
+        if f'href="/answers?{name}={value}&sort=newest"' not in answer:
+            wrong.append(f"{name}: no link on the page of the answer")
+        if [row["exchange_id"] for row in rows] != expected:
+            wrong.append(f"{name}: not the {len(expected)} answers with the value {value}")
 
-    def value_of(one: Exchange) -> str:
-        value = one.attributes[name.partition(".")[2]] if "." in name else getattr(one, name)
-        return str(value).lower() if isinstance(value, bool) else str(value)
-
-    link = f"{name}={value_of(exchange)}&sort=newest"
-    assert f'href="/answers?{link}"' in page.get(f"/a/{exchange.id}", headers=HTML).text.replace("&amp;", "&")
-    rows = as_json(page, f"{name}={value_of(exchange)}{state}&refusals=show")["answers"]
-    everything = as_json(page, f"window=7d{state}&refusals=show")["answers"]
-    matching = {one.id for one in week.seeded.exchanges if value_of(one) == value_of(exchange)}
-    assert [row["exchange_id"] for row in rows] == [
-        row["exchange_id"] for row in everything if row["exchange_id"] in matching
-    ]
-    assert rows or state in {"&labeled=yes", "&route=ask", "&text=the"}
+    assert not wrong
+    assert found == len(VALUES) or (found >= 5 and state in {"&labeled=yes", "&route=ask", "&text=the"})
 
 
 @pytest.mark.slow
@@ -194,11 +202,11 @@ def test_an_empty_list_of_answers_suggests_a_next_step(page: TestClient) -> None
     assert 'href="/answers">Clear the filter' in text
 
 
-def test_exported_csv_has_the_same_answers_and_no_formulas(page: TestClient, week: Week) -> None:
+def test_exported_csv_has_the_same_answers_and_no_formulas(own_page: TestClient, own_week: Week) -> None:
     """Cells that a spreadsheet would evaluate are quoted as text, and control characters are removed."""
-    write_hostile_exchanges(week.store)
+    write_hostile_exchanges(own_week.store)
 
-    response = page.get("/answers.csv?service=h%22ost%3Cile%3E")
+    response = own_page.get("/answers.csv?service=h%22ost%3Cile%3E")
     found = list(csv.DictReader(io.StringIO(response.text)))
 
     assert response.headers["content-type"] == "text/csv; charset=utf-8"
@@ -215,6 +223,7 @@ def _is_number(text: str) -> bool:
     return re.fullmatch(r"-?[\d.e-]+", text) is not None
 
 
+@BOTH
 def test_exported_files_are_truncated_and_state_the_limit(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """JSON says whether the file contains all matching answers."""
     whole = as_json(page, "route=docs-search")
@@ -230,11 +239,11 @@ def test_exported_files_are_truncated_and_state_the_limit(page: TestClient, monk
     assert "There may be more" in lines[-1]
 
 
-def test_hostile_answers_are_escaped_in_the_list(page: TestClient, week: Week) -> None:
+def test_hostile_answers_are_escaped_in_the_list(own_page: TestClient, own_week: Week) -> None:
     """Tags, attributes and template code in answers are text."""
-    write_hostile_exchanges(week.store)
+    write_hostile_exchanges(own_week.store)
 
-    text = page.get("/answers?service=h%22ost%3Cile%3E&sort=newest", headers=HTML).text
+    text = own_page.get("/answers?service=h%22ost%3Cile%3E&sort=newest", headers=HTML).text
 
     assert "<script>window" not in text
     assert "<svg onload" not in text

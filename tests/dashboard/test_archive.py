@@ -12,7 +12,7 @@ from tests.storage.conftest import an_exchange
 from germane.storage import TrackingStore
 
 
-@pytest.mark.parametrize("migrated_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_a_page_names_the_days_that_cannot_be_read(store: TrackingStore, tmp_path: Path) -> None:
     """It does not show lower numbers. Pages whose window does not reach the archive work."""
     exchanges = fill(store, an_exchange)

@@ -20,16 +20,16 @@ from germane.settings import Drop, LowScoreRate, MeanThreshold, load_settings
 from germane.storage import TrackingStore
 
 
-def test_the_page_states_for_each_rule_why_it_does_not_fire(seeded: TrackingStore) -> None:
+def test_the_page_states_for_each_rule_why_it_does_not_fire(own_seeded: TrackingStore) -> None:
     """A rule may be disabled, have too few scores, be within limits, be silenced, or still be learning."""
     until = NOW + timedelta(hours=3)
-    seeded.alerts.add_silence(Silence(id="s", matchers={"rule": "many"}, starts_at=NOW, ends_at=until))
+    own_seeded.alerts.add_silence(Silence(id="s", matchers={"rule": "many"}, starts_at=NOW, ends_at=until))
     rules = [
         {"type": "mean_threshold", "threshold": 0.1, "min_samples": 2, "name": "many", "window": 86_400 * 3},
         {"type": "mean_threshold", "threshold": 0.9, "min_samples": 5_000, "name": "few", "routes": ["ask"]},
         {"type": "low_score_rate", "threshold": 0.3, "name": "none", "enabled": False, "routes": ["nowhere"]},
     ]
-    with open_dashboard(seeded, rules=rules) as client:
+    with open_dashboard(own_seeded, rules=rules) as client:
         text = client.get("/alerts/backtest?route=support/eu").text
         other = client.get("/alerts/backtest?route=ask").text
 
@@ -98,10 +98,10 @@ def test_the_diagnosis_agrees_with_the_rules(seeded: TrackingStore) -> None:
 WHY = re.compile(r'<a href="(/alerts/backtest[^"]*)">Why is there no alert\?</a>')
 
 
-def test_a_drop_without_an_alert_links_to_the_diagnosis_of_the_rules(week: Week) -> None:
+def test_a_drop_without_an_alert_links_to_the_diagnosis_of_the_rules(own_week: Week) -> None:
     """The overview and the route page lead to the diagnosis of the route and the scorer that the verdict is about."""
-    resolve_alert(week.store, load_settings(database="sqlite://"), week.seeded.open_alert, "me")
-    with open_dashboard(week.store) as client:
+    resolve_alert(own_week.store, load_settings(database="sqlite://"), own_week.seeded.open_alert, "me")
+    with open_dashboard(own_week.store) as client:
         for path in ("/", "/?window=24h&scorer=answer_relevancy", f"/r/{SEARCH}", f"/r/{SEARCH}?service={SERVICE}"):
             text = client.get(path).text
             assert 'class="verdict bad"' in text

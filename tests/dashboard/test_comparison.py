@@ -11,11 +11,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboard.conftest import Week
+from tests.cases import each
+from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.hostile import SERVICE as HOSTILE_SERVICE
 from tests.dashboard.hostile import write_hostile_exchanges
 from tests.dashboard.page_client import open_dashboard
-from tests.dashboard.seeding import DROP, FINGERPRINTS, LEASE, NOW, OWNER, SEARCH, SERVICE, seed
+from tests.dashboard.seeding import DROP, FINGERPRINTS, LEASE, NOW, OWNER, SEARCH, SERVICE
 
 from germane.exchange import Exchange, new_exchange_id, normalized_question, sampling_key_for
 from germane.insights import ComparisonInsight, ComparisonRequest, InsightContext, ViewParams, load_comparison
@@ -79,6 +80,7 @@ def write(store: TrackingStore, scores: Mapping[str, list[float]], fingerprint: 
     store.queue.complete_tasks(OWNER, results)
 
 
+@BOTH
 def test_compared_periods_have_the_same_numbers_as_the_report(week: Week) -> None:
     """Means, intervals and differences equal those of ``Store.trends.compare``, which ``germane report`` prints."""
     insight = compare(week.store, SINCE_DROP)
@@ -264,7 +266,7 @@ def test_groups_by_question_contain_exactly_the_compared_scores(week: Week) -> N
     assert sum(question.counts[1] for question in insight.questions) == line.after.n
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "expected"),
     [
         ("by=prompt_version&old=77", "Known: \u201c6\u201d, \u201c7\u201d"),
@@ -304,7 +306,7 @@ def test_overview_route_page_and_markers_link_to_a_comparison(page: TestClient) 
     """The overview, the route page and each marker lead to a comparison."""
     overview, route = page.get("/").text, page.get(f"/r/{SEARCH}").text
     for text in (overview, route):
-        links = [html.unescape(link) for link in re.findall(r'href="(/compare[^"]+)"', text)]
+        links = {html.unescape(link) for link in re.findall(r'href="(/compare[^"]+)"', text)}
         assert {"prompt_version", "model"} == {found[1] for link in links if (found := re.search(r"by=(\w+)", link))}
         marked = [link for link in links if "since=" in link]
         assert marked
@@ -334,17 +336,15 @@ def test_chart_markers_link_to_a_comparison_of_the_time_before_and_after_them(pa
         assert all(page.get(html.unescape(link)).status_code == 200 for link in links)
 
 
-def test_hostile_names_and_questions_in_a_comparison_are_escaped(store: TrackingStore) -> None:
+def test_hostile_names_and_questions_in_a_comparison_are_escaped(own_page: TestClient, own_week: Week) -> None:
     """Versions, models, routes and questions are shown as text."""
-    seed(store, NOW)
-    write_hostile_exchanges(store)
-    with open_dashboard(store) as client:
-        for by in ("period", "model", "prompt_version"):
-            response = client.get("/compare", params={"by": by, "service": HOSTILE_SERVICE, "window": "24h"})
-            assert response.status_code == 200
-            assert "<script>window" not in response.text
-            assert '" autofocus' not in response.text
-            assert "\u202e" not in re.sub("<option.*?</option>", "", response.text)
+    write_hostile_exchanges(own_week.store)
+    for by in ("period", "model", "prompt_version"):
+        response = own_page.get("/compare", params={"by": by, "service": HOSTILE_SERVICE, "window": "24h"})
+        assert response.status_code == 200
+        assert "<script>window" not in response.text
+        assert '" autofocus' not in response.text
+        assert "\u202e" not in re.sub("<option.*?</option>", "", response.text)
 
 
 def test_the_comparison_page_states_that_there_are_no_scores(store: TrackingStore) -> None:

@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message
+from tests.cases import each
 from tests.conftest import migrated_file
 from tests.dashboard.form_helpers import csrf_token_of, submit_form
 from tests.dashboard.http_server import PAGE, TOKEN, client_for, create_dashboard
@@ -67,7 +68,7 @@ def test_a_session_cookie_set_by_another_application_is_rejected(store: Tracking
     assert page.post("/written", data={"csrf": "a" * 32}).status_code == 403
 
 
-@pytest.mark.parametrize(
+@each(
     ("headers", "status"),
     [
         ({"Sec-Fetch-Site": "cross-site"}, 403),
@@ -97,7 +98,7 @@ def test_a_form_with_a_bearer_token_needs_no_csrf_token(store: TrackingStore) ->
     assert app.state.written == [{"a": "1"}]
 
 
-@pytest.mark.parametrize("length", [True, False], ids=["declared", "undeclared"])
+@each("length", [True, False])
 def test_an_oversized_request_body_is_rejected(store: TrackingStore, length: bool) -> None:
     """The limit is 64 kB, with or without a declared length."""
     app = create_dashboard(store)
@@ -112,7 +113,7 @@ def test_an_oversized_request_body_is_rejected(store: TrackingStore, length: boo
     assert app.state.written == []
 
 
-@pytest.mark.parametrize("kind", ["application/json", "multipart/form-data; boundary=x", "text/plain"])
+@each("kind", ["application/json", "multipart/form-data; boundary=x", "text/plain"])
 def test_forms_with_an_unsupported_content_type_are_rejected(store: TrackingStore, kind: str) -> None:
     """These are content types that scripts on other sites can send without a preflight request."""
     app = create_dashboard(store)

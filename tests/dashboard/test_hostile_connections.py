@@ -13,6 +13,7 @@ from http.client import HTTPConnection
 import httpx2
 import pytest
 from starlette.testclient import TestClient
+from tests.cases import each
 from tests.dashboard.conftest import Week, now
 
 from germane import web_server
@@ -41,7 +42,7 @@ def address(week: Week, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sent", UNFINISHED)
+@each("sent", UNFINISHED)
 def test_connections_with_unfinished_requests_are_closed(address: tuple[str, int], sent: str) -> None:
     """Connections are closed within the time limit, while other requests are answered."""
     with socket.create_connection(address, timeout=20) as client:
@@ -74,7 +75,7 @@ def test_later_responses_on_a_connection_are_not_delayed(address: tuple[str, int
 
 def test_pages_are_compressed_for_clients_that_accept_it(page: TestClient) -> None:
     """Pages and downloads are compressed for clients that accept it; small responses are not compressed."""
-    for path in ("/", "/answers", "/answers.csv", "/answers.json", "/static/germane.js"):
+    for path in ("/", "/answers", "/answers.csv?window=24h", "/answers.json?window=24h", "/static/germane.js"):
         plain = page.get(path, headers={"accept-encoding": "identity"})
         packed = page.get(path, headers={"accept-encoding": "gzip"})
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
-from tests.dashboard.conftest import Week
+from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.hostile import TEXTS
 from tests.dashboard.page_client import open_dashboard
 from tests.dashboard.seeding import FINGERPRINTS, LEASE, NOW, OWNER, SEARCH
@@ -67,6 +67,7 @@ def test_a_low_answer_is_shown_next_to_the_last_good_answer(page: TestClient, we
     assert compared
 
 
+@BOTH
 def test_last_good_answer_without_an_alert_is_the_newest_one(page: TestClient, week: Week) -> None:
     """On a route without an open alert, or for an answer from before the drop, no drop is mentioned."""
     low = [exchange for exchange, score in week.seeded.scores if score.scorer == RELEVANCY and score.is_low]

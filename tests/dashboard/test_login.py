@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from tests.cases import each
 from tests.conftest import migrated_file
 from tests.dashboard.form_helpers import submit_form
 from tests.dashboard.http_server import NOW, PAGE, TOKEN, client_for, create_dashboard
@@ -83,7 +84,7 @@ def test_the_login_cookie_is_valid_after_a_restart_with_the_same_token(store: Tr
     assert other.get("/written").status_code == 401
 
 
-@pytest.mark.parametrize(
+@each(
     "cookie",
     ["", ".", "..", "9999999999.a.b", TOKEN, "9999999999..", "a" * 5_000, "9999999999.a." + "0" * 64, "\u00e9"],
 )
@@ -125,7 +126,7 @@ def test_a_read_only_dashboard_allows_signing_in(store: TrackingStore) -> None:
     assert page.get("/written").status_code == 200
 
 
-@pytest.mark.parametrize(
+@each(
     "onward",
     [
         "//evil.example",

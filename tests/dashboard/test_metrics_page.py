@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from starlette.testclient import TestClient
 from tests.cli.conftest import an_exchange
-from tests.dashboard.conftest import Week
+from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.scrape import MetricSamples, parse_metrics
 from tests.dashboard.seeding import NOW, SEARCH, SERVICE
 
@@ -66,6 +66,7 @@ def write_scored(
     )
 
 
+@BOTH
 def test_exported_gauges_equal_the_stored_values(week: Week, page: TestClient) -> None:
     """Mean, interval, n, shares and counts equal the store's summary and coverage of the exported window."""
     found = parse_metrics(page.get("/metrics").text)
@@ -110,6 +111,7 @@ def test_the_service_mean_on_the_metrics_page_covers_all_routes(week: Week, page
     assert found.all("germane_service_score_mean_ci_lower", window="7d", newest="true")
 
 
+@BOTH
 def test_every_exchange_is_counted_once_in_the_metrics(week: Week, page: TestClient) -> None:
     """Scored, skipped, failed and pending exchanges add up to those seen, and equal the store's counts."""
     found = parse_metrics(page.get("/metrics").text)
@@ -246,6 +248,7 @@ class Timer:
         return NOW
 
 
+@BOTH
 def test_concurrent_scrapes_share_one_query(store: TrackingStore) -> None:
     """The result is reused for a few seconds."""
     timer = Timer()

@@ -14,7 +14,8 @@ from urllib.parse import unquote
 
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboard.conftest import HERE, Week
+from tests.cases import each
+from tests.dashboard.conftest import BOTH, HERE, Week
 from tests.dashboard.hostile import SERVICE as HOSTILE
 from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
 from tests.dashboard.seeding import FINGERPRINTS, NOW, SERVICE, add_second_service
@@ -256,10 +257,12 @@ def test_the_trend_chart_shows_deploys_and_alerts(seeded: TrackingStore) -> None
     assert not short.markers
 
 
-def test_the_busiest_service_is_shown_and_other_services_are_linked(open_pages: Open, seeded: TrackingStore) -> None:
+def test_the_busiest_service_is_shown_and_other_services_are_linked(
+    open_pages: Open, own_seeded: TrackingStore
+) -> None:
     """A service in the URL takes precedence."""
-    add_second_service(seeded)
-    page = open_pages(seeded)
+    add_second_service(own_seeded)
+    page = open_pages(own_seeded)
 
     first, other = page.get("/").text, page.get("/?service=mobile").text
 
@@ -288,7 +291,7 @@ def test_the_route_that_fell_is_drawn_in_the_main_chart(page: TestClient) -> Non
         assert len(found["answers"]) == int(count)
 
 
-@pytest.mark.parametrize("zone", ["", "Asia/Tokyo"])
+@each("zone", ["", "Asia/Tokyo"])
 def test_the_range_form_takes_local_times(page: TestClient, zone: str) -> None:
     """The form returns to the page with absolute times, and keeps the rest of the query."""
     headers = {"cookie": f"germane_zone={zone}"} if zone else {}
@@ -331,37 +334,41 @@ def test_links_keep_the_selected_range(page: TestClient) -> None:
         assert not lost, (path, lost)
 
 
-def test_without_a_baseline_earlier_scores_are_compared(seeded: TrackingStore) -> None:
+def test_without_a_baseline_earlier_scores_are_compared(own_seeded: TrackingStore) -> None:
     """The page names the period that it compares with."""
-    (version,) = [one for one in seeded.baselines.list_versions() if one.status == "active" and not one.is_provisional]
-    seeded.baselines.restart_learning(version.key, "accepted", since=NOW, until=NOW + DAY)
+    (version,) = [
+        one for one in own_seeded.baselines.list_versions() if one.status == "active" and not one.is_provisional
+    ]
+    own_seeded.baselines.restart_learning(version.key, "accepted", since=NOW, until=NOW + DAY)
 
-    found = load_shown(seeded).last_day.reference_period
+    found = load_shown(own_seeded).last_day.reference_period
 
     assert found is not None
     assert (found.baseline, found.since, found.until) == (None, NOW - 7 * DAY + HALF, NOW - DAY - HALF)
 
 
-def test_an_imported_baseline_is_not_compared(seeded: TrackingStore) -> None:
+def test_an_imported_baseline_is_not_compared(own_seeded: TrackingStore) -> None:
     """The scores of an imported baseline are not in this database."""
-    (version,) = [one for one in seeded.baselines.list_versions() if one.status == "active" and not one.is_provisional]
+    (version,) = [
+        one for one in own_seeded.baselines.list_versions() if one.status == "active" and not one.is_provisional
+    ]
     assert version.baseline is not None
     fields = {name: getattr(version.baseline, name) for name in Baseline.__slots__}
     earlier = Baseline(**fields | {"since": NOW - 90 * DAY, "until": NOW - 60 * DAY})
     key = BaselineKey(SERVICE, RELEVANCY, FINGERPRINTS[RELEVANCY])
-    assert seeded.baselines.replace_baseline(key, "imported", earlier, (None, None))
+    assert own_seeded.baselines.replace_baseline(key, "imported", earlier, (None, None))
 
-    found = load_shown(seeded).last_day.reference_period
+    found = load_shown(own_seeded).last_day.reference_period
 
     assert found is not None
     assert found.baseline is None
 
 
-def test_erased_text_on_the_overview_is_marked_as_erased(open_pages: Open, seeded: TrackingStore) -> None:
+def test_erased_text_on_the_overview_is_marked_as_erased(open_pages: Open, own_seeded: TrackingStore) -> None:
     """The scores remain after the text is erased."""
-    seeded.retention.prune(texts_before=NOW)
+    own_seeded.retention.prune(texts_before=NOW)
 
-    found = words(open_pages(seeded).get("/").text)
+    found = words(open_pages(own_seeded).get("/").text)
 
     assert "(question erased or not stored)" in found
     assert "Relevancy fell on docs-search" in found
@@ -428,14 +435,15 @@ def test_the_overview_explains_the_sampling_rule(
     assert expected in words(open_pages(seeded, **settings).get("/").text)
 
 
-def test_the_numbers_of_the_page_agree_while_answers_arrive(week: Week) -> None:
+@BOTH
+def test_the_numbers_of_the_page_agree_while_answers_arrive(own_week: Week) -> None:
     """An answer that another process adds during the queries does not change the later ones."""
     from sqlalchemy import event
 
-    engine = week.store.context.database.engine
-    newest = week.store.answers.list_exchanges(limit=1)[0]
+    engine = own_week.store.context.database.engine
+    newest = own_week.store.answers.list_exchanges(limit=1)[0]
     arriving = [replace(newest, id=f"{number:032x}", trace_id=f"{number:032x}") for number in range(30)]
-    expected = load_shown(week.store)
+    expected = load_shown(own_week.store)
     with closing(TrackingStore(engine.url.render_as_string(hide_password=False), clock=lambda: NOW)) as other:
 
         def add_one(*given: Any) -> None:
@@ -445,21 +453,22 @@ def test_the_numbers_of_the_page_agree_while_answers_arrive(week: Week) -> None:
                 other.sampling.assign_tasks([SamplingDecision(added.id, 1.0, "sampled")], FINGERPRINTS)
 
         event.listen(engine, "after_cursor_execute", add_one)
-        loaded = load_shown(week.store)
+        loaded = load_shown(own_week.store)
 
     assert not arriving
     assert loaded == expected
-    assert load_shown(week.store) != expected
+    assert load_shown(own_week.store) != expected
 
 
-def test_the_number_of_queries_does_not_grow_with_the_number_of_routes(week: Week, tmp_path: Path) -> None:
+@BOTH
+def test_the_number_of_queries_does_not_grow_with_the_number_of_routes(own_week: Week, tmp_path: Path) -> None:
     """The routes of a page are loaded together."""
     from sqlalchemy import event
 
     asked: list[str] = []
-    engine = week.store._database.engine
+    engine = own_week.store._database.engine
     event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
 
-    load_shown(week.store)
+    load_shown(own_week.store)
 
     assert len(asked) <= 80

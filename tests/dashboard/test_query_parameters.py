@@ -10,10 +10,12 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from starlette.routing import Route
 from starlette.testclient import TestClient
-from tests.dashboard.conftest import Week
+from tests.cases import each
+from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.seeding import SEARCH
 
 from germane.dashboard.app import PAGE_ROUTES
+from germane.insights import answers
 
 HTML = {"Accept": "text/html"}
 UNCHECKED = {"/metrics", "/logout"}
@@ -129,7 +131,8 @@ def test_every_page_rejects_malformed_values_and_says_what_is_valid(page: TestCl
     assert tried == MALFORMED.keys()
 
 
-@pytest.mark.parametrize("given", HOSTILE)
+@each("given", HOSTILE)
+@BOTH
 def test_hostile_names_and_values_are_shown_escaped(page: TestClient, given: str) -> None:
     """The text is shortened, on one line, free of control characters, and never part of a header."""
     for query in ({given: "1"}, {"below": given}, {"scorer": given}, {"route": given}):
@@ -150,8 +153,11 @@ def test_a_repeated_query_parameter_is_rejected(page: TestClient) -> None:
     assert "more than once" in response.text
 
 
-def test_query_parameters_without_a_value_are_ignored(page: TestClient, week: Week) -> None:
+def test_query_parameters_without_a_value_are_ignored(
+    page: TestClient, week: Week, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Forms also submit empty fields, some of which other pages do not accept."""
+    monkeypatch.setattr(answers, "MAX_EXPORTED", 10)
     for path in PAGES:
         address = address_of(week, path)
         blank = dict.fromkeys((*MALFORMED, "anything"), "")
@@ -160,6 +166,7 @@ def test_query_parameters_without_a_value_are_ignored(page: TestClient, week: We
 
 
 @pytest.mark.slow
+@BOTH
 def test_no_page_links_to_an_error_page(page: TestClient, week: Week) -> None:
     """Every link is accepted, on every page and on the pages that it links to."""
     pending, seen = ["/", *(address_of(week, path) for path in PAGES)], set[str]()

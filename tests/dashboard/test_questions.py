@@ -8,7 +8,8 @@ from collections import Counter
 
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboard.conftest import Week
+from tests.cases import each
+from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.hostile import write_hostile_exchanges
 
 from germane.storage import question_key
@@ -40,7 +41,7 @@ def count_in(row: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("filters", ["", "&below=0.5", "&route=docs-search&window=24h", "&refusals=hide", "&text=the"])
+@each("filters", ["", "&below=0.5", "&route=docs-search&window=24h", "&refusals=hide", "&text=the"])
 def test_each_group_of_answers_links_to_exactly_its_answers(page: TestClient, week: Week, filters: str) -> None:
     """The number of answers in a row is the number of answers that its link lists, under the same filter."""
     rows = rows_of(page, f"/answers?group=question&order=answers{filters}")
@@ -79,7 +80,7 @@ def test_groups_from_a_biased_selection_have_no_mean(page: TestClient) -> None:
         assert "Means are not shown" in text, query
 
 
-@pytest.mark.parametrize("filters", ["", "&window=24h", "&refusals=hide", "&route=docs-search&window=24h"])
+@each("filters", ["&window=24h", "&window=24h&refusals=hide", "&window=24h&route=docs-search"])
 def test_questions_with_the_most_low_answers_come_first(page: TestClient, week: Week, filters: str) -> None:
     """The column counts low answers among all answers, and its order is the default for the lowest scores."""
     listed = page.get(f"/answers.json?{filters}").json()["answers"]
@@ -121,18 +122,19 @@ def test_a_truncated_list_of_groups_says_that_it_is_truncated(
     assert "100 answers to" in text
 
 
-def test_hostile_questions_are_escaped_and_their_answers_are_found(page: TestClient, week: Week) -> None:
+@BOTH
+def test_hostile_questions_are_escaped_and_their_answers_are_found(own_page: TestClient, own_week: Week) -> None:
     """Every group of hostile questions links to its answer, and the page stays small."""
-    write_hostile_exchanges(week.store)
+    write_hostile_exchanges(own_week.store)
     address = "/answers?group=question&service=h%22ost%3Cile%3E"
-    text = page.get(address, headers=HTML).text
-    rows = rows_of(page, address)
+    text = own_page.get(address, headers=HTML).text
+    rows = rows_of(own_page, address)
 
     assert len(rows) > 10
     assert "<script>window" not in text
     assert len(text) < 200_000
     for row in rows:
-        assert len(page.get(link_in(row).replace("/answers?", "/answers.json?")).json()["answers"]) == count_in(row)
+        assert len(own_page.get(link_in(row).replace("/answers?", "/answers.json?")).json()["answers"]) == count_in(row)
 
 
 def test_the_filter_form_keeps_the_grouping_by_question(page: TestClient) -> None:

@@ -8,7 +8,8 @@ from datetime import timedelta
 
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboard.conftest import Week
+from tests.cases import each
+from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.hostile import ROUTES, write_hostile_exchanges
 from tests.dashboard.seeding import NOW, SEARCH, SERVICE, add_second_service
 
@@ -79,9 +80,7 @@ def verdict_of(text: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", found[1])).strip()
 
 
-@pytest.mark.parametrize(
-    "selection", ["", "?window=24h", "?window=30d", "?since=2026-11-16T00:00&until=2026-11-19T12:00"]
-)
+@each("selection", ["", "?window=24h", "?window=30d", "?since=2026-11-16T00:00&until=2026-11-19T12:00"])
 def test_the_route_page_shows_the_overview_verdict(page: TestClient, selection: str) -> None:
     """The linked page has the same sentence, selection and color, and its tiles cover the same 24 hours."""
     overview = page.get(f"/{selection}").text
@@ -109,11 +108,11 @@ def test_an_unchanged_route_is_reported_as_unchanged(page: TestClient) -> None:
     assert 'class="tile bad"' not in text
 
 
-def test_the_route_page_reports_a_day_without_answers(week: Week) -> None:
+def test_the_route_page_reports_a_day_without_answers(own_week: Week) -> None:
     """Such a day is not a problem if other routes have answers, and the charts still show the window."""
     later = NOW + timedelta(hours=30)
-    week.store.exchanges.add([replace(week.seeded.exchanges[0], id="f" * 32, route=SEARCH, started_at=later)])
-    context = InsightContext(store=week.store, settings=load_settings(database="sqlite://"), now=lambda: later)
+    own_week.store.exchanges.add([replace(own_week.seeded.exchanges[0], id="f" * 32, route=SEARCH, started_at=later)])
+    context = InsightContext(store=own_week.store, settings=load_settings(database="sqlite://"), now=lambda: later)
     found = load_route(context, ViewParams(window="7d", since=later - DAYS, until=later), "ask")
     assert found is not None
     assert found.verdict is not None
@@ -202,11 +201,12 @@ def test_a_window_without_scores_is_reported_on_the_route_page(page: TestClient)
     assert "No scores in this window." in found.text
 
 
-def test_routes_can_have_any_name(week: Week, page: TestClient) -> None:
+@BOTH
+def test_routes_can_have_any_name(own_week: Week, own_page: TestClient) -> None:
     """Names with slashes, dots, quotes, percent signs, tags or bidirectional letters each have a page."""
-    write_hostile_exchanges(week.store, NOW)
+    write_hostile_exchanges(own_week.store, NOW)
     for name in ROUTES:
-        found = page.get(route_path(name))
+        found = own_page.get(route_path(name))
         assert found.status_code == 200, name
         assert "<b>angle" not in found.text
         for link in re.findall(r'(?:href|action)="([^"]*)"', found.text):
@@ -214,10 +214,10 @@ def test_routes_can_have_any_name(week: Week, page: TestClient) -> None:
             assert not link.startswith("//"), link
 
 
-def test_a_route_with_few_scores_is_shown_as_not_enough_data(week: Week, page: TestClient) -> None:
+def test_a_route_with_few_scores_is_shown_as_not_enough_data(own_week: Week, own_page: TestClient) -> None:
     """With fewer than 20 scores, no mean is shown."""
-    write_hostile_exchanges(week.store, NOW)
-    text = page.get(route_path(ROUTES[0])).text
+    write_hostile_exchanges(own_week.store, NOW)
+    text = own_page.get(route_path(ROUTES[0])).text
     assert re.search(r"not enough data \(n=\d+, need 20\)", text)
 
 
@@ -231,9 +231,9 @@ def test_refusals_are_not_shown_as_zero_if_no_scorer_detects_them(page: TestClie
     assert shown["answer_relevancy"] != ["not measured"]
 
 
-def test_routes_with_the_same_name_in_two_services_are_shown_separately(week: Week, page: TestClient) -> None:
+def test_routes_with_the_same_name_in_two_services_are_shown_separately(own_week: Week, own_page: TestClient) -> None:
     """A page shows only the service that the URL selects."""
-    add_second_service(week.store)
-    assert page.get(f"/r/ask?service={SERVICE}").text.count("data-points=") == 6
-    assert page.get("/r/ask?service=mobile").text.count("data-points=") == 2
-    assert page.get("/r/docs-search?service=mobile").text.count("data-points=") == 0
+    add_second_service(own_week.store)
+    assert own_page.get(f"/r/ask?service={SERVICE}").text.count("data-points=") == 6
+    assert own_page.get("/r/ask?service=mobile").text.count("data-points=") == 2
+    assert own_page.get("/r/docs-search?service=mobile").text.count("data-points=") == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.dashboard.conftest import Week
+from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.hostile import SERVICE as HOSTILE
 from tests.dashboard.hostile import write_hostile_exchanges
 from tests.dashboard.seeding import EXCHANGES, NOW, SERVICE, add_second_service
@@ -15,6 +15,7 @@ from germane.storage import TrackingStore
 DAY = timedelta(days=1)
 
 
+@BOTH
 def test_the_seeded_week_contains_every_outcome(week: Week) -> None:
     """The week has scores from three scorers, failures, and unsampled, pending and dropped exchanges."""
     store = week.store

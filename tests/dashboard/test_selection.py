@@ -8,9 +8,9 @@ from datetime import timedelta
 from urllib.parse import urlencode
 
 import httpx2
-import pytest
 from starlette.testclient import TestClient
-from tests.dashboard.conftest import HERE, Week, now
+from tests.cases import each
+from tests.dashboard.conftest import BOTH, HERE, Week, now
 from tests.dashboard.form_helpers import csrf_token_of
 from tests.dashboard.seeding import SEARCH
 
@@ -71,29 +71,30 @@ def label(page: TestClient, verdict: str, ids: list[str], query: str = "", token
     return page.post(f"/answers/label/{verdict}?{query}", data=data, headers=HTML)
 
 
-def test_labeling_selected_answers_returns_to_the_same_page_of_the_list(page: TestClient, week: Week) -> None:
+@BOTH
+def test_labeling_selected_answers_returns_to_the_same_page_of_the_list(own_page: TestClient, own_week: Week) -> None:
     """The labels are stored once per answer, and the form leads back to the same page of the list."""
     query = f"route={SEARCH}&sort=newest"
-    onward = re.search(r'rel="next" href="/answers\?([^"]+)"', page.get(f"/answers?{query}", headers=HTML).text)
+    onward = re.search(r'rel="next" href="/answers\?([^"]+)"', own_page.get(f"/answers?{query}", headers=HTML).text)
     assert onward is not None
     query = html.unescape(onward[1])
-    ids = picked(page.get(f"/answers?{query}", headers=HTML).text)[:2]
-    response = label(page, "bad", [*ids, ids[0], "unknown"], query)
+    ids = picked(own_page.get(f"/answers?{query}", headers=HTML).text)[:2]
+    response = label(own_page, "bad", [*ids, ids[0], "unknown"], query)
     back = response.headers["location"]
 
     assert response.status_code == 303
     assert back.startswith("/answers?")
     assert back.endswith("#list")
-    text = page.get(back.partition("#")[0], headers=HTML).text
+    text = own_page.get(back.partition("#")[0], headers=HTML).text
     assert "2 answers labeled bad." in text
     assert picked(text)[:2] == ids
     for id_ in ids:
-        detail = week.store.answers.load_detail(id_)
+        detail = own_week.store.answers.load_detail(id_)
         assert detail is not None
         assert [one.score for one in detail.feedback if one.user == "dashboard"] == [0.0]
 
 
-@pytest.mark.parametrize(
+@each(
     ("verdict", "count", "token", "status"),
     [("good", 1, "", 403), ("good", 0, None, 400), ("good", 51, None, 400), ("fine", 1, None, 404)],
 )

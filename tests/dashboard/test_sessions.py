@@ -11,7 +11,8 @@ from datetime import timedelta
 
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboard.conftest import HERE, Week, now
+from tests.cases import each
+from tests.dashboard.conftest import BOTH, HERE, Week, now
 from tests.dashboard.test_answer import text_of
 
 from germane.dashboard import create_app
@@ -104,7 +105,8 @@ def test_a_session_can_be_exported_and_shared(page: TestClient, week: Week) -> N
     assert turns_of(page.get(html.unescape(copied[1]), headers=HTML).text) == turns_of(text)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
+@BOTH
 def test_a_session_id_can_contain_any_character(empty_page: TestClient, store: TrackingStore, name: str) -> None:
     """The link on the answer's page leads to the session, and its text is escaped."""
     exchanges = write_session(store, name, 3)
@@ -144,6 +146,7 @@ def test_the_page_of_an_unknown_session_suggests_a_longer_window(empty_page: Tes
     assert empty_page.get("/sessions/known?after=x").status_code == 400
 
 
+@BOTH
 def test_a_truncated_session_search_says_how_far_back_it_went(
     empty_page: TestClient, store: TrackingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,8 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 from starlette.testclient import TestClient
+from tests.cases import each
 from tests.dashboard.http_server import NOW, PAGE, client_for, create_dashboard
 
 from germane.dashboard import create_app
@@ -119,7 +119,7 @@ def test_hostile_route_names_on_the_start_page_are_escaped(store: TrackingStore)
     assert "<img" not in text
 
 
-@pytest.mark.parametrize("path", ["/", "/start", "/answers"])
+@each("path", ["/", "/start", "/answers"])
 def test_an_unreachable_database_is_reported_on_the_page(bare: Path, path: str) -> None:
     """No page hangs, stops the process or reveals a password; the page says what to check and offers a retry."""
     with closing(TrackingStore(NOWHERE)) as store:

@@ -6,7 +6,7 @@ import gzip
 import re
 from pathlib import Path
 
-import pytest
+from tests.cases import each
 
 import germane.dashboard
 
@@ -46,8 +46,8 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
-@pytest.mark.parametrize(("over", "under", "least"), PAIRS)
+@each("theme", [0, 1])
+@each(("over", "under", "least"), PAIRS)
 def test_colors_of_text_have_enough_contrast(over: str, under: str, least: float, theme: int) -> None:
     """The ratio is at least 4.5 for text and 3 for lines and dots, on every background, in both themes."""
     assert contrast(COLOURS[over][theme], COLOURS[under][theme]) >= least

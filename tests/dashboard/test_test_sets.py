@@ -17,7 +17,8 @@ from typing import Any
 import httpx2
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboard.conftest import Week
+from tests.cases import each
+from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
 from tests.dashboard.seeding import SEARCH
 
@@ -82,14 +83,15 @@ def test_rows_of_a_test_set_are_the_answers_of_the_list(page: TestClient, week: 
         assert ("label" in row) == bool(answer["labels"])
 
 
-def test_answers_without_text_are_omitted_from_a_test_set_and_counted(page: TestClient, week: Week) -> None:
+@BOTH
+def test_answers_without_text_are_omitted_from_a_test_set_and_counted(own_page: TestClient, own_week: Week) -> None:
     """The name of the file and its headers state the number; without any text, there is no file."""
-    exchanges = week.seeded.exchanges
-    week.store.retention.prune(texts_before=exchanges[len(exchanges) // 2].started_at)
+    exchanges = own_week.seeded.exchanges
+    own_week.store.retention.prune(texts_before=exchanges[len(exchanges) // 2].started_at)
     ids = [exchanges[index].id for index in (0, 1, -30)]
     query = "&".join(["state=any", *(f"id={id_}" for id_ in ids)])
-    response = page.get(f"/answers.jsonl?{query}")
-    none = page.get(f"/answers.jsonl?state=any&id={ids[0]}", headers=HTML)
+    response = own_page.get(f"/answers.jsonl?{query}")
+    none = own_page.get(f"/answers.jsonl?state=any&id={ids[0]}", headers=HTML)
 
     assert [row["id"] for row in rows_of(response)] == ids[2:]
     assert 'filename="test-set-1-row-2-left-out.jsonl"' in response.headers["content-disposition"]
@@ -111,7 +113,7 @@ def test_a_truncated_test_set_has_a_different_file_name(page: TestClient, monkey
     assert int(part.headers["x-germane-rows"]) + int(part.headers["x-germane-left-out"]) == 30
 
 
-@pytest.mark.parametrize("path", ["/", f"/r/{SEARCH}", "/alerts/{alert}"])
+@each("path", ["/", f"/r/{SEARCH}", "/alerts/{alert}"])
 def test_lists_of_worst_answers_can_be_downloaded_as_a_test_set(page: TestClient, week: Week, path: str) -> None:
     """The file contains the listed answers, and the link to copy lists them at any later time."""
     text = page.get(path.format(alert=week.seeded.open_alert), headers=HTML).text
@@ -127,11 +129,13 @@ def test_lists_of_worst_answers_can_be_downloaded_as_a_test_set(page: TestClient
     assert sorted(shown) == sorted(set(listed))
 
 
-def test_hostile_texts_in_a_test_set_are_unchanged_after_scoring(page: TestClient, week: Week, tmp_path: Path) -> None:
+def test_hostile_texts_in_a_test_set_are_unchanged_after_scoring(
+    own_page: TestClient, own_week: Week, tmp_path: Path
+) -> None:
     """The command reads every text as it was stored, one row per line."""
-    stored = week.store.answers.get_exchanges([one.id for one in write_hostile_exchanges(week.store)])
+    stored = own_week.store.answers.get_exchanges([one.id for one in write_hostile_exchanges(own_week.store)])
     file = tmp_path / "hostile.jsonl"
-    file.write_text(page.get("/answers.jsonl?service=h%22ost%3Cile%3E").text, encoding="utf-8")
+    file.write_text(own_page.get("/answers.jsonl?service=h%22ost%3Cile%3E").text, encoding="utf-8")
     read = {row.exchange.id: row.exchange for row in read_rows(str(file))}
 
     assert len(read) == len(TEXTS)
@@ -142,7 +146,7 @@ def test_hostile_texts_in_a_test_set_are_unchanged_after_scoring(page: TestClien
         assert exchange.route == original.route
 
 
-@pytest.mark.parametrize(
+@each(
     "question",
     ['[{"role": "user", "content": "hi"}]', '[{"a": 1}]', " [{", "['x']", "{}", "", "7", "null"],
 )
@@ -159,7 +163,7 @@ def test_a_question_in_a_test_set_is_never_read_as_a_conversation(question: str,
     assert (row.exchange.history, row.exchange.contexts) == (history, contexts)
 
 
-@pytest.mark.parametrize(
+@each(
     ("labels", "mean"),
     [
         ([], None),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
+from tests.cases import each
 from tests.dashboard.http_server import client_for
 
 
@@ -29,7 +29,7 @@ def test_the_theme_cookie_is_limited_to_the_dashboard(page: TestClient) -> None:
     assert answer.headers["set-cookie"].endswith("; Secure")
 
 
-@pytest.mark.parametrize(
+@each(
     "back",
     ["//evil.example", "https://evil.example", "/\\evil.example", "\\\\evil.example", "///evil.example", "/\r\nx"],
 )

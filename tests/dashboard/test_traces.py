@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from starlette.testclient import TestClient
-from tests.dashboard.conftest import Week
+from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.hostile import TEXTS
 from tests.dashboard.page_client import open_dashboard
 from tests.dashboard.seeding import NOW, SERVICE
@@ -23,10 +23,10 @@ def words(html: str) -> str:
     return " ".join(TEXT.sub(" ", html.partition("<main")[2]).split())
 
 
-def test_watched_traces_are_counted_by_scope_with_the_fix_for_each_reason(week: Week, page: TestClient) -> None:
+def test_watched_traces_are_counted_by_scope_with_the_fix_for_each_reason(own_week: Week, own_page: TestClient) -> None:
     """The numbers add up, each reason says what to do, and links lead to the newest unreadable traces."""
-    add_watched_traces(week.store, "desk", NOW, {(OPENAI, "content_capture_off"): 7})
-    text = page.get("/worker").text
+    add_watched_traces(own_week.store, "desk", NOW, {(OPENAI, "content_capture_off"): 7})
+    text = own_page.get("/worker").text
     shown = words(text.partition('id="traces"')[2].partition("</section>")[0].join(("<main", "")))
 
     assert f"{LANGCHAIN} handbook 1,189 1,180 4 5" in shown
@@ -35,7 +35,7 @@ def test_watched_traces_are_counted_by_scope_with_the_fix_for_each_reason(week: 
     assert "Set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY" in shown
     links = re.findall(r'href="(/traces/\w+[^"]*)"', text)
     assert len(links) == 6
-    assert all(page.get(link).status_code == 200 for link in links)
+    assert all(own_page.get(link).status_code == 200 for link in links)
 
 
 def test_pages_without_watched_traces_do_not_mention_them(store: TrackingStore) -> None:
@@ -45,18 +45,18 @@ def test_pages_without_watched_traces_do_not_mention_them(store: TrackingStore) 
         assert "could not be read" not in client.get("/").text
 
 
-def test_overview_mentions_a_notable_share_of_unreadable_traces(week: Week, page: TestClient) -> None:
+def test_overview_mentions_a_notable_share_of_unreadable_traces(own_week: Week, own_page: TestClient) -> None:
     """The share covers all services, because an application without content capture has no answers."""
-    assert "could not be read" not in page.get("/").text
-    add_watched_traces(week.store, "desk", NOW, {(OPENAI, "content_capture_off"): 300})
-    text = page.get("/").text
+    assert "could not be read" not in own_page.get("/").text
+    add_watched_traces(own_week.store, "desk", NOW, {(OPENAI, "content_capture_off"): 300})
+    text = own_page.get("/").text
 
     assert "305 of 1,489 traces could not be read, mostly because the instrumentation does not record" in words(text)
     link = re.search(r'href="(/worker[^"]*)#traces">305', text)
     assert link is not None
     assert "window=7d" in link[1]
-    assert 'id="traces"' in page.get(link[1]).text
-    assert "could not be read" not in page.get(f"/?service={SERVICE}").text
+    assert 'id="traces"' in own_page.get(link[1]).text
+    assert "could not be read" not in own_page.get(f"/?service={SERVICE}").text
 
 
 def test_the_first_steps_show_the_number_of_watched_traces(store: TrackingStore) -> None:
@@ -104,6 +104,7 @@ def test_the_tree_of_a_deep_trace_fits_on_the_page(store: TrackingStore) -> None
     assert "New reason." in text
 
 
+@BOTH
 def test_hostile_names_of_scopes_and_spans_are_escaped(store: TrackingStore) -> None:
     """The application, or whoever sends spans, chooses all names."""
     for number, hostile in enumerate(text[:300] for text in TEXTS.values()):

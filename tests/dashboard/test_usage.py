@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboard.conftest import Week
+from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.page_client import open_dashboard
 from tests.dashboard.seeding import NOW, SEARCH, add_second_service
 
@@ -71,10 +71,10 @@ def test_usage_charts_link_to_the_slowest_and_most_expensive_answers(page: TestC
             assert page.get(links[0]).status_code == page.get(links[-1]).status_code == 200
 
 
-def test_the_usage_page_for_all_routes_covers_one_service(seeded: TrackingStore) -> None:
+def test_the_usage_page_for_all_routes_covers_one_service(own_seeded: TrackingStore) -> None:
     """As everywhere, services are not mixed."""
-    others = add_second_service(seeded)
-    with open_dashboard(seeded) as client:
+    others = add_second_service(own_seeded)
+    with open_dashboard(own_seeded) as client:
         first = table_of(client.get("/usage?bucket=7d").text, "durations")
         second = table_of(client.get("/usage?bucket=7d&service=mobile").text, "durations")
 
@@ -82,6 +82,7 @@ def test_the_usage_page_for_all_routes_covers_one_service(seeded: TrackingStore)
     assert sum(int(row[-1].replace(",", "")) for row in first) > 1_000
 
 
+@BOTH
 def test_a_truncated_usage_chart_states_how_far_back_it_goes(
     page: TestClient, week: Week, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.dashboard.conftest import Week
+from tests.cases import each
+from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
 from tests.dashboard.page_client import open_dashboard, post_form
 from tests.dashboard.seeding import FINGERPRINTS, NOW
@@ -94,13 +95,13 @@ def test_running_degraded_and_unresponsive_workers_are_distinguished(week: Week)
     assert "the key is wrong" in text
 
 
-def test_the_last_runs_of_each_job_are_shown(week: Week, page: TestClient) -> None:
+def test_the_last_runs_of_each_job_are_shown(own_week: Week, own_page: TestClient) -> None:
     """Bars and a table show start, run time, next run and problem."""
     send_heartbeat(
-        week.store,
+        own_week.store,
         jobs=(JobRuns(name="watch", every=2.0, runs=runs(50, 20)), JobRuns(name="score", runs=runs(3))),
     )
-    text = page.get("/worker").text
+    text = own_page.get("/worker").text
 
     assert 'aria-label="50 runs, 1 failed, longest 500 ms"' in text
     assert 'aria-label="3 runs, 0 failed, longest 30 ms"' in text
@@ -109,24 +110,24 @@ def test_the_last_runs_of_each_job_are_shown(week: Week, page: TestClient) -> No
     assert len(re.findall(r"<tr><td>watch</td>", text)) == 50
 
 
-def test_the_worker_page_stays_small_with_many_processes(week: Week, page: TestClient) -> None:
+def test_the_worker_page_stays_small_with_many_processes(own_week: Week, own_page: TestClient) -> None:
     """Only one process's runs are shown, so the page is under 200 kB for any number of processes."""
     jobs = [JobRuns(name=f"job {number}", every=2.0, runs=runs(50)) for number in range(8)]
     for number in range(30):
-        send_heartbeat(week.store, id=f"worker-{number}", pid=number, jobs=jobs)
+        send_heartbeat(own_week.store, id=f"worker-{number}", pid=number, jobs=jobs)
 
-    assert len(page.get("/worker").content) < 200_000
+    assert len(own_page.get("/worker").content) < 200_000
 
 
-def test_jobs_of_other_processes_are_linked(week: Week, page: TestClient) -> None:
+def test_jobs_of_other_processes_are_linked(own_week: Week, own_page: TestClient) -> None:
     """The most recently seen process is shown; an unknown one changes nothing."""
-    send_heartbeat(week.store, jobs=(JobRuns(name="watch", runs=runs(2)),))
-    send_heartbeat(week.store, id="worker-2", host="reef", pid=7, jobs=(JobRuns(name="sample", runs=runs(2)),))
-    text = page.get("/worker?process=worker-2").text
+    send_heartbeat(own_week.store, jobs=(JobRuns(name="watch", runs=runs(2)),))
+    send_heartbeat(own_week.store, id="worker-2", host="reef", pid=7, jobs=(JobRuns(name="sample", runs=runs(2)),))
+    text = own_page.get("/worker?process=worker-2").text
 
     assert "of process 7 on reef" in text
     assert "process=worker-1#jobs" in text
-    assert "of process 4711 on lighthouse" in page.get("/worker?process=nobody").text
+    assert "of process 4711 on lighthouse" in own_page.get("/worker?process=nobody").text
 
 
 def test_the_bar_of_a_job_run_is_proportional_to_the_square_root_of_its_duration() -> None:
@@ -153,10 +154,10 @@ def test_the_number_of_seen_exchanges_is_the_sum_of_all_outcomes(page: TestClien
             assert seen == sum(parts)
 
 
-def test_a_backlog_that_no_worker_can_score_is_marked(seeded: TrackingStore) -> None:
+def test_a_backlog_that_no_worker_can_score_is_marked(own_seeded: TrackingStore) -> None:
     """After a judge change, tasks for the old fingerprint wait until they expire."""
-    send_heartbeat(seeded, scorers={**FINGERPRINTS, "faithfulness": "another"})
-    with open_dashboard(seeded) as client:
+    send_heartbeat(own_seeded, scorers={**FINGERPRINTS, "faithfulness": "another"})
+    with open_dashboard(own_seeded) as client:
         rows = client.get("/worker").text.split('id="queue"')[1].split("</section>")[0].split("<tr>")
 
     assert [FINGERPRINTS["faithfulness"] in row for row in rows] == [
@@ -175,6 +176,7 @@ def test_ages_on_the_worker_page_use_the_clock_of_the_database(store: TrackingSt
     assert "running last seen now" in tiles
 
 
+@BOTH
 def test_the_backlog_is_shown_by_scorer_and_state(page: TestClient) -> None:
     """The table also shows the number of retries and the age of the oldest task."""
     text = words(page.get("/worker").text.split('id="queue"')[1].split("</section>")[0])
@@ -194,24 +196,25 @@ def test_failures_are_shown_with_reason_error_and_answer(page: TestClient) -> No
     assert re.search(r'href="/a/[0-9a-f]+" data-drawer', text)
 
 
-def test_failed_answers_can_be_rescored_from_the_worker_page(page: TestClient, week: Week) -> None:
+@BOTH
+def test_failed_answers_can_be_rescored_from_the_worker_page(own_page: TestClient, own_week: Week) -> None:
     """A button queues all failures with one scorer and reason in the window, and the page shows their number."""
-    before = week.store.answers.counts().failed_reasons["unparsable"]
-    answer = post_form(page, "/worker/retry", "/worker", scorer="faithfulness", reason="unparsable", window="7d")
+    before = own_week.store.answers.counts().failed_reasons["unparsable"]
+    answer = post_form(own_page, "/worker/retry", "/worker", scorer="faithfulness", reason="unparsable", window="7d")
 
     assert answer.status_code == 303
     ready = int(re.findall(r"ready=(\d+)", answer.headers["location"])[0])
     assert ready > 0
-    assert week.store.answers.counts().failed_reasons["unparsable"] == before - ready
-    assert f"{ready:,} answers are queued for scoring" in page.get(answer.headers["location"]).text
+    assert own_week.store.answers.counts().failed_reasons["unparsable"] == before - ready
+    assert f"{ready:,} answers are queued for scoring" in own_page.get(answer.headers["location"]).text
 
 
-def test_tasks_that_wait_for_a_retry_can_be_retried_immediately(page: TestClient, week: Week) -> None:
+def test_tasks_that_wait_for_a_retry_can_be_retried_immediately(own_page: TestClient, own_week: Week) -> None:
     """Once the judge is reachable again, they do not have to wait."""
-    assert {one.postponed for one in week.store.queue.load_outstanding().tasks} == {2}
-    post_form(page, "/worker/retry", "/worker", scorer="faithfulness")
+    assert {one.postponed for one in own_week.store.queue.load_outstanding().tasks} == {2}
+    post_form(own_page, "/worker/retry", "/worker", scorer="faithfulness")
 
-    assert {one.scorer: one.postponed for one in week.store.queue.load_outstanding().tasks}["faithfulness"] == 0
+    assert {one.scorer: one.postponed for one in own_week.store.queue.load_outstanding().tasks}["faithfulness"] == 0
 
 
 def test_retrying_tasks_needs_a_known_scorer_and_reason(page: TestClient) -> None:
@@ -220,30 +223,31 @@ def test_retrying_tasks_needs_a_known_scorer_and_reason(page: TestClient) -> Non
     assert post_form(page, "/worker/retry", "/worker", scorer="faithfulness", reason="budget").status_code == 400
 
 
-def test_undelivered_notifications_can_be_resent(page: TestClient, week: Week) -> None:
+@BOTH
+def test_undelivered_notifications_can_be_resent(own_page: TestClient, own_week: Week) -> None:
     """A request selects one by id or all of a channel; a request with neither is rejected."""
-    [dead] = week.store.notifications.search(status="undelivered")
-    text = page.get("/worker").text.split('id="notifications"')[1]
+    [dead] = own_week.store.notifications.search(status="undelivered")
+    text = own_page.get("/worker").text.split('id="notifications"')[1]
     assert "status 404" in text
 
-    answer = post_form(page, "/worker/resend", "/worker", id=dead.notification.id)
+    answer = post_form(own_page, "/worker/resend", "/worker", id=dead.notification.id)
     assert answer.headers["location"] == "/worker?resent=1#notifications"
-    assert week.store.notifications.search(status="undelivered") == []
+    assert own_week.store.notifications.search(status="undelivered") == []
     assert (
-        post_form(page, "/worker/resend", "/worker", channel="oncall").headers["location"]
+        post_form(own_page, "/worker/resend", "/worker", channel="oncall").headers["location"]
         == "/worker?resent=0#notifications"
     )
-    assert post_form(page, "/worker/resend", "/worker").status_code == 400
+    assert post_form(own_page, "/worker/resend", "/worker").status_code == 400
 
 
-def test_judge_usage_is_shown_by_day(seeded: TrackingStore) -> None:
+def test_judge_usage_is_shown_by_day(own_seeded: TrackingStore) -> None:
     """Each day is compared with its limit and has requests, tokens and cost; today is marked."""
     budget = Budget(requests_per_day=400, usd_per_day=2.0)
     settled = {date(2026, 11, 19): RequestUsage(100, 5_000.0, 1.5)}
-    seeded.quota.reserve_budget(
+    own_seeded.quota.reserve_budget(
         budget, [RequestUsage(200, 1_234.0, 0.25)], settled=settled, limits=[RateLimit("requests", 60)], amounts=[[1]]
     )
-    with open_dashboard(seeded, budget=budget.model_dump(), requests_per_minute=60) as client:
+    with open_dashboard(own_seeded, budget=budget.model_dump(), requests_per_minute=60) as client:
         text = words(client.get("/worker").text)
 
     assert "Fri 20 Nov (today) 50% 200 1,234 $0.2500" in text
@@ -299,7 +303,7 @@ def test_the_storage_panel_shows_retention_and_redaction(seeded: TrackingStore) 
     assert "Redaction no redactions found in the newest 20 answers" in text
 
 
-@pytest.mark.parametrize("path", ["retry", "resend"])
+@each("path", ["retry", "resend"])
 def test_actions_on_the_worker_page_need_a_csrf_token(page: TestClient, week: Week, path: str) -> None:
     """Forms from other sites are rejected."""
     before = week.store.answers.counts(), len(week.store.notifications.search(status="undelivered"))
@@ -319,12 +323,12 @@ def test_the_read_only_worker_page_has_no_buttons_and_rejects_posts(seeded: Trac
     assert answer.status_code in {403, 405}
 
 
-def test_hostile_names_on_the_worker_page_are_escaped(week: Week, page: TestClient) -> None:
+def test_hostile_names_on_the_worker_page_are_escaped(own_week: Week, own_page: TestClient) -> None:
     """Routes, hosts, problems and errors can contain anything; a forged result message is not shown."""
-    write_hostile_exchanges(week.store)
+    write_hostile_exchanges(own_week.store)
     text = TEXTS["script"]
-    send_heartbeat(week.store, host=text, service=text, problem=text, jobs=(JobRuns(name=text, runs=runs(1)),))
-    shown = page.get("/worker?window=7d&ready=<b>1&resent=99999999").text
+    send_heartbeat(own_week.store, host=text, service=text, problem=text, jobs=(JobRuns(name=text, runs=runs(1)),))
+    shown = own_page.get("/worker?window=7d&ready=<b>1&resent=99999999").text
 
     assert text not in shown
     assert "<img src=x" not in shown
@@ -332,7 +336,7 @@ def test_hostile_names_on_the_worker_page_are_escaped(week: Week, page: TestClie
     assert len(shown.encode()) < 200_000
 
 
-@pytest.mark.parametrize(
+@each(
     ("form", "value", "expected"),
     [
         (format_bytes, 0, "0 B"), (format_bytes, 999, "999 B"), (format_bytes, 8_812_000, "8.8 MB"),

@@ -1,5 +1,5 @@
-"""The store fixture from the dashboard tests."""
+"""The database fixtures from the dashboard tests."""
 
 from __future__ import annotations
 
-from tests.dashboard.conftest import store  # noqa: F401 - a fixture
+from tests.dashboard.conftest import backend, migrated_url, store  # noqa: F401 - fixtures
