@@ -166,7 +166,6 @@ def test_query_parameters_without_a_value_are_ignored(
 
 
 @pytest.mark.slow
-@BOTH
 def test_no_page_links_to_an_error_page(page: TestClient, week: Week) -> None:
     """Every link is accepted, on every page and on the pages that it links to."""
     pending, seen = ["/", *(address_of(week, path) for path in PAGES)], set[str]()
