@@ -40,7 +40,8 @@ from workers import judge, postgresql
 from germane.evaluation import open_engine, run_dataset, run_rescoring
 from germane.scorers import MiniLM, build_scorers
 from germane.settings import Settings, load_settings
-from germane.storage import HistoryRun, HistorySelection, TrackingStore, score_checksum
+from germane.storage import HistoryRun, HistorySelection, TrackingStore
+from germane.storage.history.results import score_checksum
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 WORKERS = 2

@@ -16,8 +16,10 @@ from labelled.text import table
 from labelled.topics import TOPICS
 
 from germane.exchange import Exchange
-from germane.scorers import Embedder, ModelServer, OpenAIEmbedder, measure_cosine_pairs
+from germane.scorers import Embedder, measure_cosine_pairs
 from germane.scorers.calibration import DEFAULT_CALIBRATIONS
+from germane.scorers.judge.client import ModelServer
+from germane.scorers.judge.embedders import OpenAIEmbedder
 from germane.scorers.local.minilm import MiniLM
 
 

@@ -30,7 +30,9 @@ from labelled.slices import of
 from labelled.text import table
 
 from germane.calibration import Calibration
-from germane.scorers import Embedder, ModelServer, OpenAIJudge, apply_calibration, measure_cosine_pairs
+from germane.scorers import Embedder, apply_calibration, measure_cosine_pairs
+from germane.scorers.judge.client import ModelServer
+from germane.scorers.judge.openai_judge import OpenAIJudge
 from germane.scorers.local.minilm import MiniLM
 from germane.settings import load_settings
 

@@ -29,7 +29,9 @@ from labelled.rows import Row, read, sampled
 from labelled.slices import of
 
 from germane.errors import ModelError
-from germane.scorers import Embedder, ModelServer, OpenAIJudge
+from germane.scorers import Embedder
+from germane.scorers.judge.client import ModelServer
+from germane.scorers.judge.openai_judge import OpenAIJudge
 from germane.scorers.local.minilm import MiniLM
 from germane.scorers.refusals.rules import REFUSAL_RULES_HASH
 from germane.settings import load_settings

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.spans.samples import SAMPLES, Texts
 
 from germane.exchange import Exchange
-from germane.recognizers import recognize
+from germane.recognizers.recognition import recognize
 from germane.tracer import connect, disconnect, watching
 
 SCOPE = "openinference.instrumentation.langchain"

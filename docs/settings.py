@@ -14,12 +14,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from germane.settings import (
-    ENV_PREFIX,
     AlwaysScore,
     Archive,
     Budget,
     ExchangeFilter,
-    MaintenanceWindow,
     Price,
     Retention,
     Rule,
@@ -28,6 +26,8 @@ from germane.settings import (
     rules,
 )
 from germane.settings.channels import CHANNEL_TYPES, ChannelSettings, HTTPChannel
+from germane.settings.maintenance import MaintenanceWindow
+from germane.settings.settings import ENV_PREFIX
 
 HEAD = """\
 # Settings

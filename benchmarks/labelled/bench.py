@@ -11,8 +11,9 @@ from importlib import import_module
 from germane.errors import SettingsError
 from germane.registry import BUILTIN_SCORER_NAMES
 from germane.score import Score
-from germane.scorers import EmbeddingBatcher, Scorer, run_scorer
+from germane.scorers import Scorer, run_scorer
 from germane.scorers.factory.scorer_set import ScorerFactory
+from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.settings import Settings
 from labelled.judge import Forecast, KeptEmbedder, KeptJudge, Usage, counted
 from labelled.rows import Row, exchange

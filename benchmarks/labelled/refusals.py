@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from germane.scorers import find_noncommittal
+from germane.scorers.refusals.rules import find_noncommittal
 from labelled.figures import Values
 from labelled.rows import Row
 from labelled.text import table

@@ -27,7 +27,8 @@ from germane.settings import (
     ScorerError,
     Settings,
 )
-from germane.storage import AlertStore, AlertTransaction, RequestUsage, SamplingDecision, TrackingStore
+from germane.storage import AlertTransaction, RequestUsage, SamplingDecision, TrackingStore
+from germane.storage.alerting.alerts import AlertStore
 from germane.testing import Clock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

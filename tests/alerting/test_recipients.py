@@ -17,7 +17,8 @@ from tests.conftest import migrated_file
 from germane.alert import SEVERITIES, Alert, AlertChange, AlertEvent, Severity, Silence, alert_key
 from germane.alerting.evaluator import AlertEvaluator
 from germane.alerting.notifier import Notifier
-from germane.settings import MaintenanceWindow, Settings, SlackSettings
+from germane.settings import Settings, SlackSettings
+from germane.settings.maintenance import MaintenanceWindow
 from germane.storage import TrackingStore
 
 NOW = datetime(2026, 3, 6, 3, tzinfo=UTC)

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from germane.cli.commands.grafana import FILE_NAMES
-from germane.dashboard import DatabaseCollector
+from germane.dashboard.metrics.exposition import DatabaseCollector
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.settings import load_settings

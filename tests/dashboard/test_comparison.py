@@ -19,7 +19,8 @@ from tests.dashboard.page_client import open_dashboard
 from tests.dashboard.seeding import DROP, FINGERPRINTS, LEASE, NOW, OWNER, SEARCH, SERVICE
 
 from germane.exchange import Exchange, new_exchange_id, normalized_question, sampling_key_for
-from germane.insights import ComparisonInsight, ComparisonRequest, InsightContext, ViewParams, load_comparison
+from germane.insights import ComparisonRequest, InsightContext, ViewParams, load_comparison
+from germane.insights.comparison import ComparisonInsight
 from germane.score import Score, band_of
 from germane.settings import load_settings
 from germane.storage import SamplingDecision, TrackingStore

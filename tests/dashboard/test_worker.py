@@ -19,17 +19,9 @@ from germane.dashboard import create_app
 from germane.insights.formatting import format_bytes, format_run_time
 from germane.insights.worker import JobHistory, describe_limits, describe_sampling_outcomes, describe_sampling_settings
 from germane.settings import Budget, load_settings
-from germane.storage import (
-    JobRun,
-    JobRuns,
-    RateLimit,
-    RequestUsage,
-    SamplingReasonCount,
-    SamplingSummary,
-    TrackingStore,
-    WorkerHeartbeat,
-)
+from germane.storage import JobRun, JobRuns, RateLimit, RequestUsage, SamplingSummary, TrackingStore, WorkerHeartbeat
 from germane.storage.db.migrate import REVISIONS
+from germane.storage.queue.health import SamplingReasonCount
 
 LEASE = timedelta(minutes=1)
 TEXT = re.compile(r"<[^>]+>")

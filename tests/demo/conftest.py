@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from germane.demo import DemoCorpus, Documentation, Embed, PassageIndex, load_corpus
+from germane.demo.application import Documentation
+from germane.demo.corpus import DemoCorpus, Embed, PassageIndex, load_corpus
 from germane.errors import ModelError
 
 

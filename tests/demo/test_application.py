@@ -7,8 +7,9 @@ import inspect
 
 import pytest
 
-from germane.demo import BROKEN_ROUTE, ROUTES, DemoCorpus, Documentation
-from germane.demo.corpus import split_sentences
+from germane.demo import BROKEN_ROUTE
+from germane.demo.application import Documentation
+from germane.demo.corpus import ROUTES, DemoCorpus, split_sentences
 from germane.tracer import observed_routes
 
 

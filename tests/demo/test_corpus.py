@@ -6,8 +6,7 @@ from collections import Counter
 
 import pytest
 
-from germane.demo import ROUTES, DemoCorpus
-from germane.demo.corpus import split_sentences
+from germane.demo.corpus import ROUTES, DemoCorpus, split_sentences
 
 
 def test_each_demo_route_has_twenty_passages_and_fifty_questions(corpus: DemoCorpus) -> None:

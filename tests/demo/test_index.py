@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from germane.demo import Passage, PassageIndex, Vectors
+from germane.demo.corpus import Passage, PassageIndex, Vectors
 
 PASSAGES = [Passage(name, "setup", f"{name} text.") for name in ("a", "b", "c")]
 VECTORS = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from germane.demo import BROKEN_ROUTE, DURATION, FAULT_TIME, ROUTES, DemoCorpus, plan_visits
+from germane.demo import BROKEN_ROUTE, DURATION, FAULT_TIME
+from germane.demo.corpus import ROUTES, DemoCorpus
+from germane.demo.traffic import plan_visits
 
 
 def test_the_plan_of_demo_traffic_is_deterministic(corpus: DemoCorpus) -> None:

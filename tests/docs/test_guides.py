@@ -19,7 +19,7 @@ from tests.docs.blocks import Block, of
 from tests.docs.test_documents import module
 
 import germane
-from germane.scorers import ModelServer
+from germane.scorers.judge.client import ModelServer
 from germane.settings import Settings, load_settings
 
 pytestmark = pytest.mark.slow

@@ -18,19 +18,13 @@ from uuid import uuid4
 
 import pytest
 
-from germane.evaluation import RunStopped, open_engine, rescoring, run_rescoring
-from germane.evaluation.partitions import Held
+from germane.evaluation import open_engine, rescoring, run_rescoring
+from germane.evaluation.partitions import Held, RunStopped
 from germane.exchange import Exchange
 from germane.scorers import build_scorers
 from germane.settings import Settings, load_settings
-from germane.storage import (
-    HistoryRun,
-    HistorySelection,
-    PartitionKey,
-    SamplingDecision,
-    TrackingStore,
-    score_checksum,
-)
+from germane.storage import HistoryRun, HistorySelection, PartitionKey, SamplingDecision, TrackingStore
+from germane.storage.history.results import score_checksum
 from germane.testing import FakeJudge, Fault
 
 pytestmark = pytest.mark.slow

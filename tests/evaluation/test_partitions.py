@@ -17,13 +17,15 @@ from typing import Any
 import pytest
 
 from germane.errors import DatabaseUnreachable, SettingsError, UsageError
-from germane.evaluation import PartitionFailed, RunStopped, open_engine, partitions
+from germane.evaluation import open_engine, partitions
 from germane.evaluation.engines import Engine, WorkerLost
 from germane.evaluation.partitions import (
     MAX_FAILURES,
     MAX_OUTAGE,
     PARTITIONS_PER_WORKER,
     Held,
+    PartitionFailed,
+    RunStopped,
     run_partitions,
     settings_for_workers,
     settings_of_worker,

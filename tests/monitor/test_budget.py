@@ -30,15 +30,15 @@ from germane.settings import Budget, load_settings
 from germane.storage import (
     BudgetDay,
     BudgetReservation,
-    QuotaStore,
     RateLimit,
     SamplingDecision,
-    StoreContext,
     TrackingStore,
     describe_usage,
     exhausted_until,
     format_amount,
 )
+from germane.storage.db.component import StoreContext
+from germane.storage.quota.store_quota import QuotaStore
 from germane.testing import Clock, FakeJudge, Fault
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

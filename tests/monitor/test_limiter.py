@@ -23,7 +23,8 @@ from germane.monitor.quota.limiter import (
     shared_rate_limiter,
 )
 from germane.scorers import RequestReservation
-from germane.storage import QuotaStore, RateLimit, TrackingStore
+from germane.storage import RateLimit, TrackingStore
+from germane.storage.quota.store_quota import QuotaStore
 from germane.testing import FakeJudge
 
 FAST = RateLimit("requests", 600_000)

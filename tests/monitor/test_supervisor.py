@@ -23,7 +23,8 @@ from germane.exchange import Exchange
 from germane.monitor import Callback, Monitor
 from germane.score import Score
 from germane.settings import Settings
-from germane.storage import ScoringTask, TaskQueue, TrackingStore
+from germane.storage import ScoringTask, TrackingStore
+from germane.storage.queue.store_tasks import TaskQueue
 from germane.testing import FakeJudge
 
 Start = Callable[..., Monitor]

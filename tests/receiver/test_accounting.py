@@ -11,7 +11,8 @@ from tests.receiver.messages import SCOPE, chain, model_call, span, trace_reques
 from germane.cli.commands.doctor.watching import check_watching
 from germane.receiver import Waits
 from germane.settings import load_settings
-from germane.storage import TrackingStore, WatchedTraces
+from germane.storage import TrackingStore
+from germane.storage.counts.watched import WatchedTraces
 from germane.testing import OTLPReceiver
 
 OPENAI = "opentelemetry.instrumentation.genai.openai"

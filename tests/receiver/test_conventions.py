@@ -21,7 +21,8 @@ from tests.spans.samples import SAMPLES, Texts
 
 from germane.receiver.requests import JSON, PROTOBUF, parse_request
 from germane.receiver.spans import Waits, convert_items, read_request
-from germane.recognizers import LogData, SpanData, recognize
+from germane.recognizers import LogData, SpanData
+from germane.recognizers.recognition import recognize
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "spans"
 KINDS = {name: Span.SpanKind.Value(f"SPAN_KIND_{name}") for name in ("SERVER", "CLIENT", "PRODUCER", "CONSUMER")}

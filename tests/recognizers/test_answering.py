@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.spans.samples import Node, node, parts, trace
 
-from germane.recognizers import Recognized, Unreadable, recognize
+from germane.recognizers import Recognized, Unreadable
+from germane.recognizers.recognition import recognize
 
 KIND = "openinference.span.kind"
 QUESTION = "What is the refund policy?"

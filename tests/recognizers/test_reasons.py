@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from tests.spans.samples import Node, node, parts, trace
 
-from germane.recognizers import Recognized, SpanData, Unreadable, recognize
+from germane.recognizers import Recognized, SpanData, Unreadable
+from germane.recognizers.recognition import recognize
 
 KIND = "openinference.span.kind"
 CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}

@@ -16,19 +16,9 @@ from hypothesis import strategies as st
 from tests.spans.recordings import RecordedTrace, load_recordings
 from tests.spans.samples import SAMPLES, Sample, Texts, node, parts, trace
 
-from germane.recognizers import (
-    CONVENTIONS,
-    LogData,
-    RawValue,
-    Recognized,
-    SpanData,
-    SpanEvent,
-    SpanReading,
-    Unreadable,
-    complete,
-    recognize,
-)
-from germane.recognizers.conventions import GENERIC
+from germane.recognizers import LogData, RawValue, Recognized, SpanData, SpanEvent, SpanReading, Unreadable, complete
+from germane.recognizers.conventions import CONVENTIONS, GENERIC
+from germane.recognizers.recognition import recognize
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "spans"
 HISTORY = (("user", "Is Lyon a city?"), ("assistant", "Yes, it is."))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from tests.spans.recordings import RecordedTrace, load_recordings
 
-from germane.recognizers import Recognized, recognize
+from germane.recognizers import Recognized
+from germane.recognizers.recognition import recognize
 
 APPLICATIONS = defaultdict[str, list[RecordedTrace]](list)
 for recorded in load_recordings(Path(__file__).parents[1] / "spans" / "recorded"):

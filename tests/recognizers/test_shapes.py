@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.spans.samples import Node, node, parts, trace
 
-from germane.recognizers import Recognized, SpanData, SpanEvent, plain_value, recognize
+from germane.recognizers import Recognized, SpanData, SpanEvent, plain_value
+from germane.recognizers.recognition import recognize
 
 KIND = "openinference.span.kind"
 QUESTION = "Which trains stop in Lyon?"

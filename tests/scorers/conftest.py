@@ -12,17 +12,10 @@ import pytest
 
 from germane.exchange import Context, Exchange
 from germane.score import Score
-from germane.scorers import (
-    AnswerRelevancy,
-    Embedder,
-    Judge,
-    ModelServer,
-    OpenAIEmbedder,
-    OpenAIJudge,
-    Scorer,
-    build_scorers,
-    run_scorer,
-)
+from germane.scorers import AnswerRelevancy, Embedder, Judge, Scorer, build_scorers, run_scorer
+from germane.scorers.judge.client import ModelServer
+from germane.scorers.judge.embedders import OpenAIEmbedder
+from germane.scorers.judge.openai_judge import OpenAIJudge
 from germane.settings import load_settings
 from germane.testing import FakeJudge
 

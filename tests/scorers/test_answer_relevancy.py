@@ -13,15 +13,10 @@ import pytest
 
 from germane.exchange import Exchange
 from germane.score import MEANINGS, UNRATED_MEANINGS, Score, UnscoredReason
-from germane.scorers import (
-    AnswerRelevancy,
-    EmbeddingBatcher,
-    ModelServer,
-    OpenAIEmbedder,
-    OpenAIJudge,
-    Reply,
-    run_scorer,
-)
+from germane.scorers import AnswerRelevancy, Reply, run_scorer
+from germane.scorers.judge.client import ModelServer
+from germane.scorers.judge.embedders import EmbeddingBatcher, OpenAIEmbedder
+from germane.scorers.judge.openai_judge import OpenAIJudge
 from germane.testing import FakeEmbedder, FakeJudge, Fault
 
 Make = Callable[..., Exchange]

@@ -13,19 +13,12 @@ import pytest
 from germane.errors import ScoringError
 from germane.exchange import Message
 from germane.score import UnscoredReason
-from germane.scorers import (
-    CoalescingJudge,
-    EmbeddingBatcher,
-    Judge,
-    ModelServer,
-    OpenAIEmbedder,
-    OpenAIJudge,
-    Reply,
-    UsageMeter,
-    uses_coalescing_judge,
-)
+from germane.scorers import Judge, Reply, UsageMeter, uses_coalescing_judge
 from germane.scorers.base.protocols import DEFAULT_JUDGE_OPTIONS
-from germane.scorers.judge.openai_judge import RequestSlots, exchange_concurrency
+from germane.scorers.judge.client import ModelServer
+from germane.scorers.judge.coalescing import CoalescingJudge
+from germane.scorers.judge.embedders import EmbeddingBatcher, OpenAIEmbedder
+from germane.scorers.judge.openai_judge import OpenAIJudge, RequestSlots, exchange_concurrency
 from germane.testing import FakeJudge, Fault
 
 ASKED = [Message("user", "Why?")]

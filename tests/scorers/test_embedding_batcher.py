@@ -11,7 +11,8 @@ import pytest
 
 from germane.errors import ScoringError
 from germane.score import UnscoredReason
-from germane.scorers import EmbeddingBatcher, Vectors
+from germane.scorers import Vectors
+from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.testing import FakeEmbedder
 
 

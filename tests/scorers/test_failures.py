@@ -10,15 +10,11 @@ import pytest
 
 from germane.exchange import Exchange, Message
 from germane.score import Score, UnscoredReason
-from germane.scorers import (
-    EmbeddingBatcher,
-    ModelServer,
-    OpenAIEmbedder,
-    OpenAIJudge,
-    QuestionAnswerSimilarity,
-    run_scorer,
-)
+from germane.scorers import QuestionAnswerSimilarity, run_scorer
 from germane.scorers.base.reply_parser import parse_list, parse_number
+from germane.scorers.judge.client import ModelServer
+from germane.scorers.judge.embedders import EmbeddingBatcher, OpenAIEmbedder
+from germane.scorers.judge.openai_judge import OpenAIJudge
 from germane.scorers.prompting.judge_scorer import JudgeScorer, JudgeSession
 from germane.scorers.prompting.prompt import Prompt
 from germane.testing import FakeJudge, Fault

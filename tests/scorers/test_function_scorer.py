@@ -16,7 +16,8 @@ from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.registry import build_declaration
 from germane.score import Score, UnscoredReason
-from germane.scorers import FunctionScorer, run_scorer
+from germane.scorers import run_scorer
+from germane.scorers.plugins import FunctionScorer
 
 Make = Callable[..., Exchange]
 

@@ -24,10 +24,11 @@ from hypothesis import strategies as st
 from germane.errors import ScoringError, SettingsError
 from germane.exchange import Message
 from germane.score import UnscoredReason
-from germane.scorers import ModelServer, OpenAIJudge, Reply, Vectors
+from germane.scorers import Reply, Vectors
 from germane.scorers.judge import http_client
-from germane.scorers.judge.client import NoModelReply, _parse_reply
+from germane.scorers.judge.client import ModelServer, NoModelReply, _parse_reply
 from germane.scorers.judge.embedders import OpenAIEmbedder, decode_vector
+from germane.scorers.judge.openai_judge import OpenAIJudge
 from germane.scorers.judge.openai_protocol import parse_reply
 from germane.settings import load_settings
 from germane.testing import FakeJudge, Fault

@@ -8,7 +8,9 @@ from datetime import date
 import pytest
 
 from germane.exchange import Message
-from germane.scorers import ModelServer, OpenAIJudge, Reply
+from germane.scorers import Reply
+from germane.scorers.judge.client import ModelServer
+from germane.scorers.judge.openai_judge import OpenAIJudge
 from germane.scorers.judge.prices import FREE_PRICE, PriceList, price_list_date
 from germane.settings import Price
 from germane.testing import FakeJudge

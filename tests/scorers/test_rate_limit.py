@@ -13,8 +13,10 @@ import pytest
 from germane.errors import ScoringError
 from germane.exchange import Message
 from germane.score import UnscoredReason
-from germane.scorers import ModelServer, OpenAIJudge, PriceList, RequestReservation
+from germane.scorers import PriceList, RequestReservation
 from germane.scorers.base.protocols import Reply
+from germane.scorers.judge.client import ModelServer
+from germane.scorers.judge.openai_judge import OpenAIJudge
 from germane.scorers.judge.openai_protocol import parse_reply
 from germane.scorers.judge.rate_limit import INITIAL_OUTPUT_TOKENS, RateLimitGuard, RateSlot, count_request
 from germane.settings import Price

@@ -7,8 +7,10 @@ import asyncio
 import pytest
 
 from germane.exchange import Message
-from germane.scorers import ModelServer, OpenAIJudge, Reply
+from germane.scorers import Reply
 from germane.scorers.base.protocols import Token
+from germane.scorers.judge.client import ModelServer
+from germane.scorers.judge.openai_judge import OpenAIJudge
 from germane.scorers.prompting.rating import expected_ratings
 from germane.testing import FakeJudge
 

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from germane.errors import ScoringError
 from germane.exchange import Message
 from germane.score import UnscoredReason
-from germane.scorers import ModelServer, OpenAIJudge
+from germane.scorers.judge.client import ModelServer
 from germane.scorers.judge.http_client import Decompressor, ReplyTooLarge
+from germane.scorers.judge.openai_judge import OpenAIJudge
 
 COMPLETION = json.dumps(
     {"model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "4"}}]}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from germane.scorers import find_noncommittal
+from germane.scorers.refusals.rules import find_noncommittal
 
 NOT_KNOWING = [
     "I don't know.",

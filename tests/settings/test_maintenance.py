@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.alerting.channels.conftest import an_alert
 
-from germane.settings import MaintenanceWindow
+from germane.settings.maintenance import MaintenanceWindow
 
 TIMES = st.times().map(lambda value: value.replace(microsecond=0))
 

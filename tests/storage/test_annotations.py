@@ -17,7 +17,9 @@ import pytest
 from germane.annotation import EXTERNAL_FINGERPRINT, Feedback, RecordedScore
 from germane.exchange import Exchange, new_exchange_id
 from germane.score import Score, UnscoredReason
-from germane.storage import Coverage, ExchangeStore, ExchangeWriter, SamplingDecision, StoreContext, TrackingStore
+from germane.storage import Coverage, ExchangeWriter, SamplingDecision, TrackingStore
+from germane.storage.db.component import StoreContext
+from germane.storage.ingest.store_exchanges import ExchangeStore
 from germane.storage.ingest.writer import ScoreRetryBuffer
 
 Make = Callable[..., Exchange]

@@ -24,8 +24,8 @@ from germane.storage import (
     SamplingDecision,
     ScoreCounts,
     TrackingStore,
-    score_checksum,
 )
+from germane.storage.history.results import score_checksum
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=30)

@@ -8,7 +8,8 @@ from typing import Any
 
 from germane.exchange import Exchange
 from germane.score import UnscoredReason
-from germane.storage import SamplingDecision, SamplingReasonCount, TrackingStore
+from germane.storage import SamplingDecision, TrackingStore
+from germane.storage.queue.health import SamplingReasonCount
 
 Make = Callable[..., Exchange]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime, timedelta
 
-from germane.storage import ExchangeWriter, TrackingStore, WatchedTraces
-from germane.storage.counts.watched import MAX_SCOPES, OTHER_SCOPE, WatchCounter
+from germane.storage import ExchangeWriter, TrackingStore
+from germane.storage.counts.watched import MAX_SCOPES, OTHER_SCOPE, WatchCounter, WatchedTraces
 
 HOUR = 3_600_000_000_000
 NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)

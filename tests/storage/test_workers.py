@@ -11,8 +11,10 @@ import pytest
 
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
-from germane.storage import SamplingDecision, ScoringTask, StoreContext, TaskQueue, TrackingStore, WorkerHeartbeat
+from germane.storage import SamplingDecision, ScoringTask, TrackingStore, WorkerHeartbeat
+from germane.storage.db.component import StoreContext
 from germane.storage.db.engine import Database
+from germane.storage.queue.store_tasks import TaskQueue
 
 Make = Callable[..., Exchange]
 Sampled = Callable[..., list[Exchange]]

@@ -18,7 +18,8 @@ import pytest
 
 from germane.errors import DatabaseUnreachable
 from germane.exchange import Exchange
-from germane.storage import Coverage, ExchangeStore, ExchangeWriter, TrackingStore
+from germane.storage import Coverage, ExchangeWriter, TrackingStore
+from germane.storage.ingest.store_exchanges import ExchangeStore
 
 Make = Callable[..., Exchange]
 WriteTo = Callable[..., ExchangeWriter]

@@ -6,14 +6,11 @@ from .actions import find_alert as find_alert
 from .actions import matchers_for as matchers_for
 from .actions import resolve_alert as resolve_alert
 from .actions import silence_alerts as silence_alerts
-from .backtest import AlertEpisode as AlertEpisode
 from .backtest import BacktestReport as BacktestReport
-from .backtest import RuleBacktest as RuleBacktest
 from .backtest import default_step as default_step
 from .backtest import run_backtest as run_backtest
 from .changes import Change as Change
 from .changes import find_changes as find_changes
-from .changes import first_answer_with as first_answer_with
 from .changes import list_changes as list_changes
 from .channels import Callback as Callback
 from .channels import Channel as Channel

@@ -7,20 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from germane.demo.application import Documentation
-from germane.demo.corpus import (
-    ROUTES,
-    DemoCorpus,
-    DemoQuestion,
-    Embed,
-    Passage,
-    PassageIndex,
-    SearchHit,
-    Vectors,
-    load_corpus,
-    split_sentences,
-)
-from germane.demo.traffic import BROKEN_ROUTE, DURATION, FAULT_TIME, Visit, plan_visits
+from germane.demo.traffic import BROKEN_ROUTE, DURATION, FAULT_TIME
 
 if TYPE_CHECKING:
     from germane.demo.run import RULE, SCORER, DemoProgress, DemoResult, ProgressCallback, run_demo
@@ -29,25 +16,12 @@ __all__ = [
     "BROKEN_ROUTE",
     "DURATION",
     "FAULT_TIME",
-    "ROUTES",
     "RULE",
     "SCORER",
-    "DemoCorpus",
     "DemoProgress",
-    "DemoQuestion",
     "DemoResult",
-    "Documentation",
-    "Embed",
-    "Passage",
-    "PassageIndex",
     "ProgressCallback",
-    "SearchHit",
-    "Vectors",
-    "Visit",
-    "load_corpus",
-    "plan_visits",
     "run_demo",
-    "split_sentences",
 ]
 
 

@@ -2,13 +2,10 @@ from .backtest import run_backtest_on_engine as run_backtest_on_engine
 from .dataset_run import DatasetResult as DatasetResult
 from .dataset_run import count_rows as count_rows
 from .dataset_run import run_dataset as run_dataset
-from .engines import ENGINE_NAMES as ENGINE_NAMES
 from .engines import Engine as Engine
 from .engines import EngineName as EngineName
 from .engines import open_engine as open_engine
 from .files import iterate_records as iterate_records
-from .partitions import PartitionFailed as PartitionFailed
-from .partitions import RunStopped as RunStopped
 from .partitions import default_partition_size as default_partition_size
 from .progress import RunUsage as RunUsage
 from .report import SUMMARY_HEADINGS as SUMMARY_HEADINGS
@@ -24,7 +21,6 @@ from .report import unscored_rows as unscored_rows
 from .report import usage_sentence as usage_sentence
 from .rescoring import run_rescoring as run_rescoring
 from .result import Evaluation as Evaluation
-from .rows import Row as Row
 from .rows import read_rows as read_rows
 from .run import aevaluate as aevaluate
 from .run import evaluate as evaluate
@@ -33,6 +29,5 @@ from .summary import AnswerProblem as AnswerProblem
 from .summary import EvaluationCheck as EvaluationCheck
 from .summary import RowScores as RowScores
 from .summary import ScorerSummary as ScorerSummary
-from .summary import ScoringProblem as ScoringProblem
 from .summary import ThresholdResult as ThresholdResult
 from .summary import find_problems as find_problems

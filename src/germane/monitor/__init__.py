@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from germane.alert import Alert
-from germane.alerting import Callback, Channel
+from germane.alerting import Callback
 from germane.monitor.loop.backoff import Backoff
 from germane.monitor.quota.limiter import local_rate_limiter, rate_limits, shared_rate_limiter
 from germane.monitor.quota.reservations import check_judge_price
 from germane.monitor.sampling.eligibility import EligibilityChecker
 from germane.monitor.scoring.failures import Admission, CircuitBreaker, retry_after
 from germane.monitor.service import Monitor
-from germane.monitor.supervisor import MonitorStatus
 
 __all__ = [
     "Admission",
     "Alert",
     "Backoff",
     "Callback",
-    "Channel",
     "CircuitBreaker",
     "EligibilityChecker",
     "Monitor",
-    "MonitorStatus",
     "check_judge_price",
     "local_rate_limiter",
     "rate_limits",

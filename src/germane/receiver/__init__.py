@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from germane.receiver.forwarding import ForwardTarget
-from germane.receiver.receiver import GRPC_PORT, HTTP_PORT, Receiver, ReceiverOptions
+from germane.receiver.receiver import Receiver, ReceiverOptions
 from germane.receiver.spans import Waits
 
 __all__ = [
-    "GRPC_PORT",
-    "HTTP_PORT",
     "ForwardTarget",
     "Receiver",
     "ReceiverOptions",

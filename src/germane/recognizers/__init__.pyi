@@ -1,4 +1,3 @@
-from .conventions import CONVENTIONS as CONVENTIONS
 from .conventions import MARKERS as MARKERS
 from .conventions import content_attributes as content_attributes
 from .conventions import documents_fix_for as documents_fix_for
@@ -7,18 +6,15 @@ from .conventions import is_watched_scope as is_watched_scope
 from .exchanges import NAME_LENGTH as NAME_LENGTH
 from .exchanges import create_exchange as create_exchange
 from .outline import outline_spans as outline_spans
-from .reading import Convention as Convention
 from .reading import RawValue as RawValue
 from .reading import Recognizer as Recognizer
 from .reading import SpanReading as SpanReading
 from .recognition import complete as complete
-from .recognition import recognize as recognize
 from .recognition import recognize_all as recognize_all
 from .registry import recognizer as recognizer
 from .registry import registered_recognizers as registered_recognizers
 from .results import WITHOUT_EXCHANGE as WITHOUT_EXCHANGE
 from .results import Recognized as Recognized
-from .results import Source as Source
 from .results import Unreadable as Unreadable
 from .results import UnreadableReason as UnreadableReason
 from .spans import LogData as LogData

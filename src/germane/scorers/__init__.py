@@ -8,7 +8,6 @@ into a score with a value or a reason.
 from __future__ import annotations
 
 from germane.registry import BUILTIN_SCORER_NAMES
-from germane.scorers.base.fingerprint import fingerprint
 from germane.scorers.base.protocols import Embedder, Judge, Reply, Scorer, Token, Vectors
 from germane.scorers.base.run import is_rejected, is_retryable, lacks_input, run_scorer
 from germane.scorers.base.text import normalize_for_comparison
@@ -16,9 +15,7 @@ from germane.scorers.base.vectors import normalize_rows
 from germane.scorers.calibration import (
     CALIBRATED_SCORERS,
     MIN_CALIBRATION_EXCHANGES,
-    CosinePairs,
     apply_calibration,
-    calibration_of,
     distinct_exchanges,
     is_current_calibration,
     label_calibration_of,
@@ -26,12 +23,11 @@ from germane.scorers.calibration import (
 )
 from germane.scorers.factory.dry_run import EXTRA_OUTPUT_TOKENS, OUTPUT_TOKEN_FACTOR, build_dry_run_scorer
 from germane.scorers.factory.scorer_set import ScorerSet, build_scorers, builtin_base, default_scorer_names
-from germane.scorers.judge.client import ModelServer
-from germane.scorers.judge.coalescing import CoalescingJudge, uses_coalescing_judge
-from germane.scorers.judge.embedders import FIX_EMBEDDER_KEY, EmbeddingBatcher, OpenAIEmbedder
-from germane.scorers.judge.openai_judge import OpenAIJudge, exchange_concurrency
+from germane.scorers.judge.coalescing import uses_coalescing_judge
+from germane.scorers.judge.embedders import FIX_EMBEDDER_KEY
+from germane.scorers.judge.openai_judge import exchange_concurrency
 from germane.scorers.judge.prices import PriceList, UsageMeter, price_list_date
-from germane.scorers.judge.rate_limit import BYTES_PER_TOKEN, RateLimiter, RequestReservation
+from germane.scorers.judge.rate_limit import BYTES_PER_TOKEN, RequestReservation
 from germane.scorers.local.minilm import MiniLM
 from germane.scorers.local.similarity import LocalSimilarity, is_local_installed
 from germane.scorers.metrics.answer_quality import AnswerQuality
@@ -47,8 +43,7 @@ from germane.scorers.metrics.intent_match import IntentMatch
 from germane.scorers.metrics.noncommittal import Noncommittal
 from germane.scorers.metrics.question_answer_similarity import QuestionAnswerSimilarity
 from germane.scorers.metrics.question_coverage import QuestionCoverage
-from germane.scorers.plugins import FunctionScorer, find_name_conflicts, import_modules
-from germane.scorers.refusals.rules import find_noncommittal
+from germane.scorers.plugins import find_name_conflicts, import_modules
 
 __all__ = [
     "BUILTIN_SCORER_NAMES",
@@ -60,30 +55,22 @@ __all__ = [
     "OUTPUT_TOKEN_FACTOR",
     "AnswerQuality",
     "AnswerRelevancy",
-    "CoalescingJudge",
     "CombinedRelevancy",
     "ContextCoverage",
     "ContextRelevance",
     "ContextSimilarity",
-    "CosinePairs",
     "DirectRelevancy",
     "Embedder",
-    "EmbeddingBatcher",
     "Faithfulness",
-    "FunctionScorer",
     "GuardedRelevancy",
     "IntentMatch",
     "Judge",
     "LocalSimilarity",
     "MiniLM",
-    "ModelServer",
     "Noncommittal",
-    "OpenAIEmbedder",
-    "OpenAIJudge",
     "PriceList",
     "QuestionAnswerSimilarity",
     "QuestionCoverage",
-    "RateLimiter",
     "Reply",
     "RequestReservation",
     "Scorer",
@@ -95,13 +82,10 @@ __all__ = [
     "build_dry_run_scorer",
     "build_scorers",
     "builtin_base",
-    "calibration_of",
     "default_scorer_names",
     "distinct_exchanges",
     "exchange_concurrency",
     "find_name_conflicts",
-    "find_noncommittal",
-    "fingerprint",
     "import_modules",
     "is_current_calibration",
     "is_local_installed",

@@ -6,12 +6,11 @@ In order of precedence, values come from the arguments of :func:`load_settings`,
 
 from __future__ import annotations
 
-from germane.settings.archive import Archive, parse_archive_location
+from germane.settings.archive import Archive
 from germane.settings.channels import (
     BUILTIN_CHANNELS,
     AlertmanagerSettings,
     AnyChannel,
-    ChannelSettings,
     DiscordSettings,
     EmailSettings,
     HTTPChannel,
@@ -20,7 +19,6 @@ from germane.settings.channels import (
     TeamsSettings,
     WebhookSettings,
 )
-from germane.settings.maintenance import MaintenanceWindow
 from germane.settings.rules import (
     DEFAULT_RULES,
     MEAN_RULES,
@@ -41,8 +39,6 @@ from germane.settings.rules import (
 from germane.settings.service_name import opentelemetry_service_name, project_name
 from germane.settings.settings import (
     DEFAULT_EMBEDDER,
-    DEFAULT_JUDGE,
-    ENV_PREFIX,
     LOCAL,
     EvaluationSettingsArguments,
     Settings,
@@ -69,9 +65,7 @@ __all__ = [
     "BUILTIN_CHANNELS",
     "DAY",
     "DEFAULT_EMBEDDER",
-    "DEFAULT_JUDGE",
     "DEFAULT_RULES",
-    "ENV_PREFIX",
     "LOCAL",
     "MEAN_RULES",
     "RULE_TYPES",
@@ -84,7 +78,6 @@ __all__ = [
     "Archive",
     "Budget",
     "BudgetExhausted",
-    "ChannelSettings",
     "DiscordSettings",
     "Drop",
     "EmailSettings",
@@ -92,7 +85,6 @@ __all__ = [
     "ExchangeFilter",
     "HTTPChannel",
     "LowScoreRate",
-    "MaintenanceWindow",
     "MeanThreshold",
     "NoData",
     "NoncommittalRate",
@@ -111,7 +103,6 @@ __all__ = [
     "load_settings",
     "matches_patterns",
     "opentelemetry_service_name",
-    "parse_archive_location",
     "parse_timezone",
     "parse_token",
     "project_name",

@@ -14,7 +14,7 @@ from germane.tracer.exporters import expose_registry
 from germane.tracer.guard import strict
 from germane.tracer.lifecycle import connect, disconnect, flush
 from germane.tracer.score_processor import ScoreSpanProcessor, exchanges_with_waiting_spans
-from germane.tracer.selectors import Call, Selector, is_async
+from germane.tracer.selectors import Call, is_async
 from germane.tracer.telemetry import (
     are_gauges_exported,
     count_forwarded,
@@ -29,7 +29,6 @@ __all__ = [
     "Call",
     "CurrentExchange",
     "ScoreSpanProcessor",
-    "Selector",
     "TelemetryState",
     "add_contexts",
     "are_gauges_exported",
