@@ -14,8 +14,9 @@ from tests.dashboard.seeding import NOW, SEARCH, SERVICE
 
 from germane.alert import Silence
 from germane.alerting import evaluate_mean_threshold, evaluate_share, resolve_alert
-from germane.insights.context import InsightContext
+from germane.insights.context import InsightContext, ViewParams
 from germane.insights.rule_diagnosis import BacktestTooLarge, DiagnosisScope, diagnose_rules, run_rule_backtest
+from germane.insights.wording import finding_sentence
 from germane.settings import Drop, LowScoreRate, MeanThreshold, load_settings
 from germane.storage import TrackingStore
 
@@ -29,16 +30,21 @@ def test_the_page_states_for_each_rule_why_it_does_not_fire(own_seeded: Tracking
         {"type": "mean_threshold", "threshold": 0.9, "min_samples": 5_000, "name": "few", "routes": ["ask"]},
         {"type": "low_score_rate", "threshold": 0.3, "name": "none", "enabled": False, "routes": ["nowhere"]},
     ]
+    context = InsightContext(store=own_seeded, settings=load_settings(database="sqlite://", rules=rules), now=now)
+    view = ViewParams(window="7d", since=NOW - timedelta(days=7), until=NOW)
+    found: dict[tuple[str, str], set[str]] = {}
     with open_dashboard(own_seeded, rules=rules) as client:
-        text = client.get("/alerts/backtest?route=support/eu").text
-        other = client.get("/alerts/backtest?route=ask").text
+        for route in ("support/eu", "ask"):
+            shown = html.unescape(client.get(f"/alerts/backtest?route={route}").text)
+            for one in diagnose_rules(context, DiagnosisScope(since=view.since, until=NOW, route=route))[1]:
+                found[one.rule.name, route] = {finding.kind for finding in one.findings}
+                assert all(finding_sentence(finding, view) in shown for finding in one.findings[:8])
 
-    assert re.search(r"the mean is 0\.\d\d \(95% interval 0\.\d\d\u20130\.\d\d, n=\d+\), not below 0\.1", text)
-    assert "silenced until" in text
-    assert "disabled in the settings" in text
-    assert "do not match this route" in text
-    assert "the baseline is provisional, and drops below 0.1 are missed" in text
-    assert re.search(r"n=\d+ in 24 h, but the rule needs 5000", other)
+    assert {"mean_not_below", "silenced"} <= found["many", "support/eu"]
+    assert found["few", "support/eu"] == {"other_route"}
+    assert found["few", "ask"] == {"few_scores"}
+    assert found["none", "ask"] == {"disabled", "other_route"}
+    assert "provisional" in found["drop", "ask"]
 
 
 def test_a_rule_is_backtested_over_the_window_in_the_url(seeded: TrackingStore) -> None:
@@ -49,7 +55,6 @@ def test_a_rule_is_backtested_over_the_window_in_the_url(seeded: TrackingStore) 
         text = client.get("/alerts/backtest?window=24h&replay=mean_threshold").text
 
     assert re.search(r"<b>mean_threshold</b> would have fired (once|twice|\d times)", text)
-    assert "route docs-search in handbook is below 0.7" in text
     assert seeded.answers.counts() == before
     assert len(seeded.alerts.list_open()) == 1
 
@@ -69,8 +74,8 @@ def test_a_rule_that_would_fire_is_labeled(seeded: TrackingStore) -> None:
         text = client.get("/alerts/backtest?route=docs-search").text
 
     assert re.search(r'<span class="tag bad">would fire</span>', text)
-    assert re.search(r"Route docs-search, service handbook: the mean is 0\.\d\d \(.*\), below 0\.7\.", text)
-    assert re.search(r"faithfulness for handbook: until [^;]+ JST, the baseline is provisional", text)
+    assert re.search(r"n=\d+\), below 0\.7\.", text)
+    assert re.search(r"until [^;]+ JST, the baseline", text)
 
 
 def test_the_diagnosis_agrees_with_the_rules(seeded: TrackingStore) -> None:
@@ -108,8 +113,7 @@ def test_a_drop_without_an_alert_links_to_the_diagnosis_of_the_rules(own_week: W
             (link,) = WHY.findall(text)
             shown = client.get(html.unescape(link))
             assert shown.status_code == 200
-            assert "To keep false alerts to 1 per year" in shown.text
-            assert "answer_relevancy for handbook: no drop detected." in shown.text
+            assert "answer_relevancy for handbook: no drop" in shown.text
             assert "faithfulness for handbook" not in shown.text
             assert f'<option value="{SEARCH}" selected>' in shown.text
 
@@ -121,13 +125,14 @@ def test_a_drop_with_an_alert_has_no_link_to_the_diagnosis(week: Week) -> None:
         text = client.get(f"/alerts/backtest?route={SEARCH}&scorer=answer_relevancy").text
 
     assert '<span class="tag warn">firing</span>' in text
-    assert "no drop detected" not in text
+    assert "no drop" not in text
 
 
 def test_the_diagnosis_for_one_scorer_excludes_rules_for_other_scorers(seeded: TrackingStore) -> None:
     """Such rules cannot fire for this scorer, whatever its scores."""
     rules = [{"type": "mean_threshold", "threshold": 0.9, "name": "faithful", "scorer": "faithfulness"}]
-    with open_dashboard(seeded, rules=rules) as client:
-        text = html.unescape(client.get("/alerts/backtest?scorer=answer_relevancy").text)
+    context = InsightContext(store=seeded, settings=load_settings(database="sqlite://", rules=rules), now=now)
+    scope = DiagnosisScope(since=NOW - timedelta(days=7), until=NOW, scorer="answer_relevancy")
+    found = {one.rule.name: one for one in diagnose_rules(context, scope)[1]}
 
-    assert "The rule covers only scores from faithfulness." in text
+    assert [finding.kind for finding in found["faithful"].obstacles] == ["other_scorer"]

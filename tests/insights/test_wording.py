@@ -29,10 +29,12 @@ from germane.alerting import Change
 from germane.insights.comparison_context import LaterDrop, VersionContext
 from germane.insights.comparison_verdict import ComparedSide, ComparisonVerdict, build_comparison_verdict
 from germane.insights.context import ViewParams
+from germane.insights.rule_diagnosis import Finding, FindingKind
 from germane.insights.situation import Situation
 from germane.insights.verdict import VerdictState, build_verdict
-from germane.insights.wording import comparison_sentence, context_sentence, verdict_sentence
+from germane.insights.wording import comparison_sentence, context_sentence, finding_sentence, verdict_sentence
 from germane.insights.wording.pieces import plain_text
+from germane.insights.wording.rules import FINDINGS
 from germane.insights.wording.verdict import CAUSES, VERDICTS
 from germane.score import UnscoredReason
 from germane.settings import SHARE_RULES
@@ -348,3 +350,124 @@ def test_the_context_of_a_comparison_names_versions_and_later_drops() -> None:
     assert (
         sentence(None, replace(drop, route=None, change=None, path=None)) == "The drop began later, on 18 Nov 19:00. "
     )
+
+
+STREAM: dict[str, Any] = {"scorer": "answer_relevancy", "service": "shop", "until": NOW}
+IN_WINDOW: dict[str, Any] = {"service": "shop", "scorer": "mine", "route": "docs", "window": timedelta(hours=24)}
+MEAN = ScoreLevel(mean=0.62, n=1200, interval=(0.6, 0.64))
+
+
+@pytest.mark.parametrize(
+    ("finding", "expected"),
+    [
+        (
+            Finding(kind="disabled"),
+            "The rule is disabled in the settings (enabled = false).",
+        ),
+        (
+            Finding(kind="other_route"),
+            "The rule's route patterns do not match this route.",
+        ),
+        (
+            Finding(kind="other_scorer", scorer="faithfulness"),
+            "The rule covers only scores from faithfulness.",
+        ),
+        (
+            Finding(kind="no_budget"),
+            "No budget is configured.",
+        ),
+        (
+            Finding(kind="no_scores"),
+            "There are no scores in this window.",
+        ),
+        (
+            Finding(kind="no_scores", scorer="mine"),
+            "There are no scores from mine in this window.",
+        ),
+        (
+            Finding(kind="uncovered_route", route="docs", **STREAM),
+            "answer_relevancy for shop: the baseline does not cover route docs until the route has enough scores.",
+        ),
+        (
+            Finding(kind="not_learning", **STREAM),
+            "answer_relevancy for shop: no baseline is being learned, because no worker has evaluated the rule yet.",
+        ),
+        (
+            Finding(kind="learning", **STREAM),
+            (
+                "answer_relevancy for shop: learning a baseline until Fri 20 Nov 2026, 11:30 CET. Large drops are "
+                "detected after one day and 200 scores."
+            ),
+        ),
+        (
+            Finding(kind="few_scores", level=MEAN, limit=5000, **IN_WINDOW),
+            (
+                "Route docs, service shop: n=1200 in 24 h, but the rule needs 5000; the window is extended until it "
+                "contains enough scores."
+            ),
+        ),
+        (
+            Finding(kind="share_unknown", **IN_WINDOW),
+            "Route docs, service shop: mine does not detect noncommittal answers.",
+        ),
+        (
+            Finding(kind="silenced", until=NOW),
+            "Notifications are silenced until Fri 20 Nov 2026, 11:30 CET. The alert still fires and resolves.",
+        ),
+        (
+            Finding(kind="partly_silenced", until=NOW),
+            "Some notifications are silenced until Fri 20 Nov 2026, 11:30 CET. The alert still fires and resolves.",
+        ),
+        (
+            Finding(kind="no_worker"),
+            "No worker is running, and only workers evaluate rules.",
+        ),
+        (
+            Finding(kind="provisional", **STREAM),
+            (
+                "answer_relevancy for shop: until Fri 20 Nov 2026, 11:30 CET, the baseline is provisional, and drops "
+                "below 0.1 are missed."
+            ),
+        ),
+        (
+            Finding(kind="no_drop", limit=1.0, **STREAM),
+            (
+                "answer_relevancy for shop: no drop detected. To keep false alerts to 1 per year, detection waits for "
+                "more evidence than the overview, which can report a drop earlier."
+            ),
+        ),
+        (
+            Finding(kind="mean_below", level=MEAN, limit=0.7, **IN_WINDOW),
+            "Route docs, service shop: the mean is 0.62 (95% interval 0.60\u20130.64, n=1,200), below 0.7.",
+        ),
+        (
+            Finding(kind="mean_not_below", level=MEAN, limit=0.63, **IN_WINDOW),
+            (
+                "Route docs, service shop: the mean is 0.62 (95% interval 0.60\u20130.64, n=1,200), not significantly "
+                "below 0.63."
+            ),
+        ),
+        (
+            Finding(kind="mean_not_below", level=MEAN, limit=0.6, **IN_WINDOW),
+            "Route docs, service shop: the mean is 0.62 (95% interval 0.60\u20130.64, n=1,200), not below 0.6.",
+        ),
+        (
+            Finding(kind="share_above", level=MEAN, limit=0.1, **IN_WINDOW),
+            "Route docs, service shop: the share is 62% (n=1,200), above 10%.",
+        ),
+        (
+            Finding(kind="share_not_above", level=MEAN, limit=0.61, **IN_WINDOW),
+            "Route docs, service shop: the share is 62% (n=1,200), not significantly above 61%.",
+        ),
+    ],
+    ids=lambda value: value[:50] if isinstance(value, str) else "",
+)
+def test_each_reason_why_a_rule_is_not_firing_is_one_sentence(finding: Finding, expected: str) -> None:
+    """Times are in the visitor's time zone."""
+    view = ViewParams(window="7d", since=NOW - 7 * DAY, until=NOW, zone=ZoneInfo("Europe/Berlin"))
+    assert finding_sentence(finding, view) == expected
+
+
+def test_every_finding_has_a_sentence() -> None:
+    """A new kind needs a template and a case above."""
+    assert set(get_args(FindingKind)) == set(FINDINGS)

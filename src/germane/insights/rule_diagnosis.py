@@ -6,18 +6,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from germane.alert import Alert, Silence
+from germane.alert import Alert, ScoreLevel, Silence
 from germane.errors import GermaneError
-from germane.insights.context import InsightContext, ViewParams
-from germane.insights.formatting import (
-    format_date_time,
-    format_duration,
-    format_interval,
-    format_number,
-    format_percent,
-)
+from germane.insights.context import InsightContext
 from germane.insights.health import load_health
 from germane.settings import SCORE_RULES, AnyRule, Drop, LowScoreRate, MeanThreshold, NoncommittalRate, WindowRule
 from germane.storage import BaselineVersion, RouteMean, RouteSummary
@@ -31,8 +24,14 @@ MAX_BACKTEST_LENGTH: Final = timedelta(days=31)
 MAX_BACKTEST_SCORES: Final = 100_000
 """Maximum number of scores for a backtest on a page. The command line has no such limit."""
 _backtest_lock = threading.Lock()
-Statement = tuple[Literal["obstacle", "good", "bad"], str]
-"""A sentence about an obstacle, or about a value that the rule checks."""
+AnyWindowRule = MeanThreshold | LowScoreRate | NoncommittalRate
+FindingKind = Literal[
+    "disabled", "other_route", "other_scorer", "no_budget", "no_scores", "uncovered_route", "not_learning", "learning",
+    "few_scores", "share_unknown", "silenced", "partly_silenced", "no_worker",
+    "provisional", "no_drop", "mean_below", "mean_not_below", "share_above", "share_not_above",
+]  # fmt: skip
+"""What is true of a rule: obstacles first, then observations."""
+_OBSERVATIONS: Final = frozenset(get_args(FindingKind)[get_args(FindingKind).index("provisional") :])
 
 
 class BacktestTooLarge(GermaneError):
@@ -52,8 +51,6 @@ class DiagnosisScope:
     service: str | None = None
     route: str | None = None
     scorer: str | None = None
-    view: ViewParams | None = None
-    """The view whose time zone is used for dates."""
 
     def matches(self, service: str, route: str | None) -> bool:
         """Return whether a service, or one of its routes, is in scope."""
@@ -78,19 +75,56 @@ class DiagnosisFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that prevents a rule from firing, or a value that it checks."""
+
+    kind: FindingKind
+    service: str | None = None
+    scorer: str | None = None
+    route: str | None = None
+    until: datetime | None = None
+    """End of a learning period or of a silence."""
+    limit: float | None = None
+    """The rule's threshold, its minimum number of scores, or its maximum number of false alerts per year."""
+    level: ScoreLevel | None = None
+    """The mean or share in the rule's window."""
+    window: timedelta | None = None
+
+    @property
+    def is_obstacle(self) -> bool:
+        """Whether it prevents the rule from firing."""
+        return self.kind not in _OBSERVATIONS
+
+    @property
+    def is_violation(self) -> bool:
+        """Whether it makes the rule fire."""
+        return self.kind in {"mean_below", "share_above"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDiagnosis:
     """A rule and the reasons it is not firing."""
 
     rule: AnyRule
     enabled: bool
-    obstacles: Sequence[str]
-    """Obstacles, as sentences. Empty if nothing prevents the rule from firing."""
-    observations: Sequence[str]
-    """The values that the rule checks, as sentences, if they are known without an evaluation."""
-    is_violated: bool
-    """Whether one of the observed values violates the rule."""
+    findings: Sequence[Finding]
     alert: Alert | None
     """The open alert raised by this rule, if any."""
+
+    @property
+    def obstacles(self) -> Sequence[Finding]:
+        """Obstacles. Empty if nothing prevents the rule from firing."""
+        return [finding for finding in self.findings if finding.is_obstacle]
+
+    @property
+    def observations(self) -> Sequence[Finding]:
+        """The values that the rule checks, if they are known without an evaluation."""
+        return [finding for finding in self.findings if not finding.is_obstacle]
+
+    @property
+    def is_violated(self) -> bool:
+        """Whether one of the observed values violates the rule."""
+        return any(finding.is_violation for finding in self.findings)
 
     @property
     def verdict(self) -> str:
@@ -123,98 +157,77 @@ def diagnose_rules(context: InsightContext, scope: DiagnosisScope) -> tuple[Diag
     )
     rules = [(rule, True) for rule in settings.active_rules]
     rules += [(rule, False) for rule in settings.rules if rule not in settings.active_rules]
-    diagnoses = []
-    for rule, enabled in rules:
-        statements = list(_statements(context, rule, scope, facts, enabled=enabled))
-        diagnoses.append(
-            RuleDiagnosis(
-                rule=rule,
-                enabled=enabled,
-                obstacles=[words for kind, words in statements if kind == "obstacle"],
-                observations=[words for kind, words in statements if kind != "obstacle"],
-                is_violated=any(kind == "bad" for kind, _ in statements),
-                alert=next((alert for alert in facts.alerts if alert.rule == rule.name), None),
-            )
+    diagnoses = [
+        RuleDiagnosis(
+            rule=rule,
+            enabled=enabled,
+            findings=list(_findings(context, rule, scope, facts, enabled=enabled)),
+            alert=next((alert for alert in facts.alerts if alert.rule == rule.name), None),
         )
+        for rule, enabled in rules
+    ]
     return facts, diagnoses
 
 
-def _statements(
+def _findings(
     context: InsightContext, rule: AnyRule, scope: DiagnosisScope, facts: DiagnosisFacts, *, enabled: bool
-) -> Iterator[Statement]:
+) -> Iterator[Finding]:
     if not enabled:
-        yield "obstacle", "The rule is disabled in the settings (enabled = false)."
+        yield Finding(kind="disabled")
     if scope.route is not None and not rule.matches_route(scope.route):
-        yield "obstacle", "The rule's route patterns do not match this route."
+        yield Finding(kind="other_route")
     elif scope.scorer is not None and rule.scorer not in {None, scope.scorer}:
-        yield "obstacle", f"The rule covers only scores from {rule.scorer}."
+        yield Finding(kind="other_scorer", scorer=rule.scorer)
     else:
-        means = [group for group in facts.means if rule.scorer in {None, group.scorer}]
-        means = [group for group in means if rule.matches_route(group.route)]
-        if rule.type == "budget_exhausted" and context.settings.budget is None:
-            yield "obstacle", "No budget is configured."
-        elif rule.type in SCORE_RULES and not means:
-            yield "obstacle", f"There are no scores{f' from {rule.scorer}' if rule.scorer else ''} in this window."
-        elif isinstance(rule, Drop):
-            yield from (("obstacle", words) for words in _drop_obstacles(rule, means, scope, facts))
-            yield from (("good", words) for words in _provisional_baselines(rule, means, scope, facts))
-            yield from (("good", words) for words in _undetected_drops(rule, means, facts))
-        elif isinstance(rule, WindowRule):
-            yield from _window_statements(context, rule, scope)
-    yield from (("obstacle", words) for words in _silence_obstacles(rule, scope, facts))
+        yield from _data_findings(context, rule, scope, facts)
+    yield from _silence_obstacles(rule, scope, facts)
     if not facts.is_evaluated:
-        yield "obstacle", "No worker is running, and only workers evaluate rules."
+        yield Finding(kind="no_worker")
 
 
-def _drop_obstacles(
-    rule: Drop, means: Sequence[RouteSummary], scope: DiagnosisScope, facts: DiagnosisFacts
-) -> Iterator[str]:
-    for service, scorer in sorted({(group.service, group.scorer) for group in means}):
-        names = (service, scorer)
-        subject = f"{scorer} for {service}"
-        versions = [version for version in facts.versions if version.key[:2] == names]
-        versions = [version for version in versions if bool(version.key.scope) == bool(rule.attributes)]
-        if versions:
-            baselines = [version.baseline for version in versions if version.baseline]
-            covered = {route for baseline in baselines for route in (*baseline.routes, *baseline.pooled)}
-            for route in sorted({group.route for group in means if (group.service, group.scorer) == names} - covered):
-                yield f"{subject}: the baseline does not cover route {route} until the route has enough scores."
-            continue
-        until = max((version.until for version in facts.learning if version.key[:2] == names), default=None)
-        if until is None:
-            yield f"{subject}: no baseline is being learned, because no worker has evaluated the rule yet."
-        else:
-            moment = format_date_time(until, scope.view)
-            yield (
-                f"{subject}: learning a baseline until {moment}. Large drops are detected after one day and 200 scores."
-            )
+def _data_findings(
+    context: InsightContext, rule: AnyRule, scope: DiagnosisScope, facts: DiagnosisFacts
+) -> Iterator[Finding]:
+    """Yield findings about the scores, baselines and budget that the rule evaluates."""
+    means = [group for group in facts.means if rule.scorer in {None, group.scorer} and rule.matches_route(group.route)]
+    if rule.type == "budget_exhausted" and context.settings.budget is None:
+        yield Finding(kind="no_budget")
+    elif rule.type in SCORE_RULES and not means:
+        yield Finding(kind="no_scores", scorer=rule.scorer)
+    elif isinstance(rule, Drop):
+        yield from _drop_findings(rule, means, facts)
+    elif isinstance(rule, WindowRule):
+        yield from _window_findings(context, rule, scope)
 
 
-def _provisional_baselines(
-    rule: Drop, means: Sequence[RouteSummary], scope: DiagnosisScope, facts: DiagnosisFacts
-) -> Iterator[str]:
-    names = {(group.service, group.scorer) for group in means}
-    for version in facts.learning:
-        service, scorer, _, version_scope = version.key
-        if version.provisional and (service, scorer) in names and bool(version_scope) == bool(rule.attributes):
-            until = format_date_time(version.until, scope.view)
-            yield f"{scorer} for {service}: until {until}, the baseline is provisional, and drops below 0.1 are missed."
-
-
-def _undetected_drops(rule: Drop, means: Sequence[RouteSummary], facts: DiagnosisFacts) -> Iterator[str]:
-    """Explain why a mean may be lower without an alert, for services with a baseline and no open alert."""
+def _drop_findings(rule: Drop, means: Sequence[RouteSummary], facts: DiagnosisFacts) -> Iterator[Finding]:
+    """Yield obstacles, and explain why a mean may be lower without an alert, for each service and scorer."""
+    has_scope = bool(rule.attributes)
+    active = [version for version in facts.versions if bool(version.key.scope) == has_scope]
     alerted = {(alert.service, alert.scorer) for alert in facts.alerts if alert.rule == rule.name}
-    learned = {version.key[:2] for version in facts.versions if bool(version.key.scope) == bool(rule.attributes)}
-    for service, scorer in sorted({(group.service, group.scorer) for group in means}):
-        if (service, scorer) in learned and not {(service, scorer), (service, None)} & alerted:
-            yield (
-                f"{scorer} for {service}: no drop detected. To keep false alerts to {rule.false_alerts_per_year:g} per "
-                "year, detection waits for more evidence than the overview, which can report a drop earlier."
-            )
+    streams: dict[tuple[str, str], set[str]] = {}
+    for group in means:
+        streams.setdefault((group.service, group.scorer), set()).add(group.route)
+    for version in facts.learning:
+        service, scorer, *_ = version.key
+        if version.provisional and bool(version.key.scope) == has_scope and (service, scorer) in streams:
+            yield Finding(kind="provisional", service=service, scorer=scorer, until=version.until)
+    for (service, scorer), routes in sorted(streams.items()):
+        place: dict[str, Any] = {"service": service, "scorer": scorer}
+        baselines = [version.baseline for version in active if version.key[:2] == (service, scorer)]
+        learning = [version for version in facts.learning if version.key[:2] == (service, scorer)]
+        until = max((version.until for version in learning), default=None)
+        if not baselines:
+            yield Finding(kind="not_learning" if until is None else "learning", until=until, **place)
+        else:
+            covered = {name for baseline in baselines if baseline for name in (*baseline.routes, *baseline.pooled)}
+            yield from (Finding(kind="uncovered_route", route=route, **place) for route in sorted(routes - covered))
+            if not {(service, scorer), (service, None)} & alerted:
+                yield Finding(kind="no_drop", limit=rule.false_alerts_per_year, **place)
 
 
-def _window_statements(context: InsightContext, rule: WindowRule, scope: DiagnosisScope) -> Iterator[Statement]:
-    """Yield a statement about the scores in the rule's window, for each route."""
+def _window_findings(context: InsightContext, rule: AnyWindowRule, scope: DiagnosisScope) -> Iterator[Finding]:
+    """Yield a finding about the scores in the rule's window, for each route."""
     window = timedelta(seconds=rule.window)
     scorer = rule.scorer or scope.scorer
     if scorer is None or rule.attributes:
@@ -229,38 +242,32 @@ def _window_statements(context: InsightContext, rule: WindowRule, scope: Diagnos
     )
     for mean in means:
         if mean.newest and rule.matches_route(mean.route):
-            kind, words = _check_window(rule, mean, window)
-            yield kind, f"Route {mean.route}, service {mean.service}: {words}."
+            yield _check_window(rule, mean, window)
 
 
-def _check_window(rule: WindowRule, mean: RouteMean, window: timedelta) -> Statement:
+def _check_window(rule: AnyWindowRule, mean: RouteMean, window: timedelta) -> Finding:
     """Check the scores of one route in the rule's window against the rule."""
     from germane.alerting import evaluate_mean_threshold, evaluate_share
 
+    place: dict[str, Any] = {"service": mean.service, "scorer": mean.scorer, "route": mean.route, "window": window}
     if mean.n < rule.min_samples:
-        longer = "the window is extended until it contains enough scores"
-        return "obstacle", f"n={mean.n} in {format_duration(window)}, but the rule needs {rule.min_samples}; {longer}"
+        level = ScoreLevel(mean=mean.mean, n=mean.n)
+        return Finding(kind="few_scores", level=level, limit=rule.min_samples, **place)
+    kind: FindingKind
     if isinstance(rule, MeanThreshold):
-        interval = format_interval(mean.interval)
-        words = f"the mean is {format_number(mean.mean)} (95% interval {interval}, n={mean.n:,})"
-        if evaluate_mean_threshold(rule, mean).state == "bad":
-            return "bad", f"{words}, below {rule.threshold:g}"
-        qualifier = "" if mean.mean >= rule.threshold else "significantly "
-        return "good", f"{words}, not {qualifier}below {rule.threshold:g}"
-    if not isinstance(rule, (LowScoreRate, NoncommittalRate)):
-        return "good", f"n={mean.n:,}"
-    share = mean.low_share if isinstance(rule, LowScoreRate) else mean.noncommittal_share
-    if share is None:
-        return "obstacle", f"{mean.scorer} does not detect noncommittal answers"
-    words, threshold = f"the share is {format_percent(share)} (n={mean.n:,})", format_percent(rule.threshold)
-    if evaluate_share(rule, mean, share).state == "bad":
-        return "bad", f"{words}, above {threshold}"
-    qualifier = "significantly " if share > rule.threshold else ""
-    return "good", f"{words}, not {qualifier}above {threshold}"
+        result = evaluate_mean_threshold(rule, mean)
+        kind = "mean_below" if result.state == "bad" else "mean_not_below"
+    else:
+        share = mean.low_share if isinstance(rule, LowScoreRate) else mean.noncommittal_share
+        if share is None:
+            return Finding(kind="share_unknown", **place)
+        result = evaluate_share(rule, mean, share)
+        kind = "share_above" if result.state == "bad" else "share_not_above"
+    return Finding(kind=kind, level=result.current, limit=result.threshold, **place)
 
 
-def _silence_obstacles(rule: AnyRule, scope: DiagnosisScope, facts: DiagnosisFacts) -> Iterator[str]:
-    """Describe the silences that would suppress the rule's alerts, as far as the labels are known."""
+def _silence_obstacles(rule: AnyRule, scope: DiagnosisScope, facts: DiagnosisFacts) -> Iterator[Finding]:
+    """Yield the silences that would suppress the rule's alerts, as far as the labels are known."""
     labels = {"service": scope.service, "route": scope.route, "scorer": rule.scorer or scope.scorer}
     known = {name: value for name, value in labels.items() if value is not None}
     alert = Alert(
@@ -276,10 +283,8 @@ def _silence_obstacles(rule: AnyRule, scope: DiagnosisScope, facts: DiagnosisFac
     for silence in facts.silences:
         decidable = {name: pattern for name, pattern in silence.matchers.items() if name in {"rule", *known}}
         if replace(silence, matchers=decidable).covers(alert, facts.now):
-            some = "" if len(decidable) == len(silence.matchers) else "Some "
-            noun = f"{some}notifications are".capitalize()
-            until = format_date_time(silence.ends_at, scope.view)
-            yield f"{noun} silenced until {until}. The alert still fires and resolves."
+            is_whole = len(decidable) == len(silence.matchers)
+            yield Finding(kind="silenced" if is_whole else "partly_silenced", until=silence.ends_at)
 
 
 def run_rule_backtest(

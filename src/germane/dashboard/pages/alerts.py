@@ -176,9 +176,7 @@ def backtest_page(request: Request, context: InsightContext) -> Response:
     view = parse_view_params(request, context)
     route = request.query_params.get("route") or None
     check_names(request, context, {"route": route} if route else {})
-    scope = DiagnosisScope(
-        since=view.since, until=view.until, service=view.service, route=route, scorer=view.scorer, view=view
-    )
+    scope = DiagnosisScope(since=view.since, until=view.until, service=view.service, route=route, scorer=view.scorer)
     facts, diagnoses = diagnose_rules(context, scope)
     name = request.query_params.get("replay")
     rule = next((diagnosis.rule for diagnosis in diagnoses if diagnosis.rule.name == name), None)
