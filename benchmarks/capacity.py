@@ -140,7 +140,7 @@ def measure_rows(url: str) -> tuple[float, float, float]:
         monitor = Monitor(store, [Instant()], settings, attach=lambda *_: None)
         monitor.start()
         try:
-            while store.queue.load_outstanding():
+            while store.backlog.load_outstanding():
                 time.sleep(0.1)
         finally:
             monitor.stop()

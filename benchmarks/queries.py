@@ -200,7 +200,7 @@ QUERIES = (
     Query("counts, all", lambda store, _: store.answers.counts(), goal=None),
     Query("open alerts", lambda store, _: store.alerts.list_open()),
     Query("markers, year", lambda store, repetition: store.trends.list_markers(**repetition.window(365 * DAY))),
-    Query("backlog", lambda store, _: store.queue.load_backlog(alive_within=HOUR)),
+    Query("backlog", lambda store, _: store.backlog.load_backlog(alive_within=HOUR)),
 )
 
 

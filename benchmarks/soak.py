@@ -129,7 +129,7 @@ def _settle(judge: Judge, store: TrackingStore, monitor: Monitor, clock: Clock, 
     deadline = time.monotonic() + PATIENCE
     while (
         judge.asked < captured
-        or store.sampling.count_in_progress()
+        or store.pool.count_in_progress()
         or store.detectors.list_new_scores(1)
         or not _rested(monitor, clock)
     ):

@@ -236,7 +236,7 @@ class Runtime:
     def _is_drained(self) -> bool:
         """Return whether every exchange has a sampling decision, and this process's scorers are idle."""
         try:
-            outstanding = self.store.queue.load_outstanding()
+            outstanding = self.store.backlog.load_outstanding()
         except StorageError as error:
             _logger.warning("not waiting for scores: %s", error)
             return True

@@ -103,7 +103,7 @@ def visible_data(store: TrackingStore) -> dict[str, Any]:
         "exchanges": sorted(store.answers.list_exchanges(), key=lambda one: one.id),
         "feedback": store.labels.list_feedback(),
         "marks": store.trends.list_markers(),
-        "outstanding": store.queue.load_outstanding(),
+        "outstanding": store.backlog.load_outstanding(),
         "counts": replace(store.answers.counts(), oldest_pending_at=None),
         "unsampled": store.sampling.list_undecided(10),
     }

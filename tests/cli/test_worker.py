@@ -107,7 +107,7 @@ def test_worker_with_the_drain_option_scores_the_backlog_and_exits(
     expected = f"germane worker: scorers answer_relevancy with {models}, 4 concurrent requests, database {store.name}\n"
     assert ended.err == expected
     assert states(store) == (25, 0, 0)
-    assert not store.queue.load_outstanding()
+    assert not store.backlog.load_outstanding()
 
 
 def test_worker_with_the_once_option_scores_ready_tasks_and_exits(

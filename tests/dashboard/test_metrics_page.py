@@ -140,7 +140,7 @@ def test_baseline_alerts_backlog_and_workers_are_exported(week: Week, page: Test
     assert alert is not None
     labels = {"rule": "drop", "severity": alert.severity, "state": alert.state}
     assert sum(found.all("germane_alerts_open", **labels).values()) == 1
-    backlog = store.queue.load_backlog(alive_within=timedelta(minutes=1))
+    backlog = store.backlog.load_backlog(alive_within=timedelta(minutes=1))
     assert found.one("germane_queue_depth", state="undecided") == backlog.outstanding.undecided > 0
     assert found.one("germane_queue_lag_seconds") == pytest.approx(backlog.lag.total_seconds(), abs=CLOSE)
     assert found.one("germane_workers") == backlog.workers

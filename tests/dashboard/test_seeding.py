@@ -47,7 +47,7 @@ def test_the_seeded_week_contains_labels_alerts_and_a_worker(week: Week) -> None
     assert alerts[week.seeded.resolved_alert].state == "resolved"
     assert {one.status for one in store.notifications.search()} == {"sent", "undelivered"}
     assert [one.service for one in store.workers.list_workers()] == [SERVICE]
-    assert store.queue.list_retries()
+    assert store.health.list_retries()
 
 
 def test_the_values_that_seeding_returns_equal_the_stored_values(week: Week) -> None:

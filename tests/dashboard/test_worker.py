@@ -203,10 +203,10 @@ def test_failed_answers_can_be_rescored_from_the_worker_page(own_page: TestClien
 
 def test_tasks_that_wait_for_a_retry_can_be_retried_immediately(own_page: TestClient, own_week: Week) -> None:
     """Once the judge is reachable again, they do not have to wait."""
-    assert {one.postponed for one in own_week.store.queue.load_outstanding().tasks} == {2}
+    assert {one.postponed for one in own_week.store.backlog.load_outstanding().tasks} == {2}
     post_form(own_page, "/worker/retry", "/worker", scorer="faithfulness")
 
-    assert {one.scorer: one.postponed for one in own_week.store.queue.load_outstanding().tasks}["faithfulness"] == 0
+    assert {one.scorer: one.postponed for one in own_week.store.backlog.load_outstanding().tasks}["faithfulness"] == 0
 
 
 def test_retrying_tasks_needs_a_known_scorer_and_reason(page: TestClient) -> None:

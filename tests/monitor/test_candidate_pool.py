@@ -236,10 +236,7 @@ def played(process: Callable[..., Process], url: str, exchanges: list[Any], inte
         one = process(budget, at=url)
         one.clock.now += 3 * LEASE_TTL  # until the lease of the previous process has expired
         assert one.leader.acquire()
-        if (
-            not one.pool.run_step()
-            and PoolCursor.from_json(one.store.sampling.load_cursor("sampler")).unselected is None
-        ):
+        if not one.pool.run_step() and PoolCursor.from_json(one.store.pool.load_cursor("sampler")).unselected is None:
             break
     one.run()
     one.clock.now = DAY
@@ -450,10 +447,10 @@ def test_a_monitor_with_a_budget_selects_and_scores_candidates(
 ) -> None:
     """Settings are enough: candidates wait, and are selected and scored after their interval."""
     start(timed_store, [Plain()], settings=settings(budget={"requests_per_day": 10**6}), clock=clock)
-    until(lambda: timed_store.sampling.load_cursor("sampler"))
+    until(lambda: timed_store.pool.load_cursor("sampler"))
     exchanges = [new_exchange(started_at=DAY) for _ in range(5)]
     timed_store.exchanges.add(exchanges)
-    until(lambda: len(timed_store.sampling.list_candidates(9)) == 5)
+    until(lambda: len(timed_store.pool.list_candidates(9)) == 5)
     assert timed_store.answers.counts().scores == 0
 
     clock.now += timedelta(hours=1)

@@ -105,15 +105,15 @@ def test_an_unknown_model_or_exhausted_quota_pauses_the_scorer(
     judge.outage = fault
     store.exchanges.add([new_exchange() for _ in range(12)])
     start_judged(store, judge, concurrency=2)
-    until(other_store.queue.list_retries)
+    until(other_store.health.list_retries)
 
-    (trouble,) = other_store.queue.list_retries()
+    (trouble,) = other_store.health.list_retries()
     assert (trouble.scorer, trouble.reason) == ("answer_relevancy", UnscoredReason.JUDGE_REJECTED)
     assert fault.message in trouble.last_error
     assert store.answers.counts().failed == 0
     judge.outage = None
     until(lambda: store.answers.counts().done == 12)
-    assert other_store.queue.list_retries() == []
+    assert other_store.health.list_retries() == []
 
 
 def test_a_rejected_embedder_key_pauses_the_scorer(

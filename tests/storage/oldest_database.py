@@ -169,7 +169,7 @@ def fill_exchanges(store: TrackingStore) -> None:
         assign(number, None, "candidate", proxy=0.25, proxy_probability=0.5)
     assert store.workers.acquire_lease("sampler", "someone", ttl=HOUR)
     step = SamplerStep("sampler", "someone", "the first interval")
-    assert store.sampling.skip_candidates(step, {ids[8]: 0.125}, UnscoredReason.NOT_SAMPLED)
+    assert store.pool.skip_candidates(step, {ids[8]: 0.125}, UnscoredReason.NOT_SAMPLED)
     assert store.queue.rescore([(ids[1], "relevancy")], SCORERS).ready == 1
     store.exchanges.count_dropped({("shop", "ask"): 7}, SCORERS, at=NOON)
     store.exchanges.count_watched({watch_key("shop", "scope", "recognized", int(NOON.timestamp())): 3})
@@ -376,8 +376,8 @@ def read(store: TrackingStore) -> list[Any]:
             for point in store.trends.over_time(scorer="relevancy", bucket=24 * HOUR, by=by, **window)
         ],
         "dirty_hours": [store.rollups.count_dirty_hours()],
-        "candidates": [candidate.id for candidate in store.sampling.list_candidates(9)],
-        "cursor": [store.sampling.load_cursor("sampler")],
+        "candidates": [candidate.id for candidate in store.pool.list_candidates(9)],
+        "cursor": [store.pool.load_cursor("sampler")],
         "pending_labels": [pending.feedback.id for pending in store.sampling.list_pending_feedback(9)],
         "watched": [asdict(watched) for watched in store.exchanges.list_watched(since=NOON - HOUR)],
         "usage": [asdict(usage) for usage in store.quota.load_usage_by_day(2)],
@@ -385,8 +385,8 @@ def read(store: TrackingStore) -> list[Any]:
         "calibrations": [asdict(calibration) for calibration in store.labels.list_calibrations()],
         "workers": [asdict(worker) for worker in store.workers.list_workers()],
         "jobs": [asdict(job) for job in store.workers.list_job_runs()],
-        "outstanding": [asdict(store.queue.load_outstanding())],
-        "retries": [asdict(retry) for retry in store.queue.list_retries()],
+        "outstanding": [asdict(store.backlog.load_outstanding())],
+        "retries": [asdict(retry) for retry in store.health.list_retries()],
         "views": [asdict(view) for view in store.views.list_views()],
         "baselines": [[version.id, version.status] for version in store.baselines.list_versions(superseded=True)],
         "detectors": [asdict(state) for state in store.detectors.list_states()],

@@ -195,11 +195,11 @@ def test_a_candidate_with_an_external_score_leaves_the_pool(store: TrackingStore
     store.exchanges.record_scores([a_record(early.id, 0.25, name="a")])
     decisions = [SamplingDecision(exchange.id, None, "candidate") for exchange in (early, late)]
     store.sampling.assign_tasks(decisions, {"a": "f1"})
-    assert [candidate.id for candidate in store.sampling.list_candidates(9)] == [late.id]
+    assert [candidate.id for candidate in store.pool.list_candidates(9)] == [late.id]
 
     store.exchanges.record_scores([a_record(late.id, 0.25, name="a")])
 
-    assert store.sampling.list_candidates(9) == []
+    assert store.pool.list_candidates(9) == []
 
 
 def test_a_recorded_score_for_an_unknown_exchange_is_returned_to_the_caller(store: TrackingStore, make: Make) -> None:

@@ -41,9 +41,9 @@ def busy_store(store: TrackingStore, make: Make, clock: Any) -> TrackingStore:
 
 def test_scoring_health_matches_the_exact_task_counts(busy_store: TrackingStore) -> None:
     """Both queries count each running or overdue task once."""
-    queue = busy_store.queue.load_health().queue
+    queue = busy_store.health.load_health().queue
 
-    assert queue == busy_store.queue.load_outstanding().tasks
+    assert queue == busy_store.backlog.load_outstanding().tasks
     assert [
         (scorer_queue.ready, scorer_queue.postponed, scorer_queue.running, scorer_queue.candidates)
         for scorer_queue in queue
@@ -53,16 +53,16 @@ def test_scoring_health_matches_the_exact_task_counts(busy_store: TrackingStore)
 def test_new_database_has_an_empty_backlog(store: TrackingStore) -> None:
     """Without assigned tasks the backlog is zero and not capped."""
     assert (
-        store.queue.load_health().queue,
-        store.queue.load_health().waiting,
-        store.queue.load_health().is_capped,
+        store.health.load_health().queue,
+        store.health.load_health().waiting,
+        store.health.load_health().is_capped,
     ) == ((), 0, False)
 
 
 def test_large_backlog_count_is_capped(store: TrackingStore, fill_backlog: Callable[[str], None]) -> None:
     """Counting stops at the limit and reports it; the oldest waiting task is still reported."""
     fill_backlog("judge_timeout")
-    health, (retries,) = store.queue.load_health(), store.queue.list_retries()
+    health, (retries,) = store.health.load_health(), store.health.list_retries()
 
     assert [scorer_queue.ready for scorer_queue in health.queue] == [BACKLOG_COUNT_LIMIT]
     assert (health.waiting, health.retried, health.is_capped) == (BACKLOG_COUNT_LIMIT, BACKLOG_COUNT_LIMIT, True)

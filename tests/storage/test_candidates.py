@@ -64,13 +64,13 @@ def test_candidate_is_pending_and_cannot_be_claimed(
     exchanges = write_candidates(3, sampling_key=0.25, capture_probability=0.5)
 
     assert store.queue.claim_tasks("me", SCORERS, limit=9, lease=LEASE) == []
-    assert store.sampling.count_in_progress() == 0
+    assert store.pool.count_in_progress() == 0
     assert [(coverage.seen, coverage.pending) for coverage in store.trends.coverage()] == [(3, 3), (3, 3)]
-    listed = store.sampling.list_candidates(9)
+    listed = store.pool.list_candidates(9)
     assert [one.id for one in listed] == [exchange.id for exchange in exchanges]
     assert [(one.sampling_key, one.capture_probability, one.proxy) for one in listed] == [(0.25, 0.5, None)] * 3
-    assert store.sampling.list_candidates(2) == listed[:2]
-    assert store.sampling.list_candidates(2, after=listed[1]) == listed[2:]
+    assert store.pool.list_candidates(2) == listed[:2]
+    assert store.pool.list_candidates(2, after=listed[1]) == listed[2:]
 
 
 def test_selected_candidates_become_ready_and_count_once(
@@ -80,17 +80,17 @@ def test_selected_candidates_become_ready_and_count_once(
     one, other = write_candidates(2)
     picks = [SelectedCandidate(one.id, 0.125, "route_floor")]
 
-    assert store.sampling.select_candidates(sampler_step(), picks)
-    assert store.sampling.select_candidates(sampler_step("there"), picks)
+    assert store.pool.select_candidates(sampler_step(), picks)
+    assert store.pool.select_candidates(sampler_step("there"), picks)
 
     assert query_rows(
         store, "SELECT id FROM exchange WHERE sampling_reason = 'route_floor' AND sampling_probability = 0.125"
     )
     assert [claim.exchange.id for claim in store.queue.claim_tasks("me", SCORERS, limit=9, lease=LEASE)] == [one.id]
-    assert store.sampling.count_in_progress() == 1
+    assert store.pool.count_in_progress() == 1
     assert store.quota.load_usage().selected == 1
-    assert store.sampling.load_cursor("sampler") == "there"
-    assert [candidate.id for candidate in store.sampling.list_candidates(9)] == [other.id]
+    assert store.pool.load_cursor("sampler") == "there"
+    assert [candidate.id for candidate in store.pool.list_candidates(9)] == [other.id]
 
 
 @pytest.mark.parametrize(("reason", "probability"), [(UnscoredReason.NOT_SAMPLED, 0.25), (UnscoredReason.BUDGET, None)])
@@ -103,11 +103,11 @@ def test_unselected_candidates_are_skipped_with_a_reason(
     """Tasks and tallies show the reason; a sampling probability is stored if there is one."""
     exchanges = write_candidates(600)
 
-    assert store.sampling.skip_candidates(sampler_step(), {exchange.id: probability for exchange in exchanges}, reason)
+    assert store.pool.skip_candidates(sampler_step(), {exchange.id: probability for exchange in exchanges}, reason)
 
     found = query_rows(store, "SELECT DISTINCT sampling_reason, sampling_probability FROM exchange")
     assert found == [(reason.value, probability)]
-    assert store.sampling.list_candidates(9) == []
+    assert store.pool.list_candidates(9) == []
     assert [(coverage.seen, coverage.pending, coverage.skipped) for coverage in store.trends.coverage()] == [
         (600, 0, {reason.value: 600})
     ] * 2
@@ -119,8 +119,8 @@ def test_late_decision_does_not_add_tasks_to_a_closed_interval(
 ) -> None:
     """Such tasks would never be selected or skipped."""
     exchanges = write_candidates(2)
-    store.sampling.select_candidates(sampler_step(), [SelectedCandidate(exchanges[0].id, 0.5, "uniform")])
-    store.sampling.skip_candidates(sampler_step(), {exchanges[1].id: 0.5}, UnscoredReason.NOT_SAMPLED)
+    store.pool.select_candidates(sampler_step(), [SelectedCandidate(exchanges[0].id, 0.5, "uniform")])
+    store.pool.skip_candidates(sampler_step(), {exchanges[1].id: 0.5}, UnscoredReason.NOT_SAMPLED)
 
     store.sampling.assign_tasks(candidate_decisions(exchanges), SCORERS | {"later": "f3"}, holder=SAMPLER_LEASE)
 
@@ -139,15 +139,15 @@ def test_only_the_lease_holder_changes_candidates(
     assert store.workers.acquire_lease("sampler", "another", ttl=LEASE)
 
     assert not store.sampling.assign_tasks(candidate_decisions([fresh]), SCORERS, holder=SAMPLER_LEASE)
-    assert not store.sampling.select_candidates(sampler_step(), [SelectedCandidate(exchanges[0].id, 0.5, "uniform")])
-    assert not store.sampling.skip_candidates(sampler_step(), {exchanges[0].id: 0.5}, UnscoredReason.NOT_SAMPLED)
-    assert not store.sampling.save_cursor(sampler_step())
+    assert not store.pool.select_candidates(sampler_step(), [SelectedCandidate(exchanges[0].id, 0.5, "uniform")])
+    assert not store.pool.skip_candidates(sampler_step(), {exchanges[0].id: 0.5}, UnscoredReason.NOT_SAMPLED)
+    assert not store.pool.save_cursor(sampler_step())
 
-    assert len(store.sampling.list_candidates(9)) == 2
+    assert len(store.pool.list_candidates(9)) == 2
     assert (
         store.answers.counts().undecided,
         store.quota.load_usage().selected,
-        store.sampling.load_cursor("sampler"),
+        store.pool.load_cursor("sampler"),
     ) == (1, 0, None)
 
 
@@ -173,7 +173,7 @@ def test_tasks_skipped_for_budget_are_refunded(
 ) -> None:
     """An exchange that was not judged for lack of budget is subtracted once, regardless of its number of scorers."""
     exchanges = write_candidates(3)
-    store.sampling.select_candidates(
+    store.pool.select_candidates(
         sampler_step(), [SelectedCandidate(exchange.id, 0.5, "uniform") for exchange in exchanges]
     )
     claims = store.queue.claim_tasks("me", SCORERS, limit=2, lease=LEASE)
@@ -198,7 +198,7 @@ def test_only_exchanges_without_a_judge_request_are_refunded(
     Otherwise, it is subtracted once. Scorers without a judge cost nothing.
     """
     exchanges = write_candidates(4)
-    store.sampling.select_candidates(
+    store.pool.select_candidates(
         sampler_step(), [SelectedCandidate(exchange.id, 0.5, "uniform") for exchange in exchanges]
     )
     outcomes: list[list[dict[str, Any]]] = [
@@ -224,7 +224,7 @@ def test_rescoring_that_exceeds_the_budget_is_refunded(
 ) -> None:
     """The answer keeps its score, for which it was selected before."""
     (exchange,) = write_candidates(1)
-    store.sampling.select_candidates(sampler_step(), [SelectedCandidate(exchange.id, 1.0, "uniform")])
+    store.pool.select_candidates(sampler_step(), [SelectedCandidate(exchange.id, 1.0, "uniform")])
 
     def complete(**given: Any) -> int:
         (claim,) = store.queue.claim_tasks("me", SCORERS, limit=1, lease=LEASE)
@@ -321,14 +321,14 @@ class CandidateModel:
         self.store.sampling.assign_tasks(decisions, SCORERS, holder=SAMPLER_LEASE)
 
     def select(self, count: int) -> None:
-        self.store.sampling.select_candidates(
+        self.store.pool.select_candidates(
             sampler_step(),
-            [SelectedCandidate(exchange.id, 0.5, "uniform") for exchange in self.store.sampling.list_candidates(count)],
+            [SelectedCandidate(exchange.id, 0.5, "uniform") for exchange in self.store.pool.list_candidates(count)],
         )
 
     def skip(self, reason: UnscoredReason) -> None:
-        self.store.sampling.skip_candidates(
-            sampler_step(), {exchange.id: 0.5 for exchange in self.store.sampling.list_candidates(2)}, reason
+        self.store.pool.skip_candidates(
+            sampler_step(), {exchange.id: 0.5 for exchange in self.store.pool.list_candidates(2)}, reason
         )
 
     def claim(self, owner: str) -> None:
@@ -352,7 +352,7 @@ class CandidateModel:
         """Complete or skip everything, and check that no task stays open."""
         while self.store.sampling.list_undecided(1):
             self.assign(())
-        while self.store.sampling.list_candidates(1):
+        while self.store.pool.list_candidates(1):
             self.skip(UnscoredReason.BUDGET)
         for _ in range(40):
             self.advance(4)

@@ -102,8 +102,8 @@ def test_reopening_a_task_does_not_change_event_counts(
 def test_scoring_lag_is_the_age_of_the_oldest_waiting_exchange(store: TrackingStore, make: Make, clock: Any) -> None:
     """Undecided exchanges and ready tasks count; candidates do not."""
     assert (
-        store.queue.load_backlog(alive_within=LEASE).lag,
-        bool(store.queue.load_backlog(alive_within=LEASE).outstanding),
+        store.backlog.load_backlog(alive_within=LEASE).lag,
+        bool(store.backlog.load_backlog(alive_within=LEASE).outstanding),
     ) == (timedelta(), False)
     decided, undecided = make(59), make(58)
     store.exchanges.add([decided])
@@ -111,13 +111,13 @@ def test_scoring_lag_is_the_age_of_the_oldest_waiting_exchange(store: TrackingSt
     clock.advance(minutes=5)
     with store._database.write() as connection:
         connection.execute(tables.scoring_task.update().values(due_at=None))
-    assert store.queue.load_backlog(alive_within=LEASE).lag == timedelta()
+    assert store.backlog.load_backlog(alive_within=LEASE).lag == timedelta()
     with store._database.write() as connection:
         connection.execute(tables.scoring_task.update().values(due_at=clock()))
-    assert store.queue.load_backlog(alive_within=LEASE).lag == timedelta(minutes=5)
+    assert store.backlog.load_backlog(alive_within=LEASE).lag == timedelta(minutes=5)
     store.exchanges.add([undecided])
 
-    backlog = store.queue.load_backlog(alive_within=LEASE)
+    backlog = store.backlog.load_backlog(alive_within=LEASE)
     assert backlog.lag == timedelta(minutes=7)
     assert backlog.outstanding.undecided == 1
     assert [(one.scorer, one.ready) for one in backlog.outstanding.tasks] == [("a", 1)]
@@ -132,4 +132,4 @@ def test_workers_with_a_recent_heartbeat_are_counted(store: TrackingStore, clock
             row = {**named, "id": str(number), "started_at": seen, "seen_at": seen}
             connection.execute(insert(tables.worker).values(row))
 
-    assert store.queue.load_backlog(alive_within=LEASE).workers == 2
+    assert store.backlog.load_backlog(alive_within=LEASE).workers == 2

@@ -146,7 +146,7 @@ def test_text_of_skipped_candidates_is_erased(erasing: Callable[[], TrackingStor
     store.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "candidate")], SCORERS)
     assert store.answers.list_exchanges() == [exchange]
 
-    assert store.sampling.skip_candidates(
+    assert store.pool.skip_candidates(
         SamplerStep("sampler", "me", "here"), {exchange.id: 0.5}, UnscoredReason.NOT_SAMPLED
     )
 

@@ -193,9 +193,9 @@ def test_lag_of_a_selected_candidate_starts_at_its_selection(
     exchange = write_decided("candidate", {})
     store.workers.acquire_lease("sampler", "me", ttl=timedelta(hours=3))
     clock.advance(hours=1)
-    assert store.sampling.select_candidates(
+    assert store.pool.select_candidates(
         SamplerStep("sampler", "me", ""), [SelectedCandidate(exchange.id, 0.5, "uniform")]
     )
     clock.advance(seconds=7)
 
-    assert store.queue.load_backlog(alive_within=timedelta(seconds=60)).lag == timedelta(seconds=7)
+    assert store.backlog.load_backlog(alive_within=timedelta(seconds=60)).lag == timedelta(seconds=7)

@@ -139,9 +139,9 @@ def test_work_continues_after_an_upgrade(oldest: TrackingStore, clock: Clock) ->
     assert complete(oldest, "new") == [4, 4, 5]
     undecided = [SamplingDecision(one.id, 1.0, "sampled") for one in oldest.sampling.list_undecided(9)]
     oldest.sampling.assign_tasks(undecided, SCORERS)
-    candidates = [SelectedCandidate(one.id, 0.5, "uniform") for one in oldest.sampling.list_candidates(9)]
+    candidates = [SelectedCandidate(one.id, 0.5, "uniform") for one in oldest.pool.list_candidates(9)]
     assert oldest.workers.acquire_lease("sampler", "new", ttl=HOUR)
-    assert oldest.sampling.select_candidates(SamplerStep("sampler", "new", "next"), candidates)
+    assert oldest.pool.select_candidates(SamplerStep("sampler", "new", "next"), candidates)
     assert complete(oldest, "new") == [6, 6, 7, 7]
 
     for one in oldest.trends.coverage():

@@ -43,15 +43,15 @@ def test_tasks_of_a_removed_scorer_expire_after_an_hour(
     """The tasks are skipped with the reason ``expired``, and the counts agree. Tasks of running scorers are kept."""
     old, new = sampled(make(0)), sampled(make(1), scorers=NEW_SCORER)
     send_heartbeats_for(60, NEW_SCORER)
-    assert store.queue.list_orphaned_scorers() == [("relevancy", "f1")]
+    assert store.orphans.list_orphaned_scorers() == [("relevancy", "f1")]
 
-    assert (store.queue.expire_orphaned_tasks(), store.queue.expire_orphaned_tasks()) == (1, 0)
+    assert (store.orphans.expire_orphaned_tasks(), store.orphans.expire_orphaned_tasks()) == (1, 0)
 
     [coverage] = store.trends.coverage()
     expected = Coverage(service="shop", route="ask", scorer="relevancy", seen=2, pending=1, skipped={"expired": 1})
     assert coverage == expected
     assert store.answers.counts().skipped_reasons == {UnscoredReason.EXPIRED: 1}
-    assert store.queue.list_orphaned_scorers() == []
+    assert store.orphans.list_orphaned_scorers() == []
     assert store.queue.claim_tasks("a", OLD_SCORER, limit=9, lease=LEASE) == []
     [claim] = store.queue.claim_tasks("a", NEW_SCORER, limit=9, lease=LEASE)
     assert [claim.exchange] == new != old
@@ -64,10 +64,10 @@ def test_new_tasks_of_a_removed_scorer_are_kept_for_an_hour(
     send_heartbeats_for(60, NEW_SCORER)
     sampled(make(0))
     send_heartbeats_for(50, NEW_SCORER)
-    assert store.queue.expire_orphaned_tasks() == 0
+    assert store.orphans.expire_orphaned_tasks() == 0
     send_heartbeats_for(10, NEW_SCORER)
 
-    assert store.queue.expire_orphaned_tasks() == 1
+    assert store.orphans.expire_orphaned_tasks() == 1
 
 
 def test_scorer_seen_within_the_hour_keeps_its_tasks(
@@ -77,10 +77,10 @@ def test_scorer_seen_within_the_hour_keeps_its_tasks(
     sampled(make(0))
     send_heartbeats_for(10, OLD_SCORER, "old")
     send_heartbeats_for(60, NEW_SCORER, "new")
-    assert store.queue.expire_orphaned_tasks() == 0
+    assert store.orphans.expire_orphaned_tasks() == 0
     send_heartbeats_for(10, NEW_SCORER, "new")
 
-    assert store.queue.expire_orphaned_tasks() == 1
+    assert store.orphans.expire_orphaned_tasks() == 1
 
 
 def test_tasks_survive_a_shutdown_of_all_workers(
@@ -88,11 +88,11 @@ def test_tasks_survive_a_shutdown_of_all_workers(
 ) -> None:
     """The first worker to start does not expire the tasks of a worker that starts a minute later."""
     sampled(make(0))
-    assert store.queue.expire_orphaned_tasks() == 0
+    assert store.orphans.expire_orphaned_tasks() == 0
     clock.advance(hours=12)
     send_heartbeats_for(50, NEW_SCORER)
 
-    assert store.queue.expire_orphaned_tasks() == 0
+    assert store.orphans.expire_orphaned_tasks() == 0
 
 
 def test_claimed_tasks_do_not_expire_before_their_lease(
@@ -102,9 +102,9 @@ def test_claimed_tasks_do_not_expire_before_their_lease(
     sampled(make(0))
     [claim] = store.queue.claim_tasks("old", OLD_SCORER, limit=1, lease=timedelta(minutes=90))
     send_heartbeats_for(70, NEW_SCORER)
-    assert store.queue.expire_orphaned_tasks() == 0
+    assert store.orphans.expire_orphaned_tasks() == 0
     clock.advance(minutes=20)
-    assert store.queue.expire_orphaned_tasks() == 1
+    assert store.orphans.expire_orphaned_tasks() == 1
 
     late = [(task, Score(scorer=task.scorer, fingerprint=task.fingerprint, value=0.5)) for task in claim.tasks]
     assert store.queue.complete_tasks("old", late) == []
@@ -118,9 +118,9 @@ def test_candidates_of_a_removed_scorer_expire(
     store.exchanges.add([exchange])
     store.sampling.assign_tasks([SamplingDecision(exchange.id, 0.5, "candidate")], OLD_SCORER)
     send_heartbeats_for(60, NEW_SCORER)
-    assert store.queue.list_orphaned_scorers() == [("relevancy", "f1")]
+    assert store.orphans.list_orphaned_scorers() == [("relevancy", "f1")]
 
-    assert store.queue.expire_orphaned_tasks() == 1
+    assert store.orphans.expire_orphaned_tasks() == 1
 
     assert [(coverage.seen, coverage.pending, coverage.skipped) for coverage in store.trends.coverage()] == [
         (1, 0, {"expired": 1})
@@ -137,9 +137,9 @@ def test_candidate_without_pending_tasks_is_not_listed(
     store.sampling.assign_tasks([SamplingDecision(stays.id, None, "candidate")], OLD_SCORER | {"noncommittal": "f1"})
     send_heartbeats_for(60, {"noncommittal": "f1"})
 
-    assert store.queue.expire_orphaned_tasks() == 2
+    assert store.orphans.expire_orphaned_tasks() == 2
 
-    assert [exchange.id for exchange in store.sampling.list_candidates(5)] == [stays.id]
+    assert [exchange.id for exchange in store.pool.list_candidates(5)] == [stays.id]
 
 
 def test_one_call_expires_a_limited_number_of_tasks(
@@ -149,5 +149,5 @@ def test_one_call_expires_a_limited_number_of_tasks(
     sampled(*(make(number) for number in range(5)), scorers={"a": "f1", "b": "f1"})
     send_heartbeats_for(60, NEW_SCORER)
 
-    assert [store.queue.expire_orphaned_tasks(limit=4) for _ in range(4)] == [4, 4, 2, 0]
+    assert [store.orphans.expire_orphaned_tasks(limit=4) for _ in range(4)] == [4, 4, 2, 0]
     assert [(coverage.pending, coverage.skipped) for coverage in store.trends.coverage()] == [(0, {"expired": 5})] * 2

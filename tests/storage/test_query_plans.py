@@ -124,11 +124,11 @@ def call_every_method(store: TrackingStore, make: Make, clock: Any) -> None:
     store.queue.rescore([(exchange.id, "b") for exchange in exchanges], {"b": "f9"})
     find_lowest_with_each_strategy(store, window)
     summarize_trends(store, window)
-    store.queue.list_retries()
-    store.queue.load_outstanding()
-    store.queue.load_backlog(alive_within=LEASE)
-    store.queue.load_health()
-    store.sampling.load_summary()
+    store.health.list_retries()
+    store.backlog.load_outstanding()
+    store.backlog.load_backlog(alive_within=LEASE)
+    store.health.load_health()
+    store.health.summarize_sampling()
     transfer_records(store, window)
     store.answers.counts()
     store.answers.counts(at_most=5)
@@ -153,10 +153,10 @@ def score_tasks(store: TrackingStore, clock: Any) -> None:
     store.workers.heartbeat(HEARTBEAT, [task.id for task in tasks], lease=LEASE)
     store.workers.list_workers(within=LEASE)
     store.workers.list_job_runs()
-    store.queue.list_orphaned_scorers()
+    store.orphans.list_orphaned_scorers()
     clock.advance(hours=2)
     store.workers.heartbeat(HEARTBEAT, [], lease=LEASE)
-    store.queue.expire_orphaned_tasks(limit=1)
+    store.orphans.expire_orphaned_tasks(limit=1)
     store.workers.deregister_worker("me")
     clock.advance(hours=-2)
     store.queue.release_tasks("me")
@@ -170,15 +170,13 @@ def sample_candidates(store: TrackingStore, make: Make) -> None:
     store.sampling.assign_tasks(
         [SamplingDecision(exchange.id, None, "candidate") for exchange in candidates], {"a": "f1"}, holder=("job", "me")
     )
-    store.sampling.list_candidates(2, after=store.sampling.list_candidates(2)[0])
-    store.sampling.select_candidates(
+    store.pool.list_candidates(2, after=store.pool.list_candidates(2)[0])
+    store.pool.select_candidates(
         SamplerStep("job", "me", "here"), [SelectedCandidate(candidates[0].id, 0.5, "uniform")]
     )
-    store.sampling.skip_candidates(
-        SamplerStep("job", "me", "there"), {candidates[1].id: 0.5}, UnscoredReason.NOT_SAMPLED
-    )
-    store.sampling.save_cursor(SamplerStep("job", "me", store.sampling.load_cursor("job") or ""))
-    store.sampling.count_in_progress()
+    store.pool.skip_candidates(SamplerStep("job", "me", "there"), {candidates[1].id: 0.5}, UnscoredReason.NOT_SAMPLED)
+    store.pool.save_cursor(SamplerStep("job", "me", store.pool.load_cursor("job") or ""))
+    store.pool.count_in_progress()
 
 
 def use_quotas(store: TrackingStore, window: dict[str, Any]) -> None:

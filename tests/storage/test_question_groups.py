@@ -67,7 +67,7 @@ def found(store: TrackingStore, **conditions: Any) -> list[int]:
 def test_the_key_of_a_group_selects_exactly_the_answers_of_the_group(store: TrackingStore, make: Make) -> None:
     """Each group has its count, lowest answer and newest time, and its key selects exactly its answers."""
     exchanges = write_questions(store, make)
-    grouped = store.questions.group_answers(AnswerFilter(scorer="relevancy"))
+    grouped = store.questions.group_by_question(AnswerFilter(scorer="relevancy"))
     first = grouped.groups[0]
 
     assert [group.count for group in grouped.groups] == [4, 1, 1]
@@ -82,7 +82,7 @@ def test_the_key_of_a_group_selects_exactly_the_answers_of_the_group(store: Trac
     for question in QUESTIONS[:4]:
         assert found(store, question=question) == [3, 2, 1, 0]
     assert store.answers.count_matches(AnswerFilter(question=first.key)).count == 4
-    assert store.questions.group_answers(AnswerFilter(), limit=1).groups == grouped.groups[:1]
+    assert store.questions.group_by_question(AnswerFilter(), limit=1).groups == grouped.groups[:1]
 
 
 def test_worst_answer_of_a_group_is_not_a_refusal(store: TrackingStore, make: Make) -> None:
@@ -90,7 +90,7 @@ def test_worst_answer_of_a_group_is_not_a_refusal(store: TrackingStore, make: Ma
     exchanges = write(store, make, [0.9, 0.0, 0.4, 0.0, 0.0], question=lambda place: "Why?" if place < 4 else "How?")
     with store._database.write() as connection:
         connection.execute(update(score).where(score.c.value == 0).values(label="noncommittal"))
-    why, how = store.questions.group_answers(AnswerFilter()).groups
+    why, how = store.questions.group_by_question(AnswerFilter()).groups
 
     assert (why.worst.exchange.id, why.refusals, why.count) == (exchanges[2].id, 2, 4)
     assert (how.worst.exchange.id, how.refusals, how.count) == (exchanges[4].id, 1, 1)
@@ -136,7 +136,7 @@ def test_answers_without_a_question_are_counted_separately(store: TrackingStore,
     """Erased questions belong to no group; blank questions form one."""
     texts = (None, "?!", " . ", "Why?")
     write(store, make, [0.5] * 4, question=texts.__getitem__)
-    grouped = store.questions.group_answers(AnswerFilter())
+    grouped = store.questions.group_by_question(AnswerFilter())
 
     assert [(group.key, group.count) for group in grouped.groups] == [("?", 2), ("why", 1)]
     assert grouped.without_question == 1
@@ -149,7 +149,7 @@ def test_truncated_group_search_reports_how_far_back_it_went(
     """Only the newest answers are compared; sorted by time, the search continues from there and skips nothing."""
     monkeypatch.setattr(search, "MAX_QUESTIONS_COMPARED", 4)
     exchanges = write(store, make, [0.5] * 10, question=lambda place: ("a", "b")[place % 2])
-    grouped = store.questions.group_answers(AnswerFilter())
+    grouped = store.questions.group_by_question(AnswerFilter())
     summary = store.answers.summarize_matches(AnswerFilter())
     page = store.answers.search(AnswerFilter(question="a"), sort="newest")
     rest, after = [answer.exchange.id for answer in page.answers], page.next_cursor
@@ -170,7 +170,7 @@ def test_group_means_are_weighted_and_never_mix_fingerprints(store: TrackingStor
     exchanges = write(store, make, [0.1 * (place % 10) for place in range(30)], question=lambda _: "Why?")
     (line,) = store.trends.means(scorer="relevancy", since=exchanges[0].started_at)
     summary = store.answers.summarize_matches(AnswerFilter(scorer="relevancy"))
-    (group,) = store.questions.group_answers(AnswerFilter(scorer="relevancy")).groups
+    (group,) = store.questions.group_by_question(AnswerFilter(scorer="relevancy")).groups
 
     assert summary.estimate is not None
     assert summary.estimate == group.estimate
@@ -180,7 +180,7 @@ def test_group_means_are_weighted_and_never_mix_fingerprints(store: TrackingStor
     with store._database.write() as connection:
         newest = update(score).where(score.c.started_at > exchanges[19].started_at)
         connection.execute(newest.values(fingerprint="f2", sampling_probability=0.25))
-    (group,) = store.questions.group_answers(AnswerFilter()).groups
+    (group,) = store.questions.group_by_question(AnswerFilter()).groups
     assert (group.count, group.estimate.n) == (30, 10)
 
 
@@ -199,7 +199,7 @@ def test_hostile_questions_are_grouped_like_other_questions(store: TrackingStore
         "x" * 90_000,
     )
     write(store, make, [0.5] * len(texts), question=texts.__getitem__)
-    groups = store.questions.group_answers(AnswerFilter()).groups
+    groups = store.questions.group_by_question(AnswerFilter()).groups
 
     assert Counter(group.count for group in groups) == {1: len(texts)}
     for group in groups:
@@ -213,4 +213,4 @@ def test_selecting_deleted_answers_returns_no_answers(store: TrackingStore, make
     store.retention.prune(before=exchanges[-1].started_at + timedelta(days=1))
 
     assert found(store, ids=(exchanges[0].id,)) == []
-    assert store.questions.group_answers(AnswerFilter()).groups == []
+    assert store.questions.group_by_question(AnswerFilter()).groups == []

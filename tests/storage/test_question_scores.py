@@ -84,7 +84,7 @@ def test_scores_by_question_are_exactly_the_scores_that_match_the_filter(
         fingerprint="f1",
         prompt_version="7",
     )
-    found = store.questions.list_scores(chosen)
+    found = store.questions.load_question_scores(chosen)
 
     assert [(one.exchange_id, one.question, one.value) for one in found.scores] == [
         (newer.id, None, 0.0),
@@ -101,7 +101,7 @@ def test_truncated_question_search_states_how_far_back_it_went(
     """All scores since that time are included."""
     written = [answered(minute, 0.9) for minute in range(6)]
     monkeypatch.setattr(store_questions, limit, 3)
-    found = store.questions.list_scores(AnswerFilter(scorer="r"))
+    found = store.questions.load_question_scores(AnswerFilter(scorer="r"))
 
     assert found.searched_back_to is not None
     newer = {one.id for one in written if one.started_at >= found.searched_back_to}

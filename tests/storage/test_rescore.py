@@ -58,7 +58,7 @@ class RescoreModel(Run):
         self.store.queue.rescore([(one.id, name) for one in exchanges[-count:] for name in scorers], scorers)
 
     def expire(self, count: int, _: None) -> None:
-        self.store.queue.expire_orphaned_tasks(after=timedelta(), limit=count)
+        self.store.orphans.expire_orphaned_tasks(after=timedelta(), limit=count)
 
     def erase(self, count: int, _: None) -> None:
         self.store.retention.prune(texts_before=self.clock.now - timedelta(minutes=60 - count))

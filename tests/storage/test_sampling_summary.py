@@ -16,7 +16,7 @@ Make = Callable[..., Exchange]
 
 def test_empty_database_has_an_empty_summary(store: TrackingStore) -> None:
     """The summary has no exchanges and no reasons."""
-    summary = store.sampling.load_summary()
+    summary = store.health.summarize_sampling()
 
     assert (summary.n, summary.since, summary.reasons) == (0, None, [])
 
@@ -32,7 +32,7 @@ def test_sampling_reasons_are_counted_with_their_probabilities(store: TrackingSt
         [*sampled_decisions, SamplingDecision(exchanges[3].id, 0.5, "not_sampled", {"a": UnscoredReason.NOT_SAMPLED})],
         {"a": "f1"},
     )
-    summary = store.sampling.load_summary()
+    summary = store.health.summarize_sampling()
 
     assert summary.reasons == [
         SamplingReasonCount(reason="sampled", n=3, min_probability=0.25, max_probability=0.75),
@@ -47,7 +47,7 @@ def test_summary_covers_only_the_newest_exchanges(store: TrackingStore, make: Ma
     """The limit bounds the work on large databases."""
     exchanges = [make(number) for number in range(9)]
     store.exchanges.add(exchanges)
-    summary = store.sampling.load_summary(newest=4)
+    summary = store.health.summarize_sampling(newest=4)
 
     assert (summary.n, summary.since) == (4, exchanges[5].started_at)
 
@@ -59,7 +59,7 @@ def test_erased_text_and_unstored_text_are_counted_separately(store: TrackingSto
         [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in store.sampling.list_undecided(9)], {}
     )
     store.retention.prune(texts_before=clock.now - timedelta(minutes=59, seconds=30))
-    summary = store.sampling.load_summary()
+    summary = store.health.summarize_sampling()
 
     assert (summary.erased, summary.without_text) == (1, 1)
 
@@ -71,7 +71,7 @@ def test_backlog_age_is_reported_per_scorer(store: TrackingStore, make: Make, sa
     clock.advance(minutes=5)
     sampled(make(1), scorers={"a": "f1", "b": "f2"})
 
-    assert {task.scorer: task.waiting_since for task in store.queue.load_outstanding().tasks} == {
+    assert {task.scorer: task.waiting_since for task in store.backlog.load_outstanding().tasks} == {
         "a": began,
         "b": clock.now,
     }

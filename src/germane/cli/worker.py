@@ -182,7 +182,7 @@ class Worker:
     def _poll_backlog(self) -> Iterator[OutstandingWork]:
         """Yield the backlog periodically until a shutdown signal arrives."""
         while not self._shutdown.wait(min(MAX_POLL_INTERVAL, self._settings.poll_interval)):
-            yield self._runtime.store.queue.load_outstanding()
+            yield self._runtime.store.backlog.load_outstanding()
 
     def _run_once(self) -> None:
         """Run each periodic job once, and process ready tasks until none are left or the judge is unavailable.

@@ -126,7 +126,7 @@ def load_answer_list(context: InsightContext, search: AnswerSearch, *, limit: in
     search = search.with_scorer(scorer)
     groups, page = None, AnswerPage(answers=(), next_cursor=None)
     if search.grouped:
-        groups = context.store.questions.group_answers(search.filter, sort=search.order)
+        groups = context.store.questions.group_by_question(search.filter, sort=search.order)
     else:
         page = context.store.answers.search(search.filter, sort=search.sort, after=search.after, limit=limit)
     mean = None

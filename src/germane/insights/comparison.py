@@ -372,7 +372,7 @@ def _with_questions(context: InsightContext, insight: ComparisonInsight) -> Comp
         chosen = side.filter(**judged, **place)
         # Versions that are no longer in use have their newest answers far from the end of the window.
         until = side.window[1] if side.newest is None else min(side.window[1], side.newest + timedelta(microseconds=1))
-        scores.append(context.store.questions.list_scores(replace(chosen, until=until)))
+        scores.append(context.store.questions.load_question_scores(replace(chosen, until=until)))
     questions = group_questions(scores[0], scores[1], **judged, **place)
     tested = sum(question.comparison.difference is not None for question in questions)
     if insight.request.question is not None:

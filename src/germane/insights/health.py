@@ -166,7 +166,7 @@ class HealthSummary:
 
 def load_health(context: InsightContext) -> HealthSummary:
     """Load the state of scoring with a few short queries in one transaction."""
-    scoring = context.store.queue.load_health()
+    scoring = context.store.health.load_health()
     since = scoring.now - MISSED_LEASES * timedelta(seconds=context.settings.task_lease)
     return HealthSummary(
         scoring=scoring,

@@ -169,7 +169,7 @@ def load_situation(
     settings, current = context.settings, last_day.current
     key = (last_day.service, last_day.scorer)
     window_groups = [group for group in last_day.widest.services if (group.service, group.scorer) == key]
-    retries = [] if current is not None else context.store.queue.list_retries()
+    retries = [] if current is not None else context.store.health.list_retries()
     onsets: dict[str, datetime] = {}
     if current is not None and last_day.comparisons is not None:
         for line in last_day.comparisons.routes:

@@ -189,7 +189,7 @@ def load_worker(context: InsightContext, view: ViewParams, process_id: str | Non
         process=process,
         jobs=[] if process is None else [JobHistory(job=job) for job in store.workers.list_job_runs(process.id)],
         queue=health.scoring.queue,
-        retries=store.queue.list_retries(),
+        retries=store.health.list_retries(),
         failures=failure_groups,
         failures_hidden=max(0, len(common) - MAX_FAILURES),
         days=usage,
@@ -211,7 +211,7 @@ def _load_storage(context: InsightContext) -> StorageSummary:
         name=store.name,
         size=store.retention.measure_size(),
         revision=store.revision(),
-        sampling=store.sampling.load_summary(),
+        sampling=store.health.summarize_sampling(),
         redacted=sum('class="redacted"' in highlight_redactions(text) for text in texts),
         searched=len(texts),
     )

@@ -63,14 +63,14 @@ from .queue.backlog import BACKLOG_COUNT_LIMIT as BACKLOG_COUNT_LIMIT
 from .queue.backlog import Backlog as Backlog
 from .queue.backlog import OpenTasks as OpenTasks
 from .queue.backlog import OutstandingWork as OutstandingWork
-from .queue.candidates import Candidate as Candidate
-from .queue.candidates import SamplerStep as SamplerStep
-from .queue.candidates import SelectedCandidate as SelectedCandidate
 from .queue.feedback import LabeledExchange as LabeledExchange
 from .queue.health import RetrySummary as RetrySummary
 from .queue.health import SamplingSummary as SamplingSummary
 from .queue.health import ScoringHealth as ScoringHealth
 from .queue.rescore import RescoreResult as RescoreResult
+from .queue.store_candidates import Candidate as Candidate
+from .queue.store_candidates import SamplerStep as SamplerStep
+from .queue.store_candidates import SelectedCandidate as SelectedCandidate
 from .queue.store_sampling import SamplingDecision as SamplingDecision
 from .queue.tasks import ScoringTask as ScoringTask
 from .queue.tasks import TaskClaim as TaskClaim

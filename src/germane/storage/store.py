@@ -27,6 +27,10 @@ from germane.storage.ingest.forwarding import ForwardingQueue
 from germane.storage.ingest.received_spans import ReceivedSpanStore
 from germane.storage.ingest.store_exchanges import ExchangeStore
 from germane.storage.ingest.unreadable_traces import UnreadableTraceStore
+from germane.storage.queue.backlog import BacklogReader
+from germane.storage.queue.expired import OrphanedTasks
+from germane.storage.queue.health import HealthReader
+from germane.storage.queue.store_candidates import CandidatePool
 from germane.storage.queue.store_sampling import SamplingStore
 from germane.storage.queue.store_tasks import TaskQueue
 from germane.storage.quota.store_quota import QuotaStore
@@ -93,7 +97,11 @@ class TrackingStore:
         self.trends = TrendStore(self.context)
         self.rollups = RollupStore(self.context)
         self.sampling = SamplingStore(self.context)
+        self.pool = CandidatePool(self.context)
         self.queue = TaskQueue(self.context)
+        self.orphans = OrphanedTasks(self.context)
+        self.backlog = BacklogReader(self.context)
+        self.health = HealthReader(self.context)
         self.workers = WorkerStore(self.context)
         self.history = HistoryStore(self.context)
         self.quota = QuotaStore(self.context)

@@ -58,7 +58,7 @@ def load_snapshot(store: TrackingStore, settings: Settings, now: datetime) -> Me
         windows={
             name: store.trends.window_summary(since=until - length, until=until) for name, length in WINDOWS.items()
         },
-        backlog=store.queue.load_backlog(alive_within=timedelta(seconds=settings.task_lease)),
+        backlog=store.backlog.load_backlog(alive_within=timedelta(seconds=settings.task_lease)),
         spent=spent,
         shares={} if settings.budget is None else budget_shares(spent.usage, settings.budget),
         alerts=tuple(store.alerts.list_open()),

@@ -153,7 +153,7 @@ class RetentionJob:
         if self._must_stop():
             return PruneResult()
         expired = 0
-        while not self._must_stop() and (batch := self._store.queue.expire_orphaned_tasks()):
+        while not self._must_stop() and (batch := self._store.orphans.expire_orphaned_tasks()):
             expired += batch
         # Use the earlier of the two clocks, so that recent data does not look old if one clock is ahead.
         now = min(self._clock(), self._store.now())

@@ -64,7 +64,7 @@ class QueueMetricsJob:
             return None
 
     def _load_snapshot(self) -> BacklogState:
-        backlog = self._store.queue.load_backlog(alive_within=timedelta(seconds=self._settings.task_lease))
+        backlog = self._store.backlog.load_backlog(alive_within=timedelta(seconds=self._settings.task_lease))
         # Every state is reported, even if its count is 0. Counts are summed over a scorer's fingerprints.
         exchanges: dict[tuple[str, str], int] = {}
         for tasks in backlog.outstanding.tasks:

@@ -146,18 +146,18 @@ class CandidatePool:
 
         Return the number of candidates.
         """
-        text = self._store.sampling.load_cursor(self.lease_holder[0])
+        text = self._store.pool.load_cursor(self.lease_holder[0])
         cursor = PoolCursor.from_json(text) if text else None
         if cursor is None or cursor.unselected is None:
             return self._sample_at_rate(cursor) if self._budget is None else self._select_if_due(cursor, self._budget)
         # Skip a batch of unselected candidates. If there are none left, finish the interval.
         unselected = cursor.unselected
-        candidates = self._store.sampling.list_candidates(MAX_SKIPPED_PER_TRANSACTION)
+        candidates = self._store.pool.list_candidates(MAX_SKIPPED_PER_TRANSACTION)
         if not candidates:
-            self._store.sampling.save_cursor(self._step(replace(cursor, unselected=None)))
+            self._store.pool.save_cursor(self._step(replace(cursor, unselected=None)))
             return 0
         probabilities = unselected.inclusion_probabilities(candidates)
-        skipped = self._store.sampling.skip_candidates(self._step(cursor), probabilities, unselected.reason)
+        skipped = self._store.pool.skip_candidates(self._step(cursor), probabilities, unselected.reason)
         return len(candidates) if skipped else 0
 
     def _select_if_due(self, cursor: PoolCursor | None, budget: Budget) -> int:
@@ -171,12 +171,12 @@ class CandidatePool:
             today = now.replace(hour=0, minute=0, second=0, microsecond=0)
             history = self._store.quota.traffic_by_hour(since=today - timedelta(days=HISTORY_DAYS), until=today)
             self._forecast, self._forecast_date = forecast_traffic(history), now.date()
-        in_progress = self._store.sampling.count_in_progress()
+        in_progress = self._store.pool.count_in_progress()
         cost = estimate_cost(self._store.quota.load_usage_by_day(HISTORY_DAYS), in_progress, self._default_cost)
         length = interval_length(budget, cost, self._forecast, now)
         end = last_interval_end(now, length)
         if cursor is None or cursor.sampled_until > now + timedelta(seconds=length):  # first run, or clock set back
-            self._store.sampling.save_cursor(self._step(PoolCursor(end)))
+            self._store.pool.save_cursor(self._step(PoolCursor(end)))
             return 0
         if end <= cursor.sampled_until or end == self._skipped_interval:
             return 0
@@ -191,12 +191,12 @@ class CandidatePool:
 
     def _select(self, end: datetime, *, count: float | None) -> int:
         """Select up to ``count`` candidates, or none if ``count`` is None because the day's budget is exhausted."""
-        candidates = page = self._store.sampling.list_candidates(CANDIDATES_PER_PAGE)
+        candidates = page = self._store.pool.list_candidates(CANDIDATES_PER_PAGE)
         while len(page) == CANDIDATES_PER_PAGE:
-            page = self._store.sampling.list_candidates(CANDIDATES_PER_PAGE, after=page[-1])
+            page = self._store.pool.list_candidates(CANDIDATES_PER_PAGE, after=page[-1])
             candidates += page
         if not candidates:
-            self._store.sampling.save_cursor(self._step(PoolCursor(end)))
+            self._store.pool.save_cursor(self._step(PoolCursor(end)))
             return 0
         selected: list[SelectedCandidate] = []
         unselected = UnselectedCandidates(UnscoredReason.BUDGET)
@@ -221,12 +221,12 @@ class CandidatePool:
             logger.warning(
                 "the budget for %s is exhausted; no more exchanges will be scored before midnight UTC", end.date()
             )
-        written = self._store.sampling.select_candidates(self._step(PoolCursor(end, unselected)), selected)
+        written = self._store.pool.select_candidates(self._step(PoolCursor(end, unselected)), selected)
         return len(candidates) if written else 0
 
     def _sample_at_rate(self, cursor: PoolCursor | None) -> int:
         """Sample the candidates of a removed budget by sampling key, as if there had never been a budget."""
-        candidates = self._store.sampling.list_candidates(MAX_SKIPPED_PER_TRANSACTION)
+        candidates = self._store.pool.list_candidates(MAX_SKIPPED_PER_TRANSACTION)
         if not candidates:
             return 0
         step, rate = self._step(cursor or PoolCursor(self._store.now().astimezone(UTC))), self._sample_rate
@@ -241,8 +241,8 @@ class CandidatePool:
             for candidate in candidates
             if candidate.sampling_key > rate
         }
-        sampling = self._store.sampling
-        written = sampling.select_candidates(step, selected) and sampling.skip_candidates(
+        pool = self._store.pool
+        written = pool.select_candidates(step, selected) and pool.skip_candidates(
             step, skipped, UnscoredReason.NOT_SAMPLED
         )
         return len(candidates) if written else 0

@@ -152,7 +152,9 @@ class _Group:
 class QuestionStore(StoreComponent):
     """Searches of answers by their question."""
 
-    def group_answers(self, chosen: AnswerFilter, *, sort: QuestionSort = "answers", limit: int = 50) -> QuestionGroups:
+    def group_by_question(
+        self, chosen: AnswerFilter, *, sort: QuestionSort = "answers", limit: int = 50
+    ) -> QuestionGroups:
         """Group the newest 10,000 scored answers that match a filter by question.
 
         Args:
@@ -192,15 +194,15 @@ class QuestionStore(StoreComponent):
             searched_back_to=floor,
         )
 
-    def list_scores(self, chosen: AnswerFilter) -> QuestionScores:
+    def load_question_scores(self, chosen: AnswerFilter) -> QuestionScores:
         """Return up to 5,000 scores that match a filter, newest first, with the questions that were asked."""
         with self._database.read(snapshot=True) as connection:
-            found = _list_scores(connection, chosen)
+            found = _load_scores(connection, chosen)
             chosen = replace(chosen, since=latest(found.searched_back_to, chosen.since))
             with open_newest(connection, chosen.since, chosen.until, count=MAX_SCORES_SCANNED) as (archive, oldest):
                 if archive is None:
                     return found
-                archived = _list_scores(archive, chosen)
+                archived = _load_scores(archive, chosen)
         floor = latest(found.searched_back_to, archived.searched_back_to, oldest)
         scores = [one for one in (*found.scores, *archived.scores) if floor is None or one.started_at >= floor]
         scores.sort(key=lambda score: score.started_at, reverse=True)
@@ -249,7 +251,7 @@ class QuestionStore(StoreComponent):
         return None
 
 
-def _list_scores(connection: Connection, chosen: AnswerFilter) -> QuestionScores:
+def _load_scores(connection: Connection, chosen: AnswerFilter) -> QuestionScores:
     within = chosen.score_filter.window(score.c.started_at)
     floor = scan_floor(connection, score.c.started_at, within, MAX_SCORES_SCANNED)
     limited = replace(chosen.score_filter, since=floor or chosen.since or BEGINNING)

@@ -10,7 +10,22 @@ from typing import Any, Final
 from sqlalchemy import Column, Connection, Row, Table, bindparam, case, func, select, text
 
 from germane.annotation import EXTERNAL_FINGERPRINT
+from germane.storage.db.component import StoreComponent
 from germane.storage.db.tables import exchange, score, scoring_task, worker
+
+RECENT: Final = timedelta(minutes=10)
+MAX_RECENT_ROWS: Final = 100_000
+ScorerKey = tuple[str, str]
+"""A (scorer, fingerprint) pair."""
+BACKLOG_COUNT_LIMIT: Final = 10_000
+"""Number at which counting stops."""
+# Spelled exactly as in the partial indexes. With bound parameters, the databases would not use the indexes.
+OPEN: Final = text("due_at IS NOT NULL")
+CANDIDATE: Final = text("state = 'pending' AND due_at IS NULL")
+_OF_PAIR: Final = (
+    scoring_task.c.scorer == bindparam("scorer"),
+    scoring_task.c.fingerprint == bindparam("fingerprint"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,43 +83,57 @@ class Throughput:
         return timedelta(hours=tasks / self.scores_per_hour) if self.scores_per_hour else None
 
 
-RECENT: Final = timedelta(minutes=10)
-MAX_RECENT_ROWS: Final = 100_000
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """The backlog at one point in time."""
+
+    outstanding: OutstandingWork
+    lag: timedelta
+    """Age of the oldest entry: the time since an undecided exchange started, or since a task became ready. Excludes
+    candidates."""
+    workers: int
+    """Number of worker processes with a recent heartbeat."""
 
 
-def load_throughput(connection: Connection, now: datetime) -> dict[tuple[str, str], Throughput]:
-    """Return the recent rates of each (scorer, fingerprint) pair that had scores or new tasks recently.
+class BacklogReader(StoreComponent):
+    """Measures the work that is still to be done, and how fast it is done."""
 
-    Externally computed scores are not included.
-    """
-    scores = _rates_per_hour(connection, score, score.c.scored_at, now)
-    tasks = _rates_per_hour(connection, scoring_task, scoring_task.c.first_pending_at, now)
-    return {
-        pair: Throughput(scores_per_hour=scores.get(pair, 0.0), tasks_per_hour=tasks.get(pair, 0.0))
-        for pair in sorted(scores.keys() | tasks.keys())
-    }
+    def load_backlog(self, *, alive_within: timedelta) -> Backlog:
+        """Return the backlog, its age, and the number of workers that sent a heartbeat within ``alive_within``."""
+        undecided = select(func.min(exchange.c.started_at)).where(exchange.c.sampling_reason.is_(None))
+        ready = select(func.min(scoring_task.c.first_pending_at)).where(scoring_task.c.due_at.is_not(None))
+        with self._database.read() as connection:
+            now = self._context.now(connection)
+            moments = [connection.execute(query).scalar_one() for query in (undecided, ready)]
+            since = min((moment for moment in moments if moment is not None), default=None)
+            seen = select(func.count()).select_from(worker).where(worker.c.seen_at >= now - alive_within)
+            return Backlog(
+                outstanding=_load_outstanding(connection, now),
+                lag=timedelta() if since is None else max(timedelta(), now - since),
+                workers=int(connection.execute(seen).scalar_one()),
+            )
+
+    def load_outstanding(self) -> OutstandingWork:
+        """Return the exact numbers of exchanges without a sampling decision and of open tasks."""
+        with self._database.read() as connection:
+            return _load_outstanding(connection, self._context.now(connection))
+
+    def load_throughput(self) -> dict[ScorerKey, Throughput]:
+        """Return the recent rates of each (scorer, fingerprint) pair that had scores or new tasks recently.
+
+        Externally computed scores are not included.
+        """
+        with self._database.read() as connection:
+            now = self._context.now(connection)
+            scores = _rates_per_hour(connection, score, score.c.scored_at, now)
+            tasks = _rates_per_hour(connection, scoring_task, scoring_task.c.first_pending_at, now)
+        return {
+            pair: Throughput(scores_per_hour=scores.get(pair, 0.0), tasks_per_hour=tasks.get(pair, 0.0))
+            for pair in sorted(scores.keys() | tasks.keys())
+        }
 
 
-def _rates_per_hour(
-    connection: Connection, table: Table, moment: Column[datetime], now: datetime
-) -> dict[tuple[str, str], float]:
-    """Return the number of recent rows per hour, by scorer and fingerprint."""
-    # Use one window for all scorers, because the newest rows may all belong to the fastest scorer. Reading by id
-    # limits the number of rows, because there is no index on these times.
-    columns = (table.c.scorer, table.c.fingerprint, moment.label("moment"))
-    newest = select(*columns).order_by(table.c.id.desc()).limit(MAX_RECENT_ROWS).subquery("newest")
-    pair = (newest.c.scorer, newest.c.fingerprint)
-    groups = select(*pair, func.count().label("n"), func.min(newest.c.moment).label("first")).group_by(*pair)
-    rows = connection.execute(groups.where(newest.c.moment > now - RECENT)).all()
-    is_capped = sum(int(row.n) for row in rows) >= MAX_RECENT_ROWS
-    hours = max((now - min(row.first for row in rows) if is_capped else RECENT) / timedelta(hours=1), 1e-6)
-    return {
-        (row.scorer, row.fingerprint): int(row.n) / hours for row in rows if row.fingerprint != EXTERNAL_FINGERPRINT
-    }
-
-
-def load_outstanding(connection: Connection, now: datetime) -> OutstandingWork:
-    """Return the exact numbers of exchanges without a sampling decision and of open tasks."""
+def _load_outstanding(connection: Connection, now: datetime) -> OutstandingWork:
     undecided = select(func.count()).select_from(exchange).where(exchange.c.sampling_reason.is_(None))
     kind = case(
         (scoring_task.c.state == "running", "running"),
@@ -129,43 +158,22 @@ def load_outstanding(connection: Connection, now: datetime) -> OutstandingWork:
     return OutstandingWork(int(connection.execute(undecided).scalar_one()), tasks)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backlog:
-    """The backlog at one point in time."""
-
-    outstanding: OutstandingWork
-    lag: timedelta
-    """Age of the oldest entry: the time since an undecided exchange started, or since a task became ready. Excludes
-    candidates."""
-    workers: int
-    """Number of worker processes with a recent heartbeat."""
-
-
-def load_backlog(connection: Connection, now: datetime, alive_within: timedelta) -> Backlog:
-    """Return the backlog, counting the workers that sent a heartbeat within ``alive_within``."""
-    undecided = select(func.min(exchange.c.started_at)).where(exchange.c.sampling_reason.is_(None))
-    ready = select(func.min(scoring_task.c.first_pending_at)).where(scoring_task.c.due_at.is_not(None))
-    moments = [connection.execute(query).scalar_one() for query in (undecided, ready)]
-    since = min((moment for moment in moments if moment is not None), default=None)
-    seen = select(func.count()).select_from(worker).where(worker.c.seen_at >= now - alive_within)
-    return Backlog(
-        outstanding=load_outstanding(connection, now),
-        lag=timedelta() if since is None else max(timedelta(), now - since),
-        workers=int(connection.execute(seen).scalar_one()),
-    )
-
-
-ScorerKey = tuple[str, str]
-"""A (scorer, fingerprint) pair."""
-BACKLOG_COUNT_LIMIT: Final = 10_000
-"""Number at which counting stops."""
-# Spelled exactly as in the partial indexes. With bound parameters, the databases would not use the indexes.
-OPEN: Final = text("due_at IS NOT NULL")
-CANDIDATE: Final = text("state = 'pending' AND due_at IS NULL")
-_OF_PAIR: Final = (
-    scoring_task.c.scorer == bindparam("scorer"),
-    scoring_task.c.fingerprint == bindparam("fingerprint"),
-)
+def _rates_per_hour(
+    connection: Connection, table: Table, moment: Column[datetime], now: datetime
+) -> dict[tuple[str, str], float]:
+    """Return the number of recent rows per hour, by scorer and fingerprint."""
+    # Use one window for all scorers, because the newest rows may all belong to the fastest scorer. Reading by id
+    # limits the number of rows, because there is no index on these times.
+    columns = (table.c.scorer, table.c.fingerprint, moment.label("moment"))
+    newest = select(*columns).order_by(table.c.id.desc()).limit(MAX_RECENT_ROWS).subquery("newest")
+    pair = (newest.c.scorer, newest.c.fingerprint)
+    groups = select(*pair, func.count().label("n"), func.min(newest.c.moment).label("first")).group_by(*pair)
+    rows = connection.execute(groups.where(newest.c.moment > now - RECENT)).all()
+    is_capped = sum(int(row.n) for row in rows) >= MAX_RECENT_ROWS
+    hours = max((now - min(row.first for row in rows) if is_capped else RECENT) / timedelta(hours=1), 1e-6)
+    return {
+        (row.scorer, row.fingerprint): int(row.n) / hours for row in rows if row.fingerprint != EXTERNAL_FINGERPRINT
+    }
 
 
 def list_scorers_with_tasks(connection: Connection) -> list[ScorerKey]:

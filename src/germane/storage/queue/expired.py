@@ -15,12 +15,15 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, Table, Update, bi
 from germane.score import UnscoredReason
 from germane.storage.counts.tally import TallyChanges
 from germane.storage.db import leases
+from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, scoring_task
 from germane.storage.queue.backlog import CANDIDATE, OPEN, ScorerKey, list_scorers_with_tasks
 from germane.storage.queue.candidates import remove_from_pool
-from germane.storage.workers import load_workers
+from germane.storage.workers import ORPHANED_AFTER, Worker, load_workers
 
+EXPIRE_BATCH: Final = 1000
+"""Default maximum number of tasks that expire in one transaction."""
 EXPLANATION: Final = "no process has run this scorer with this fingerprint for an hour or more"
 _HAS_SCORE = func.coalesce(scoring_task.c.scored_as, "") != ""
 
@@ -46,42 +49,49 @@ def count_expired(
         tally_changes.add(at, names, UnscoredReason.EXPIRED.state, UnscoredReason.EXPIRED.value)
 
 
-def expire_orphaned_tasks(connection: Connection, process: str, after: timedelta, limit: int, now: datetime) -> int:
-    """Expire up to ``limit`` tasks of scorers that no process has run for at least ``after``. Return their number.
+class OrphanedTasks(StoreComponent):
+    """Finds and expires the tasks of orphaned scorers: scorers that no process runs."""
 
-    Nothing expires until some process has been running for that long: after a shutdown of all processes, the processes
-    with the missing scorers may not have started yet.
-    """
-    seen = load_workers(connection, since=now - after)
-    if not any(worker.started_at <= now - after for worker in seen):
-        return 0
-    run = {pair for worker in seen for pair in worker.scorers.items()}
-    # Tasks that are pending and due, or running under an expired lease. The owner of a valid lease may still write
-    # results.
-    due = _select_expired(OPEN, scoring_task.c.due_at, scoring_task.c.due_at <= bindparam("now"), locked=[scoring_task])
-    queries = (due, _select_expired(CANDIDATE, scoring_task.c.first_pending_at, locked=[scoring_task, exchange]))
-    close = expire_tasks_statement(EXPLANATION)
-    ended: list[Row[Any]] = []
-    for pair in sorted(set(list_scorers_with_tasks(connection)) - run):
-        values = {"scorer": pair[0], "fingerprint": pair[1], "before": now - after, "now": now}
-        for query in queries:
-            ended += connection.execute(query, {**values, "limit": limit - len(ended)}).all()
-    tally_changes = TallyChanges()
-    for rows in batched(ended):
-        connection.execute(close.where(scoring_task.c.id.in_([row.id for row in rows])))
-    for row in ended:
-        names = (row.service, row.route, row.scorer)
-        tally_changes.add(row.started_at, names, "pending", by=-1)
-        count_expired(tally_changes, row.started_at, names, row.scored_as)
-    # No process can score these exchanges, so they must not be selected in place of others.
-    remove_from_pool(connection, sorted({row.of for row in ended}))
-    tally_changes.apply(connection, process)
-    return len(ended)
+    def list_orphaned_scorers(self, *, after: timedelta = ORPHANED_AFTER) -> list[ScorerKey]:
+        """Return the (scorer, fingerprint) pairs with open tasks that no process has run for at least ``after``."""
+        with self._database.read() as connection:
+            seen = load_workers(connection, since=self._context.now(connection) - after)
+            return _without_worker(connection, seen)
+
+    def expire_orphaned_tasks(self, *, after: timedelta = ORPHANED_AFTER, limit: int = EXPIRE_BATCH) -> int:
+        """Skip up to ``limit`` tasks of orphaned scorers with the reason ``expired``. Return their number.
+
+        A scorer is orphaned if no process has run it for at least ``after``. Candidates also expire once they have
+        waited that long. Nothing expires until some process has been running for that long: after a shutdown of all
+        processes, the process with the scorer may not have started yet.
+        """
+        close = expire_tasks_statement(EXPLANATION)
+        ended: list[Row[Any]] = []
+        tally_changes = TallyChanges()
+        with self._database.write() as connection:
+            now = self._context.now(connection)
+            seen = load_workers(connection, since=now - after)
+            if not any(worker.started_at <= now - after for worker in seen):
+                return 0
+            for scorer, fingerprint in _without_worker(connection, seen):
+                values = {"scorer": scorer, "fingerprint": fingerprint, "before": now - after, "now": now}
+                for query in (_DUE, _CANDIDATES):
+                    ended += connection.execute(query, {**values, "limit": limit - len(ended)}).all()
+            for rows in batched(ended):
+                connection.execute(close.where(scoring_task.c.id.in_([row.id for row in rows])))
+            for row in ended:
+                names = (row.service, row.route, row.scorer)
+                tally_changes.add(row.started_at, names, "pending", by=-1)
+                count_expired(tally_changes, row.started_at, names, row.scored_as)
+            # No process can score these exchanges, so they must not be selected in place of others.
+            remove_from_pool(connection, sorted({row.of for row in ended}))
+            tally_changes.apply(connection, self._context.process)
+        return len(ended)
 
 
-def list_orphaned_scorers(connection: Connection, after: timedelta, now: datetime) -> list[ScorerKey]:
-    """Return the (scorer, fingerprint) pairs with open tasks that no process has run for at least ``after``."""
-    run = {pair for worker in load_workers(connection, since=now - after) for pair in worker.scorers.items()}
+def _without_worker(connection: Connection, workers: Sequence[Worker]) -> list[ScorerKey]:
+    """Return the (scorer, fingerprint) pairs with open tasks that none of the workers runs."""
+    run = {pair for worker in workers for pair in worker.scorers.items()}
     return sorted(set(list_scorers_with_tasks(connection)) - run)
 
 
@@ -97,3 +107,11 @@ def _select_expired(condition: Any, order: ColumnElement[Any], *more: Any, locke
         *more,
     )
     return query.order_by(order).limit(bindparam("limit")).with_for_update(of=locked, skip_locked=True)
+
+
+_DUE: Final = _select_expired(
+    OPEN, scoring_task.c.due_at, scoring_task.c.due_at <= bindparam("now"), locked=[scoring_task]
+)
+"""Tasks that are pending and due, or running under an expired lease. The owner of a valid lease may still write
+results."""
+_CANDIDATES: Final = _select_expired(CANDIDATE, scoring_task.c.first_pending_at, locked=[scoring_task, exchange])

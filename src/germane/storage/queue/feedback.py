@@ -49,12 +49,6 @@ def select_labels(
     ]
 
 
-def list_pending_feedback(connection: Connection, limit: int) -> list[LabeledExchange]:
-    """Return up to ``limit`` unprocessed labels for exchanges with a sampling decision, oldest first."""
-    conditions = (feedback.c.considered_at.is_(None), exchange.c.sampling_reason.is_not(None))
-    return select_labels(connection, *conditions, order=(feedback.c.created_at, feedback.c.id), limit=limit)
-
-
 def force_sampling(connection: Connection, exchange_ids: Sequence[str], *, drawn: bool) -> None:
     """Mark exchanges to be scored regardless of sampling. Exchanges with erased text are not changed.
 

@@ -1,4 +1,4 @@
-"""The sampler's access to exchanges, candidates and feedback."""
+"""The sampler's access to exchanges and feedback."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from germane.exchange import Exchange
 from germane.score import UnscoredReason
 from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import TallyChanges
+from germane.storage.db import tables
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched, bulk_insert, exchange_from_row, timestamp_encoder
 from germane.storage.db.tables import exchange, scoring_task, worker
-from germane.storage.queue import candidates, erase_text, feedback, health
-from germane.storage.queue.candidates import CANDIDATE, Candidate, SamplerStep, SelectedCandidate
+from germane.storage.queue import erase_text, feedback
+from germane.storage.queue.candidates import CANDIDATE, remove_from_pool
 from germane.storage.queue.feedback import LabeledExchange
-from germane.storage.queue.health import SamplingSummary
 from germane.storage.quota import budget_ledger
-from germane.storage.workers import HEARTBEAT_TIMEOUT, load_cursor, lock_lease, save_cursor
+from germane.storage.workers import HEARTBEAT_TIMEOUT, lock_lease
 
 ALWAYS: Final = "always"
 _TASK: Final = ("exchange_id", "scorer", "fingerprint", "state", "reason", "claims", "first_pending_at", "due_at")
@@ -47,10 +47,10 @@ class SamplingDecision:
 
 
 class SamplingStore(StoreComponent):
-    """Reads and writes sampling decisions and the candidate pool.
+    """Reads exchanges and labels to decide on, and writes sampling decisions.
 
-    With a budget, only one process at a time samples: the holder of the sampler's lease. Methods that take a ``step``
-    or a ``holder`` write nothing if another process has acquired the lease in the meantime.
+    With a budget, only one process at a time samples: the holder of the sampler's lease. Methods that take a
+    ``holder`` write nothing if another process has acquired the lease in the meantime.
     """
 
     def list_undecided(self, limit: int) -> list[Exchange]:
@@ -99,59 +99,15 @@ class SamplingStore(StoreComponent):
                 budget_ledger.count_selected(connection, selected, now)
         return True
 
-    def load_cursor(self, lease: str) -> str | None:
-        """Return the position that the holder of a lease has reached, or None before its first step."""
-        with self._database.read() as connection:
-            return load_cursor(connection, lease)
-
-    def save_cursor(self, step: SamplerStep) -> bool:
-        """Save the position after a step. Return False if another process holds the lease."""
-        with self._database.write() as connection:
-            return save_cursor(connection, step.lease, step.owner, step.cursor)
-
-    def list_candidates(self, limit: int, *, after: Candidate | None = None) -> list[Candidate]:
-        """Return up to ``limit`` candidates, oldest first, starting after ``after`` or at the beginning."""
-        with self._database.read() as connection:
-            return candidates.list_candidates(connection, limit, after)
-
-    def select_candidates(self, step: SamplerStep, picks: Sequence[SelectedCandidate]) -> bool:
-        """Make the tasks of selected candidates ready and count the candidates. Exchanges in other states are ignored.
-
-        Returns:
-            False if another process holds the lease. In that case, nothing is written.
-        """
-        with self._database.write() as connection:
-            return candidates.select_candidates(connection, step, picks, self._context.now(connection))
-
-    def skip_candidates(self, step: SamplerStep, passed: Mapping[str, float | None], reason: UnscoredReason) -> bool:
-        """Skip candidates that were not selected.
-
-        Args:
-            step: The sampler's step.
-            passed: Maps each exchange id to its probability of selection.
-            reason: Reason for skipping the candidates.
-
-        Returns:
-            False if another process holds the lease. In that case, nothing is written.
-        """
-        with self._database.write() as connection:
-            closed = candidates.skip_candidates(connection, self._context.process, step, passed, reason)
-            if closed and self._context.erase_after_scoring:
-                erase_text.erase_closed_exchanges(connection, closed, self._context.now(connection))
-        return closed is not None
-
-    def count_in_progress(self) -> int:
-        """Return the number of exchanges with ready, postponed or running tasks, excluding candidates."""
-        with self._database.read() as connection:
-            return candidates.count_in_progress(connection)
-
     def list_pending_feedback(self, limit: int) -> list[LabeledExchange]:
         """Return up to ``limit`` labels that :meth:`apply_feedback` has not processed, oldest first.
 
         A label is listed once its exchange is stored and has a sampling decision.
         """
+        conditions = (tables.feedback.c.considered_at.is_(None), exchange.c.sampling_reason.is_not(None))
+        order = (tables.feedback.c.created_at, tables.feedback.c.id)
         with self._database.read() as connection:
-            return feedback.list_pending_feedback(connection, limit)
+            return feedback.select_labels(connection, *conditions, order=order, limit=limit)
 
     def apply_feedback(
         self,
@@ -192,11 +148,6 @@ class SamplingStore(StoreComponent):
                 budget_ledger.count_selected(connection, len(ready), now)
             return ready.total()
 
-    def load_summary(self, *, newest: int = 1000) -> SamplingSummary:
-        """Summarize how the ``newest`` exchanges were sampled and whether their text was kept."""
-        with self._database.read() as connection:
-            return health.summarize_sampling(connection, newest)
-
 
 def _assign_tasks(
     connection: Connection,
@@ -228,7 +179,7 @@ def _assign_tasks(
                 tally_changes.add(row["started_at"], key, "seen")
                 tally_changes.add(row["started_at"], key, skip.state if skip else "pending", reason or "")
     bulk_insert(connection, scoring_task, _TASK, tasks)
-    candidates.remove_from_pool(connection, sorted({key[0] for key in existing if key[2] == EXTERNAL_FINGERPRINT}))
+    remove_from_pool(connection, sorted({key[0] for key in existing if key[2] == EXTERNAL_FINGERPRINT}))
     tally_changes.apply(connection, process)
     return sum(decision.sampling_reason == ALWAYS and not scorers.keys() <= decision.skip.keys() for decision in new)
 

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
 
 from germane.score import Score, UnscoredReason
 from germane.storage.db.component import StoreComponent
-from germane.storage.queue import backlog, erase_text, expired, health, rescore, tasks
-from germane.storage.queue.backlog import Backlog, OutstandingWork, Throughput
-from germane.storage.queue.backlog import ScorerKey as ScorerKey
-from germane.storage.queue.health import RetrySummary, ScoringHealth
+from germane.storage.queue import erase_text, rescore, tasks
 from germane.storage.queue.rescore import RescoreResult, ScoringPair
 from germane.storage.queue.tasks import ScoringTask, TaskClaim
 from germane.storage.quota import budget_ledger
-from germane.storage.workers import HEARTBEAT_TIMEOUT, ORPHANED_AFTER
-
-EXPIRE_BATCH: Final = 1000
-"""Default maximum number of tasks that expire in one transaction."""
+from germane.storage.workers import HEARTBEAT_TIMEOUT
 
 
 class TaskQueue(StoreComponent):
@@ -125,45 +118,3 @@ class TaskQueue(StoreComponent):
             if budgeted and ready:
                 budget_ledger.count_selected(connection, len(ready), now)
         return summary
-
-    def load_outstanding(self) -> OutstandingWork:
-        """Return the exact numbers of exchanges without a sampling decision and of open tasks."""
-        with self._database.read() as connection:
-            return backlog.load_outstanding(connection, self._context.now(connection))
-
-    def load_throughput(self) -> dict[ScorerKey, Throughput]:
-        """Return the recent rates of scores and new tasks, by (scorer, fingerprint) pair."""
-        with self._database.read() as connection:
-            return backlog.load_throughput(connection, self._context.now(connection))
-
-    def load_backlog(self, *, alive_within: timedelta) -> Backlog:
-        """Return the backlog, its age, and the number of workers that sent a heartbeat within ``alive_within``."""
-        with self._database.read() as connection:
-            return backlog.load_backlog(connection, self._context.now(connection), alive_within)
-
-    def load_health(self) -> ScoringHealth:
-        """Return the current state of scoring. Fast enough for every page load."""
-        with self._database.read() as connection:
-            return health.load_health(connection, self._context.now(connection))
-
-    def list_retries(self) -> list[RetrySummary]:
-        """Summarize the failed tasks that are waiting for a retry by scorer and reason, largest group first."""
-        with self._database.read() as connection:
-            return health.list_retries(connection)
-
-    def list_orphaned_scorers(self, *, after: timedelta = ORPHANED_AFTER) -> list[ScorerKey]:
-        """Return the (scorer, fingerprint) pairs with open tasks that no process has run for at least ``after``."""
-        with self._database.read() as connection:
-            return expired.list_orphaned_scorers(connection, after, self._context.now(connection))
-
-    def expire_orphaned_tasks(self, *, after: timedelta = ORPHANED_AFTER, limit: int = EXPIRE_BATCH) -> int:
-        """Skip up to ``limit`` tasks of orphaned scorers with the reason ``expired``. Return their number.
-
-        A scorer is orphaned if no process has run it for at least ``after``. Candidates also expire once they have
-        waited that long. Nothing expires until some process has been running for that long: after a shutdown of all
-        processes, the process with the scorer may not have started yet.
-        """
-        with self._database.write() as connection:
-            return expired.expire_orphaned_tasks(
-                connection, self._context.process, after, limit, self._context.now(connection)
-            )

@@ -106,9 +106,9 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         yield Finding("workers", "ok", f"{count}: {_join_processes(lines)}")
         backlog = {
             (tasks.scorer, tasks.fingerprint): tasks.candidates + tasks.ready + tasks.postponed + tasks.running
-            for tasks in store.queue.load_outstanding().tasks
+            for tasks in store.backlog.load_outstanding().tasks
         }
-        for scorer, fingerprint in store.queue.list_orphaned_scorers(after=timeout):
+        for scorer, fingerprint in store.orphans.list_orphaned_scorers(after=timeout):
             count = sanitize.count_noun(backlog.get((scorer, fingerprint), 0), "task")
             message = f"{count} with fingerprint {fingerprint}, which no process runs; such tasks expire after an hour"
             fix = (
@@ -116,7 +116,7 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
                 "fingerprint"
             )
             yield Finding(f"scorer {scorer}", "warning", message, fix)
-    elif not unresponsive and (waiting := store.queue.load_outstanding()):
+    elif not unresponsive and (waiting := store.backlog.load_outstanding()):
         # A worker that has never run leaves no trace, and the backlog counts as stalled only after ten minutes.
         count = sanitize.count_noun(waiting.undecided + sum(tasks.in_progress for tasks in waiting.tasks), "item")
         fix = "call germane.start() without role='capture' in your application, or run: germane worker"

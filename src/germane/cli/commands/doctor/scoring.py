@@ -166,7 +166,7 @@ def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]
     from germane.scorers import FIX_EMBEDDER_KEY
 
     counts, now = store.answers.counts(at_most=MAX_COUNT), datetime.now(UTC)
-    retries = store.queue.list_retries()
+    retries = store.health.list_retries()
     for retry in retries:
         more = " or more" if retry.is_capped else ""
         error = (
@@ -190,7 +190,7 @@ def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         yield Finding(limit.setting, "ok", f"{value}; {last}")
     yield from _check_budget(store, settings, now)
 
-    outstanding = store.queue.load_outstanding()
+    outstanding = store.backlog.load_outstanding()
     is_limited = any(limit.delay is not None and limit.age < RECENT_WAIT for limit in limits)
     backlog = list(_check_backlog(store, settings, outstanding, retries, is_limited=is_limited))
     yield from backlog
@@ -216,7 +216,7 @@ def _check_backlog(
 
     Each scorer is measured at its own rate. An overall rate would hide a slow scorer behind a fast one.
     """
-    now, rates = store.now(), store.queue.load_throughput()
+    now, rates = store.now(), store.backlog.load_throughput()
     lease = timedelta(seconds=settings.task_lease)
     running = store.workers.list_workers(within=UNRESPONSIVE_AFTER_LEASES * lease)
     in_use = {pair for worker in running for pair in worker.scorers.items()}

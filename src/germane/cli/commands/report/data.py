@@ -173,7 +173,7 @@ def load_report(
             coverage for coverage in store.trends.coverage(**window) if matches(coverage) and coverage.has_exchanges
         ],
         calibrations=list(used.values()),
-        backlog=store.queue.load_outstanding(),
+        backlog=store.backlog.load_outstanding(),
         learning=[version for version in store.baselines.list_learning() if service in {None, version.key.service}],
     )
 
