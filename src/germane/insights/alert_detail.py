@@ -241,19 +241,23 @@ def chart_window(alert: Alert, now: datetime) -> tuple[datetime, datetime]:
     return max(since, until - MAX_CHART_LENGTH), until
 
 
+def _reference_line(alert: Alert) -> tuple[float | None, str]:
+    """Return the level that the alert's value is compared with, and its name."""
+    if alert.type == "mean_threshold":
+        return alert.threshold, "threshold"
+    if alert.type not in {"drop", IMPROVEMENT} or alert.baseline is None:
+        return None, ""
+    version = (alert.details.get("baseline") or {}).get("version")
+    return alert.baseline.mean, "baseline" if version is None else f"baseline {version}"
+
+
 def _load_charts(
     store: TrackingStore, alert: Alert, now: datetime, view: ViewParams, root: str
 ) -> Iterator[AlertChart]:
     """Yield the trend for the alert's scope, then for the route that contributes most to a service-wide drop."""
     if alert.scorer is None:
         return
-    level, level_name = None, ""
-    if alert.type == "mean_threshold":
-        level, level_name = alert.threshold, "threshold"
-    elif alert.type in {"drop", IMPROVEMENT} and alert.baseline is not None:
-        version = (alert.details.get("baseline") or {}).get("version")
-        level, level_name = alert.baseline.mean, "baseline" if version is None else f"baseline {version}"
-    subjects = [(alert.route, level, level_name, "around")]
+    subjects = [(alert.route, *_reference_line(alert), "around")]
     largest = next((shift for shift in alert.shifts if shift.dimension == "route" and shift.name != POOLED_ROUTE), None)
     if alert.route is None and largest is not None:
         subjects.append((largest.name, largest.before.mean, "baseline", "where"))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
-from germane.annotation import EXTERNAL_FINGERPRINT
+from germane.annotation import EXTERNAL_FINGERPRINT, Feedback
 from germane.exchange import Context, Exchange
 from germane.insights.context import RELEVANCY, SIMILARITY, InsightContext, ViewParams, choose_scorer, from_one_snapshot
 from germane.insights.explanation import Explanation, explain_score, finite_number, is_refusal, low_below
@@ -29,6 +29,7 @@ from germane.storage import (
     QuestionSort,
     RescoreResult,
     RouteMean,
+    ServiceSummary,
     TaskStatus,
     WindowSummary,
 )
@@ -170,8 +171,13 @@ def _matching_estimates(
 ) -> Sequence[Estimate]:
     """Return the estimates that cover exactly the answers selected by the filter."""
     wanted = search.filter
-    if wanted.user or wanted.session or wanted.attributes or wanted.ids is not None:
+    if any((wanted.user, wanted.session, wanted.attributes, wanted.ids is not None)):
         return []
+
+    def is_matching(group: RouteMean | ServiceSummary) -> bool:
+        is_fingerprint = group.newest if wanted.fingerprint is None else group.fingerprint == wanted.fingerprint
+        return is_fingerprint and group.scorer == scorer and wanted.service in {None, group.service}
+
     dimensions = {name: value for name in ("model", "prompt_version") if (value := getattr(wanted, name))}
     if len(dimensions) > 1:
         return []
@@ -186,20 +192,10 @@ def _matching_estimates(
             since=search.view.since,
             until=search.view.until,
         )
-        return [
-            group for group in means if group.label == label and _is_wanted(wanted, group.fingerprint, group.newest)
-        ]
+        return [group for group in means if group.label == label and is_matching(group)]
     if wanted.route is None:
-        services = [group for group in overall.services if wanted.service in {None, group.service}]
-        services = [group for group in services if group.scorer == scorer]
-        return [group for group in services if _is_wanted(wanted, group.fingerprint, group.newest)]
-    routes = [group for group in overall.routes if wanted.service in {None, group.service}]
-    routes = [group for group in routes if (group.scorer, group.route) == (scorer, wanted.route)]
-    return [group for group in routes if _is_wanted(wanted, group.fingerprint, group.newest)]
-
-
-def _is_wanted(wanted: AnswerFilter, fingerprint: str, newest: bool) -> bool:  # noqa: FBT001
-    return newest if wanted.fingerprint is None else fingerprint == wanted.fingerprint
+        return [group for group in overall.services if is_matching(group)]
+    return [group for group in overall.routes if group.route == wanted.route and is_matching(group)]
 
 
 class AnswerExport:
@@ -317,12 +313,15 @@ class AnswerInsight:
 
 def load_answer(context: InsightContext, search: AnswerSearch, detail: AnswerDetail) -> AnswerInsight:
     """Load the content of an answer's page."""
-    scores = []
-    for score in detail.scores:
-        tasks = [task for task in detail.tasks if task.is_rescore or task.error]
-        key = (score.scorer, score.fingerprint)
-        task = next((task for task in tasks if (task.scorer, task.fingerprint) == key), None)
-        scores.append(ExplainedScore(score=score, explanation=explain_score(score), task=task))
+    rescores = {
+        (task.scorer, task.fingerprint): task for task in reversed(detail.tasks) if task.is_rescore or task.error
+    }
+    scores = [
+        ExplainedScore(
+            score=score, explanation=explain_score(score), task=rescores.get((score.scorer, score.fingerprint))
+        )
+        for score in detail.scores
+    ]
     main = _choose_main_score(scores, detail.tasks, search.view.scorer)
     wanted = search.with_scorer(main.score.scorer if main else search.view.scorer).filter
     disagreement = None
@@ -331,7 +330,6 @@ def load_answer(context: InsightContext, search: AnswerSearch, detail: AnswerDet
             scorer=main.score.scorer, fingerprint=main.score.fingerprint
         )
         disagreement = disagreements[0] if disagreements else None
-    latest = {label.user: label.id for label in detail.feedback if label.user}
     return AnswerInsight(
         detail=detail,
         main=main,
@@ -349,10 +347,14 @@ def load_answer(context: InsightContext, search: AnswerSearch, detail: AnswerDet
         total=context.store.answers.count_matches(wanted),
         disagreement=disagreement,
         sampling=describe_answer_sampling(detail),
-        replaced_labels=frozenset(
-            label.id for label in detail.feedback if label.user and latest[label.user] != label.id
-        ),
+        replaced_labels=_replaced_labels(detail.feedback),
     )
+
+
+def _replaced_labels(labels: Sequence[Feedback]) -> frozenset[str]:
+    """Return the ids of labels that were replaced by a later label from the same user."""
+    latest = {label.user: label.id for label in labels}
+    return frozenset(label.id for label in labels if label.user and latest[label.user] != label.id)
 
 
 def _choose_main_score(

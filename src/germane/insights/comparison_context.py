@@ -96,22 +96,21 @@ def _later_drop(
         if (alert.scorer, alert.service) == (scorer, service)
         if route is None or alert_concerns_route(alert, service, route)
     ]
-    onsets = {alert.onset: alert for alert in reversed(alerts) if alert.onset is not None}
-    later = [onset for onset in onsets if began + _HOUR <= onset < view.until]
-    if not later:
+    first = began + _HOUR
+    onsets = {alert.onset: alert for alert in reversed(alerts) if alert.onset and first <= alert.onset < view.until}
+    if not onsets:
         return None
-    onset, trends = min(later), context.store.trends
+    onset, trends = min(onsets), context.store.trends
     alert = onsets[onset]
     found = find_changes(trends, alert, onset)
     changes = list_changes(replace(alert, details={**alert.details, **found}), onset)
-    change = next((change for change in changes if change.is_near(onset)), None)
-    if change is not None and change.at is not None and change.at > onset:
-        change = None
+    earlier = [change for change in changes if change.at is not None and change.at <= onset]
+    change = next((change for change in earlier if change.is_near(onset)), None)
     on = next(iter(affected_routes(alert)), None)
     path = onset_comparison_path(view, onset, view.until, first=view.since, route=on, scorer=scorer, service=service)
     if change is not None and change.at is not None:
-        for marker in trends.list_markers(service=service, since=change.at, until=onset):
-            path = marker_comparison_path(marker, view, on) if marker.at == change.at else path
+        markers = trends.list_markers(service=service, since=change.at, until=onset)
+        path = next((marker_comparison_path(marker, view, on) for marker in markers if marker.at == change.at), path)
     return LaterDrop(onset=onset, route=on, change=change, path=path)
 
 

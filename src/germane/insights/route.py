@@ -176,10 +176,6 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
     alerts = _load_alerts(context, view, service, route)
     markers = context.store.trends.list_markers(since=view.since, until=view.until, service=service)
     lines = _load_lines(context, view, of_service, scorer, chart_markers(alerts, markers, route=route, view=view), root)
-    # Show the counts for the service, starting with the selected scorer. Counts with an empty scorer are for exchanges
-    # that were dropped before a scorer was assigned.
-    counted = [counts for counts in coverage if service in {None, counts.service} and counts.seen]
-    counted = [counts for counts in counted if counts.scorer] or counted
     insight = RouteInsight(
         route=route,
         service=service,
@@ -187,25 +183,32 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
         scorer=scorer,
         scorers=sorted({group.scorer for group in of_service}),
         lines=lines,
-        coverage=sorted(counted, key=lambda counts: (counts.scorer != scorer, counts.scorer)),
+        coverage=_select_coverage(coverage, service, scorer),
         alerts=alerts,
         markers=markers,
     )
-    if insight.first is None:
-        return insight
-    summary, status = insight.first.summary, load_status_bar(context)
+    return insight if insight.first is None else _with_verdict(context, view, insight, insight.first, root)
+
+
+def _select_coverage(coverage: Iterable[Coverage], service: str | None, scorer: str | None) -> list[Coverage]:
+    """Return the counts for a service, those of the selected scorer first."""
+    counted = [counts for counts in coverage if service in {None, counts.service} and counts.seen]
+    # Counts with an empty scorer are for exchanges that were dropped before a scorer was assigned.
+    counted = [counts for counts in counted if counts.scorer] or counted
+    return sorted(counted, key=lambda counts: (counts.scorer != scorer, counts.scorer))
+
+
+def _with_verdict(
+    context: InsightContext, view: ViewParams, insight: RouteInsight, line: RouteScorer, root: str
+) -> RouteInsight:
+    """Add the verdict and the details of the selected scorer, which has scores in the window."""
+    summary, status = line.summary, load_status_bar(context)
+    compared = {"route": insight.route, "scorer": summary.scorer, "service": summary.service}
     last_day, situation = load_route_situation(
-        context,
-        view,
-        route,
-        service=summary.service,
-        scorer=summary.scorer,
-        buckets={insight.first.bucket: insight.first.buckets},
-        health=status.health,
+        context, view, **compared, buckets={line.bucket: line.buckets}, health=status.health
     )
     period, verdict = last_day.reference_period, build_verdict(situation)
-    compared = {"route": route, "scorer": summary.scorer, "service": summary.service}
-    first = first_scored(insight.first.buckets, None if situation.reference is None else period)
+    first = first_scored(line.buckets, None if situation.reference is None else period)
     return replace(
         insight,
         situation=situation,
@@ -215,9 +218,9 @@ def load_route(context: InsightContext, view: ViewParams, route: str, root: str 
         else onset_comparison_path(view, verdict.began, context.now(), first=first, **compared),
         period_name="" if period is None else describe_period(period, view),
         status=status,
-        histogram=_load_histogram(context, view, insight.first),
+        histogram=_load_histogram(context, view, line),
         breakdowns=list(_load_breakdowns(context, view, summary)),
-        usage=load_usage(context, view, scorer=summary.scorer, route=route, service=summary.service, root=root),
+        usage=load_usage(context, view, **compared, root=root),
         worst=load_worst_answers(context.store, summary, view.since, view.until),
         disagreement=load_disagreement(context.store, summary, view.since, view.until),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -202,21 +202,19 @@ def _data_findings(
 
 def _drop_findings(rule: Drop, means: Sequence[RouteSummary], facts: DiagnosisFacts) -> Iterator[Finding]:
     """Yield obstacles, and explain why a mean may be lower without an alert, for each service and scorer."""
-    has_scope = bool(rule.attributes)
-    active = [version for version in facts.versions if bool(version.key.scope) == has_scope]
+    active, learning = _with_scope(rule, facts.versions), _with_scope(rule, facts.learning)
     alerted = {(alert.service, alert.scorer) for alert in facts.alerts if alert.rule == rule.name}
     streams: dict[tuple[str, str], set[str]] = {}
     for group in means:
         streams.setdefault((group.service, group.scorer), set()).add(group.route)
-    for version in facts.learning:
+    for version in learning:
         service, scorer, *_ = version.key
-        if version.provisional and bool(version.key.scope) == has_scope and (service, scorer) in streams:
+        if version.provisional and (service, scorer) in streams:
             yield Finding(kind="provisional", service=service, scorer=scorer, until=version.until)
     for (service, scorer), routes in sorted(streams.items()):
         place: dict[str, Any] = {"service": service, "scorer": scorer}
         baselines = [version.baseline for version in active if version.key[:2] == (service, scorer)]
-        learning = [version for version in facts.learning if version.key[:2] == (service, scorer)]
-        until = max((version.until for version in learning), default=None)
+        until = max((version.until for version in facts.learning if version.key[:2] == (service, scorer)), default=None)
         if not baselines:
             yield Finding(kind="not_learning" if until is None else "learning", until=until, **place)
         else:
@@ -224,6 +222,11 @@ def _drop_findings(rule: Drop, means: Sequence[RouteSummary], facts: DiagnosisFa
             yield from (Finding(kind="uncovered_route", route=route, **place) for route in sorted(routes - covered))
             if not {(service, scorer), (service, None)} & alerted:
                 yield Finding(kind="no_drop", limit=rule.false_alerts_per_year, **place)
+
+
+def _with_scope(rule: Drop, versions: Iterable[BaselineVersion]) -> list[BaselineVersion]:
+    """Return the baselines of all answers, or those of answers with certain attributes if the rule selects these."""
+    return [version for version in versions if bool(version.key.scope) == bool(rule.attributes)]
 
 
 def _window_findings(context: InsightContext, rule: AnyWindowRule, scope: DiagnosisScope) -> Iterator[Finding]:

@@ -7,10 +7,10 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 from uuid import uuid4
 
@@ -46,6 +46,7 @@ from germane.storage import (
     QuestionSort,
 )
 
+_Option = TypeVar("_Option", bound=str)
 SORTS: Final[Mapping[AnswerSort, str]] = {
     "lowest": "lowest score",
     "highest": "highest score",
@@ -188,19 +189,16 @@ def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
     If a reason is set, failed or skipped answers are selected. Score filters are ignored for unscored answers. The time
     range is ignored if the answers are selected by id.
     """
-    values = {name: request.query_params.get(name, "").strip() for name in _PARAMETERS}
-    parameters = {name: value for name, value in values.items() if value}
+    parameters = {name: value for name in _PARAMETERS if (value := request.query_params.get(name, "").strip())}
     attributes = {
         name: value for name, value in request.query_params.items() if value and _ATTRIBUTE_NAME.fullmatch(name)
     }
     parameters |= attributes
-    default_state: AnswerState = "scored"
-    state = next((state for state in STATES if state == parameters.get("state")), default_state)
+    state = _choose(STATES, parameters.get("state"), "scored")
     if "reason" in parameters and state in {"scored", "any"}:
         state = UnscoredReason(parameters["reason"]).state
         parameters["state"] = state
-    default_sort: AnswerSort = "lowest"
-    sort = next((sort for sort in SORTS if sort == parameters.get("sort")), default_sort)
+    sort = _choose(SORTS, parameters.get("sort"), "lowest")
     if state != "scored":
         sort = "newest"
         parameters = {name: value for name, value in parameters.items() if name not in _SCORE_PARAMETERS}
@@ -208,11 +206,11 @@ def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
     is_selection = bool(ids) or "selection" in parameters
     if ids:
         parameters.pop("selection", None)
-    default_order: QuestionSort = "low" if sort == "lowest" else "answers"
     texts: dict[str, Any] = {name: parameters.get(name) for name in _TEXT_PARAMETERS}
+    since, until = (None, None) if is_selection else (view.since, view.until)
     wanted = AnswerFilter(
-        since=None if is_selection else view.since,
-        until=None if is_selection else view.until,
+        since=since,
+        until=until,
         scorer=view.scorer,
         service=view.service,
         ids=ids if is_selection else None,
@@ -235,9 +233,13 @@ def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
         sort=sort,
         after=after,
         grouped="group" in parameters,
-        order=next((order for order in QUESTION_SORTS if order == parameters.get("order")), default_order),
+        order=_choose(QUESTION_SORTS, parameters.get("order"), "low" if sort == "lowest" else "answers"),
     )
     return AnswerQuery(search=search, parameters=parameters)
+
+
+def _choose(options: Iterable[_Option], given: str | None, default: _Option) -> _Option:
+    return next((option for option in options if option == given), default)
 
 
 def _parse_score(text: str | None) -> float | None:

@@ -276,16 +276,7 @@ def draw_bands(series: Sequence[Sequence[Point]], plot: Plot, bucket: timedelta)
 
 def _draw_run(run: Sequence[Point], plot: Plot, bucket: timedelta) -> Markup:
     """Draw an area between adjacent points that have intervals, and whiskers for isolated points."""
-    areas: list[tuple[bool, list[Point]]] = []
-    for first, second in pairwise(run):
-        if not (_has_interval(first) and _has_interval(second)):
-            continue
-        is_thin = not (first.has_min_samples and second.has_min_samples)
-        if areas and areas[-1][0] == is_thin and areas[-1][1][-1] is first:
-            areas[-1][1].append(second)
-        else:
-            areas.append((is_thin, [first, second]))
-    parts = []
+    areas, parts = _band_areas(run), []
     for is_thin, points in areas:
         placed = [(plot.middle(point, bucket), point) for point in points]
         upper = [_coordinates(x, plot.y(point.high or 0.0)) for x, point in placed]
@@ -299,6 +290,20 @@ def _draw_run(run: Sequence[Point], plot: Plot, bucket: timedelta) -> Markup:
             ends = {"y1": plot.y(point.high or 0.0), "y2": plot.y(point.low or 0.0)}
             parts.append(tag("line", class_=css_class, x1=x, x2=x, **ends))
     return concat(*parts)
+
+
+def _band_areas(run: Sequence[Point]) -> list[tuple[bool, list[Point]]]:
+    """Divide a run into areas of adjacent points with intervals, each with whether it has few scores."""
+    areas: list[tuple[bool, list[Point]]] = []
+    for first, second in pairwise(run):
+        if not (_has_interval(first) and _has_interval(second)):
+            continue
+        is_thin = not (first.has_min_samples and second.has_min_samples)
+        if areas and areas[-1][0] == is_thin and areas[-1][1][-1] is first:
+            areas[-1][1].append(second)
+        else:
+            areas.append((is_thin, [first, second]))
+    return areas
 
 
 def _has_interval(point: Point) -> bool:
