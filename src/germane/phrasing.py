@@ -1,4 +1,7 @@
-"""Sentence templates: ``{name}`` is replaced by a value, and ``[...]`` is omitted if one of its values is missing."""
+"""Sentence templates, and the format of amounts.
+
+In a template, ``{name}`` is replaced by a value, and ``[...]`` is omitted if one of its values is missing.
+"""
 
 from __future__ import annotations
 
@@ -34,3 +37,8 @@ def fill(template: str, /, **values: object) -> str:
 def fill_if_known(template: str, /, **values: object) -> str | None:
     """Return the sentence of a template, or None if a value outside brackets is missing."""
     return fill(f"[{template}]", **values) or None
+
+
+def format_amount(value: float) -> str:
+    """Format a number of requests, tokens or US dollars for display, such as "2,000,000" or "0.0034"."""
+    return f"{value:,.4f}".rstrip("0").rstrip(".")

@@ -24,6 +24,7 @@ from germane.exchange import Context, Message
 from germane.monitor.loop.backoff import Backoff
 from germane.monitor.quota.limiter import SharedRateLimiter, shared_rate_limiter
 from germane.monitor.scoring.failures import MAX_OUTAGES, CircuitBreaker
+from germane.phrasing import format_amount
 from germane.score import Score, UnscoredReason
 from germane.scorers import Judge, RequestReservation, ScorerSet, build_scorers
 from germane.settings import Budget, load_settings
@@ -33,9 +34,6 @@ from germane.storage import (
     RateLimit,
     SamplingDecision,
     TrackingStore,
-    describe_usage,
-    exhausted_until,
-    format_amount,
 )
 from germane.storage.db.component import StoreContext
 from germane.storage.quota.store_quota import QuotaStore
@@ -605,11 +603,11 @@ def test_budget_usage_is_described_for_each_limit() -> None:
     spent = BudgetDay(day=NOON.date(), requests=100, tokens=8_930, usd=0.75)
 
     assert [format_amount(value) for value in (2e6, 1.5, 0.0034, 0)] == ["2,000,000", "1.5", "0.0034", "0"]
-    assert describe_usage(budget, spent, NOON) == [
+    assert spent.describe(budget, NOON) == [
         "100 of 130 requests used (hourly limits so far)",
         "8,930 of 9,000 tokens used",
         "0.75 of 6.5 usd used (hourly limits so far)",
     ]
-    assert exhausted_until(budget, spent, NOON) == datetime(2026, 3, 2, tzinfo=UTC)  # a request takes 89 tokens
-    assert exhausted_until(budget, BudgetDay(day=NOON.date(), requests=130), NOON) == NOON + timedelta(hours=1)
-    assert exhausted_until(budget, BudgetDay(day=NOON.date(), requests=129), NOON) is None
+    assert spent.exhausted_until(budget, NOON) == datetime(2026, 3, 2, tzinfo=UTC)  # a request takes 89 tokens
+    assert BudgetDay(day=NOON.date(), requests=130).exhausted_until(budget, NOON) == NOON + timedelta(hours=1)
+    assert BudgetDay(day=NOON.date(), requests=129).exhausted_until(budget, NOON) is None

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from germane.settings import Budget
-from germane.storage import BudgetDay, RateLimit, RequestUsage, TrackingStore, budget_limits_at, next_affordable_at
+from germane.storage import BudgetDay, BudgetLimits, BudgetReservation, RateLimit, RequestUsage, TrackingStore
 
 DAY = date(2026, 3, 1)
 CALL = RequestUsage(1)
@@ -27,8 +27,8 @@ def at(hour: int, minute: int = 0) -> datetime:
 @pytest.mark.parametrize(("hour", "calls"), [(0, 10), (1, 20), (3, 40), (4, 50), (5, 50), (23, 50)])
 def test_unused_hourly_budget_is_available_in_later_hours(hour: int, calls: int) -> None:
     """Usage is limited to the sum of the hourly budgets so far, and never exceeds the daily limit."""
-    assert budget_limits_at(CARRYING, at(hour, 59)).requests == calls
-    assert (budget_limits_at(CARRYING, at(hour)).tokens, budget_limits_at(CARRYING, at(hour)).usd) == (
+    assert BudgetLimits.at(CARRYING, at(hour, 59)).requests == calls
+    assert (BudgetLimits.at(CARRYING, at(hour)).tokens, BudgetLimits.at(CARRYING, at(hour)).usd) == (
         math.inf,
         math.inf,
     )
@@ -37,16 +37,20 @@ def test_unused_hourly_budget_is_available_in_later_hours(hour: int, calls: int)
 def test_budget_hours_and_days_start_in_utc() -> None:
     """The time may be in any time zone."""
     berlin = datetime.fromisoformat("2026-03-02T00:30:00+01:00")
-    assert budget_limits_at(CARRYING, berlin).requests == 50
-    assert budget_limits_at(Budget(tokens_per_hour=7, usd_per_hour=0.5), berlin).usd == pytest.approx(12, abs=1e-9)
+    assert BudgetLimits.at(CARRYING, berlin).requests == 50
+    assert BudgetLimits.at(Budget(tokens_per_hour=7, usd_per_hour=0.5), berlin).usd == pytest.approx(12, abs=1e-9)
 
 
 def test_next_affordable_time_is_the_first_hour_with_budget_left() -> None:
     """The time may be in this hour, in a later hour, or on the next day."""
-    assert next_affordable_at(CARRYING, RequestUsage(39), CALL, at(3, 20)) == at(3, 20)
-    assert next_affordable_at(CARRYING, RequestUsage(40), CALL, at(3, 20)) == at(4)
-    assert next_affordable_at(CARRYING, RequestUsage(50), CALL, at(4)) == at(0) + timedelta(days=1)
-    assert next_affordable_at(Budget(tokens_per_hour=10), RequestUsage(1, 15), RequestUsage(1, 14), at(0)) == at(2)
+
+    def affordable_at(budget: Budget, used: RequestUsage, request: RequestUsage, now: datetime) -> datetime:
+        return BudgetReservation(now, (), used).next_affordable_at(budget, request)
+
+    assert affordable_at(CARRYING, RequestUsage(39), CALL, at(3, 20)) == at(3, 20)
+    assert affordable_at(CARRYING, RequestUsage(40), CALL, at(3, 20)) == at(4)
+    assert affordable_at(CARRYING, RequestUsage(50), CALL, at(4)) == at(0) + timedelta(days=1)
+    assert affordable_at(Budget(tokens_per_hour=10), RequestUsage(1, 15), RequestUsage(1, 14), at(0)) == at(2)
 
 
 def test_requests_are_granted_until_the_hourly_budget_is_exhausted(store: TrackingStore, clock: Any) -> None:
@@ -215,7 +219,7 @@ def test_no_order_of_operations_exceeds_the_budget(
             spent, over = store.quota.load_usage(day), above.get(day, RequestUsage())
             assert spent.requests == expense.requests
             assert (spent.tokens, spent.usd) == pytest.approx((expense.tokens, expense.usd), abs=1e-9)
-            limit = budget_limits_at(budget, clock.now if day == clock.now.date() else at(23))
+            limit = BudgetLimits.at(budget, clock.now if day == clock.now.date() else at(23))
             assert spent.requests <= limit.requests
             assert spent.tokens - over.tokens <= limit.tokens + 1e-6
             assert spent.usd - over.usd <= limit.usd + 1e-6

@@ -12,7 +12,7 @@ from germane.insights.context import InsightContext
 from germane.insights.situation import DAY, NOTIFIED_STATES
 from germane.insights.watched_traces import WatchedSummary, load_watched_traces
 from germane.settings import LOCAL, Budget
-from germane.storage import BudgetLimits, ScoringHealth, Worker, budget_limits_at
+from germane.storage import BudgetLimits, ScoringHealth, Worker
 
 MISSED_LEASES: Final = 2
 """Number of task leases without a heartbeat after which a worker counts as unresponsive."""
@@ -124,7 +124,7 @@ class HealthSummary:
     @property
     def limits(self) -> BudgetLimits | None:
         """The part of today's budget that is available by this hour, or None without a budget."""
-        return None if self.budget is None else budget_limits_at(self.budget, self.now)
+        return None if self.budget is None else BudgetLimits.at(self.budget, self.now)
 
     @property
     def headline(self) -> str:

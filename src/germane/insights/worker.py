@@ -23,7 +23,6 @@ from germane.storage import (
     RetrySummary,
     SamplingSummary,
     Worker,
-    budget_shares,
 )
 
 MAX_COVERAGE_ROWS: Final = 80
@@ -181,7 +180,7 @@ def load_worker(context: InsightContext, view: ViewParams, process_id: str | Non
     peak = max((day.requests for day in days), default=0)
     usage = []
     for day in reversed(days):
-        of_limits = {} if budget is None else budget_shares(day.usage, budget)
+        of_limits = {} if budget is None else day.shares(budget)
         share = max(of_limits.values(), default=day.requests / peak if peak else 0.0)
         usage.append(DailyUsage(spent=day, share=share))
     return WorkerInsight(

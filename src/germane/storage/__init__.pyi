@@ -78,12 +78,6 @@ from .quota.budget_ledger import BudgetDay as BudgetDay
 from .quota.budget_ledger import BudgetLimits as BudgetLimits
 from .quota.budget_ledger import BudgetReservation as BudgetReservation
 from .quota.budget_ledger import RequestUsage as RequestUsage
-from .quota.budget_ledger import budget_limits_at as budget_limits_at
-from .quota.budget_ledger import budget_shares as budget_shares
-from .quota.budget_ledger import describe_usage as describe_usage
-from .quota.budget_ledger import exhausted_until as exhausted_until
-from .quota.budget_ledger import format_amount as format_amount
-from .quota.budget_ledger import next_affordable_at as next_affordable_at
 from .quota.rate_limits import RateLimit as RateLimit
 from .quota.rate_limits import RateLimitUsage as RateLimitUsage
 from .quota.store_quota import HourCount as HourCount

@@ -16,7 +16,7 @@ from germane.alerting.rule_result import RuleResult, RuleState
 from germane.alerting.rules.evaluation import MAX_INTERVAL, EvaluationContext, RuleEvaluation, window_interval
 from germane.score import UnscoredReason
 from germane.settings import Budget, BudgetExhausted, NoData, ScorerError
-from germane.storage import BudgetDay, ScoringFlow, describe_usage, exhausted_until
+from germane.storage import BudgetDay, ScoringFlow
 
 DEFAULT_GAP: Final = timedelta(hours=1)
 """Assumed typical gap between scores, until there is enough data for an estimate."""
@@ -195,14 +195,14 @@ def evaluate_budget_exhausted(
 
     An exhausted hourly limit is normal and not an alert.
     """
-    until = None if budget is None else exhausted_until(budget, spent, now)
+    until = None if budget is None else spent.exhausted_until(budget, now)
     tomorrow = datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
     state: RuleState = "good"
     if until is not None and until >= tomorrow:
         state = "bad" if tomorrow - now > END_OF_DAY_MARGIN else "unclear"
     details: dict[str, object] = {"until": None, "spent": []}
     if budget is not None and until is not None:
-        details = {"until": until.isoformat(), "spent": describe_usage(budget, spent, now)}
+        details = {"until": until.isoformat(), "spent": spent.describe(budget, now)}
     return RuleResult(
         rule=rule.name,
         type=rule.type,

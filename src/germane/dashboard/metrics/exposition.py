@@ -50,8 +50,6 @@ def load_snapshot(store: TrackingStore, settings: Settings, now: datetime) -> Me
     Raises:
         StorageError: The database is unreachable, or its schema version does not match.
     """
-    from germane.storage import budget_shares
-
     spent, until = store.quota.load_usage(), now.replace(second=0, microsecond=0)
     versions = store.baselines.list_versions()
     return MetricsSnapshot(
@@ -60,7 +58,7 @@ def load_snapshot(store: TrackingStore, settings: Settings, now: datetime) -> Me
         },
         backlog=store.backlog.load_backlog(alive_within=timedelta(seconds=settings.task_lease)),
         spent=spent,
-        shares={} if settings.budget is None else budget_shares(spent.usage, settings.budget),
+        shares={} if settings.budget is None else spent.shares(settings.budget),
         alerts=tuple(store.alerts.list_open()),
         baselines=tuple(
             version

@@ -11,7 +11,7 @@ from germane.daemon_pool import DaemonThreadPool
 from germane.errors import StorageError
 from germane.monitor.loop.leases import LeaderLease
 from germane.settings import Settings
-from germane.storage import TrackingStore, budget_shares
+from germane.storage import TrackingStore
 from germane.tracer import BacklogState, are_gauges_exported
 
 MAX_TIME_SHARE: Final = 0.01
@@ -81,5 +81,5 @@ class QueueMetricsJob:
             exchanges=exchanges,
             lag=backlog.lag.total_seconds(),
             workers=backlog.workers,
-            budget={} if budget is None else budget_shares(self._store.quota.load_usage().usage, budget),
+            budget={} if budget is None else self._store.quota.load_usage().shares(budget),
         )

@@ -17,7 +17,7 @@ from germane.monitor.loop.backoff import Backoff
 from germane.score import UnscoredReason
 from germane.scorers import PriceList, RequestReservation
 from germane.settings import LOCAL, Budget, Settings
-from germane.storage import BudgetReservation, RateLimit, RequestUsage, TrackingStore, next_affordable_at
+from germane.storage import BudgetReservation, RateLimit, RequestUsage, TrackingStore
 
 logger = logging.getLogger("germane.monitor")
 REQUESTS: Final = "requests"
@@ -85,7 +85,7 @@ class BudgetUsage:
         rejected = [usage for usage, granted in zip(requested, grant.granted, strict=True) if not granted]
         hour = grant.at.replace(minute=0, second=0, microsecond=0)
         if rejected:
-            self.exhausted_until = next_affordable_at(self.budget, grant.usage, rejected[0], grant.at)
+            self.exhausted_until = grant.next_affordable_at(self.budget, rejected[0])
             if self._exhausted_in is None:
                 logger.warning(
                     "%s; scores that the budget does not cover are being skipped",

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
 from germane.settings import Budget
-from germane.storage import BudgetDay, BudgetLimits, HourCount, RequestUsage, budget_limits_at
+from germane.storage import BudgetDay, BudgetLimits, HourCount, RequestUsage
 
 SECONDS_PER_HOUR: Final = 3600
 HOURS_PER_DAY: Final = 24
@@ -134,8 +134,8 @@ def allocate_interval(
         end: The end of the interval. The last interval of a day ends one interval length before midnight.
     """
     end = end.astimezone(UTC)
-    by_day = _affordable(budget_limits_at(budget, end.replace(hour=HOURS_PER_DAY - 1)), spent, in_progress, cost)
-    by_hour = _affordable(budget_limits_at(budget, end), spent, in_progress, cost)
+    by_day = _affordable(BudgetLimits.at(budget, end.replace(hour=HOURS_PER_DAY - 1)), spent, in_progress, cost)
+    by_hour = _affordable(BudgetLimits.at(budget, end), spent, in_progress, cost)
     if math.isinf(by_day) or by_day < 1:
         return IntervalAllocation(min(by_day, by_hour), exhausted=by_day < 1)
     midnight = datetime.combine(end.date() + timedelta(days=1), time(), UTC)
@@ -148,7 +148,7 @@ def allocate_interval(
 def interval_length(budget: Budget, cost: ExchangeCost, forecast: DailyTraffic, at: datetime) -> int:
     """Return the length in seconds of an interval in the hour of ``at``, for about 20 exchanges per interval."""
     at = at.astimezone(UTC)
-    per_day = _affordable(budget_limits_at(budget, at.replace(hour=HOURS_PER_DAY - 1)), RequestUsage(), 0, cost)
+    per_day = _affordable(BudgetLimits.at(budget, at.replace(hour=HOURS_PER_DAY - 1)), RequestUsage(), 0, cost)
     per_hour = per_day * (forecast.hours[at.hour] / sum(forecast.hours))
     if not per_hour:
         return INTERVAL_LENGTHS[-1]

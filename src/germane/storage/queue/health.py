@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import case, func, select
@@ -153,7 +153,7 @@ class HealthReader(StoreComponent):
                 scored=sum(int(row.n) for row in outcomes if row.outcome == "scored"),
                 failed={row.reason: int(row.n) for row in outcomes if row.outcome == "failed" and row.n},
                 last_captured_at=counted.last_captured_at,
-                spent_today=budget_ledger.load_usage(connection, None, now),
+                spent_today=budget_ledger.load_usage(connection, now.astimezone(UTC).date()),
             )
 
     def list_retries(self) -> list[RetrySummary]:

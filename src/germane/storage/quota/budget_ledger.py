@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, select, update
 
+from germane.phrasing import format_amount
 from germane.settings import Budget
 from germane.storage.db.component import database_time
 from germane.storage.db.mappers import bulk_insert
@@ -49,6 +50,45 @@ class RequestUsage:
         return bool(self.requests or self.tokens or self.usd)
 
 
+@dataclass(frozen=True, slots=True)
+class BudgetLimits:
+    """The usage allowed from the start of a day up to a given time; infinity for unlimited units."""
+
+    requests: float = math.inf
+    tokens: float = math.inf
+    usd: float = math.inf
+
+    @classmethod
+    def at(cls, budget: Budget, at: datetime) -> BudgetLimits:
+        """Return the usage allowed from the start of the day up to a time: min(per day, (UTC hour + 1) * per hour).
+
+        Amounts that are not used in one hour are available in later hours.
+        """
+        return cls.in_hour(budget, at.astimezone(UTC).hour)
+
+    @classmethod
+    def in_hour(cls, budget: Budget, hour: int) -> BudgetLimits:
+        """Return the usage allowed up to the end of a UTC hour."""
+
+        def limit(per_hour: float | None, per_day: float | None) -> float:
+            until_hour = math.inf if per_hour is None else (hour + 1) * per_hour
+            return min(until_hour, math.inf if per_day is None else per_day)
+
+        return cls(
+            requests=limit(budget.requests_per_hour, budget.requests_per_day),
+            tokens=limit(budget.tokens_per_hour, budget.tokens_per_day),
+            usd=limit(budget.usd_per_hour, budget.usd_per_day),
+        )
+
+    def admits(self, usage: RequestUsage) -> bool:
+        """Return whether the usage is within the limits."""
+        return (
+            usage.requests <= self.requests
+            and usage.tokens <= self.tokens * (1 + _ROUNDING)
+            and usage.usd <= self.usd * (1 + _ROUNDING)
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetDay:
     """Judge usage for one day, including reservations for in-flight requests."""
@@ -66,22 +106,35 @@ class BudgetDay:
         """The day's requests, tokens and cost."""
         return RequestUsage(self.requests, self.tokens, self.usd)
 
+    def shares(self, budget: Budget) -> dict[str, float]:
+        """Return a dict of units (``requests``, ``tokens``, ``usd``) to the used share of the daily limit.
 
-@dataclass(frozen=True, slots=True)
-class BudgetLimits:
-    """The usage allowed from the start of a day up to a given time; infinity for unlimited units."""
+        Shares are in [0, 1] or slightly above. An hourly limit counts as a daily limit of 24 times its value. Units
+        without a limit are omitted.
+        """
+        limits = BudgetLimits.in_hour(budget, _HOURS_PER_DAY - 1)
+        return {
+            unit: getattr(self, unit) / getattr(limits, unit) for unit in _UNITS if getattr(limits, unit) < math.inf
+        }
 
-    requests: float = math.inf
-    tokens: float = math.inf
-    usd: float = math.inf
+    def describe(self, budget: Budget, at: datetime) -> list[str]:
+        """Return a phrase for each limit, such as "120 of 300 requests used"."""
+        phrases, hours = [], at.astimezone(UTC).hour + 1
+        for unit in _UNITS:
+            used = format_amount(getattr(self, unit))
+            per_hour, per_day = getattr(budget, f"{unit}_per_hour"), getattr(budget, f"{unit}_per_day")
+            if per_day is not None:
+                phrases.append(f"{used} of {format_amount(per_day)} {unit} used")
+            if per_hour is not None:
+                phrases.append(f"{used} of {format_amount(hours * per_hour)} {unit} used (hourly limits so far)")
+        return phrases
 
-    def admits(self, usage: RequestUsage) -> bool:
-        """Return whether the usage is within the limits."""
-        return (
-            usage.requests <= self.requests
-            and usage.tokens <= self.tokens * (1 + _ROUNDING)
-            and usage.usd <= self.usd * (1 + _ROUNDING)
-        )
+    def exhausted_until(self, budget: Budget, at: datetime) -> datetime | None:
+        """Return when the budget will cover an average request again, or None if it covers one now."""
+        requests = max(self.requests, 1)
+        average = RequestUsage(1, self.tokens / requests, self.usd / requests)
+        until = _next_affordable_at(budget, self.usage, average, at)
+        return until if until > at else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,61 +150,20 @@ class BudgetReservation:
     waits: Sequence[float | None] = ()
     """For each request, the time in seconds until it may start; None if it was not granted."""
 
+    def next_affordable_at(self, budget: Budget, request: RequestUsage) -> datetime:
+        """Return when the budget covers a request: now, or at the start of a later hour or of the next day."""
+        return _next_affordable_at(budget, self.usage, request, self.at)
+
     def with_waits(self, waits: Iterable[float]) -> BudgetReservation:
         """Return a copy with the given waits, one per granted request, in the order of the requests."""
         each = iter(waits)
         return replace(self, waits=[next(each) if granted else None for granted in self.granted])
 
 
-def budget_limits_at(budget: Budget, at: datetime) -> BudgetLimits:
-    """Return the usage allowed from the start of the day up to a time: min(per day, (UTC hour + 1) * per hour).
-
-    Amounts that are not used in one hour are available in later hours.
-    """
-    return _limits_in_hour(budget, at.astimezone(UTC).hour)
-
-
-def _limits_in_hour(budget: Budget, hour: int) -> BudgetLimits:
-    def limit(per_hour: float | None, per_day: float | None) -> float:
-        until_hour = math.inf if per_hour is None else (hour + 1) * per_hour
-        return min(until_hour, math.inf if per_day is None else per_day)
-
-    return BudgetLimits(
-        requests=limit(budget.requests_per_hour, budget.requests_per_day),
-        tokens=limit(budget.tokens_per_hour, budget.tokens_per_day),
-        usd=limit(budget.usd_per_hour, budget.usd_per_day),
-    )
-
-
-def budget_shares(usage: RequestUsage, budget: Budget) -> dict[str, float]:
-    """Return a dict of units (``requests``, ``tokens``, ``usd``) to the used share of the daily limit.
-
-    Shares are in [0, 1] or slightly above. An hourly limit counts as a daily limit of 24 times its value. Units without
-    a limit are omitted.
-    """
-    limits = _limits_in_hour(budget, _HOURS_PER_DAY - 1)
-    return {unit: getattr(usage, unit) / getattr(limits, unit) for unit in _UNITS if getattr(limits, unit) < math.inf}
-
-
-def admit_requests(
-    used: RequestUsage, requests: Sequence[RequestUsage], limits: BudgetLimits
-) -> tuple[list[bool], RequestUsage]:
-    """Return whether each request is granted, in order, and the usage including the granted requests.
-
-    After a request is rejected, a smaller one may still be granted.
-    """
-    granted = []
-    for request in requests:
-        granted.append(limits.admits(used + request))
-        used = used + request if granted[-1] else used
-    return granted, used
-
-
-def next_affordable_at(budget: Budget, used: RequestUsage, request: RequestUsage, at: datetime) -> datetime:
-    """Return when the budget covers a request: at ``at``, or at the start of a later hour or of the next day."""
+def _next_affordable_at(budget: Budget, used: RequestUsage, request: RequestUsage, at: datetime) -> datetime:
     at = at.astimezone(UTC)
     for hour in range(at.hour, _HOURS_PER_DAY):
-        if _limits_in_hour(budget, hour).admits(used + request):
+        if BudgetLimits.in_hour(budget, hour).admits(used + request):
             return at if hour == at.hour else datetime.combine(at.date(), time(hour), UTC)
     return datetime.combine(at.date() + timedelta(days=1), time(), UTC)
 
@@ -176,15 +188,17 @@ def reserve_budget(
     at = (at or database_time(connection)).astimezone(UTC)
     today = at.date()
     keys = sorted(day.isoformat() for day in {today, *settled})
-    query = _QUERY.where(budget_table.c.day.in_(keys)).order_by(budget_table.c.day).with_for_update()
+    query = USAGE_QUERY.where(budget_table.c.day.in_(keys)).order_by(budget_table.c.day).with_for_update()
     days = connection.execute(query).all()
     if len(days) < len(keys):
         bulk_insert(connection, budget_table, _COLUMNS, [(key, 0, 0.0, 0.0, 0) for key in keys])
         days = connection.execute(query).all()
-    used = next(_budget_day(row).usage for row in days if row.day == today.isoformat())
+    used = next(budget_day(row).usage for row in days if row.day == today.isoformat())
     used += settled.get(today, RequestUsage())
-    granted, total = admit_requests(used, requests, budget_limits_at(budget, at))
-    reserved = sum((request for request, admitted in zip(requests, granted, strict=True) if admitted), RequestUsage())
+    allowed, granted, reserved = BudgetLimits.at(budget, at), list[bool](), RequestUsage()
+    for request in requests:  # after a request is rejected, a smaller one may still be granted
+        granted.append(allowed.admits(used + reserved + request))
+        reserved = reserved + request if granted[-1] else reserved
     changes = {**settled, today: settled.get(today, RequestUsage()) + reserved}
     rows = [
         {"of_day": day.isoformat(), "more_requests": more.requests, "more_tokens": more.tokens, "more_usd": more.usd}
@@ -193,7 +207,7 @@ def reserve_budget(
     ]
     if rows:
         connection.execute(_ADD_USAGE, rows)
-    return BudgetReservation(at, granted, total)
+    return BudgetReservation(at, granted, used + reserved)
 
 
 _ADD_USAGE: Final = (
@@ -205,10 +219,11 @@ _ADD_USAGE: Final = (
         usd=budget_table.c.usd + bindparam("more_usd"),
     )
 )
-_QUERY: Final = select(*(budget_table.c[name] for name in _COLUMNS))
+USAGE_QUERY: Final = select(*(budget_table.c[name] for name in _COLUMNS))
 
 
-def _budget_day(row: Any) -> BudgetDay:
+def budget_day(row: Any) -> BudgetDay:
+    """Return a row of the table as a record."""
     return BudgetDay(
         day=date.fromisoformat(row.day), requests=row.requests, tokens=row.tokens, usd=row.usd, selected=row.selected
     )
@@ -222,41 +237,7 @@ def count_selected(connection: Connection, count: int, at: datetime) -> None:
     connection.execute(statement.values(selected=budget_table.c.selected + count))
 
 
-def load_usage(connection: Connection, day: date | None, at: datetime | None) -> BudgetDay:
-    """Return the usage for a day. Defaults to the day of ``at`` or, without ``at``, to the database's current day."""
-    day = day or (at or database_time(connection)).astimezone(UTC).date()
-    row = connection.execute(_QUERY.where(budget_table.c.day == day.isoformat())).one_or_none()
-    return BudgetDay(day=day) if row is None else _budget_day(row)
-
-
-def load_usage_by_day(connection: Connection, days: int, at: datetime | None) -> list[BudgetDay]:
-    """Return the usage by day for the last ``days`` days, including today, oldest first. Omits days without usage."""
-    first = (at or database_time(connection)).astimezone(UTC).date() - timedelta(days=days - 1)
-    query = _QUERY.where(budget_table.c.day >= first.isoformat()).order_by(budget_table.c.day)
-    return [_budget_day(row) for row in connection.execute(query)]
-
-
-def describe_usage(budget: Budget, day: BudgetDay, at: datetime) -> list[str]:
-    """Return a phrase for each limit, such as "120 of 300 requests used"."""
-    phrases, hours = [], at.astimezone(UTC).hour + 1
-    for unit in _UNITS:
-        used = format_amount(getattr(day, unit))
-        per_hour, per_day = getattr(budget, f"{unit}_per_hour"), getattr(budget, f"{unit}_per_day")
-        if per_day is not None:
-            phrases.append(f"{used} of {format_amount(per_day)} {unit} used")
-        if per_hour is not None:
-            phrases.append(f"{used} of {format_amount(hours * per_hour)} {unit} used (hourly limits so far)")
-    return phrases
-
-
-def format_amount(value: float) -> str:
-    """Format a number of requests, tokens or US dollars for display, such as "2,000,000" or "0.0034"."""
-    return f"{value:,.4f}".rstrip("0").rstrip(".")
-
-
-def exhausted_until(budget: Budget, day: BudgetDay, at: datetime) -> datetime | None:
-    """Return when the budget will cover an average request again, or None if it covers one now."""
-    requests = max(day.requests, 1)
-    average = RequestUsage(1, day.tokens / requests, day.usd / requests)
-    until = next_affordable_at(budget, day.usage, average, at)
-    return until if until > at else None
+def load_usage(connection: Connection, day: date) -> BudgetDay:
+    """Return the usage for a UTC day."""
+    row = connection.execute(USAGE_QUERY.where(budget_table.c.day == day.isoformat())).one_or_none()
+    return BudgetDay(day=day) if row is None else budget_day(row)

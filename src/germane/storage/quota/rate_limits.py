@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from sqlalchemy import Connection, bindparam, select, update
@@ -157,9 +157,3 @@ def reserve_slots(
     rows = [{"limit_name": limit.name, "new_arrival": arrival} for limit, arrival in zip(limits, arrivals, strict=True)]
     connection.execute(statement, rows)
     return [start - now for start in starts]
-
-
-def load_rate_limit_usage(connection: Connection) -> list[RateLimitUsage]:
-    """Return the most recent use of each rate limit, sorted by name."""
-    rows = connection.execute(select(rate_limit).order_by(rate_limit.c.name)).all()
-    return [RateLimitUsage(name=row.name, waited=row.waited, used_at=row.used_at.astimezone(UTC)) for row in rows]

@@ -5,16 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from sqlalchemy import func, literal_column, select
 
 from germane.settings import Budget
 from germane.storage.db.component import StoreComponent, StoreContext
 from germane.storage.db.functions import EpochSeconds
-from germane.storage.db.tables import exchange, score, tally
-from germane.storage.quota import budget_ledger, rate_limits
-from germane.storage.quota.budget_ledger import BudgetDay, BudgetReservation, RequestUsage
+from germane.storage.db.tables import budget as budget_table
+from germane.storage.db.tables import exchange, rate_limit, score, tally
+from germane.storage.quota import rate_limits
+from germane.storage.quota.budget_ledger import (
+    USAGE_QUERY,
+    BudgetDay,
+    BudgetReservation,
+    RequestUsage,
+    budget_day,
+    load_usage,
+    reserve_budget,
+)
 from germane.storage.quota.rate_limits import RateLimit, RateLimitUsage
 
 
@@ -112,7 +121,7 @@ class QuotaStore(StoreComponent):
         """
         at = self._context.explicit_time()
         with self._database.write() as connection:
-            reservation = budget_ledger.reserve_budget(connection, budget, requests, settled=settled or {}, at=at)
+            reservation = reserve_budget(connection, budget, requests, settled=settled or {}, at=at)
             if not limits:
                 return reservation.with_waits([0.0] * sum(reservation.granted))
             granted = [amount for amount, admitted in zip(amounts, reservation.granted, strict=True) if admitted]
@@ -131,7 +140,7 @@ class QuotaStore(StoreComponent):
     def load_usage(self, day: date | None = None) -> BudgetDay:
         """Return the judge usage for a UTC day, including in-flight requests. Defaults to today."""
         with self._database.read() as connection:
-            return budget_ledger.load_usage(connection, day, self._context.explicit_time())
+            return load_usage(connection, day or self._context.now(connection).astimezone(UTC).date())
 
     def load_usage_by_day(self, days: int) -> list[BudgetDay]:
         """Return the judge usage by day for the last ``days`` days, including today, oldest first.
@@ -139,12 +148,15 @@ class QuotaStore(StoreComponent):
         Days without usage are omitted.
         """
         with self._database.read() as connection:
-            return budget_ledger.load_usage_by_day(connection, days, self._context.explicit_time())
+            first = self._context.now(connection).astimezone(UTC).date() - timedelta(days=days - 1)
+            query = USAGE_QUERY.where(budget_table.c.day >= first.isoformat()).order_by(budget_table.c.day)
+            return [budget_day(row) for row in connection.execute(query)]
 
     def load_rate_limit_usage(self) -> list[RateLimitUsage]:
         """Return the most recent use of each rate limit, sorted by name."""
         with self._database.read() as connection:
-            return rate_limits.load_rate_limit_usage(connection)
+            rows = connection.execute(select(rate_limit).order_by(rate_limit.c.name)).all()
+        return [RateLimitUsage(name=row.name, waited=row.waited, used_at=row.used_at.astimezone(UTC)) for row in rows]
 
     def load_traffic(self, *, since: datetime) -> Traffic:
         """Count the exchanges that have started since a given time."""

@@ -293,7 +293,6 @@ def _load_rate_limits(store: TrackingStore, settings: Settings, now: datetime) -
 
 def _check_budget(store: TrackingStore, settings: Settings, now: datetime) -> Iterator[Finding]:
     from germane.monitor import check_judge_price
-    from germane.storage import describe_usage, exhausted_until
 
     budget = settings.budget
     if budget is None:
@@ -303,8 +302,8 @@ def _check_budget(store: TrackingStore, settings: Settings, now: datetime) -> It
     except SettingsError as error:
         yield Finding("budget", "error", str(error), "set the price, or limit requests or tokens instead")
     spent = store.quota.load_usage()
-    usage = f"used today (UTC): {'; '.join(describe_usage(budget, spent, now))}"
-    until = exhausted_until(budget, spent, now)
+    usage = f"used today (UTC): {'; '.join(spent.describe(budget, now))}"
+    until = spent.exhausted_until(budget, now)
     if until is None:
         yield Finding("budget", "ok", f"{usage}; shared by all processes on this database")
     else:

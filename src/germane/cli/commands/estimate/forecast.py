@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from germane.errors import DatabaseNotMigrated, StorageError
 from germane.exchange import Context, Exchange
+from germane.phrasing import format_amount
 from germane.settings import DEFAULT_EMBEDDER, LOCAL, Price, Settings
 
 if TYPE_CHECKING:
@@ -168,12 +169,12 @@ def sum_forecasts(forecasts: Sequence[ScorerForecast]) -> ScorerForecast:
 
 def describe_exceeded_limits(total: ScorerForecast, settings: Settings) -> list[str]:
     """Describe by how much the forecast exceeds the budget and the rate limits."""
-    from germane.storage import budget_limits_at, format_amount
+    from germane.storage import BudgetLimits
 
     notes = []
     tokens = total.input_tokens + total.output_tokens
     if settings.budget is not None:
-        limit = budget_limits_at(settings.budget, _LAST_HOUR)
+        limit = BudgetLimits.at(settings.budget, _LAST_HOUR)
         needs = {"requests": ("requests", total.requests), "tokens": ("tokens", tokens), "usd": ("USD", total.cost_usd)}
         for name, (unit, needed) in needs.items():
             if needed is not None and needed > (available := getattr(limit, name)):
