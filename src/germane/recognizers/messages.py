@@ -38,8 +38,7 @@ _ROLES: Mapping[str, Role] = {
     "gen_ai.tool.message": "tool",
 }
 _CONTENT_KEYS = ("content", "parts", "contents", "blocks", "_content", "text")
-_RESULT_KEYS = ("result", "response", "output")
-"""Names of the content in a tool's message."""
+_TOOL_CONTENT_KEYS = (*_CONTENT_KEYS, "result", "response", "output")
 _TEXT_TYPES = {"", "text", "output_text", "input_text", "content", "string"}
 _CALL_TYPES = {"tool_call", "tool-call", "tool_use", "function_call", "functioncall", "server_tool_use"}
 _CALL_KEYS = {"function_call", "functionCall", "toolUse"}
@@ -94,36 +93,38 @@ def read_message(value: Any) -> ChatMessage | None:
         return None if role is None else ChatMessage(role, value[1])
     if not isinstance(value, dict):
         return None
-    content = value
-    kind = value.get("type")
     nested = value.get("message")
-    dumps = (value.get(key) for key in ("data", "kwargs"))
-    dumped = next((inner for inner in dumps if isinstance(inner, dict) and "content" in inner), None)
     if isinstance(nested, dict):  # a choice
-        content = nested
-        role = role_of(nested.get("role"), value.get("event.name"), "assistant")
-    elif dumped is not None:  # LangChain's dump
-        content = dumped
-        names = value.get("id")
-        constructor = names[-1] if isinstance(names, list) and names else None
-        role = role_of(constructor, dumped.get("type"), kind)
-    else:
-        is_call = isinstance(kind, str) and kind.lower() in _CALL_TYPES
-        names = value.get("role"), value.get("_role"), value.get("event.name")
-        role = role_of(*names, "assistant" if is_call else kind)
-    return None if role is None else _build(role, content)
+        return _build(role_of(nested.get("role"), value.get("event.name"), "assistant"), nested)
+    kind = value.get("type")
+    for key in ("data", "kwargs"):  # LangChain's dumps
+        inner = value.get(key)
+        if isinstance(inner, dict) and "content" in inner:
+            names = value.get("id")
+            constructor = names[-1] if isinstance(names, list) and names else None
+            return _build(role_of(constructor, inner.get("type"), kind), inner)
+    is_call = isinstance(kind, str) and kind.lower() in _CALL_TYPES
+    names = value.get("role"), value.get("_role"), value.get("event.name")
+    return _build(role_of(*names, "assistant" if is_call else kind), value)
 
 
 def role_of(*names: Any) -> Role | None:
     """Return the standard role for the first known of a provider's or framework's role names, if any."""
-    return next((_ROLES[name.lower()] for name in names if isinstance(name, str) and name.lower() in _ROLES), None)
+    for name in names:
+        if isinstance(name, str) and (role := _ROLES.get(name.lower())) is not None:
+            return role
+    return None
 
 
-def _build(role: Role, value: Mapping[str, Any]) -> ChatMessage:
+def _build(role: Role | None, value: Mapping[str, Any]) -> ChatMessage | None:
+    if role is None:
+        return None
     content = _Content()
-    for key in (*_CONTENT_KEYS, *(_RESULT_KEYS if role == "tool" else ())):
-        if key in value and not content.texts:
+    for key in _TOOL_CONTENT_KEYS if role == "tool" else _CONTENT_KEYS:
+        if key in value:
             content.add(value[key])
+            if content.texts:
+                break
     own_kind = str(value.get("type") or "").lower()
     calls_tool = bool(value.get("tool_calls") or value.get("function_call") or own_kind in _CALL_TYPES)
     has_result = role == "tool" or content.has_tool_result
@@ -167,10 +168,10 @@ class _Content:
         elif kind in _RESULT_TYPES or not _TOOL_RESULT_KEYS.isdisjoint(part):
             self.has_tool_result = True
         elif kind in _TEXT_TYPES:
-            text = next(
-                (part[key] for key in ("text", "content", "message_content", "parts", "value") if key in part), None
-            )
-            self.add(text, depth + 1)
+            for key in ("text", "content", "message_content", "parts", "value"):
+                if key in part:
+                    self.add(part[key], depth + 1)
+                    return
 
 
 def last_question(messages: Sequence[ChatMessage]) -> int | None:

@@ -108,15 +108,15 @@ def read_span(span: SpanData, logs: tuple[LogData, ...], recognizers: Sequence[R
 
 def _exclude_own_spans(tree: SpanTree, readings: Readings) -> SpanTree | None:
     """Return None if nothing else is left, or if a decorated handler captures the trace."""
-    if any(span.scope == OWN_SCOPE and EXCHANGE_ID in span.attributes for span in tree.spans):
-        return None
     excluded: set[str] = set()
     for span in tree.walk():
-        kind = readings[span.span_id].kind
-        is_own = span.scope == OWN_SCOPE and kind != "retriever"  # germane.retrieval records documents for any handler
-        if span.span_id not in excluded and (is_own or kind == "evaluator"):
+        kind, is_own = readings[span.span_id].kind, span.scope == OWN_SCOPE
+        if is_own and EXCHANGE_ID in span.attributes:
+            return None
+        # germane.retrieval records documents for any handler.
+        if (kind == "evaluator" or (is_own and kind != "retriever")) and span.span_id not in excluded:
             excluded |= {inner.span_id for inner in tree.walk(span)}
-    kept = [span for span in tree.spans if span.span_id not in excluded]
+    kept = [span for span in tree.spans if span.span_id not in excluded] if excluded else tree.spans
     if all(span.scope == OWN_SCOPE for span in kept):
         return None
     return SpanTree(kept) if excluded else tree

@@ -212,7 +212,9 @@ def _answer_in_object(value: Mapping[str, Any], depth: int, names: Iterable[str]
 
 def _answer_named(value: Mapping[str, Any], depth: int, names: Iterable[str]) -> str | None:
     for name in names:
-        inner = value.get(name)
+        if name not in value:
+            continue
+        inner = value[name]
         if name in _ALTERNATIVES and isinstance(inner, list):
             inner = _first_alternative(inner)
         if (found := _find_answer(inner, depth + 1, is_named=True)) is not None:
