@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from sampling import proxy_sums
 
 from germane.monitor.sampling.priority_sampling import draw_priority_sample
-from germane.storage.stats.control_variate import MIN_PAIRS as ENOUGH_PROXIES
-from germane.storage.stats.control_variate import ScoreSums, narrow_interval
-from germane.storage.stats.estimate import Interval, WeightedSums, estimate_mean, t_quantile
+from germane.statistics.control_variate import MIN_PAIRS as ENOUGH_PROXIES
+from germane.statistics.control_variate import ScoreSums, narrow_interval
+from germane.statistics.estimate import Interval, WeightedSums, estimate_mean, t_quantile
 
 Floats = NDArray[np.float64]
 SIZES = (20, 30, 50, 100, 200, 500)

@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from germane.monitor.sampling.budget_allocation import DailyTraffic, ExchangeCost, allocate_interval
 from germane.monitor.sampling.priority_sampling import draw_priority_sample
 from germane.settings import Budget
+from germane.statistics.control_variate import CorrectedMean, ProxySums, ScoreSums, correct_mean
+from germane.statistics.estimate import Estimate, WeightedSums, estimate_mean
 from germane.storage import RequestUsage
-from germane.storage.stats.control_variate import CorrectedMean, ProxySums, ScoreSums, correct_mean
-from germane.storage.stats.estimate import Estimate, WeightedSums, estimate_mean
 
 Floats = NDArray[np.float64]
 EXCHANGES, CALLS, ROUTES = 10_000, 300, 12

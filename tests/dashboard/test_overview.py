@@ -27,7 +27,8 @@ from germane.insights.formatting import format_interval, format_number, format_p
 from germane.insights.overview import Overview, load_overview
 from germane.insights.wording import verdict_sentence
 from germane.settings import load_settings
-from germane.storage import BaselineKey, Comparison, SamplingDecision, TrackingStore
+from germane.statistics import Comparison
+from germane.storage import BaselineKey, SamplingDecision, TrackingStore
 
 DAY = timedelta(days=1)
 HALF = timedelta(minutes=30)

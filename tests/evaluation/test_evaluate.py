@@ -20,7 +20,7 @@ from germane.errors import ScoringError, SettingsError, UsageError
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.scorers import AnswerRelevancy, Faithfulness, Noncommittal
-from germane.storage.stats.estimate import WeightedSums, estimate_mean
+from germane.statistics.estimate import WeightedSums, estimate_mean
 from germane.testing import FakeJudge, Fault
 
 pytestmark = pytest.mark.usefixtures("bare")

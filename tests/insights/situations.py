@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 
 from germane.alert import Alert, ScoreLevel, ScoreShift
 from germane.insights.situation import ComparisonPeriod, Situation
-from germane.storage import Comparisons, Coverage, Estimate, RouteSummary, ServiceSummary, compare_summaries
+from germane.statistics import Comparisons, Estimate
+from germane.storage import Coverage, RouteSummary, ServiceSummary, compare_summaries
 
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -28,7 +28,8 @@ from germane.alert import AlertState, ScoreLevel
 from germane.insights.situation import Situation, estimate_onset
 from germane.insights.verdict import build_verdict
 from germane.insights.wording import verdict_sentence
-from germane.storage import Bucket, Estimate
+from germane.statistics import Estimate
+from germane.storage import Bucket
 
 
 def test_the_verdict_on_a_drop_names_route_size_and_onset() -> None:

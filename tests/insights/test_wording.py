@@ -38,7 +38,7 @@ from germane.insights.wording.rules import FINDINGS
 from germane.insights.wording.verdict import CAUSES, VERDICTS
 from germane.score import UnscoredReason
 from germane.settings import SHARE_RULES
-from germane.storage import Estimate
+from germane.statistics import Estimate
 
 ONSET = datetime(2026, 11, 18, 19, tzinfo=UTC)
 ROUTE_ALERT = {"labels": {"service": "shop", "scorer": "answer_relevancy", "route": "ask"}}

@@ -13,15 +13,8 @@ from hypothesis import strategies as st
 from germane.annotation import Feedback
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason, band_of
-from germane.storage import (
-    AnswerCursor,
-    AnswerFilter,
-    AnswerPage,
-    AnswerSort,
-    Histogram,
-    SamplingDecision,
-    TrackingStore,
-)
+from germane.statistics import Histogram
+from germane.storage import AnswerCursor, AnswerFilter, AnswerPage, AnswerSort, SamplingDecision, TrackingStore
 from germane.storage.answers import lowest_scores, search, store_answers
 from germane.storage.answers.filter import SORTS
 

@@ -25,13 +25,13 @@ from tests.storage.archiving import FIRST_DAY, SINCE, UNTIL, Make, archive, fill
 
 from germane.annotation import Feedback
 from germane.errors import ArchiveError
+from germane.statistics.histogram import Histogram
 from germane.storage import TrackingStore
 from germane.storage.archive.days import ArchivedDay
 from germane.storage.archive.files import open_writer
 from germane.storage.archive.rows import arrow_schema
 from germane.storage.db.tables import exchange, feedback, score, scoring_task, tally
 from germane.storage.retention import archiving
-from germane.storage.stats.histogram import Histogram
 
 TABLES = (exchange, scoring_task, score, feedback, tally)
 DAYS = [FIRST_DAY, FIRST_DAY + timedelta(days=1)]

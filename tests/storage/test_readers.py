@@ -13,8 +13,8 @@ import pytest
 
 from germane.exchange import Exchange
 from germane.score import Score
+from germane.statistics.estimate import WeightedSums, estimate_mean
 from germane.storage import Coverage, SamplingDecision, TrackingStore
-from germane.storage.stats.estimate import WeightedSums, estimate_mean
 
 Make = Callable[..., Exchange]
 Scores = Callable[..., list[Exchange]]

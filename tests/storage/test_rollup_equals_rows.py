@@ -19,10 +19,10 @@ from sqlalchemy import text
 from germane.annotation import Feedback, RecordedScore
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
+from germane.statistics.histogram import BINS
 from germane.storage import Coverage, ExportSelection, SamplingDecision, TrackingStore
 from germane.storage.archive.reader import open_window
 from germane.storage.db.tables import metadata
-from germane.storage.stats.histogram import BINS
 from germane.storage.trends.aggregates import PROXIES, SCORES
 from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.query import TrendQuery, TrendRequest

@@ -13,7 +13,8 @@ from germane.annotation import Marker
 from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.score import Score, band_of
-from germane.storage import Estimate, SamplingDecision, TrackingStore
+from germane.statistics import Estimate
+from germane.storage import SamplingDecision, TrackingStore
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 HIGH_SCORES, LOW_SCORES = [0.9, 0.8, 0.85] * 10, [0.3, 0.2, 0.25] * 10

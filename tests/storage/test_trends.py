@@ -18,8 +18,9 @@ from sqlalchemy import text
 from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
-from germane.storage import Coverage, Histogram, SamplingDecision, TrackingStore
-from germane.storage.stats.histogram import pack_weights
+from germane.statistics import Histogram
+from germane.statistics.histogram import pack_weights
+from germane.storage import Coverage, SamplingDecision, TrackingStore
 
 Make = Callable[..., Exchange]
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

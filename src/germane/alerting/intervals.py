@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from germane.alert import Interval, ScoreLevel
-from germane.storage import Estimate
+from germane.statistics import Estimate
 
 ONE_SIDED_Z: Final = 1.644854
 """One-sided 95% quantile of the normal distribution."""

@@ -13,7 +13,7 @@ from germane.exchange import Exchange
 from germane.score import MIN_SAMPLES, NONCOMMITTAL, UNCALIBRATED, Score
 
 if TYPE_CHECKING:
-    from germane.storage import Estimate
+    from germane.statistics import Estimate
 
 ROUNDING_TOLERANCE = 1e-9
 """Tolerance for rounding errors: a mean passes if it is below the threshold by at most this amount."""
@@ -164,7 +164,7 @@ class FingerprintSums:
 
     def estimate(self, scorer: str, fingerprint: str) -> Estimate:
         """Return the mean with its interval."""
-        from germane.storage import WeightedSums, estimate_mean
+        from germane.statistics import WeightedSums, estimate_mean
 
         sums = WeightedSums.of_equal_weights(
             n=self.n,

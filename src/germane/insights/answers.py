@@ -14,6 +14,7 @@ from germane.insights.context import RELEVANCY, SIMILARITY, InsightContext, View
 from germane.insights.explanation import Explanation, explain_score, finite_number, is_refusal, low_below
 from germane.insights.last_good import LastGoodAnswer, load_last_good
 from germane.score import Score, UnscoredReason
+from germane.statistics import Estimate
 from germane.storage import (
     Answer,
     AnswerCursor,
@@ -23,7 +24,6 @@ from germane.storage import (
     AnswerPage,
     AnswerSort,
     Disagreement,
-    Estimate,
     MatchCount,
     QuestionGroups,
     QuestionSort,

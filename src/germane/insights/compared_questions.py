@@ -6,16 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from germane.storage import (
-    Comparison,
-    QuestionScore,
-    QuestionScores,
-    RunningSums,
-    estimate_mean,
-    mark_significant_drops,
-    measure_comparison,
-    question_key,
-)
+from germane.statistics import Comparison, RunningSums, estimate_mean, mark_significant_drops
+from germane.storage import QuestionScore, QuestionScores, question_key
 
 MAX_ANSWERS_PER_SIDE: Final = 20
 """Maximum number of answers of each side that are listed for one question."""
@@ -93,7 +85,7 @@ def group_questions(
             after=after,
             finding="not_enough_data",
         )
-        lines.append(measure_comparison(line))
+        lines.append(line.measured())
         newest = (answers[1] or answers[0])[0]
         lowest_first = [
             sorted(scores, key=lambda score: (score.value, -score.started_at.timestamp(), score.exchange_id))

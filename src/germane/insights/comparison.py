@@ -30,15 +30,8 @@ from germane.insights.context import (
 from germane.insights.formatting import DateFormatter, shorten
 from germane.insights.last_day import find_min_drop
 from germane.insights.situation import first_scored
-from germane.storage import (
-    Comparison,
-    Comparisons,
-    Coverage,
-    RouteSummary,
-    ServiceSummary,
-    TimeWindow,
-    compare_summaries,
-)
+from germane.statistics import Comparison, Comparisons, TimeWindow
+from germane.storage import Coverage, RouteSummary, ServiceSummary, compare_summaries
 
 MAX_ROUTES: Final = 20
 """Maximum number of listed routes."""

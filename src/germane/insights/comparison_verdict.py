@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Final, Literal, get_args
 
 from germane.insights.situation import find_rises
-from germane.storage import AnswerFilter, Comparison, Comparisons, TimeWindow
+from germane.statistics import Comparison, Comparisons, TimeWindow
+from germane.storage import AnswerFilter
 
 ComparedBy = Literal["period", "prompt_version", "model"]
 COMPARED_BY: Final[Mapping[ComparedBy, str]] = dict(

@@ -16,7 +16,7 @@ from germane import sanitize
 from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
-    from germane.storage import Estimate
+    from germane.statistics import Estimate
 
 MAX_TEXT_LENGTH: Final = 1_000
 """Maximum length of a displayed paragraph, list item or cell, in characters."""

@@ -27,17 +27,15 @@ from germane.insights.situation import (
     estimate_onset,
 )
 from germane.settings import Drop, Settings
+from germane.statistics import Comparisons, WeightedSums, mean_interval
 from germane.storage import (
     BaselineVersion,
     Bucket,
-    Comparisons,
     Coverage,
     RouteSummary,
     ServiceSummary,
-    WeightedSums,
     WindowSummary,
     compare_summaries,
-    mean_interval,
 )
 
 WEEK: Final = timedelta(days=7)

@@ -27,16 +27,8 @@ from germane.insights.watched_traces import WatchedSummary, load_watched_traces
 from germane.insights.worst_answers import WorstAnswer, load_disagreement, load_worst_answers
 from germane.score import NONCOMMITTAL
 from germane.settings import SCORE_RULES
-from germane.storage import (
-    Bucket,
-    Comparison,
-    Coverage,
-    Disagreement,
-    MatchCount,
-    RouteSummary,
-    ServiceSummary,
-    compare_summaries,
-)
+from germane.statistics import Comparison
+from germane.storage import Bucket, Coverage, Disagreement, MatchCount, RouteSummary, ServiceSummary, compare_summaries
 
 MAX_CARDS: Final = 12
 """Maximum number of routes with a chart. Other routes are only listed."""

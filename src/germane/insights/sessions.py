@@ -11,7 +11,8 @@ from germane.exchange import Exchange
 from germane.insights.answers import count_text
 from germane.insights.context import InsightContext, ViewParams, choose_scorer, from_one_snapshot
 from germane.score import Score
-from germane.storage import Answer, AnswerCursor, AnswerFilter, Estimate, MatchCount
+from germane.statistics import Estimate
+from germane.storage import Answer, AnswerCursor, AnswerFilter, MatchCount
 
 MAX_TURNS: Final = 40
 """Maximum number of turns on a page, which keeps pages small even if every turn is long."""

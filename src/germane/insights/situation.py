@@ -16,16 +16,8 @@ from germane.insights.formatting import (
     quote_segment,
     shorten,
 )
-from germane.storage import (
-    Bucket,
-    Comparison,
-    Comparisons,
-    Coverage,
-    Estimate,
-    RouteSummary,
-    ServiceSummary,
-    mark_significant_drops,
-)
+from germane.statistics import Comparison, Comparisons, Estimate, mark_significant_drops
+from germane.storage import Bucket, Coverage, RouteSummary, ServiceSummary
 
 DAY: Final = timedelta(hours=24)
 """Length of the current window. "Now" means the last 24 hours."""

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from germane.alert import Alert, ScoreLevel
 from germane.insights.situation import DAY, Situation, affected_routes, find_rises
 from germane.settings import SCORE_RULES, SHARE_RULES
-from germane.storage import Comparison, Estimate
+from germane.statistics import Comparison, Estimate
 
 VerdictState = Literal[
     "worse", "recovering", "better", "unchanged", "new", "judge_changed", "few", "unscored", "stale", "silent", "empty"

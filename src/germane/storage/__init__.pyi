@@ -86,17 +86,6 @@ from .read_only import Store as Store
 from .retention.integrity_check import DiskUsage as DiskUsage
 from .retention.integrity_check import IntegrityReport as IntegrityReport
 from .retention.store_archive import DayResult as DayResult
-from .stats.estimate import Estimate as Estimate
-from .stats.estimate import RunningSums as RunningSums
-from .stats.estimate import WeightedSums as WeightedSums
-from .stats.estimate import estimate_mean as estimate_mean
-from .stats.estimate import mean_interval as mean_interval
-from .stats.estimate import t_quantile as t_quantile
-from .stats.histogram import Histogram as Histogram
-from .stats.two_sample import Comparison as Comparison
-from .stats.two_sample import Comparisons as Comparisons
-from .stats.two_sample import TimeWindow as TimeWindow
-from .stats.two_sample import mark_significant_drops as mark_significant_drops
 from .store import CalibrationCache as CalibrationCache
 from .store import TrackingStore as TrackingStore
 from .transfer.export import StoredRecord as StoredRecord
@@ -111,7 +100,6 @@ from .transfer.record import parse_line as parse_line
 from .transfer.store_transfer import ExportSelection as ExportSelection
 from .trends.bucket_grid import BucketGrid as BucketGrid
 from .trends.comparisons import compare_summaries as compare_summaries
-from .trends.comparisons import measure_comparison as measure_comparison
 from .trends.store_trends import TrendReader as TrendReader
 from .trends.summaries import Bucket as Bucket
 from .trends.summaries import CoverageBucket as CoverageBucket

@@ -14,7 +14,8 @@ from germane.alert import ScoreLevel
 from germane.alerting.detector import Contributor
 from germane.alerting.intervals import combine_levels, wilson_interval
 from germane.baseline import POOLED_ROUTE, Baseline
-from germane.storage import DetectorScore, WeightedSums, estimate_mean, t_quantile
+from germane.statistics import WeightedSums, estimate_mean, t_quantile
+from germane.storage import DetectorScore
 
 TRAILING_WINDOW: Final = timedelta(days=1)
 """Length of the window for the current level during a drop."""

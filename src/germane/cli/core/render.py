@@ -14,15 +14,8 @@ from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.annotation import Marker
-    from germane.storage import (
-        BaselineVersion,
-        Comparison,
-        Comparisons,
-        Coverage,
-        Estimate,
-        OutstandingWork,
-        TrackingStore,
-    )
+    from germane.statistics import Comparison, Comparisons, Estimate
+    from germane.storage import BaselineVersion, Coverage, OutstandingWork, TrackingStore
 
 MIN_BASELINE_SCORES: Final = 30
 """Minimum number of scores in a baseline."""

@@ -14,12 +14,12 @@ from germane.baseline import POOLED_ROUTE
 
 if TYPE_CHECKING:
     from germane.alert import Alert
+    from germane.statistics import Estimate
     from germane.storage import (
         Backlog,
         BaselineVersion,
         BudgetDay,
         Coverage,
-        Estimate,
         RouteSummary,
         ServiceSummary,
         WindowSummary,

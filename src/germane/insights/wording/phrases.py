@@ -7,7 +7,7 @@ from germane.insights.context import ViewParams
 from germane.insights.formatting import DateFormatter, format_interval, format_number
 from germane.insights.situation import ComparisonPeriod
 from germane.score import MIN_SAMPLES
-from germane.storage import Estimate
+from germane.statistics import Estimate
 
 
 def describe_mean(estimate: Estimate | ScoreLevel) -> str:

@@ -27,7 +27,7 @@ from germane.insights.wording.phrases import (
 from germane.insights.wording.pieces import Sentence, fill_sentence, route_or_service
 from germane.phrasing import fill
 from germane.score import UnscoredReason
-from germane.storage import Estimate
+from germane.statistics import Estimate
 
 _END: Final = "[; also on {more}][; {recovering}]. {answers:See the worst answers}{alerts}"
 VERDICTS: Final[Mapping[str, str]] = {

@@ -10,8 +10,8 @@ from typing import Final, Literal, get_args
 from germane.annotation import Feedback
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
+from germane.statistics import Estimate
 from germane.storage.answers.lowest_scores import ScoreCriteria, ScoreFilter
-from germane.storage.stats.estimate import Estimate
 
 AnswerState = Literal["scored", "failed", "skipped", "waiting", "any"]
 STATES: Final[tuple[AnswerState, ...]] = get_args(AnswerState)

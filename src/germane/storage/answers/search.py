@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func, or_, select
 
+from germane.statistics import Estimate, RunningSums, estimate_mean
 from germane.storage.answers.archived_lowest import find_archived
 from germane.storage.answers.detail import load_all_labels, load_exchanges, load_scores, load_tasks
 from germane.storage.answers.filter import (
@@ -29,7 +30,6 @@ from germane.storage.archive.reader import latest, open_exchanges, open_newest
 from germane.storage.db.functions import Unindexed
 from germane.storage.db.mappers import batched, score_from_row
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
-from germane.storage.stats.estimate import Estimate, RunningSums, estimate_mean
 from germane.storage.trends.dimensions import MAX_LABEL_LENGTH, label_expression
 
 MAX_SCORES_SCANNED: Final = 40_000

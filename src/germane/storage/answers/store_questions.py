@@ -15,6 +15,7 @@ from sqlalchemy import Connection, select
 
 from germane.exchange import Exchange
 from germane.score import NONCOMMITTAL, Score, is_low_value
+from germane.statistics import Estimate
 from germane.storage.answers.detail import load_exchanges
 from germane.storage.answers.filter import Answer, AnswerFilter
 from germane.storage.answers.questions import BLANK_KEY, load_question_keys, question_key
@@ -31,7 +32,6 @@ from germane.storage.archive.reader import latest, open_exchanges, open_newest
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched, score_from_row
 from germane.storage.db.tables import exchange, score
-from germane.storage.stats.estimate import Estimate
 
 MAX_SCORES_SCANNED: Final = 20_000
 """Number of scores, from all scorers, to scan for questions."""

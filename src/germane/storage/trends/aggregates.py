@@ -7,9 +7,9 @@ from typing import Any, Final
 from sqlalchemy import BigInteger, ColumnElement, Float, case, cast, func, literal, type_coerce
 
 from germane.score import GRADES, LOW_SCORE, LOWEST_BAND, NONCOMMITTAL
+from germane.statistics import BINS
 from germane.storage.db.functions import FloorToInteger
 from germane.storage.db.tables import exchange, rollup, rollup_proxy, score
-from germane.storage.stats.histogram import BINS
 
 Columns = dict[str, ColumnElement[Any]]
 

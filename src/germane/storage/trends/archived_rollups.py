@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from germane.storage.stats.histogram import sum_packed
+from germane.statistics import sum_packed
 from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.dimensions import ROUTE
 from germane.storage.trends.query import TrendQuery, TrendRequest

@@ -9,9 +9,9 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from germane.exchange import matches_attributes
+from germane.statistics import Estimate, RunningSums, estimate_mean
 from germane.storage.archive.reader import open_window
 from germane.storage.db.tables import exchange, score
-from germane.storage.stats.estimate import Estimate, RunningSums, estimate_mean
 from germane.storage.trends.summaries import RouteMean, newest_fingerprints
 
 Key = tuple[str, str, str, str]

@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC
 
 from germane.errors import UsageError
-from germane.storage.stats.two_sample import (
-    Comparison,
-    Comparisons,
-    EstimatePair,
-    TimeWindow,
-    classify_interval,
-    effect_size,
-    mark_significant_drops,
-    mean_difference,
-    standardize,
-)
+from germane.statistics import Comparison, Comparisons, EstimatePair, TimeWindow, mark_significant_drops, standardize
 from germane.storage.trends.summaries import RouteSummary
 
 Whole = tuple[str, str, str]
@@ -75,18 +64,8 @@ def routes(before: Iterable[RouteSummary], after: Iterable[RouteSummary]) -> lis
             after=new.get(line),
             finding="judge_changed" if changed else "not_enough_data",
         )
-        compared.append(measure_comparison(comparison))
+        compared.append(comparison.measured())
     return compared
-
-
-def measure_comparison(line: Comparison) -> Comparison:
-    """Return the comparison with difference, interval and effect size if both windows have enough scores."""
-    if line.before is None or line.after is None or not (pair := EstimatePair(line.before, line.after)).has_min_samples:
-        return line
-    difference, interval = mean_difference(pair)
-    return replace(
-        line, finding=classify_interval(interval), difference=difference, interval=interval, effect=effect_size(pair)
-    )
 
 
 def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> list[Comparison]:
@@ -122,7 +101,7 @@ def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> lis
             finding="not_enough_data",
             share=traffic / everything,
         )
-        compared.append(measure_comparison(comparison))
+        compared.append(comparison.measured())
     return compared
 
 

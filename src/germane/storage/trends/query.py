@@ -18,6 +18,7 @@ from typing import Any, Final, Self
 from sqlalchemy import Connection, or_
 
 from germane.errors import UsageError
+from germane.statistics import Histogram, pack_weights
 from germane.storage.archive.days import ONE_DAY
 from germane.storage.archive.dialect import NAME as ARCHIVE
 from germane.storage.archive.reader import (
@@ -31,7 +32,6 @@ from germane.storage.archive.reader import (
 from germane.storage.counts import dirty_hours
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import archived_day
-from germane.storage.stats.histogram import Histogram, pack_weights
 from germane.storage.trends import dimensions
 from germane.storage.trends.aggregates import PROXIES, SCORES
 from germane.storage.trends.bucket_grid import BucketGrid

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Table, delete, func, insert, literal, literal_column, select, text, union
 
+from germane.statistics import pack_weights, sum_packed
 from germane.storage.counts import dirty_hours as due
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.tables import (
@@ -27,7 +28,6 @@ from germane.storage.db.tables import (
     score,
     tally,
 )
-from germane.storage.stats.histogram import pack_weights, sum_packed
 from germane.storage.trends import dimensions
 from germane.storage.trends.aggregates import BIN, PROXIES, ROLLED_PROXIES, ROLLED_SCORES, SCORES, WEIGHT, labeled
 from germane.storage.trends.dimensions import ROUTE

@@ -10,9 +10,8 @@ from operator import attrgetter
 from typing import Any, Final
 
 from germane.annotation import EXTERNAL_FINGERPRINT
+from germane.statistics import Estimate, estimate_group
 from germane.storage.counts.tally import Coverage, coverage_counts
-from germane.storage.stats.control_variate import estimate_group
-from germane.storage.stats.estimate import Estimate
 from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.query import Group, Key, Outcomes
 

@@ -32,14 +32,8 @@ if TYPE_CHECKING:
     from germane.annotation import Marker
     from germane.calibration import Calibration
     from germane.settings import Settings
-    from germane.storage import (
-        BaselineVersion,
-        Comparisons,
-        Coverage,
-        OutstandingWork,
-        RouteSummary,
-        TrackingStore,
-    )
+    from germane.statistics import Comparisons
+    from germane.storage import BaselineVersion, Coverage, OutstandingWork, RouteSummary, TrackingStore
 
 HEADINGS: Final = ("route", "scorer", *MEAN_HEADINGS, "scored")
 CORRECTION_NOTE: Final = (

@@ -118,7 +118,7 @@ class RollupRow(RollupKey, table=True):
     latest: datetime = Field(sa_type=UtcDateTime)
     """Start time of the latest exchange."""
     histogram: bytes = Field(sa_type=LargeBinary)
-    """Sums of the weights in 100 bins over [0, 1], packed by :mod:`germane.storage.stats.histogram`."""
+    """Sums of the weights in 100 bins over [0, 1], packed by :mod:`germane.statistics.histogram`."""
 
 
 class RollupCountRow(RollupKey, table=True):

@@ -24,7 +24,7 @@ from datetime import datetime
 from typing import Literal
 
 from germane.alert import Interval
-from germane.storage.stats.estimate import Estimate, Z
+from germane.statistics.estimate import Estimate, Z
 
 ComparisonFinding = Literal["dropped", "lower", "unclear", "higher", "not_enough_data", "judge_changed"]
 """``dropped``: the drop is significant after correction for multiple comparisons. ``lower`` and ``higher``: 0 is
@@ -75,6 +75,17 @@ class Comparison:
         """The effect size in words: negligible, small (from 0.2), medium (0.5) or large (0.8)."""
         size = self.effect
         return None if size is None else next(name for end, name in _EFFECT_NAMES if abs(size) < end)
+
+    def measured(self) -> Comparison:
+        """Return a copy with difference, interval and effect size if both windows have enough scores."""
+        if self.before is None or self.after is None:
+            return self
+        pair = EstimatePair(self.before, self.after)
+        if not pair.has_min_samples:
+            return self
+        difference, interval = mean_difference(pair)
+        finding = classify_interval(interval)
+        return replace(self, finding=finding, difference=difference, interval=interval, effect=effect_size(pair))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

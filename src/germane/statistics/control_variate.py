@@ -12,7 +12,7 @@ With w = 1 / sampling probability, and X the mean of all proxy scores x, each we
     y_R = y_H + b (X - x_H)
 
 Source: W. G. Cochran, Sampling Techniques, 3rd edition, chapter 7, with the weights of an unequal-probability
-design. Like the interval in :mod:`germane.storage.stats.estimate`, the interval covers the mean of the process that
+design. Like the interval in :mod:`germane.statistics.estimate`, the interval covers the mean of the process that
 produces the answers. The interval in that module is also valid for scores that include refusals, so
 :func:`narrow_interval` narrows it instead of using a symmetric interval.
 """
@@ -26,7 +26,7 @@ from typing import Final
 
 from germane.alert import Interval
 from germane.score import UnscoredReason
-from germane.storage.stats.estimate import Estimate, WeightedSums, estimate_mean, mean_interval, t_quantile
+from germane.statistics.estimate import Estimate, WeightedSums, estimate_mean, mean_interval, t_quantile
 
 MIN_PAIRS = 30
 """Minimum number of scores with a proxy score for a correction."""

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from germane.storage.stats.estimate import Estimate, WeightedSums, estimate_mean
-from germane.storage.stats.two_sample import (
+from germane.statistics.estimate import Estimate, WeightedSums, estimate_mean
+from germane.statistics.two_sample import (
     Comparison,
     EstimatePair,
     effect_size,

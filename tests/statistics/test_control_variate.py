@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from germane.storage.stats.control_variate import ProxySums, ScoreSums, correct_mean, narrow_interval
-from germane.storage.stats.estimate import WeightedSums, estimate_mean, mean_interval
+from germane.statistics.control_variate import ProxySums, ScoreSums, correct_mean, narrow_interval
+from germane.statistics.estimate import WeightedSums, estimate_mean, mean_interval
 
 
 def score_sums(y: Any, x: Any, probabilities: Any) -> ScoreSums:

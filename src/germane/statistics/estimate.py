@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from germane.alert import Interval
 from germane.annotation import EXTERNAL_FINGERPRINT
 from germane.score import GRADES, LOW_SCORE, LOWEST_BAND, MIN_SAMPLES, NONCOMMITTAL, REFUSAL_SCORERS
-from germane.storage.stats.histogram import Histogram
+from germane.statistics.histogram import Histogram
 
 Z = 1.959964
 """Two-sided 95% quantile of the normal distribution."""

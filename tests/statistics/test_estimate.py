@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from germane.alert import Interval
-from germane.storage.stats.estimate import Estimate, RunningSums, WeightedSums, _trials, estimate_mean, t_quantile
+from germane.statistics.estimate import Estimate, RunningSums, WeightedSums, _trials, estimate_mean, t_quantile
 
 
 def weighted_sums(values: list[float], weights: list[float], times: int = 1) -> WeightedSums:
