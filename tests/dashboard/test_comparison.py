@@ -17,12 +17,12 @@ from tests.dashboard.hostile import SERVICE as HOSTILE_SERVICE
 from tests.dashboard.hostile import write_hostile_exchanges
 from tests.dashboard.page_client import open_dashboard
 from tests.dashboard.seeding import DROP, FINGERPRINTS, LEASE, NOW, OWNER, SEARCH, SERVICE
+from tests.insights.situations import plain_text
 
 from germane.exchange import Exchange, new_exchange_id, normalized_question, sampling_key_for
 from germane.insights import ComparisonRequest, InsightContext, ViewParams, load_comparison
 from germane.insights.comparison import ComparisonInsight
 from germane.insights.wording import comparison_sentence
-from germane.insights.wording.pieces import plain_text
 from germane.score import Score, band_of
 from germane.settings import load_settings
 from germane.storage import SamplingDecision, TrackingStore

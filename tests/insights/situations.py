@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from germane.alert import Alert, ScoreLevel, ScoreShift
 from germane.insights.situation import ComparisonPeriod, Situation
+from germane.insights.wording.pieces import Piece
 from germane.statistics import Comparisons, Estimate
 from germane.storage import Coverage, RouteSummary, ServiceSummary, compare_summaries
 
@@ -100,3 +102,8 @@ STEADY: Routes = {
 def unscored_coverage(seen: int, **more: Any) -> list[Coverage]:
     """Return the coverage of answers without scores."""
     return [Coverage(service="shop", route="ask", scorer="answer_relevancy", seen=seen, **more)]
+
+
+def plain_text(sentence: Iterable[Piece]) -> str:
+    """Return a sentence as text, with the text of links."""
+    return "".join(piece.text for piece in sentence)

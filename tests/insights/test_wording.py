@@ -20,6 +20,7 @@ from tests.insights.situations import (
     drop_alert,
     estimate,
     make_situation,
+    plain_text,
     service_scores,
     unscored_coverage,
 )
@@ -33,7 +34,6 @@ from germane.insights.rule_diagnosis import Finding, FindingKind
 from germane.insights.situation import Situation
 from germane.insights.verdict import VerdictState, build_verdict
 from germane.insights.wording import comparison_sentence, context_sentence, finding_sentence, verdict_sentence
-from germane.insights.wording.pieces import plain_text
 from germane.insights.wording.rules import FINDINGS
 from germane.insights.wording.verdict import CAUSES, VERDICTS
 from germane.score import UnscoredReason
@@ -48,7 +48,7 @@ THRESHOLD: dict[str, Any] = {
 LITTLE = Estimate(**estimate(0.8, 5))
 BEFORE_AND_AFTER = ((BEFORE.since, BEFORE.until), (NOW - DAY, NOW))
 SMALL = comparisons({"ask": ((0.80, 400), (0.77, 400))})
-SMALL_DIFFERENCE = replace(SMALL, routes=[replace(line, finding="dropped") for line in SMALL.routes])
+SMALL_DIFFERENCE = [replace(line, finding="dropped") for line in SMALL.routes]
 JUDGE_CHANGED: dict[str, Any] = {"comparisons": comparisons({"ask": ((0.8, 400), (0.3, 80))}, "f2"), "reference": None}
 
 
@@ -283,7 +283,7 @@ def compare(routes: Routes, new: str = "f1", sides: tuple[ComparedSide, ...] = V
             ),
         ),
         (
-            replace(compare({"ask": ((0.80, 400), (0.77, 400))}), comparisons=SMALL_DIFFERENCE),
+            replace(compare({"ask": ((0.80, 400), (0.77, 400))}), routes=SMALL_DIFFERENCE),
             (
                 "No difference of 0.05 or more shown between prompt version 6 and prompt version 7: 0.80 (95% "
                 "interval 0.74\u20130.86, n=400) and 0.77 (95% interval 0.71\u20130.83, n=400); difference "

@@ -64,8 +64,10 @@ class ComparisonVerdict:
     by: ComparedBy = "period"
     sides: tuple[ComparedSide, ...] = ()
     """The old and the new side, or the sides without scores in the state ``no_scores``."""
-    comparisons: Comparisons | None = None
-    """The comparisons of the routes and the service, for one scorer and fingerprint."""
+    routes: Sequence[Comparison] = ()
+    """The comparisons of the routes, for one scorer and fingerprint."""
+    services: Sequence[Comparison] = ()
+    """The comparison of the service, if at least two routes are comparable."""
     min_drop: float = 0.0
     """Smaller differences are not reported."""
     worse: tuple[Comparison, ...] = ()
@@ -86,9 +88,8 @@ class ComparisonVerdict:
     def whole(self) -> Comparison | None:
         """The comparison of the service or, if only one route is compared, of that route."""
         comparable = [line for line in self.routes if line.is_comparable]
-        services = () if self.comparisons is None else self.comparisons.services
-        lines = services or (comparable if len(comparable) == 1 else self.routes)
-        return lines[0] if services or len(lines) == 1 else None
+        lines = self.services or (comparable if len(comparable) == 1 else self.routes)
+        return lines[0] if self.services or len(lines) == 1 else None
 
     @property
     def small_routes(self) -> int:
@@ -96,15 +97,9 @@ class ComparisonVerdict:
         return sum(not line.is_comparable for line in self.routes)
 
     @property
-    def routes(self) -> Sequence[Comparison]:
-        """The comparisons of routes."""
-        return () if self.comparisons is None else self.comparisons.routes
-
-    @property
     def has_small_difference(self) -> bool:
         """Whether a significant difference is not reported because it is below ``min_drop``."""
-        lines = (*self.comparisons.services, *self.routes) if self.comparisons else ()
-        return any(line.finding in {"dropped", "higher"} for line in lines)
+        return any(line.finding in {"dropped", "higher"} for line in (*self.services, *self.routes))
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -145,7 +140,8 @@ def build_comparison_verdict(
         state=state,
         scorer=scorer,
         sides=tuple(sides),
-        comparisons=comparisons,
+        routes=comparisons.routes,
+        services=comparisons.services,
         min_drop=min_drop,
         worse=worse,
         better=better,

@@ -153,7 +153,7 @@ def load_overview(context: InsightContext, view: ViewParams) -> Overview:
     assessment = load_assessment(context, view, now)
     last_day, verdict, by_route = assessment.last_day, assessment.verdict, assessment.by_route
     current = last_day.current
-    dropped = verdict.routes if verdict.state in {"worse", "recovering"} else ()
+    dropped = verdict.routes if verdict.is_worse else ()
     selected = None if view.window else _select_range(view, assessment, dropped)
     period = (now - DAY, now) if selected is None else (view.since, view.until)
     if selected is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
@@ -11,6 +11,7 @@ from germane.alert import Alert, ScoreLevel
 from germane.insights.situation import DAY, Situation, affected_routes, find_rises
 from germane.settings import SCORE_RULES, SHARE_RULES
 from germane.statistics import Comparison, Estimate
+from germane.storage import Coverage
 
 VerdictState = Literal[
     "worse", "recovering", "better", "unchanged", "new", "judge_changed", "few", "unscored", "stale", "silent", "empty"
@@ -139,16 +140,6 @@ class Verdict:
         return "" if is_low and self.state == "unchanged" else _TONES.get(self.state, "")
 
 
-@dataclass(slots=True)
-class _Outcomes:
-    """Outcomes of one scorer's answers."""
-
-    seen: int = 0
-    pending: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-    """Number of skipped and failed answers, by reason."""
-
-
 def build_verdict(situation: Situation) -> Verdict:
     """Return the verdict. While an alert about answers is open, the state is always ``worse`` or ``recovering``."""
     declines = _find_declines(situation)
@@ -225,22 +216,22 @@ def _is_recovering(decline: Movement, situation: Situation) -> bool:
 
 def _count_unscored(situation: Situation) -> Unscored:
     """Count the answers of the scorer that saw most, and find out why none was scored."""
-    by_scorer: dict[str, _Outcomes] = {}
+    by_scorer: dict[str, list[Coverage]] = {}
     for coverage in situation.coverage:
         if situation.scorer is None or coverage.scorer in {situation.scorer, ""}:
-            outcomes = by_scorer.setdefault(coverage.scorer, _Outcomes())
-            outcomes.seen += coverage.seen
-            outcomes.pending += coverage.pending
-            outcomes.reasons.update(coverage.failed)
-            outcomes.reasons.update(coverage.skipped)
-    largest = max(by_scorer.values(), key=lambda outcomes: outcomes.seen, default=_Outcomes())
+            by_scorer.setdefault(coverage.scorer, []).append(coverage)
+    largest = max(by_scorer.values(), key=lambda counts: sum(one.seen for one in counts), default=[])
+    pending, reasons = sum(one.pending for one in largest), Counter[str]()
+    for one in largest:
+        reasons.update(one.failed)
+        reasons.update(one.skipped)
     reason = situation.retry_reason
-    if reason is None and largest.reasons and largest.pending <= largest.reasons.total():
-        reason = min(largest.reasons, key=lambda name: (-largest.reasons[name], name))
+    if reason is None and reasons and pending <= reasons.total():
+        reason = min(reasons, key=lambda name: (-reasons[name], name))
     if reason is None and not situation.has_judge:
         reason = "no_judge"
     elif reason is None and not situation.has_worker:
         reason = "no_worker"
     elif reason is None:
-        reason = "pending" if largest.pending else "undecided"
-    return Unscored(seen=largest.seen, pending=largest.pending, reason=reason)
+        reason = "pending" if pending else "undecided"
+    return Unscored(seen=sum(one.seen for one in largest), pending=pending, reason=reason)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from string import Formatter
 from typing import Literal
@@ -48,8 +47,3 @@ def fill_sentence(template: str, /, **values: object) -> Sentence:
 def route_or_service(route: str | None) -> Sentence:
     """Return a link to a route, or a phrase for the whole service if ``route`` is None."""
     return (Piece("the service as a whole", "strong") if route is None else Piece(route, "route", route_path(route)),)
-
-
-def plain_text(sentence: Iterable[Piece]) -> str:
-    """Return a sentence as text, with the text of links."""
-    return "".join(piece.text for piece in sentence)
