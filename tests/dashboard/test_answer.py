@@ -324,11 +324,11 @@ def test_erased_text_of_an_answer_is_marked_as_erased(own_page: TestClient, own_
 
 @pytest.mark.slow
 @BOTH
-def test_hostile_answers_are_shown_in_full_and_escaped(page: TestClient, week: Week) -> None:
+def test_hostile_answers_are_shown_in_full_and_escaped(own_page: TestClient, own_week: Week) -> None:
     """The page and the drawer are checked."""
-    for exchange in write_hostile_exchanges(week.store):
+    for exchange in write_hostile_exchanges(own_week.store):
         for part in ("", "?part=drawer"):
-            response = page.get(f"/a/{exchange.id}{part}", headers=HTML)
+            response = own_page.get(f"/a/{exchange.id}{part}", headers=HTML)
             assert response.status_code == 200
             for bad in ("<script>window", "<svg onload", "<img src=x", "<b>Jack", ' onfocus="'):
                 assert bad not in response.text

@@ -16,22 +16,22 @@ ROUTES = 10_000
 
 
 @pytest.mark.slow
-def test_every_page_is_small_with_ten_thousand_routes(week: Week) -> None:
+def test_every_page_is_small_with_ten_thousand_routes(own_week: Week) -> None:
     """Menus become text fields, and lists are truncated and show the number of hidden routes."""
-    late = next(one for one in reversed(week.seeded.exchanges) if one.started_at < NOW - DROP / 10)
+    late = next(one for one in reversed(own_week.seeded.exchanges) if one.started_at < NOW - DROP / 10)
     made = [
         replace(late, id=f"{number:032x}", route=f"tenant-{number:05d}/documents/search", trace_id=f"{number:032x}")
         for number in range(ROUTES)
     ]
     for start in range(0, ROUTES, 1000):
-        week.store.exchanges.add(made[start : start + 1000])
+        own_week.store.exchanges.add(made[start : start + 1000])
         decisions = [SamplingDecision(one.id, 1.0, "sampled") for one in made[start : start + 1000]]
-        week.store.sampling.assign_tasks(decisions, FINGERPRINTS)
+        own_week.store.sampling.assign_tasks(decisions, FINGERPRINTS)
     sizes = {}
-    with open_dashboard(week.store) as client:
+    with open_dashboard(own_week.store) as client:
         for path in (
             "/", "/answers", "/answers?route=nope", f"/answers?route={SEARCH}", f"/r/{SEARCH}", "/r/nope", "/alerts",
-            "/alerts/backtest", "/worker", f"/alerts/{week.seeded.open_alert}", f"/a/{made[0].id}",
+            "/alerts/backtest", "/worker", f"/alerts/{own_week.seeded.open_alert}", f"/a/{made[0].id}",
             "/usage", "/compare?window=24h", "/compare?by=model", f"/compare?by=prompt_version&route={SEARCH}",
         ):  # fmt: skip
             sizes[path] = len(client.get(path, headers={"accept": "text/html"}).content)

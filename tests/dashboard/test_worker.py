@@ -70,11 +70,13 @@ def test_the_worker_page_without_a_worker_shows_the_command_to_start_one(store: 
 
 
 @pytest.mark.slow
-def test_running_degraded_and_unresponsive_workers_are_distinguished(week: Week) -> None:
+def test_running_degraded_and_unresponsive_workers_are_distinguished(own_week: Week) -> None:
     """A worker is unresponsive after two leases without a heartbeat."""
-    week.store.workers.heartbeat(WorkerHeartbeat(id="x", host="reef", pid=1, service="s", version="0"), [], lease=LEASE)
+    own_week.store.workers.heartbeat(
+        WorkerHeartbeat(id="x", host="reef", pid=1, service="s", version="0"), [], lease=LEASE
+    )
     late = TrackingStore(
-        str(week.store._database.url.render_as_string(hide_password=False)), clock=lambda: NOW + 3 * LEASE
+        str(own_week.store._database.url.render_as_string(hide_password=False)), clock=lambda: NOW + 3 * LEASE
     )
     send_heartbeat(late)
     send_heartbeat(late, id="worker-2", pid=2, problem="judge_rejected: the key is wrong")
