@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,14 @@ import pytest
 from germane.exchange import Context, Exchange
 from germane.score import Score
 from germane.scorers import AnswerRelevancy, Embedder, Judge, Scorer, build_scorers, run_scorer
+from germane.scorers.judge import client as client_module
+from germane.scorers.judge import embedders, openai_judge
 from germane.scorers.judge.client import ModelServer
 from germane.scorers.judge.embedders import OpenAIEmbedder
 from germane.scorers.judge.openai_judge import OpenAIJudge
 from germane.settings import load_settings
 from germane.testing import FakeJudge
+from germane.testing.judge_request import JudgeRequest
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 QUESTION = "Where does the ferry to the island leave?"
@@ -89,6 +94,28 @@ def fake() -> Iterator[FakeJudge]:
     """Start a fake judge that is reached over HTTP."""
     with FakeJudge() as judge:
         yield judge
+
+
+HTTP_SHARE = 20
+"""Of so many requests, ``mostly_in_process`` sends one over HTTP."""
+
+
+@pytest.fixture
+def mostly_in_process(fake: FakeJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer most requests to the fake judge without HTTP, in a fifth of the time."""
+    numbers = itertools.count()
+
+    async def send(client: Any, path: str, body: Mapping[str, Any], **limits: Any) -> Any:
+        if next(numbers) % HTTP_SHARE and not (fake.faults or fake.embedding_faults or fake.outage):
+            request = JudgeRequest(f"/v1{path}", dict(body), {})
+            reply = fake.reply(request, None)
+            if reply.status == 200:
+                fake.requests.append(request)
+                return client_module._parse_reply(json.dumps(reply.body).encode())
+        return await client_module.post_json(client, path, body, **limits)
+
+    monkeypatch.setattr(openai_judge, "post_json", send)
+    monkeypatch.setattr(embedders, "post_json", send)
 
 
 @pytest.fixture

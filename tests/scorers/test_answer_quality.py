@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import each
 
 from germane.errors import ScoringError, SettingsError
 from germane.exchange import Exchange
@@ -72,7 +73,7 @@ def test_answer_quality_is_the_weighted_mean_of_its_parts(asked: Exchange, score
     assert result.explanation == "context_relevance 0.80, faithfulness 0.50, answer_relevancy 0.90."
 
 
-@pytest.mark.parametrize(
+@each(
     ("aggregate", "value", "label"),
     [("weighted", 0.71, "C"), ("harmonic", 3 / (1 / 0.8 + 1 / 0.5 + 1 / 0.9), "D"), ("minimum", 0.5, "F")],
 )
@@ -102,7 +103,7 @@ def test_a_negative_cosine_counts_as_zero(asked: Exchange, score: Any) -> None:
     assert result.details["parts"]["answer_relevancy"]["value"] == -0.3
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "letter"),
     [(1.0, "A"), (0.9, "A"), (0.3 * 0.9 + 0.4 * 0.9 + 0.3 * 0.9, "A"), (0.89, "B"), (0.8, "B"), (0.79, "C"),
      (0.7, "C"), (0.69, "D"), (0.6, "D"), (0.59, "F"), (0.0, "F")],
@@ -252,7 +253,7 @@ def test_the_relevancy_part_can_be_computed_by_another_scorer(asked: Exchange, s
     assert result.value == pytest.approx(0.85, abs=1e-9)
 
 
-@pytest.mark.parametrize(
+@each(
     "options",
     [{"relevancy": "answer_quality"}, {"relevancy": "direct_relevancy"}, {"aggregate": "mean"}, {"missing": "zero"}],
 )
@@ -293,7 +294,7 @@ def test_another_aggregate_can_determine_the_grade(asked: Exchange) -> None:
     assert by_value.fingerprint == quality(1.0, 1.0, 0.62, grade_from="weighted").fingerprint
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 from germane.exchange import Exchange
 from germane.score import MEANINGS, UNRATED_MEANINGS, Score, UnscoredReason
@@ -93,7 +94,7 @@ def test_any_number_of_generated_questions_takes_one_request(bench: Any, count: 
     assert len(score.details["questions"]) == score.details["requested"] == score.details["usable"] == count
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "why"),
     [
         ({"generated_questions": 0}, "generated_questions must be from 1 to 10, not 0"),

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 from germane.errors import ScoringError
 from germane.exchange import Message
@@ -34,9 +35,7 @@ def test_parameter_order_does_not_change_the_fingerprint() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["question_of_answer", "questions_of_answer", "question_and_vote", "questions_and_votes", "few_shot"]
-)
+@each("name", ["question_of_answer", "questions_of_answer", "question_and_vote", "questions_and_votes", "few_shot"])
 def test_prompt_files_are_part_of_the_package(name: str) -> None:
     """Each prompt has a version, starts with a system message, and has a placeholder for the answer."""
     prompt = load_prompt(name)
@@ -55,13 +54,13 @@ def test_placeholders_in_filled_values_are_not_replaced() -> None:
     assert turn.content == "f {fence} {answer} {other}"
 
 
-@pytest.mark.parametrize("text", ["", " \n\t", "\x00\x07", "\u200b\u200f\ufeff", "\u00a0"])
+@each("text", ["", " \n\t", "\x00\x07", "\u200b\u200f\ufeff", "\u00a0"])
 def test_text_of_invisible_characters_counts_as_blank(text: str) -> None:
     """Whitespace, control characters and zero-width characters are invisible."""
     assert is_blank(text)
 
 
-@pytest.mark.parametrize("text", ["a", "?", "7", "👍", " € "])
+@each("text", ["a", "?", "7", "👍", " € "])
 def test_text_with_a_visible_character_does_not_count_as_blank(text: str) -> None:
     """Letters, numbers, punctuation and symbols are visible."""
     assert not is_blank(text)
@@ -75,7 +74,7 @@ def test_control_characters_are_removed() -> None:
     strip_control_characters("\ud83d x \udfff").encode()
 
 
-@pytest.mark.parametrize("text", ["abcdef", "äöü", "日本語", "👍👍", "a\ud800b"])
+@each("text", ["abcdef", "äöü", "日本語", "👍👍", "a\ud800b"])
 def test_truncation_never_splits_a_character(text: str) -> None:
     """The result is a prefix that does not exceed the byte limit."""
     for limit in range(8):
@@ -95,7 +94,7 @@ def test_rows_of_vectors_are_normalized_to_unit_length() -> None:
     assert normalize_rows([[3, 4], [0, -2]], 2).tolist() == [[0.6, 0.8], [0.0, -1.0]]
 
 
-@pytest.mark.parametrize(
+@each(
     "rows",
     [[[1.0]], [[1.0], [0.0]], [[1.0], [float("nan")]], [[1.0], [float("inf")]], [[1.0], [1.0, 2.0]], [["a"], ["b"]],
      [None, None], [1.0, 2.0], [[], []], 7, [[1.0], [10**400]], [[1.0], [1e200]]],

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import each
 
 from germane.calibration import Calibration
 from germane.exchange import Exchange
@@ -74,9 +75,7 @@ def test_explanation_claims_relevance_only_if_a_judge_rated_the_answer(
         assert is_rated or "addresses the question" not in found.explanation
 
 
-@pytest.mark.parametrize(
-    ("value", "label"), [(0.6, "irrelevant"), (0.605, "partly_relevant"), (0.7, "mostly_relevant")]
-)
+@each(("value", "label"), [(0.6, "irrelevant"), (0.605, "partly_relevant"), (0.7, "mostly_relevant")])
 def test_a_cosine_at_the_same_topic_floor_is_in_the_lowest_band(value: float, label: str) -> None:
     """All lower values are also in the lowest band."""
     assert apply_calibration(replace(RAW, value=value), FLOORS).label == label
@@ -100,7 +99,7 @@ def test_the_local_embedder_is_calibrated_by_default() -> None:
     assert apply_calibration(score, {(own.embedder, reverse): own}).label == "partly_relevant"
 
 
-@pytest.mark.parametrize("value", [0.07, 0.3, 0.7, 0.95])
+@each("value", [0.07, 0.3, 0.7, 0.95])
 def test_question_answer_similarity_has_no_band_until_it_is_calibrated(value: float) -> None:
     """A correct short answer is not similar to its question: "Gift card valid?", "Three years." is 0.07."""
     score = replace(RAW, value=value, embedder="local:all-MiniLM-L6-v2-int8")
@@ -136,7 +135,7 @@ def test_answer_similarity_can_raise_the_answer_relevancy_label() -> None:
     assert apply_calibration(score, floors).details["calibrated"] == HALF.rescale(0.9)
 
 
-@pytest.mark.parametrize(
+@each(
     ("rating", "label"),
     [
         (1.0, "relevant"),
@@ -212,7 +211,7 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("score", OTHERS, ids=["no embedder", "no cosine", "no value"])
+@each("score", OTHERS)
 def test_calibration_does_not_change_scores_that_are_not_cosines(score: Score) -> None:
     """The scale of such scores does not depend on an embedder."""
     assert apply_calibration(score, {**FLOORS, ("mini", "faithfulness"): HALF}) == score

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.errors import ScoringError
 from germane.exchange import Message
@@ -99,7 +100,7 @@ def test_unknown_cost_of_a_coalesced_request_stays_unknown() -> None:
     assert meter.cost == 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     "options",
     [
         {"n": 2},
@@ -160,7 +161,7 @@ def test_a_failed_request_fails_for_all_waiting_callers() -> None:
     assert (oracle.asked, meter.requests, meter.input_tokens) == (1, 1, 0)
 
 
-@pytest.mark.parametrize("hasty", [0, 1])
+@each("hasty", [0, 1])
 def test_a_canceled_caller_does_not_affect_callers_of_the_same_request(hasty: int) -> None:
     """This holds for the caller that started the request and for callers that joined it."""
     oracle = Oracle()

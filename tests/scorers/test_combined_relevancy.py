@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.errors import ScoringError, SettingsError
 from germane.exchange import Exchange
@@ -86,7 +87,7 @@ def test_a_negative_cosine_counts_as_zero(exchange: Make, score: Any) -> None:
     assert (result.value, result.details["parts"][REVERSE]["value"]) == (0.0, -0.4)
 
 
-@pytest.mark.parametrize("missing", VALUES)
+@each("missing", VALUES)
 def test_a_permanently_failed_part_is_excluded_from_the_mean_and_recorded(
     exchange: Make, score: Any, missing: str
 ) -> None:
@@ -128,7 +129,7 @@ def test_combined_relevancy_has_no_value_if_every_part_is_missing(exchange: Make
     assert (result.value, result.reason) == (None, UnscoredReason.NO_USABLE_QUESTION)
 
 
-@pytest.mark.parametrize("missing", ["renormalize", "fail"])
+@each("missing", ["renormalize", "fail"])
 def test_a_temporary_part_failure_postpones_the_score(exchange: Make, score: Any, missing: Any) -> None:
     """A temporary failure never produces a value. The delay that the server requested is passed on."""
     results = {
@@ -182,7 +183,7 @@ def test_weights_of_the_four_parts_can_be_configured(exchange: Make, score: Any)
     assert list(CombinedRelevancy({INTENT: results[INTENT]}, weights={INTENT: 1}).scorers) == [INTENT]
 
 
-@pytest.mark.parametrize(
+@each(
     ("weights", "message"),
     [
         ({REVERSE: -0.1}, "answer_relevancy must be 0 or more, not -0.1"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import each
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
@@ -84,7 +85,7 @@ def test_a_composite_score_without_any_part_is_an_error() -> None:
     assert caught.value.reason is UnscoredReason.JUDGE_REFUSED
 
 
-@pytest.mark.parametrize(
+@each(
     "awaited",
     [
         part(None, reason=UnscoredReason.JUDGE_TIMEOUT),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.exchange import Exchange, Message
 from germane.score import UnscoredReason
@@ -247,7 +248,7 @@ def test_an_unparsable_reply_is_requested_once_more(
     assert len(fake.chat_requests) == 4
 
 
-@pytest.mark.parametrize("reply", ['Sure: {"ratings": ["5", "1/5"]} - done', '{"ratings": ["five", 1.0]}'])
+@each("reply", ['Sure: {"ratings": ["5", "1/5"]} - done', '{"ratings": ["five", 1.0]}'])
 def test_ratings_are_parsed_from_prose_and_from_number_words(exchange: Make, judged: Any, reply: str) -> None:
     """The format may vary, but the ratings must be unambiguous."""
     (score,) = judged(NAME, [reply], exchange(PYTHON, None, CREATED, SNAKES))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.exchange import Exchange
 from germane.score import Score
@@ -14,7 +15,7 @@ from germane.scorers.factory.dry_run import RequestEstimate, build_dry_run_score
 from germane.settings import load_settings
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "options"),
     [
         *((name, {}) for name in BUILTIN_SCORER_NAMES),
@@ -66,7 +67,7 @@ def test_a_dry_run_counts_requests_and_tokens(
     assert first.embedded_tokens == pytest.approx((7 + 2 * 22 + 17) / 4, abs=1e-9)
 
 
-@pytest.mark.parametrize(
+@each(
     ("schema", "value"),
     [
         ({"type": "boolean"}, False),

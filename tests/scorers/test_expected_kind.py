@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.cases import each
 
 from germane.scorers.base.expected_kind import find_missing_kind
 
@@ -38,19 +38,19 @@ OTHER = [
 ]
 
 
-@pytest.mark.parametrize(("question", "answer", "kind"), MISSING)
+@each(("question", "answer", "kind"), MISSING)
 def test_an_answer_without_the_requested_kind_of_information_is_detected(question: str, answer: str, kind: str) -> None:
     """An answer that lacks it cannot answer the question."""
     assert find_missing_kind(question, answer) == kind
 
 
-@pytest.mark.parametrize(("question", "answer"), PRESENT)
+@each(("question", "answer"), PRESENT)
 def test_one_word_of_the_requested_kind_of_information_is_enough(question: str, answer: str) -> None:
     """Good answers must not be flagged."""
     assert find_missing_kind(question, answer) is None
 
 
-@pytest.mark.parametrize(("question", "answer"), OTHER)
+@each(("question", "answer"), OTHER)
 def test_questions_without_a_requested_kind_of_information_are_not_checked(question: str, answer: str) -> None:
     """Questions and answers in other languages are not checked either."""
     assert find_missing_kind(question, answer) is None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.exchange import Exchange, Message
 from germane.score import UnscoredReason
@@ -66,7 +67,7 @@ def test_a_relevant_answer_can_be_unfaithful(exchange: Make, judged: Any) -> Non
     assert (score.value, score.label) == (0.0, "irrelevant")
 
 
-@pytest.mark.parametrize("total", [1, 2, 7, 20])
+@each("total", [1, 2, 7, 20])
 def test_the_share_of_supported_claims_is_exact_for_any_number_of_claims(
     exchange: Make, judged: Any, total: int
 ) -> None:
@@ -84,7 +85,7 @@ def test_the_share_of_supported_claims_is_exact_for_any_number_of_claims(
 # Verdicts and evidence
 
 
-@pytest.mark.parametrize(
+@each(
     ("verdict", "supported"),
     [("SUPPORTED", True), ("Supported.", True), ("supported", True), ("NOT_SUPPORTED", False), ("Not supported", False),
      ("NOT-SUPPORTED", False), ("unsupported", False), ("CONTRADICTED", False), (True, True), (False, False)],
@@ -98,7 +99,7 @@ def test_a_verdict_must_be_exactly_one_of_the_defined_words(
     assert score.value == float(supported)
 
 
-@pytest.mark.parametrize(
+@each(
     "evidence",
     [FOUR, "Published  FOUR\npapers", '"published four papers"', "\u201cpublished four papers,\u201d",
      "Albert Einstein published ... on special relativity", "published four papers [\u2026] on special relativity",
@@ -112,7 +113,7 @@ def test_quoted_evidence_is_matched_regardless_of_case_and_spacing(exchange: Mak
     assert "note" not in score.details["claims"][0]
 
 
-@pytest.mark.parametrize(
+@each(
     "evidence",
     ["He won the Nobel Prize", "published five papers", "paper", "", "...", "\u201c\u201d", None, 7,
      "on special relativity ... published four papers", "Einstein ... special relativity"],
@@ -205,7 +206,7 @@ def test_an_answer_is_skipped_if_the_judge_extracts_no_claims(exchange: Make, ju
     assert (score.value, score.reason, len(fake.chat_requests)) == (None, UnscoredReason.MISSING_INPUT, 1)
 
 
-@pytest.mark.parametrize("lacking", [("q", None, "c"), ("q", "a"), ("q", "a", " \n"), ("q", " ", "c")])
+@each("lacking", [("q", None, "c"), ("q", "a"), ("q", "a", " \n"), ("q", " ", "c")])
 def test_an_exchange_without_answer_or_contexts_is_skipped(exchange: Make, judged: Any, lacking: Any) -> None:
     """Without an answer or contexts, there is nothing to check."""
     (score,) = judged(NAME, [], exchange(*lacking))
@@ -277,7 +278,7 @@ def test_a_huge_sentence_is_truncated_and_the_details_record_the_truncation(
     assert score.details["cut"] == {"claim 0": {"shown": 1_000, "of": 9_999}}
 
 
-@pytest.mark.parametrize("piece", ["!", "?!)", "- ", "a.", "\u3002", "\n", "1. ", "I don't know. ", "**", "e.g. "])
+@each("piece", ["!", "?!)", "- ", "a.", "\u3002", "\n", "1. ", "I don't know. ", "**", "e.g. "])
 def test_splitting_an_answer_into_claims_takes_linear_time(piece: str) -> None:
     """Repeated punctuation does not slow it down. If it did, the test would exceed pytest's time limit."""
     claim_sentences(piece * (16_000 // len(piece)) + "x")

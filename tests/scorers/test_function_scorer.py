@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 import germane
 from germane import registry
@@ -255,7 +256,7 @@ def declare_nothing(exchange: Exchange) -> float:
     return 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("function", "options", "message"),
     [
         (3, {}, "must be a function that takes an exchange, not 3"),

@@ -1,7 +1,7 @@
 """Only valid replies from a judge become numbers, including those in an unusual format.
 
-The replies are generated from templates, and each judge-based scorer receives all of them over HTTP. ``pytest -s``
-prints the number of errors of each kind.
+The replies are generated from templates, and each judge-based scorer receives all of them: one of 20 over HTTP, and the
+others in this process. ``pytest -s`` prints the number of errors of each kind.
 """
 
 # ruff: noqa: RUF001 - sentences of many languages
@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.cases import each
 
 from germane.errors import ScoringError
 from germane.score import Score
@@ -443,7 +444,7 @@ NUMBER = re.compile(r"\bcase-(\d+)\b")
 
 
 @pytest.fixture
-def score_replies(fake: FakeJudge, bare: Path, exchange: Any) -> Callable[..., list[Score]]:
+def score_replies(fake: FakeJudge, mostly_in_process: None, bare: Path, exchange: Any) -> Callable[..., list[Score]]:
     """Return a function that scores one exchange per reply: the judge sends this reply to every request.
 
     None stands for the fake judge's own reply.
@@ -479,7 +480,7 @@ def score_replies(fake: FakeJudge, bare: Path, exchange: Any) -> Callable[..., l
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [*SCORERS, *COMBINED])
+@each("case", [*SCORERS, *COMBINED])
 def test_no_invalid_reply_becomes_a_score(case: str, score_replies: Callable[..., list[Score]]) -> None:
     """Examples are digits in sentences, refusals with question marks, errors, web pages and other JSON objects."""
     replies = invalid_replies()
@@ -492,7 +493,7 @@ def test_no_invalid_reply_becomes_a_score(case: str, score_replies: Callable[...
     assert invented == {}
 
 
-@pytest.mark.parametrize("case", [case for case in SCORERS if "answer_relevancy" not in case])
+@each("case", [case for case in SCORERS if "answer_relevancy" not in case])
 def test_json_object_without_a_judgment_yields_no_score(case: str, score_replies: Callable[..., list[Score]]) -> None:
     """This covers examples of the format, objects with an error, and refusals in the format of a judgment."""
     scores = score_replies(case, list(without_judgment()))
@@ -501,7 +502,7 @@ def test_json_object_without_a_judgment_yields_no_score(case: str, score_replies
     assert {str(score.reason) for score in scores} <= {"unparsable", "judge_refused"}
 
 
-@pytest.mark.parametrize("case", [case for case in SCORERS if "answer_relevancy" not in case])
+@each("case", [case for case in SCORERS if "answer_relevancy" not in case])
 def test_text_in_the_reason_does_not_invalidate_a_judgment(
     case: str, score_replies: Callable[..., list[Score]]
 ) -> None:
@@ -523,7 +524,7 @@ def test_text_in_the_reason_does_not_invalidate_a_judgment(
     } == {}
 
 
-@pytest.mark.parametrize("intent", ["The user asks why they can't log in.", "Fehler 404 beheben", "Sorry seems hard"])
+@each("intent", ["The user asks why they can't log in.", "Fehler 404 beheben", "Sorry seems hard"])
 def test_a_reply_that_quotes_an_apology_or_an_error_is_accepted(judged: Any, exchange: Any, intent: str) -> None:
     """Judges quote what users and assistants wrote."""
     given = "Sorry, we cannot accept returns after 30 days."
@@ -545,7 +546,7 @@ def test_a_reply_that_repeats_what_the_user_cannot_do_is_accepted(judged: Any, e
     assert score.value == 1.0
 
 
-@pytest.mark.parametrize("case", ["direct_relevancy", "direct_relevancy without logprobs", "guarded_relevancy"])
+@each("case", ["direct_relevancy", "direct_relevancy without logprobs", "guarded_relevancy"])
 def test_unusually_formatted_ratings_are_accepted(case: str, score_replies: Callable[..., list[Score]]) -> None:
     """Markdown, labels, verdicts, code fences and reasoning may surround a rating."""
     scores = score_replies(case, list(RATINGS))
@@ -558,7 +559,7 @@ def test_unusually_formatted_ratings_are_accepted(case: str, score_replies: Call
         assert [score.value for score in scores] == expected
 
 
-@pytest.mark.parametrize("case", [case for case in SCORERS if "direct" not in case and "guarded" not in case])
+@each("case", [case for case in SCORERS if "direct" not in case and "guarded" not in case])
 def test_unusually_formatted_json_objects_are_accepted(case: str, score_replies: Callable[..., list[Score]]) -> None:
     """Code fences, introductions, reasoning and whitespace may surround a JSON object."""
 
@@ -579,7 +580,7 @@ def test_unusually_formatted_json_objects_are_accepted(case: str, score_replies:
     assert lost == {}
 
 
-@pytest.mark.parametrize("case", ["answer_relevancy", "answer_relevancy, few-shot"])
+@each("case", ["answer_relevancy", "answer_relevancy, few-shot"])
 def test_unusually_formatted_generated_questions_are_accepted(
     case: str, score_replies: Callable[..., list[Score]]
 ) -> None:
@@ -657,6 +658,7 @@ ABOUT_THE_TASK = (
 
 @pytest.mark.parametrize("style", ["instructions", "few_shot"])
 @pytest.mark.parametrize("kind", EXCHANGES)
+@pytest.mark.usefixtures("mostly_in_process")
 def test_small_talk_in_a_reply_never_becomes_a_score(
     judged: Any, fake: FakeJudge, exchange: Any, kind: str, style: str
 ) -> None:
@@ -733,6 +735,7 @@ GENERATED = (
 """The user's question, the answer, and a question that a judge generated from the answer."""
 
 
+@pytest.mark.usefixtures("mostly_in_process")
 def test_generated_questions_about_contacts_hours_and_errors_are_accepted(judged: Any, exchange: Any) -> None:
     """At most one in twenty is mistaken for small talk: it addresses the user and shares no word with the answer."""
     lost = []
@@ -852,7 +855,7 @@ def test_a_rating_on_a_different_scale_is_rejected(rating: int, maximum: int, na
             parse_rating(reply)
 
 
-@pytest.mark.parametrize(
+@each(
     "embeddings",
     [
         [[1.0, 2.0], [1.0, 2.0]], [[1.0, 2.0], [1.0 + 1e-9, 2.0]], [[1.0, 2.0], [3.0, 6.0]], [["1", "2"], ["2", "1"]],
@@ -870,7 +873,7 @@ def test_identical_or_parallel_vectors_for_different_texts_are_rejected(embeddin
     assert str(caught.value.reason) == "embedder_error"
 
 
-@pytest.mark.parametrize("rows", [[[1.0, 2.0], [2.0, 1.0]], [[1, 2], [1, 3]], [[1.0, 2.0], [-1.0, -2.0]]])
+@each("rows", [[[1.0, 2.0], [2.0, 1.0]], [[1, 2], [1, 3]], [[1.0, 2.0], [-1.0, -2.0]]])
 def test_distinct_vectors_for_different_texts_are_accepted(rows: list[list[float]]) -> None:
     """This includes integers and opposite directions."""
     data = [SimpleNamespace(index=index, embedding=row) for index, row in enumerate(rows)]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import each
 
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
@@ -57,7 +58,7 @@ def test_without_decay_the_weighted_mean_equals_the_plain_mean(values: list[floa
 # Words
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "found"),
     [
         ("Hello, World's 3.5 km", ["hello", "world", "s", "3", "5", "km"]),
@@ -208,7 +209,7 @@ def test_the_weight_decay_of_contexts_is_configurable(
     assert usual.fingerprint == ContextSimilarity(embedder, decay=0.9).fingerprint
 
 
-@pytest.mark.parametrize("decay", [0, 1.5, -0.5, float("nan"), True, "0.5"])
+@each("decay", [0, 1.5, -0.5, float("nan"), True, "0.5"])
 def test_invalid_weight_decays_are_rejected(decay: Any) -> None:
     """Such decays would give later contexts no weight, or more weight than earlier ones."""
     with pytest.raises((TypeError, ValueError), match="decay must be"):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 from germane.errors import ModelError
 from germane.installation import install_command
@@ -197,7 +198,7 @@ asyncio.run(give_up())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", ["0", "0.05", "0.1", "0.15", "0.2"])
+@each("moment", ["0", "0.05", "0.1", "0.15", "0.2"])
 def test_a_program_can_exit_during_an_embedding(moment: str) -> None:
     """Killing a thread inside the engine would abort the process, so exit waits for it."""
     command = [sys.executable, "-c", IN_THE_MIDDLE, moment]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.exchange import Exchange
 from germane.score import UnscoredReason
@@ -74,9 +75,7 @@ def test_the_judge_is_queried_only_if_no_rule_matches(judged: Any, exchange: Mak
     assert refusal.fingerprint == evasion.fingerprint != Noncommittal().fingerprint
 
 
-@pytest.mark.parametrize(
-    ("verdict", "value"), [("committal", 1.0), ("Noncommittal", 0.0), ("NONCOMMITTAL.", 0.0), (" committal ", 1.0)]
-)
+@each(("verdict", "value"), [("committal", 1.0), ("Noncommittal", 0.0), ("NONCOMMITTAL.", 0.0), (" committal ", 1.0)])
 def test_a_verdict_of_the_judge_must_match_a_whole_word(judged: Any, verdict: str, value: float) -> None:
     """The verdict `noncommittal` contains the word `committal`."""
     judged.fake.replies = lambda request: {"verdict": verdict}

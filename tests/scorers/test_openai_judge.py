@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.cases import each
 
 from germane.errors import ScoringError, SettingsError
 from germane.exchange import Message
@@ -122,7 +123,7 @@ def test_reply_text_is_joined_from_its_text_parts() -> None:
     assert reply.texts == ("4.",)
 
 
-@pytest.mark.parametrize(
+@each(
     ("reason", "expected"),
     [
         *((reason, "4") for reason in (None, "", "stop", "STOP", "eos", "end_turn", "stop_sequence")),
@@ -145,7 +146,7 @@ def test_the_finish_reason_determines_whether_text_counts_as_a_reply(reason: Any
         assert ("cut off" if reply.cut_off else reply.texts[0]) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "reason"),
     [
         ({"code": 502, "message": "upstream failed"}, UnscoredReason.JUDGE_UNREACHABLE),
@@ -154,8 +155,8 @@ def test_the_finish_reason_determines_whether_text_counts_as_a_reply(reason: Any
         ("overloaded", UnscoredReason.JUDGE_UNREACHABLE),
     ],
 )
-@pytest.mark.parametrize("part", ["choices", "data"])
-@pytest.mark.parametrize("place", ["body", "part"])
+@each("part", ["choices", "data"])
+@each("place", ["body", "part"])
 def test_a_reply_with_an_error_field_is_an_error(error: Any, reason: UnscoredReason, part: str, place: str) -> None:
     """Gateways add an error to the choices or vectors that they received before the failure."""
     item = {"message": {"content": "4"}, **({"error": error} if place == "part" else {})}
@@ -314,7 +315,7 @@ def test_a_refused_connection_is_reported_as_unreachable() -> None:
     assert caught.value.reason is UnscoredReason.JUDGE_UNREACHABLE
 
 
-@pytest.mark.parametrize("address", ["http://host:secret/v1", "http://[secret/v1"])
+@each("address", ["http://host:secret/v1", "http://[secret/v1"])
 def test_an_invalid_judge_url_is_a_settings_error(address: str) -> None:
     """The error is raised at startup. The message does not repeat the URL, which can contain a secret."""
     with pytest.raises(SettingsError, match=r"^setting base_url: invalid URL$"):
@@ -529,7 +530,7 @@ def test_vectors_are_requested_as_numbers_if_the_server_lacks_base64_support(fak
     assert asked == ["base64", "float", "float"]
 
 
-@pytest.mark.parametrize("broken", ["!", "AAA=", "AAAA"])
+@each("broken", ["!", "AAA=", "AAAA"])
 def test_an_invalid_base64_vector_is_rejected(broken: str) -> None:
     """The vector is not base64, or not a sequence of 32-bit floats."""
     with pytest.raises(ScoringError) as caught:

@@ -6,6 +6,7 @@ import asyncio
 from datetime import date
 
 import pytest
+from tests.cases import each
 
 from germane.exchange import Message
 from germane.scorers import Reply
@@ -18,7 +19,7 @@ from germane.testing import FakeJudge
 MINI = Price(input=0.15, output=0.6)
 
 
-@pytest.mark.parametrize("model", ["gpt-4o-mini", "gpt-4o-mini-2024-07-18", "gpt-4o-mini-latest"])
+@each("model", ["gpt-4o-mini", "gpt-4o-mini-2024-07-18", "gpt-4o-mini-latest"])
 def test_a_dated_version_has_the_price_of_its_model(model: str) -> None:
     """Servers return the model name with the date of the version."""
     assert PriceList().find_price(model) == MINI
@@ -30,9 +31,7 @@ def test_the_longest_matching_model_name_determines_the_price() -> None:
     assert PriceList().find_price("gpt-4o-2024-05-13") == Price(input=5, output=15)
 
 
-@pytest.mark.parametrize(
-    "model", ["gpt-4o-mini-tts", "gpt-4o-realtime", "gpt-4.12", "gpt-4", "my-model", "gpt-5-pro", ""]
-)
+@each("model", ["gpt-4o-mini-tts", "gpt-4o-realtime", "gpt-4.12", "gpt-4", "my-model", "gpt-5-pro", ""])
 def test_an_unknown_model_has_no_price(model: str) -> None:
     """A name that starts with a known name is a different model. Its price is unknown and not guessed."""
     assert PriceList().find_price(model) is None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tests.cases import each
 
 from germane.scorers.prompting.prompt import remove_question_echo
 
 QUESTION = "Where does the ferry leave?"
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "rest"),
     [
         ("From pier four.", "From pier four."),
@@ -29,7 +30,7 @@ def test_only_copies_of_the_question_are_removed(answer: str, rest: str) -> None
     assert remove_question_echo(answer, QUESTION).split() == rest.split()
 
 
-@pytest.mark.parametrize("question", ["", "Why?", "Refund policy?", "???"])
+@each("question", ["", "Why?", "Refund policy?", "???"])
 def test_questions_of_fewer_than_three_words_are_not_removed(question: str) -> None:
     """Their words can be part of the answer."""
     answer = "Refund policy? Why? See page four."
@@ -44,7 +45,7 @@ def test_copies_of_the_question_are_matched_in_any_script() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("answer", ["a " * 300_000, "a b " * 150_000, " " * 600_000, "!" * 600_000])
+@each("answer", ["a " * 300_000, "a b " * 150_000, " " * 600_000, "!" * 600_000])
 def test_copies_in_long_texts_are_removed_in_linear_time(answer: str) -> None:
     """Quadratic time would take hours and exceed pytest's time limit."""
     remove_question_echo(answer, "a " * 100_000 + "z")

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.cases import each
 
 from germane.scorers.prompting.question_parser import GeneratedQuestion, parse_questions
 
@@ -50,13 +50,13 @@ REPLIES = {
 }
 
 
-@pytest.mark.parametrize(("reply", "expected"), REPLIES.values(), ids=REPLIES.keys())
+@each(("reply", "expected"), REPLIES.values())
 def test_generated_questions_are_parsed_from_json_and_from_text(reply: str, expected: list[GeneratedQuestion]) -> None:
     """The parser tries valid JSON first, then damaged JSON, then lines that end with a question mark."""
     assert parse_questions(reply) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "Where is the pier?",
@@ -78,7 +78,7 @@ def test_generated_questions_in_any_language_are_accepted(text: str) -> None:
     assert GeneratedQuestion(text).is_usable
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "", " ", "?", "???", "12 + 4?", "Pier four.", "The ferry leaves at nine", "—?", "What", "Where is",

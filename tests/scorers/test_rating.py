@@ -8,6 +8,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import each
 
 from germane.errors import ScoringError
 from germane.score import UnscoredReason
@@ -54,7 +55,7 @@ def test_an_expected_rating_lies_between_its_lowest_and_highest_digit(weights: d
     assert -1e-9 <= rating.value <= 1 + 1e-9
 
 
-@pytest.mark.parametrize(("points", "value"), [(1, 0.0), (2, 0.25), (3, 0.5), (4, 0.75), (5, 1.0), (4.5, 0.875)])
+@each(("points", "value"), [(1, 0.0), (2, 0.25), (3, 0.5), (4, 0.75), (5, 1.0), (4.5, 0.875)])
 def test_ratings_one_to_five_are_scaled_to_zero_to_one(points: float, value: float) -> None:
     """The value is (rating - 1) / 4."""
     assert Rating(points, "parsed").value == pytest.approx(value, abs=1e-9)
@@ -88,13 +89,13 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize(("text", "points"), TEXTS.items())
+@each(("text", "points"), TEXTS.items())
 def test_a_rating_can_be_a_digit_a_word_or_json(text: str, points: float) -> None:
     """Short surrounding text is ignored."""
     assert parse_rating(text) == points
 
 
-@pytest.mark.parametrize(
+@each(
     "members",
     [
         {"type": "error"}, {"status": "failed"}, {"ok": False}, {"success": False}, {"flagged": True}, {"code": 503},
@@ -108,7 +109,7 @@ def test_a_json_rating_with_unknown_fields_is_rejected(members: dict[str, object
         parse_rating(json.dumps({"rating": 4, **members}))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "reason"),
     [
         ("", UnscoredReason.UNPARSABLE),

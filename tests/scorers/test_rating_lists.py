@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.cases import each
 
 from germane.exchange import Message
 from germane.scorers import Reply
@@ -54,7 +55,7 @@ def test_digits_in_reasoning_before_the_list_are_ignored() -> None:
     assert ratings[0].points == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("tokens", "written"),
     [
         ([], [3]),

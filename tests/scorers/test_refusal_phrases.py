@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import each
 
 from germane.scorers.refusals.judge_replies import _PHRASES as JUDGE_PHRASES
 from germane.scorers.refusals.rules import PHRASES_TEXT, PhrasePattern, load_sections
@@ -28,7 +28,7 @@ def test_grouping_expressions_by_first_letter_does_not_change_matches(text: str)
         assert pattern.search(text) == bool(plain.search(text))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "matches"),
     [
         ("no idea", True),

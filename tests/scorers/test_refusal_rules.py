@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.cases import each
 
 from germane.scorers.refusals.rules import find_noncommittal
 
@@ -320,7 +320,7 @@ COMMITTAL = [
 ]
 
 
-@pytest.mark.parametrize("answer", [*NOT_KNOWING, *OTHER_LANGUAGES])
+@each("answer", [*NOT_KNOWING, *OTHER_LANGUAGES])
 def test_refusals_and_statements_of_ignorance_are_detected(answer: str) -> None:
     """The rules cover English and a dozen other languages."""
     found = find_noncommittal(answer)
@@ -329,7 +329,7 @@ def test_refusals_and_statements_of_ignorance_are_detected(answer: str) -> None:
     assert found.text in answer.replace("’", "'")
 
 
-@pytest.mark.parametrize("answer", ASKING_BACK)
+@each("answer", ASKING_BACK)
 def test_clarifying_questions_are_detected(answer: str) -> None:
     """The rules recognize the question marks of several scripts."""
     found = find_noncommittal(answer)
@@ -338,13 +338,13 @@ def test_clarifying_questions_are_detected(answer: str) -> None:
     assert "clarifying question" in found.rule
 
 
-@pytest.mark.parametrize("answer", COMMITTAL)
+@each("answer", COMMITTAL)
 def test_actual_answers_are_not_mistaken_for_refusals(answer: str) -> None:
     """A word such as "cannot", an apology, a partial answer or a polite closing is not a refusal."""
     assert find_noncommittal(answer) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         "I don't know. " * 70_000,
@@ -354,7 +354,6 @@ def test_actual_answers_are_not_mistaken_for_refusals(answer: str) -> None:
         '"' * 100_000,
         "\n" * 9,
     ],
-    ids=["phrases", "marks", "one word", "nearly a phrase", "quotes", "nothing"],
 )
 def test_hostile_answers_do_not_slow_down_refusal_rules(answer: str) -> None:
     """A slow check would exceed pytest's time limit."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
@@ -43,8 +44,8 @@ def own_score(value: float, **more: Any) -> Score:
     return Score(scorer="own", fingerprint="abc", value=value, **more)
 
 
-@pytest.mark.parametrize("blank", [None, "", "  \n\t", "\x00", "\u200b\u200e"])
-@pytest.mark.parametrize("absent", ["question", "answer", "contexts"])
+@each("blank", [None, "", "  \n\t", "\x00", "\u200b\u200e"])
+@each("absent", ["question", "answer", "contexts"])
 def test_an_exchange_without_required_input_is_skipped_without_a_call(
     exchange: Make, score: Any, absent: str, blank: str | None
 ) -> None:
@@ -76,7 +77,7 @@ def test_a_failed_score_has_the_reason_and_message_of_its_error(exchange: Make, 
     assert result.details == {"retry_after": 7}
 
 
-@pytest.mark.parametrize("error", [KeyError("colour"), ZeroDivisionError("by zero"), RecursionError("deep")])
+@each("error", [KeyError("colour"), ZeroDivisionError("by zero"), RecursionError("deep")])
 def test_any_other_exception_in_a_scorer_is_a_scorer_error(exchange: Make, score: Any, error: Exception) -> None:
     """The message contains its type and text."""
     (result,) = score(Own(error), exchange())
@@ -92,7 +93,7 @@ def test_a_long_error_message_is_truncated(exchange: Make, score: Any) -> None:
     assert len(result.explanation) == 500
 
 
-@pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), float("inf"), -float("inf")])
+@each("value", [1.5, -0.1, float("nan"), float("inf"), -float("inf")])
 def test_a_score_outside_the_range_of_its_scorer_is_rejected(exchange: Make, score: Any, value: float) -> None:
     """Infinity and NaN are also rejected."""
     (result,) = score(Own(value), exchange())
@@ -100,7 +101,7 @@ def test_a_score_outside_the_range_of_its_scorer_is_rejected(exchange: Make, sco
     assert (result.value, result.reason) == (None, UnscoredReason.OUT_OF_RANGE)
 
 
-@pytest.mark.parametrize(("value", "kept"), [(1 + 5e-7, 1.0), (-5e-7, 0.0), (0.25, 0.25), (1, 1.0)])
+@each(("value", "kept"), [(1 + 5e-7, 1.0), (-5e-7, 0.0), (0.25, 0.25), (1, 1.0)])
 def test_rounding_errors_beyond_the_range_are_clipped(exchange: Make, score: Any, value: float, kept: float) -> None:
     """A value one millionth outside the range becomes the limit, in a score or as a plain number."""
     bare, full = score(Own(value), exchange())[0], score(Own(own_score(value)), exchange())[0]
@@ -109,7 +110,7 @@ def test_rounding_errors_beyond_the_range_are_clipped(exchange: Make, score: Any
     assert (bare.scorer, bare.fingerprint) == ("own", "abc")
 
 
-@pytest.mark.parametrize("number", [np.float64(0.5), np.float32(0.5), Fraction(1, 2)])
+@each("number", [np.float64(0.5), np.float32(0.5), Fraction(1, 2)])
 def test_numpy_numbers_are_valid_score_values(exchange: Make, score: Any, number: Any) -> None:
     """Means computed by NumPy have NumPy types."""
     (result,) = score(Own(number), exchange())
@@ -131,7 +132,7 @@ def test_an_unknown_required_input_is_a_scorer_error(exchange: Make, score: Any)
     assert (result.reason, result.explanation) == (UnscoredReason.SCORER_ERROR, "KeyError: 'anwser'")
 
 
-@pytest.mark.parametrize("result", [None, True, np.True_, "0.5", [0.5]])
+@each("result", [None, True, np.True_, "0.5", [0.5]])
 def test_a_result_that_is_not_a_score_is_a_scorer_error(exchange: Make, score: Any, result: Any) -> None:
     """The message names what the scorer returned."""
     (given,) = score(Own(result), exchange())
@@ -140,7 +141,7 @@ def test_a_result_that_is_not_a_score_is_a_scorer_error(exchange: Make, score: A
     assert type(result).__name__ in given.explanation
 
 
-@pytest.mark.parametrize(
+@each(
     ("field", "given", "problem"),
     [
         ("label", 3, "label is a int"),
@@ -233,7 +234,7 @@ def test_a_scorer_that_raises_a_cancellation_itself_fails(exchange: Make, score:
     assert result.reason is UnscoredReason.SCORER_ERROR
 
 
-@pytest.mark.parametrize(
+@each(
     ("reason", "details", "expected"),
     [
         (UnscoredReason.JUDGE_TIMEOUT, {}, True),

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.errors import SettingsError
 from germane.installation import install_command
@@ -111,7 +112,7 @@ def test_the_error_for_an_unknown_scorer_lists_known_scorers() -> None:
         build_scorers(settings(scorers=("relevance",)))
 
 
-@pytest.mark.parametrize("scorers", [("answer_relevancy",), ("question_answer_similarity",)])
+@each("scorers", [("answer_relevancy",), ("question_answer_similarity",)])
 def test_a_judge_model_without_a_server_is_an_error(scorers: tuple[str, ...]) -> None:
     """The error names the setting to change."""
     with pytest.raises(SettingsError, match="set OPENAI_API_KEY, or OPENAI_BASE_URL"):
