@@ -39,12 +39,13 @@ frameworks: $(READY)  ## Ask the examples for frameworks 200 questions each (nee
 spans: $(READY)  ## Record the spans of the newest instrumentations (needs the network and Node.js)
 	$(BIN)/python tests/spans/record.py $(ARGS)
 
-check: $(READY)  ## Run ruff, mypy, the import contracts, and the checks of prose and size
+check: $(READY)  ## Run ruff, mypy, the import contracts, and the checks of prose, complexity and size
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python .ci/prose.py
+	$(BIN)/python .ci/complexity.py
 	$(BIN)/python .ci/size.py
 
 coverage: $(READY)  ## Run the tests and print uncovered branches

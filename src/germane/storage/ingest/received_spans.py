@@ -227,15 +227,9 @@ class ReceivedSpanStore(StoreComponent):
             The outcomes that were stored. This excludes postponed outcomes, and those of traces that have received new
             spans or that another process has claimed since.
         """
-        by_trace = {outcome.trace.trace_id: outcome for outcome in outcomes}
-        scorers = tuple(scorers)
+        columns, scorers = received_trace.c, tuple(scorers)
         with self._write_values() as connection:
-            held: list[TraceOutcome] = []
-            for ids in mappers.batched(sorted(by_trace)):
-                columns = received_trace.c
-                query = select(columns.trace_id, columns.spans).where(columns.trace_id.in_(ids))
-                rows = connection.execute(leases.lock_held(query, received_trace, owner))
-                held += [by_trace[row.trace_id] for row in rows if row.spans == by_trace[row.trace_id].trace.spans]
+            held = _lock_unchanged(connection, owner, outcomes)
             for ids in mappers.batched([outcome.trace.trace_id for outcome in held if outcome.is_postponed]):
                 leases.postpone(connection, received_trace, columns.trace_id.in_(ids), owner, columns.deadline)
             held = _without_inner_requests(connection, held)
@@ -290,6 +284,16 @@ class ReceivedSpanStore(StoreComponent):
                 process = self._context.process
                 tally.count_dropped(connection, process, counts, scorers, result.reason, result.started_at)
                 record_events(connection, {(result.route, "", "dropped", result.reason.value): 1})
+
+
+def _lock_unchanged(connection: Connection, owner: str, outcomes: Iterable[TraceOutcome]) -> list[TraceOutcome]:
+    """Lock the traces that the process still holds, and return the outcomes of those without new spans."""
+    by_trace, held = {outcome.trace.trace_id: outcome for outcome in outcomes}, list[TraceOutcome]()
+    for ids in mappers.batched(sorted(by_trace)):
+        query = select(received_trace.c.trace_id, received_trace.c.spans).where(received_trace.c.trace_id.in_(ids))
+        rows = connection.execute(leases.lock_held(query, received_trace, owner))
+        held += [by_trace[row.trace_id] for row in rows if row.spans == by_trace[row.trace_id].trace.spans]
+    return held
 
 
 def _without_inner_requests(connection: Connection, outcomes: Sequence[TraceOutcome]) -> list[TraceOutcome]:

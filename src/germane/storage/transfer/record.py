@@ -207,21 +207,9 @@ def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
         if not isinstance(content.get(name, []), list):
             raise UsageError(f"{name} is not a list")
     exchange_row = _parse_row("exchange", content.get("exchange"))
-    tasks = []
-    for row in content.get("tasks", []):
-        task = _parse_row("task", row)
-        state, reason = task["state"], task["reason"]
-        if state not in _STATES:
-            raise UsageError(f"task.state = {state!r:.60} is not one of {', '.join(_STATES)}")
-        if state in {"failed", "skipped"} and (
-            reason not in set(UnscoredReason) or UnscoredReason(reason).state != state
-        ):
-            raise UsageError(f"task.reason = {reason!r:.60} is not a reason for the state {state}")
-        # A finished task must not be claimable.
-        tasks.append(task if state == "pending" else task | {"due_at": None})
     record = ExchangeRecord(
         exchange=exchange_row,
-        tasks=tasks,
+        tasks=[_parse_task(row) for row in content.get("tasks", [])],
         scores=[_parse_row("score", row) for row in content.get("scores", [])],
         feedback=[_parse_row("feedback", row) for row in content.get("feedback", [])],
     )
@@ -239,6 +227,16 @@ def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
     if unscheduled and record.exchange["sampling_reason"] != "candidate":
         raise UsageError("a pending task has no due_at")
     return record
+
+
+def _parse_task(content: Any) -> Row:
+    task = _parse_row("task", content)
+    state, reason = task["state"], task["reason"]
+    if state not in _STATES:
+        raise UsageError(f"task.state = {state!r:.60} is not one of {', '.join(_STATES)}")
+    if state in {"failed", "skipped"} and (reason not in set(UnscoredReason) or UnscoredReason(reason).state != state):
+        raise UsageError(f"task.reason = {reason!r:.60} is not a reason for the state {state}")
+    return task if state == "pending" else task | {"due_at": None}  # a finished task must not be claimable
 
 
 def _check_exchange(row: Row) -> None:

@@ -226,12 +226,7 @@ class TransferStore(StoreComponent):
             tally_changes = TallyChanges()
             for record, task in new_tasks:
                 row, state = stored[record.exchange["id"]], task["state"]
-                shared = {"exchange_id": row["id"], **{name: row[name] for name in ("service", "route", "started_at")}}
-                for values in record.scores:
-                    if state == "done" and (values["scorer"], values["fingerprint"]) == score_key(task):
-                        is_erased = row["erased_at"] is not None
-                        text = {"explanation": None, "details": keep_numbers(values["details"])} if is_erased else {}
-                        scores.append({**values, **shared, **text})
+                scores += _scores_of(task, record, row)
                 names = (row["service"], row["route"], task["scorer"])
                 tally_changes.add(row["started_at"], names, "seen")
                 if state in {"done", "pending"}:
@@ -354,6 +349,17 @@ def _released(task: Row) -> Row:
         return task
     claims = max(0, task["claims"] - 1)
     return {**task, "state": "pending", "due_at": task["first_pending_at"], "claims": claims}
+
+
+def _scores_of(task: Row, record: ExchangeRecord, stored: RowMapping) -> list[Row]:
+    """Return a task's scores with the columns of the stored exchange, and without texts if that is erased."""
+    if task["state"] != "done":
+        return []
+    shared = {"exchange_id": stored["id"], **{name: stored[name] for name in ("service", "route", "started_at")}}
+    own = [row for row in record.scores if (row["scorer"], row["fingerprint"]) == score_key(task)]
+    if stored["erased_at"] is None:
+        return [{**row, **shared} for row in own]
+    return [{**row, **shared, "explanation": None, "details": keep_numbers(row["details"])} for row in own]
 
 
 def _lock_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, RowMapping]:
