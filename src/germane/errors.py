@@ -11,6 +11,7 @@
     │   ├── DatabaseUnreachable    the connection failed or was lost
     │   ├── DatabaseNotMigrated    the schema is older or newer than this version expects
     │   │   └── DatabaseAbsent     the SQLite file does not exist yet
+    │   ├── ContentRefused         a row contains a value that no column accepts
     │   └── ArchiveError           days of the Parquet archive are missing, damaged or unreachable
     └── ScoringError         a scorer, judge or embedder returned no value; has a reason
 """
@@ -59,6 +60,10 @@ class DatabaseNotMigrated(StorageError):
 
 class DatabaseAbsent(DatabaseNotMigrated):
     """The SQLite file does not exist yet."""
+
+
+class ContentRefused(StorageError):
+    """Raised when the database works, but will never accept this row."""
 
 
 class ArchiveError(StorageError):

@@ -1,12 +1,14 @@
-"""Sanitization of untrusted, captured text for terminals, Markdown and CSV, and formatting of counts.
+"""Sanitization of untrusted, captured text for terminals, Markdown, CSV and databases, and formatting of counts.
 
-Import the module, not its functions: ``sanitize.line(text)``.
+Import the module to call functions with short names: ``sanitize.line(text)``.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Final, overload
 
+REPLACEMENT: Final = "\ufffd"
 _ZERO_WIDTH_JOINER = "\u200d"
 """The only unprintable character that is kept, because it joins emoji."""
 _MARKDOWN_SYNTAX = re.compile(r"([\\`*_{}\[\]<>#|!~&:$]|(?<=www)\.)", re.IGNORECASE)
@@ -53,3 +55,28 @@ def count_noun(count: int, noun: str) -> str:
     """Return a count with its noun: "1 exchange", "2 exchanges"."""
     plural = "" if count == 1 else "es" if noun.endswith("s") else "s"
     return f"{count:d} {noun}{plural}"
+
+
+@overload
+def clean_text(text: str) -> str: ...
+@overload
+def clean_text(text: None) -> None: ...
+def clean_text(text: str | None) -> str | None:
+    """Replace NUL characters, which PostgreSQL rejects, and lone surrogates, which cannot be encoded, with U+FFFD."""
+    if text is None:
+        return None
+    if "\0" in text:
+        text = text.replace("\0", REPLACEMENT)
+    if text.isascii() or is_encodable(text):
+        return text
+    # Joins surrogate pairs, and replaces lone surrogates.
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def is_encodable(text: str) -> bool:
+    """Return whether a text contains no lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

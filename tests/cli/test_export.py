@@ -25,6 +25,7 @@ from germane import sanitize
 from germane.annotation import Feedback, Marker, RecordedScore
 from germane.errors import UsageError
 from germane.exchange import Context, Message
+from germane.sanitize import clean_text
 from germane.score import UnscoredReason
 from germane.storage import (
     AlertingRow,
@@ -36,7 +37,6 @@ from germane.storage import (
     dump_stored,
     parse_line,
 )
-from germane.storage.db.sanitize import clean_text
 from germane.storage.transfer.record import COLUMNS
 from germane.testing import Clock
 

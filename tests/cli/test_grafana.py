@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from germane.dashboard.metrics.exposition import DatabaseCollector
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.settings import load_settings
-from germane.storage import TrackingStore, utc_now
+from germane.storage import TrackingStore
 from germane.tracer import attach_scores, connect, disconnect, expose_registry
 
 Call = Callable[..., Any]
@@ -118,7 +119,7 @@ def page(store: TrackingStore) -> Iterator[str]:
     expose_registry(registry)
     connect(sink=print, service="shop")
     attach_scores(Exchange.from_texts("How?", "So."), [Score(scorer="s", fingerprint="f", value=0.5, latency=0.1)])
-    registry.register(DatabaseCollector(store, load_settings(database="sqlite://"), now=utc_now))
+    registry.register(DatabaseCollector(store, load_settings(database="sqlite://"), now=lambda: datetime.now(UTC)))
     yield generate_latest(registry).decode()
     disconnect()
     expose_registry(None)

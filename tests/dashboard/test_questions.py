@@ -12,8 +12,8 @@ from tests.cases import each
 from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.hostile import write_hostile_exchanges
 
-from germane.storage import question_key
 from germane.storage.answers import search
+from germane.storage.answers.questions import question_key
 
 HTML = {"Accept": "text/html"}
 

@@ -16,7 +16,8 @@ from tests.receiver.messages import log_record, log_request, span, trace_request
 
 from germane.exchange import FORWARDING
 from germane.receiver import ForwardTarget, Receiver, forwarding
-from germane.storage import QueuedRequest, compress_request
+from germane.receiver.requests import compress_request
+from germane.storage import QueuedRequest
 from germane.testing import OTLPReceiver
 
 

@@ -16,8 +16,9 @@ from tests.storage.test_answers import write
 from germane.annotation import Feedback
 from germane.exchange import Exchange, normalized_question
 from germane.score import UnscoredReason
-from germane.storage import AnswerFilter, TrackingStore, question_key
+from germane.storage import AnswerFilter, TrackingStore
 from germane.storage.answers import search
+from germane.storage.answers.questions import question_key
 from germane.storage.db.tables import score
 
 Make = Callable[..., Exchange]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pydantic import SecretStr
@@ -146,13 +147,17 @@ def create_app(
         SettingsError: The token or a setting is invalid.
     """
     from germane.settings import load_settings, parse_token
-    from germane.storage import TrackingStore, utc_now
+    from germane.storage import TrackingStore
 
     settings = settings or load_settings()
     closes_store = store is None
     store = store or TrackingStore(settings.database, erase_after_scoring=settings.erase_after_scoring)
     context = InsightContext(
-        store=store, settings=settings, now=now or utc_now, read_only=read_only, refresh_interval=refresh
+        store=store,
+        settings=settings,
+        now=now or partial(datetime.now, UTC),
+        read_only=read_only,
+        refresh_interval=refresh,
     )
     secret = settings.dashboard_token if token is None else parse_token(token)
     names = (hosts,) if isinstance(hosts, str) else hosts
@@ -166,10 +171,10 @@ def create_metrics_app(settings: Settings) -> Starlette:
     Without the ``dashboard_token`` setting, only requests from this machine are accepted. With the setting, requests
     for any host name are accepted.
     """
-    from germane.storage import TrackingStore, utc_now
+    from germane.storage import TrackingStore
 
     store, token = TrackingStore(settings.database), settings.dashboard_token
-    context = InsightContext(store=store, settings=settings, now=utc_now, read_only=True)
+    context = InsightContext(store=store, settings=settings, now=partial(datetime.now, UTC), read_only=True)
     rules = AccessRules(token=token, hosts=() if token is None else (ANY_HOST,))
     return _create(context, rules, closes_store=True, routes=(*metrics.ROUTES, *login.ROUTES))
 

@@ -16,7 +16,7 @@ from germane.errors import UsageError
 from germane.evaluation.serialize import to_json_value
 from germane.evaluation.summary import RowScores
 from germane.installation import install_command
-from germane.storage import clean_text
+from germane.sanitize import clean_text
 
 PANDAS: Final = "pandas"
 """The extra that contains pyarrow."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from germane.statistics import Comparison, RunningSums, estimate_mean, mark_significant_drops
-from germane.storage import QuestionScore, QuestionScores, question_key
+from germane.storage import QuestionScore, QuestionScores
 
 MAX_ANSWERS_PER_SIDE: Final = 20
 """Maximum number of answers of each side that are listed for one question."""
@@ -62,8 +62,8 @@ def group_questions(
     groups: dict[str, tuple[list[QuestionScore], list[QuestionScore]]] = {}
     for index, side in enumerate((old, new)):
         for score in side.scores:
-            if score.question is not None:
-                groups.setdefault(question_key(score.question), ([], []))[index].append(score)
+            if (key := score.question_key) is not None:
+                groups.setdefault(key, ([], []))[index].append(score)
     lines, changes = [], []
     for key, answers in groups.items():
         totals = []

@@ -36,7 +36,6 @@ from germane.storage import (
     TrafficThinner,
     UncapturedTrace,
     WatchKey,
-    watch_key,
 )
 from germane.trace_outline import UnreadableTrace
 
@@ -107,7 +106,9 @@ class ExchangeBuilder:
             self._log_once("a trace cannot be read", error)
             first, now = trace.items[0], datetime.now(UTC)
             service, route, scope = self._bounded_names(first.service, OTHER, first.scope)
-            counted = watch_key(service, scope, UnreadableReason.RECOGNITION_FAILED.value, int(now.timestamp()) * 10**9)
+            counted = WatchKey.at(
+                int(now.timestamp()) * 10**9, service, scope, UnreadableReason.RECOGNITION_FAILED.value
+            )
             return TraceOutcome(trace, UncapturedTrace(service, route, now, UnscoredReason.UNREADABLE), counted)
         if not outcomes:
             return TraceOutcome(trace, None)
@@ -128,7 +129,7 @@ class ExchangeBuilder:
             outcome = reason.value
         service, route, scope = self._bounded_names(service, found.route, found.scope)
         started_at = plausible_time(found.start)
-        counted = watch_key(service, scope, outcome, int(started_at.timestamp()) * 10**9)
+        counted = WatchKey.at(int(started_at.timestamp()) * 10**9, service, scope, outcome)
         if outcome in WITHOUT_EXCHANGE:
             return TraceOutcome(trace, None, counted)
         if not isinstance(found, Recognized) or trace.dropped:

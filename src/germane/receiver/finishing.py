@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from germane import sanitize
-from germane.errors import StorageError, error_location
+from germane.errors import ContentRefused, StorageError, error_location
 from germane.exchange import Exchange
 from germane.receiver.exchanges import ExchangeBuilder
 from germane.receiver.staging import StagingWriter
@@ -20,7 +20,6 @@ from germane.recognizers import WITHOUT_EXCHANGE, UnreadableReason
 from germane.score import UnscoredReason
 from germane.storage import (
     RECOGNIZED,
-    ContentRefused,
     TraceOutcome,
     TrackingStore,
     UncapturedTrace,
@@ -189,5 +188,5 @@ def _uncaptured(outcome: TraceOutcome) -> TraceOutcome:
     if result is not None:
         result = UncapturedTrace(result.service, result.route, result.started_at, UnscoredReason.UNREADABLE)
     if counted is not None:
-        counted = (*counted[:3], UnreadableReason.TOO_LARGE.value)
+        counted = counted._replace(outcome=UnreadableReason.TOO_LARGE.value)
     return TraceOutcome(outcome.trace, result, counted)

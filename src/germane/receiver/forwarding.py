@@ -22,10 +22,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from germane.errors import StorageError, error_location
 from germane.logging_filters import suppressed_loggers
-from germane.receiver.requests import PROTOBUF, Signal
+from germane.receiver.requests import PROTOBUF, Signal, compress_request
 from germane.receiver.threads import BackgroundThread
 from germane.retry_after import parse_retry_after
-from germane.storage import QueuedRequest, TrackingStore, compress_request, new_worker_id
+from germane.storage import QueuedRequest, TrackingStore, new_worker_id
 
 TIMEOUT: Final = 10.0
 """Seconds for each step of a request."""

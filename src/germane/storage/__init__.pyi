@@ -21,7 +21,6 @@ from .answers.filter import AnswerSort as AnswerSort
 from .answers.filter import AnswerState as AnswerState
 from .answers.filter import MatchCount as MatchCount
 from .answers.filter import TaskStatus as TaskStatus
-from .answers.questions import question_key as question_key
 from .answers.store_answers import AnswerReader as AnswerReader
 from .answers.store_answers import RowCounts as RowCounts
 from .answers.store_answers import ScoredExchange as ScoredExchange
@@ -35,13 +34,9 @@ from .archive.days import ArchivedDay as ArchivedDay
 from .counts.tally import Coverage as Coverage
 from .counts.watched import RECOGNIZED as RECOGNIZED
 from .counts.watched import WatchKey as WatchKey
-from .counts.watched import watch_key as watch_key
 from .db.batches import PruneResult as PruneResult
-from .db.component import utc_now as utc_now
-from .db.errors import ContentRefused as ContentRefused
 from .db.leases import LeaseRenewal as LeaseRenewal
 from .db.mappers import score_key as score_key
-from .db.sanitize import clean_text as clean_text
 from .history.partitions import HistoryItem as HistoryItem
 from .history.partitions import HistoryRun as HistoryRun
 from .history.partitions import HistorySelection as HistorySelection
@@ -51,7 +46,6 @@ from .history.partitions import ScoreCounts as ScoreCounts
 from .ingest.drop_counts import TrafficThinner as TrafficThinner
 from .ingest.forwarding import OutgoingRequest as OutgoingRequest
 from .ingest.forwarding import QueuedRequest as QueuedRequest
-from .ingest.forwarding import compress_request as compress_request
 from .ingest.received_spans import ReceivedItem as ReceivedItem
 from .ingest.received_spans import ReceivedTrace as ReceivedTrace
 from .ingest.received_spans import StagingCounts as StagingCounts

@@ -8,8 +8,8 @@ from sqlalchemy import delete, func, select
 
 from germane.annotation import SavedView
 from germane.errors import UsageError
+from germane.sanitize import clean_text
 from germane.storage.db.component import StoreComponent
-from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import saved_view
 from germane.storage.db.upsert import insert_into
 

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, delete, or_, select, update
 
+from germane.sanitize import clean_text
 from germane.storage.db import leases
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched
-from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import job, scoring_task, worker
 from germane.storage.db.tables import lease as lease_table
 from germane.storage.db.upsert import insert_into, insert_or_replace

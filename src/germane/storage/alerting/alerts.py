@@ -10,11 +10,12 @@ from typing import Protocol
 from sqlalchemy import Connection, RowMapping, delete, insert, or_, select, text, update
 
 from germane.alert import Alert, AlertChange, AlertEvent, AlertState, Notification, Severity, Silence
+from germane.sanitize import clean_text
 from germane.storage.alerting import notifications
 from germane.storage.db import tables
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched
-from germane.storage.db.sanitize import clean_json, clean_text
+from germane.storage.db.sanitize import clean_json
 from germane.storage.db.upsert import insert_into
 from germane.storage.workers import lock_lease
 

@@ -10,9 +10,10 @@ from typing import Any, Final, Literal, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Row, func, select, update
 
 from germane.baseline import Baseline, RouteBaseline
+from germane.sanitize import clean_text
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched
-from germane.storage.db.sanitize import clean_json, clean_text
+from germane.storage.db.sanitize import clean_json
 from germane.storage.db.tables import baseline, detector
 from germane.storage.db.upsert import insert_into
 from germane.storage.workers import lock_lease

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, RowMapping, Select, func, or_, select, tuple_, update
 
+from germane.sanitize import clean_text
 from germane.score import NONCOMMITTAL, Score
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import TimestampEncoder, batched, bulk_insert
-from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import detector, detector_input, exchange, score
 from germane.storage.db.upsert import insert_into
 

@@ -10,9 +10,10 @@ from typing import Final, Literal
 from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, select, update
 
 from germane.alert import Alert, Notification
+from germane.sanitize import clean_text
 from germane.storage.db import leases
 from germane.storage.db.component import StoreComponent
-from germane.storage.db.sanitize import clean_json, clean_text
+from germane.storage.db.sanitize import clean_json
 from germane.storage.db.tables import notification
 
 MAX_DELAY: Final = timedelta(hours=2)

@@ -11,13 +11,13 @@ from sqlalchemy import ColumnElement, bindparam, select, update
 
 from germane.annotation import Feedback
 from germane.calibration import Calibration
+from germane.sanitize import clean_text
 from germane.score import Score
 from germane.storage.answers.lowest_scores import ScoreFilter
 from germane.storage.archive.reader import open_exchanges, open_labeled
 from germane.storage.counts.dirty_hours import mark_dirty
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import batched, bulk_insert, timestamp_encoder
-from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import calibration, exchange, feedback, score
 from germane.storage.queue.feedback import COLUMNS, LabeledExchange, select_labels
 

@@ -94,6 +94,11 @@ class QuestionScore:
     sampling_probability: float | None
 
     @property
+    def question_key(self) -> str | None:
+        """A short text that is the same for questions that differ only in case, white space or final punctuation."""
+        return None if self.question is None else question_key(self.question)
+
+    @property
     def is_low(self) -> bool:
         """Whether the score is low."""
         return is_low_value(self.value, self.label)

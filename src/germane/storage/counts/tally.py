@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 
 from sqlalchemy import Connection
 
+from germane.sanitize import clean_text
 from germane.score import UnscoredReason
 from germane.storage.counts import dirty_hours
 from germane.storage.db.engine import CommitEvent, get_pending, pop_pending, record_events
-from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import tally
 from germane.storage.db.upsert import insert_counts
 

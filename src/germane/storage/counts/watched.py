@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, delete, func, select
 
-from germane.storage.db.sanitize import clean_text
+from germane.sanitize import clean_text
 from germane.storage.db.tables import watched_trace
 from germane.storage.db.upsert import insert_counts
 
@@ -22,8 +22,20 @@ MAX_SCOPES: Final = 100
 OTHER_SCOPE: Final = "other"
 _SECONDS_PER_HOUR: Final = 3600
 
-WatchKey = tuple[int, str, str, str]
-"""Hours since 1970, service, scope and outcome."""
+
+class WatchKey(NamedTuple):
+    """What traces are counted by."""
+
+    hour: int
+    """Hours since 1970."""
+    service: str
+    scope: str
+    outcome: str
+
+    @classmethod
+    def at(cls, started: int, service: str, scope: str, outcome: str) -> WatchKey:
+        """Return the key of a trace that started at a time in nanoseconds since 1970."""
+        return cls(started // 1_000_000_000 // _SECONDS_PER_HOUR, service, scope, outcome)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +47,6 @@ class WatchedTraces:
     outcome: str
     """:data:`RECOGNIZED`, or the reason why the traces are unreadable."""
     count: int
-
-
-def watch_key(service: str, scope: str, outcome: str, started: int) -> WatchKey:
-    """Return the key under which a trace is counted; ``started`` is in nanoseconds since 1970."""
-    return started // 1_000_000_000 // _SECONDS_PER_HOUR, service, scope, outcome
 
 
 class WatchCounter:
@@ -59,7 +66,7 @@ class WatchCounter:
             if scope not in self._scopes and len(self._scopes) >= MAX_SCOPES:
                 scope = OTHER_SCOPE
             self._scopes.add(scope)
-            self._counts[watch_key(service, scope, outcome, started)] += number
+            self._counts[WatchKey.at(started, service, scope, outcome)] += number
 
     def take(self) -> Counter[WatchKey]:
         """Return the counts that have not been written to the database yet."""

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, func, select
 
+from germane.errors import ContentRefused
 from germane.storage.db.engine import Database
-from germane.storage.db.errors import ContentRefused
 
 
 def utc_now() -> datetime:

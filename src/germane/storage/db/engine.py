@@ -17,11 +17,11 @@ from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, RootTransaction, exc
 
-from germane.errors import DatabaseAbsent, DatabaseNotMigrated, DatabaseUnreachable, StorageError
+from germane.errors import ContentRefused, DatabaseAbsent, DatabaseNotMigrated, DatabaseUnreachable, StorageError
 from germane.logging_filters import suppressed_driver
 from germane.storage.db import drivers
 from germane.storage.db.drivers import AUTOCOMMIT, BUSY_TIMEOUT, READ_ONLY
-from germane.storage.db.errors import ContentRefused, translate_error
+from germane.storage.db.errors import translate_error
 from germane.storage.db.network_filesystem import (
     MountTableReader,
     read_mount_table,

@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlalchemy import exc
 
-from germane.errors import DatabaseNotMigrated, DatabaseUnreachable, StorageError
+from germane.errors import ContentRefused, DatabaseNotMigrated, DatabaseUnreachable, StorageError
 
 _UNDEFINED_STATES: Final = ("42P01", "42703")  # table, column
 _CONFLICT_STATES: Final = ("40001", "40P01")  # serialization failure, deadlock
@@ -35,10 +35,6 @@ _HINTS: Final = (
 
 class TransactionConflict(DatabaseUnreachable):
     """Raised when a transaction failed because another one changed the same rows. Repeat it."""
-
-
-class ContentRefused(StorageError):
-    """Raised when the database works, but will never accept this row."""
 
 
 def translate_error(error: exc.DBAPIError | exc.TimeoutError, database: str) -> StorageError:

@@ -14,8 +14,9 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Connection, Dialect, Float, RowMapping, Table
 
 from germane.exchange import Context, Exchange, Message
+from germane.sanitize import clean_text
 from germane.score import Score
-from germane.storage.db.sanitize import clean_text, to_json
+from germane.storage.db.sanitize import to_json
 from germane.storage.db.upsert import insert_into
 
 Item = TypeVar("Item")

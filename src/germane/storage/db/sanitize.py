@@ -1,29 +1,13 @@
-"""Conversion to text and JSON that both databases accept: no NUL characters, lone surrogates, NaN or infinities."""
+"""Conversion to JSON that both databases accept: no NUL characters, lone surrogates, NaN or infinities."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Collection, Mapping
-from typing import Any, Final, overload
+from typing import Any
 
-REPLACEMENT: Final = "\ufffd"
-
-
-@overload
-def clean_text(text: str) -> str: ...
-@overload
-def clean_text(text: None) -> None: ...
-def clean_text(text: str | None) -> str | None:
-    """Replace NUL characters, which PostgreSQL rejects, and lone surrogates, which cannot be encoded, with U+FFFD."""
-    if text is None:
-        return None
-    if "\0" in text:
-        text = text.replace("\0", REPLACEMENT)
-    if text.isascii() or _encodable(text):
-        return text
-    # Joins surrogate pairs, and replaces lone surrogates.
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+from germane.sanitize import clean_text, is_encodable
 
 
 def to_json(value: Any) -> str:
@@ -36,7 +20,7 @@ def to_json(value: Any) -> str:
     # The value contains NaN, a key that is not a string, a cycle, a lone surrogate, or an object whose methods raise.
     except Exception:  # noqa: BLE001
         return _repaired(value)
-    if "\\u0000" in text or not (text.isascii() or _encodable(text)):
+    if "\\u0000" in text or not (text.isascii() or is_encodable(text)):
         return _repaired(value)
     return text
 
@@ -75,14 +59,6 @@ def _default(value: Any) -> Any:
     if isinstance(value, Collection) and not isinstance(value, (bytes, bytearray)):
         return list(value)
     return str(value)
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default).encode

@@ -24,9 +24,9 @@ from sqlalchemy import (
 )
 
 from germane.exchange import Exchange
+from germane.sanitize import clean_text
 from germane.storage.db import leases
 from germane.storage.db.mappers import EXCHANGE_COLUMNS, bulk_insert, exchange_from_row, timestamp_encoder
-from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import exchange, history_run, partition, score, scoring_task
 from germane.storage.queue.erase_text import OPEN_STATES
 from germane.storage.queue.rescore import ScoringPair

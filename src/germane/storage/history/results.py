@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 
 from sqlalchemy import Connection, RowMapping, bindparam, delete, select, update
 
+from germane.sanitize import clean_text
 from germane.score import Score
 from germane.storage.counts.dirty_hours import mark_dirty
 from germane.storage.counts.tally import TallyChanges
@@ -23,7 +24,6 @@ from germane.storage.db.mappers import (
     score_values,
     timestamp_encoder,
 )
-from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import exchange, score, scoring_task
 from germane.storage.history.partitions import ScoreCounts
 from germane.storage.queue.erase_text import OPEN_STATES

@@ -6,7 +6,6 @@ its scores are attached, at most until its deadline, and is then forwarded once.
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final, Literal, NamedTuple
@@ -20,8 +19,6 @@ from germane.storage.db.tables import forwarded_request
 from germane.storage.db.upsert import insert_into
 
 Signal = Literal["traces", "logs"]
-COMPRESSION_LEVEL: Final = 1
-"""The fastest one: spans are repetitive, and the requests are deleted soon."""
 
 
 class OutgoingRequest(NamedTuple):
@@ -98,11 +95,6 @@ class ForwardingQueue(StoreComponent):
         query = select(func.coalesce(func.sum(forwarded_request.c.size), 0)).where(forwarded_request.c.due_at > 0)
         with self._database.read() as connection:
             return int(connection.execute(query).scalar_one())
-
-
-def compress_request(body: bytes) -> bytes:
-    """Compress a request for the queue."""
-    return gzip.compress(body, COMPRESSION_LEVEL)
 
 
 def queue_requests(connection: Connection, requests: Sequence[OutgoingRequest], now: float) -> None:

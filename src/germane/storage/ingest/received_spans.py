@@ -19,13 +19,13 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, Update, bindparam, case, delete, func, literal, select, update
 
 from germane.exchange import Exchange
+from germane.sanitize import clean_text
 from germane.score import UnscoredReason
 from germane.storage.counts import tally
 from germane.storage.counts.watched import WatchKey, add_watched
 from germane.storage.db import leases, mappers
 from germane.storage.db.component import StoreComponent, StoreContext
 from germane.storage.db.engine import record_events
-from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import exchange, received_span, received_trace
 from germane.storage.db.upsert import insert_into
 from germane.storage.ingest.forwarding import (
@@ -318,7 +318,9 @@ def _without_inner_requests(connection: Connection, outcomes: Sequence[TraceOutc
             and row.started_at <= result.started_at <= row.started_at + timedelta(seconds=row.duration)
             for row in outer.get(result.trace_id, ())
         )
-        return replace(part, result=None, counted=(*part.counted[:3], CAPTURED_ELSEWHERE)) if is_inner else part
+        return (
+            replace(part, result=None, counted=part.counted._replace(outcome=CAPTURED_ELSEWHERE)) if is_inner else part
+        )
 
     return [replace(without(outcome), others=tuple(map(without, outcome.others))) for outcome in outcomes]
 

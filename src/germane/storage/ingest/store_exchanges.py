@@ -10,7 +10,9 @@ from typing import Final
 from sqlalchemy import Connection, RowMapping, delete, select
 
 from germane.annotation import EXTERNAL_FINGERPRINT, RecordedScore
+from germane.errors import ContentRefused
 from germane.exchange import Exchange
+from germane.sanitize import clean_text
 from germane.score import UnscoredReason
 from germane.storage.counts import dirty_hours, tally
 from germane.storage.counts.tally import TallyChanges
@@ -18,8 +20,6 @@ from germane.storage.counts.watched import WatchedTraces, WatchKey, add_watched,
 from germane.storage.db import mappers
 from germane.storage.db.component import StoreComponent, StoreContext
 from germane.storage.db.engine import CommitEvent, record_events
-from germane.storage.db.errors import ContentRefused
-from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import exchange, score, scoring_task
 from germane.storage.db.upsert import insert_into
 from germane.storage.queue.candidates import remove_from_pool

@@ -12,8 +12,9 @@ from typing import Final
 
 from sqlalchemy import Connection, Select, delete, select
 
+from germane.sanitize import clean_text
 from germane.storage.db.component import StoreComponent
-from germane.storage.db.sanitize import clean_json, clean_text
+from germane.storage.db.sanitize import clean_json
 from germane.storage.db.tables import unreadable_trace
 from germane.storage.db.upsert import insert_into
 from germane.trace_outline import AttributeOutline, SpanOutline, UnreadableTrace

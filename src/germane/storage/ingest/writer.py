@@ -18,11 +18,10 @@ from typing import Final
 
 from germane import sanitize
 from germane.annotation import Feedback, Marker, RecordedScore
-from germane.errors import StorageError
+from germane.errors import ContentRefused, StorageError
 from germane.exchange import Exchange
 from germane.score import UnscoredReason
 from germane.storage.counts.watched import WatchCounter
-from germane.storage.db.errors import ContentRefused
 from germane.storage.ingest.drop_counts import (
     DropCounter,
     ExchangeLimiter,

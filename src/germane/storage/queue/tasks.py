@@ -31,6 +31,7 @@ from sqlalchemy import (
 )
 
 from germane.exchange import Exchange
+from germane.sanitize import clean_text
 from germane.score import Score, UnscoredReason
 from germane.storage.alerting import detectors
 from germane.storage.counts.tally import TallyChanges
@@ -43,7 +44,6 @@ from germane.storage.db.mappers import (
     score_values,
     timestamp_encoder,
 )
-from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import exchange, score, scoring_task, worker
 
 Result = tuple["ScoringTask", Score]

@@ -29,10 +29,10 @@ from sqlalchemy import (
 )
 
 from germane.errors import UsageError
+from germane.sanitize import clean_text
 from germane.storage.archive.dialect import NAME as ARCHIVE
 from germane.storage.db.batches import BATCH_SIZE, PruneBatch, PruneResult, RowCursor, after_cursor
 from germane.storage.db.mappers import batched
-from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 from germane.storage.queue.erase_text import OPEN_STATES, lock_tasks
 from germane.storage.retention.expire import delete_exchanges, expire_tasks

@@ -9,12 +9,12 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, delete, exists, func, select
 
 from germane.errors import ArchiveError
+from germane.sanitize import clean_text
 from germane.storage.archive.days import ArchivedDay, load_days
 from germane.storage.archive.reader import ArchivedRange, connect_to_files
 from germane.storage.db.batches import PruneResult
 from germane.storage.db.component import StoreContext
 from germane.storage.db.mappers import batched
-from germane.storage.db.sanitize import clean_text
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 from germane.storage.retention.archive_lease import hold_archive
 from germane.storage.retention.archiving import DayArchiver, DayBusy

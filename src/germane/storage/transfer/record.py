@@ -16,9 +16,10 @@ from sqlalchemy import Boolean, Column, Float, Integer, Table, Text
 
 from germane.annotation import Marker
 from germane.errors import UsageError
+from germane.sanitize import clean_text
 from germane.score import UnscoredReason
 from germane.storage.db.mappers import score_key
-from germane.storage.db.sanitize import clean_text, to_json
+from germane.storage.db.sanitize import to_json
 from germane.storage.db.tables import (
     alert,
     alert_event,

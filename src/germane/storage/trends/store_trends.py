@@ -10,11 +10,12 @@ from sqlalchemy import select
 
 from germane.annotation import Marker
 from germane.errors import UsageError
+from germane.sanitize import clean_text
 from germane.statistics import Comparisons, TimeWindow
 from germane.storage.counts.tally import Coverage, coverage_counts
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import bulk_insert, timestamp_encoder
-from germane.storage.db.sanitize import clean_text, to_json
+from germane.storage.db.sanitize import to_json
 from germane.storage.db.tables import marker
 from germane.storage.trends import attribute_means, comparisons, usage
 from germane.storage.trends.bucket_grid import BucketGrid
