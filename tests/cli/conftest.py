@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.conftest import migrated_file
 
 from germane.cli import main
 from germane.exchange import Exchange
@@ -68,12 +70,9 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.fixture
-def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def database(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> str:
     """The URL of an SQLite file with tables, to which the settings refer."""
-    url = f"sqlite:///{tmp_path / 'germane.db'}"
-    store = TrackingStore(url)
-    store.migrate()
-    store.close()
+    url = f"sqlite:///{shutil.copy(migrated_file(tmp_path_factory.getbasetemp()), tmp_path / 'germane.db')}"
     monkeypatch.setenv("GERMANE_DATABASE", url)
     return url
 

@@ -112,6 +112,7 @@ def visible_data(store: TrackingStore) -> dict[str, Any]:
 _SCORERS = ("answer_relevancy", "faithfulness", "late", "mine")
 
 
+@pytest.mark.slow
 def test_importing_an_export_twice_restores_it_once(
     call: Call, full: TrackingStore, url: str, database_url: str, tmp_path: Path
 ) -> None:
@@ -482,6 +483,7 @@ def test_a_data_set_can_have_a_version_column(call: Call, store: TrackingStore, 
     assert [one.question for one in store.sampling.list_undecided(10)] == ["How?"]
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_an_export_without_an_error(database: str, store: TrackingStore) -> None:
     """`germane export | head` prints no traceback."""
     write(store, [0.5] * 3, question="long " * 40_000)
@@ -495,6 +497,7 @@ def test_a_closed_pipe_ends_an_export_without_an_error(database: str, store: Tra
         assert (process.stderr.read(), process.wait(60)) == (b"", 1)
 
 
+@pytest.mark.slow
 def test_a_full_disk_during_an_export_is_reported(database: str, store: TrackingStore) -> None:
     """The error is one sentence without a traceback, for standard output and for a file."""
     write(store, [0.5])
@@ -505,6 +508,7 @@ def test_a_full_disk_during_an_export_is_reported(database: str, store: Tracking
     assert ended.stderr == b"germane: cannot write standard output: No space left on device\n"
 
 
+@pytest.mark.slow
 def test_a_named_pipe_is_not_replaced_by_an_export(database: str, store: TrackingStore, tmp_path: Path) -> None:
     """Only regular files are replaced."""
     write(store, [0.5])

@@ -150,6 +150,7 @@ def promtool() -> Callable[..., str]:
     return run
 
 
+@pytest.mark.slow
 def test_promtool_accepts_the_rules_and_queries_for_grafana(written: dict[str, str], promtool: Any, bare: Path) -> None:
     """The rules are checked unchanged, and each panel's query as a rule."""
     queries = [query.replace("$__rate_interval", "5m") for query in expressions(written)]
@@ -161,6 +162,7 @@ def test_promtool_accepts_the_rules_and_queries_for_grafana(written: dict[str, s
     assert f"SUCCESS: {len(queries)} rules found" in promtool("check", "rules", "panels.yaml")
 
 
+@pytest.mark.slow
 def test_promtool_accepts_the_metrics_page(promtool: Any, page: str) -> None:
     """Database gauges and OpenTelemetry instruments follow the naming rules."""
     assert promtool("check", "metrics", given=page) == ""
@@ -212,6 +214,7 @@ FIRING: dict[str, dict[str, str] | None] = {
 }
 
 
+@pytest.mark.slow
 def test_prometheus_rules_fire_only_on_their_condition(written: dict[str, str], promtool: Any, bare: Path) -> None:
     """Rules fire once per problem, not per instance, and not for pending alerts or earlier judges."""
     alerts = [
@@ -243,6 +246,7 @@ def test_active_prometheus_rules_have_no_fixed_score_thresholds(written: dict[st
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_missing_metrics_fire_exactly_one_alert(written: dict[str, str], promtool: Any, bare: Path) -> None:
     """If no process is scraped, exactly one rule fires."""
     alerts = [

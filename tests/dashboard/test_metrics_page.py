@@ -324,6 +324,7 @@ def test_the_metrics_page_requires_the_token(seeded: TrackingStore) -> None:
     assert SERVICE not in refused.text
 
 
+@pytest.mark.slow
 def test_promtool_accepts_the_metrics_page(page: TestClient) -> None:
     """Names, help texts and types follow Prometheus conventions."""
     promtool = shutil.which("promtool") or pytest.skip("promtool is not installed: the page is not linted")

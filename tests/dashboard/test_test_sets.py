@@ -52,6 +52,7 @@ def score(file: Path, *options: str) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.slow
 def test_a_downloaded_test_set_can_be_scored_by_the_score_command(page: TestClient, tmp_path: Path) -> None:
     """Every row of the file is scored by a judge over HTTP."""
     file = tmp_path / "answers.jsonl"

@@ -50,6 +50,7 @@ def test_the_build_sends_only_what_the_image_needs() -> None:
     assert all((ROOT / name).exists() for name in copied)
 
 
+@pytest.mark.slow
 def test_the_compose_file_matches_the_specification() -> None:
     """It is checked against the schema of the compose specification."""
     check_schema("compose-spec", COMPOSE / "compose.yaml")
@@ -115,6 +116,7 @@ def test_grafana_provider_equals_the_file_that_germane_writes() -> None:
     assert f"grafana-files:{variables['GERMANE_DASHBOARDS']}:ro" in SERVICES["grafana"]["volumes"]
 
 
+@pytest.mark.slow
 def test_prometheus_accepts_the_shipped_configuration(tmp_path: Path) -> None:
     """The compose file's configuration, and the scrape configuration for a cluster.
 
@@ -178,6 +180,7 @@ def test_compose_services_find_each_other() -> None:
     assert hosts <= SERVICES.keys()
 
 
+@pytest.mark.slow
 def test_the_prepare_script_writes_secrets_once(tmp_path: Path) -> None:
     """They are random, in a directory that only the owner can open, and a second run keeps them."""
     script = tmp_path / "prepare"
@@ -201,6 +204,7 @@ def test_the_prepare_script_writes_secrets_once(tmp_path: Path) -> None:
     assert all(re.fullmatch("[0-9a-f]{48}", token) for token in tokens)
 
 
+@pytest.mark.slow
 def test_the_prepare_script_replaces_only_the_placeholder_of_the_key(tmp_path: Path) -> None:
     """A key can be added after a run without one. A key is never replaced, and a missing file changes nothing."""
     script = tmp_path / "prepare"
@@ -225,6 +229,7 @@ def test_the_prepare_script_replaces_only_the_placeholder_of_the_key(tmp_path: P
     assert secret.stat().st_mode & 0o777 == 0o644  # the containers run as other users
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("existing", [None, "", "POSTGRES_IMAGE=postgres:17.6", "POSTGRES_IMAGE=postgres:17.6\n"])
 def test_the_prepare_script_adds_the_digest_to_an_existing_env_file(existing: str | None, tmp_path: Path) -> None:
     """The other lines are kept. A digest that the file already contains is kept, too."""

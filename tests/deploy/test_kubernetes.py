@@ -40,6 +40,7 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "rendered.yaml"
 
 
+@pytest.mark.slow
 def test_kubernetes_accepts_the_rendered_manifests(rendered: Path) -> None:
     """kubernetes-validate checks them against the schemas of Kubernetes, and rejects unknown fields."""
     ended = run(program("kubernetes-validate"), "--strict", rendered)

@@ -41,6 +41,7 @@ def unit(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return copy
 
 
+@pytest.mark.slow
 def test_systemd_accepts_the_unit(unit: Path) -> None:
     """systemd knows each section and option, and the program exists."""
     ended = run(program("systemd-analyze"), "verify", "--man=no", unit)
@@ -48,6 +49,7 @@ def test_systemd_accepts_the_unit(unit: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_systemd_rates_the_unit_as_confined(unit: Path) -> None:
     """The service can reach the network and its own directory, and little else."""
     ended = run(program("systemd-analyze"), "security", "--offline=true", f"--threshold={MAX_EXPOSURE}", unit)

@@ -17,6 +17,7 @@ FORMS = sorted(path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.ym
 USES = re.compile(r"(?m)^\s*-?\s*uses: (?P<action>[^@\s]+)@(?P<commit>\S+)(?: # (?P<version>\S+))?$")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_workflow_matches_the_schema(path: Path) -> None:
     """GitHub would start it, and each job has a time limit."""
@@ -25,11 +26,13 @@ def test_workflow_matches_the_schema(path: Path) -> None:
     assert all("timeout-minutes" in job for job in load(path)["jobs"].values())
 
 
+@pytest.mark.slow
 def test_action_matches_the_schema() -> None:
     """GitHub would load it."""
     check_schema("github-actions", ACTION)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name)
 def test_issue_form_matches_the_schema(path: Path) -> None:
     """GitHub would show it."""

@@ -175,6 +175,7 @@ OTHER_YAML = {"receive.md", "deploy.md"}
 """Pages whose YAML is not for Prometheus. Other tests check it."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [one for one in of("yaml") if one.page.name not in OTHER_YAML], ids=name)
 def test_documented_prometheus_configuration_is_valid(block: Block, promtool: str, bare: Path) -> None:
     """Prometheus starts with a pasted block."""
@@ -223,6 +224,7 @@ def test_documented_collector_configuration_is_valid() -> None:
             assert set(names) <= configuration[kind].keys()
 
 
+@pytest.mark.slow
 def test_documented_workflow_is_valid(bare: Path) -> None:
     """GitHub would start it, and the action has the inputs that it sets."""
     (block,) = [one for one in of("yaml") if one.page.name == "deploy.md"]
@@ -234,6 +236,7 @@ def test_documented_workflow_is_valid(bare: Path) -> None:
     assert given.keys() <= load(ROOT / "deploy" / "github-action" / "action.yml")["inputs"].keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", of("promql"), ids=name)
 def test_documented_promql_queries_are_valid(block: Block, promtool: str, bare: Path) -> None:
     """Each line is a valid expression."""

@@ -48,6 +48,7 @@ def test_the_suggested_command_installs_an_extra_from_the_source_of_germane(
     assert install_command("local") == expected.replace("{here}", str(tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [(3, 8, 10), (3, 9, 2), (3, 10, 12)])
 def test_an_unsupported_python_version_is_rejected_with_one_sentence(version: tuple[int, int, int]) -> None:
     """The error names the required version, instead of being caused by syntax or a missing name."""

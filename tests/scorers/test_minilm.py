@@ -177,6 +177,7 @@ embed()
 """
 
 
+@pytest.mark.slow
 def test_the_embedder_works_during_interpreter_shutdown_without_delaying_it() -> None:
     """A program's last answers are scored even if the model is never closed."""
     done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=100, check=False)

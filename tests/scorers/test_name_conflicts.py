@@ -48,6 +48,7 @@ def install_plugin(folder: Path) -> None:
     (information / "entry_points.txt").write_text("[germane.scorers]\ncontext_coverage = shop_scorers:missing\n")
 
 
+@pytest.mark.slow
 def test_a_scorer_with_a_built_in_name_can_be_imported_but_the_built_in_one_runs(tmp_path: Path) -> None:
     """One warning names both scorers and the fix. Building the scorers again logs no second warning."""
     (tmp_path / "shop_scorers.py").write_text(IN_MODULE)
@@ -61,6 +62,7 @@ def test_a_scorer_with_a_built_in_name_can_be_imported_but_the_built_in_one_runs
     assert json.loads(modules) == ["germane.scorers.metrics.context_coverage"] * 2
 
 
+@pytest.mark.slow
 def test_an_entry_point_with_a_built_in_name_is_reported_but_not_loaded(tmp_path: Path) -> None:
     """The warning names the package."""
     install_plugin(tmp_path)

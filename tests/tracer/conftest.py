@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import germane
 from germane.exchange import Exchange
 from germane.tracer import connect, disconnect
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of this directory that start an interpreter as slow."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and "run" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
 
 
 class Traced:
@@ -57,6 +65,11 @@ class Traced:
 
     def attributes(self, name: str = "") -> dict[str, Any]:
         return dict(self.span(name).attributes or {})
+
+    def clear(self) -> None:
+        """Forget what was captured and exported, before the next case of a test."""
+        self.exchanges.clear()
+        self.exporter.clear()
 
     def close(self) -> None:
         disconnect()
