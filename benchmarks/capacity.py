@@ -30,7 +30,7 @@ from sampling import hajek_of
 from traffic import Instant
 
 import germane
-from germane.cli.commands.estimate.forecast import TYPICAL_EXCHANGE, find_model_prices, forecast_usage
+from germane.cli.core.forecast import TYPICAL_EXCHANGE, find_model_prices, forecast_usage
 from germane.exchange import Context, Exchange, sampling_key_for
 from germane.monitor import Monitor
 from germane.monitor.sampling.budget_allocation import DailyTraffic, ExchangeCost, allocate_interval, interval_length
@@ -184,9 +184,7 @@ def measure_judge(model: str) -> ExchangeCost:
     """
     settings = load_settings(judge=model, base_url="http://127.0.0.1:9/v1", api_key="none")
     models = find_model_prices(settings, has_server=True)
-    forecasts = asyncio.run(
-        forecast_usage([SCORER], settings, models, sample=[TYPICAL_EXCHANGE], exchanges_per_day=1, usages={})
-    )
+    forecasts = asyncio.run(forecast_usage([SCORER], settings, models, sample=[TYPICAL_EXCHANGE], count=1, usages={}))
     (found,) = forecasts
     usd = models.cost_usd(found.input_tokens, found.output_tokens, 0.0)
     assert usd is not None, f"the price of {model} is unknown"

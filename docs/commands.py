@@ -50,7 +50,7 @@ def page() -> str:
         parts.append(f"## {section}\n")
         for name in names:
             for path, command, context in _walk(group.get_command(root, name), root, (name,)):
-                parts += _described(path, command, context, shapes.get(" ".join(path)))
+                parts += _described(path, command, context, shapes)
     return "\n".join(parts)
 
 
@@ -67,7 +67,7 @@ def _walk(command: click.Command | None, parent: click.Context, path: tuple[str,
             yield from _walk(command.get_command(context, name), context, (*path, name))
 
 
-def _described(path: tuple[str, ...], command: click.Command, context: click.Context, shape: Any) -> Iterator[str]:
+def _described(path: tuple[str, ...], command: click.Command, context: click.Context, shapes: Any) -> Iterator[str]:
     usage = " ".join(["germane", *path, *command.collect_usage_pieces(context)])
     yield f"{'#' * (2 + len(path))} germane {' '.join(path)}\n"
     yield f"```text\n{usage}\n```\n"
@@ -77,11 +77,15 @@ def _described(path: tuple[str, ...], command: click.Command, context: click.Con
     if shown:
         yield "| option | meaning |\n|---|---|"
         yield "\n".join(f"| `{_cell(name)}` | {_cell(text)} |" for name, text in shown) + "\n"
-    if shape is not None:
-        given = [word.format(alert="ID") for word in _read_commands()[" ".join(path)]]
-        called = " ".join(["germane", *path, *given, "--json"])
-        yield f"`{called}` prints:\n"
-        yield f"```text\n{_drawn(shape)}\n```\n"
+    for read, given in _read_commands().items():
+        words = read.split()
+        is_own = words[: len(path)] == list(path) and (
+            words == list(path) or words[-1].startswith("--") or not isinstance(command, click.Group)
+        )
+        if is_own:
+            called = " ".join(["germane", *words, *(word.format(alert="ID") for word in given), "--json"])
+            yield f"`{called}` prints:\n"
+            yield f"```text\n{_drawn(shapes[read])}\n```\n"
 
 
 def _drawn(shape: Any, depth: int = 0) -> str:

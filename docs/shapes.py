@@ -20,17 +20,17 @@ READ_COMMANDS: Mapping[str, Sequence[str]] = {
     "worst": ("-n", "3"),
     "alerts": ("--all",),
     "alerts show": ("{alert}",),
-    "alerts undelivered": (),
+    "alerts --undelivered": (),
     "alerts backtest": ("--rule", "mean_threshold", "--set", "threshold=0.9", "--since", "2d"),
     "alerts sensitivity": ("--runs", "10"),
     "baseline show": (),
     "calibrate": (),
-    "estimate": (),
+    "score": ("--estimate",),
     "doctor": ("--offline",),
-    "config show": (),
+    "config": (),
     "db check": (),
 }
-"""Commands that read data, with their arguments."""
+"""Commands that read data, some with the action or option that selects what they print, with their other arguments."""
 FREE = frozenset(
     {"skipped", "failed", "attributes", "details", "labels", "reasons", "usages", "channels", "routes", "within"}
 )

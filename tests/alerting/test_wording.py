@@ -415,7 +415,7 @@ def details(alert: Alert, **given: Any) -> dict[str, str]:
         (
             a_drop(**IMPROVED),
             {
-                "Next step": "accept it: germane baseline accept a1; or decline it: germane alerts resolve a1",
+                "Next step": "accept it: germane baseline accept a1; or decline it: germane alerts respond resolve a1",
                 "Now": "0.91 (mean of 120 answers)",
                 "Baseline": "0.82 (mean of 1400 answers)",
                 "Scale": "answer_relevancy: how well answers match their questions; at most 1, higher is better",

@@ -89,41 +89,41 @@ def test_an_alert_is_found_by_a_prefix_of_its_id(call: Call, store: TrackingStor
 def test_acknowledging_an_alert_records_the_name(call: Call, store: TrackingStore) -> None:
     """The alert stays open, and reminders stop."""
     an_alert(store)
-    assert "firing, acknowledged by ann" in call("alerts", "ack", "aaaa", "--by", "ann").out
+    assert "firing, acknowledged by ann" in call("alerts", "respond", "ack", "aaaa", "--by", "ann").out
     (alert,) = store.alerts.list_open()
     assert (alert.acknowledged_by, alert.state) == ("ann", "firing")
-    assert "firing, acknowledged by ann" in call("alerts", "ack", "aaaa").out
+    assert "firing, acknowledged by ann" in call("alerts", "respond", "ack", "aaaa").out
     assert len(store.notifications.search()) == 1
 
 
 def test_a_manual_resolution_is_sent_to_the_notified_channels(call: Call, store: TrackingStore) -> None:
     """The alert's incident is resolved too. A resolved alert cannot be resolved again."""
     an_alert(store)
-    assert "resolved" in call("alerts", "resolve", "aaaa", "--by", "ann").out
+    assert "resolved" in call("alerts", "respond", "resolve", "aaaa", "--by", "ann").out
     assert store.alerts.list_open() == []
     posted = [one.notification for one in store.notifications.search()]
     assert sorted((one.channel, one.type) for one in posted) == [("log", "firing"), ("log", "resolved")]
-    assert call("alerts", "resolve", "aaaa").err == f"germane: alert {'a' * 32} is already resolved\n"
+    assert call("alerts", "respond", "resolve", "aaaa").err == f"germane: alert {'a' * 32} is already resolved\n"
     assert re.search(r"resolved  from \S+ \S+ to \S+ \S+ UTC", call("alerts", "--all").out)
 
 
 def test_a_silence_is_listed_until_it_ends(call: Call, store: TrackingStore) -> None:
     """A silence has a duration, and patterns that select alerts."""
     arguments = ("--route", "docs-*", "--for", "2h", "--comment", HOSTILE, "--by", "ann")
-    ended = call("alerts", "silence", *arguments, "--json")
+    ended = call("alerts", "respond", "silence", *arguments, "--json")
     (silence,) = store.alerts.list_silences()
     assert ended.content["silence"]["matchers"] == dict(silence.matchers) == {"route": "docs-*"}
     assert silence.ends_at - silence.starts_at == timedelta(hours=2)
     assert f"silence {silence.id[:8]} for route docs-* until" in call("alerts").out
-    assert call("alerts", "unsilence", silence.id[:8], "--json").content["ended"] == silence.id
+    assert call("alerts", "respond", "unsilence", silence.id[:8], "--json").content["ended"] == silence.id
     assert store.alerts.list_silences() == []
-    assert call("alerts", "unsilence", silence.id[:8]).code == 1
+    assert call("alerts", "respond", "unsilence", silence.id[:8]).code == 1
 
 
 @pytest.mark.parametrize("span", ["0h", "2", "x", "-1h"])
 def test_a_silence_requires_a_duration(call: Call, store: TrackingStore, span: str) -> None:
     """This prevents silences that never end by mistake."""
-    assert call("alerts", "silence", "--for", span).code == 2
+    assert call("alerts", "respond", "silence", "--for", span).code == 2
     assert store.alerts.list_silences() == []
 
 
@@ -161,3 +161,23 @@ def test_only_drop_alerts_can_be_accepted(call: Call, store: TrackingStore) -> N
     assert "rule mean_threshold has no baseline" in call("baseline", "accept", "aaaa").err
     an_alert(store, "b" * 32, rule="drop", type="drop")
     assert "its baseline is no longer active" in call("baseline", "accept", "bbbb").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("ack",), "ack takes one id"),
+        (("unsilence", "a", "b"), "unsilence takes one id"),
+        (("ack", "a", "--for", "2h"), "--for applies to silence, not to ack"),
+        (("silence", "--for", "2h", "--channel", "x"), "--channel applies to resend, not to silence"),
+        (("silence", "a", "--for", "2h"), "silence takes patterns instead of ids"),
+        (("silence", "--route", "docs"), "pass the duration of the silence"),
+        (("resend", "--by", "ann", "a"), "--by applies to ack and resolve and silence, not to resend"),
+    ],
+)
+def test_options_of_another_response_are_rejected(call: Call, arguments: tuple[str, ...], message: str) -> None:
+    """The message names the option and where it belongs. No database is opened."""
+    ended = call("alerts", "respond", *arguments)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert message in " ".join(ended.err.split())

@@ -143,6 +143,5 @@ def test_an_engine_gives_the_same_report(call: Call, history: TrackingStore, dat
 
     assert report == expected
     assert sum(len(rule.episodes) for rule in report.rules) > 0
-    ended = call(*FLOOR, "--since", "4d", "--engine", "local", "--workers", "1")
+    ended = call(*FLOOR, "--since", "4d", "--engine", "local:1")
     assert "mean_threshold: fired once" in ended.out
-    assert "--workers requires --engine" in call(*PREVIEW, "--workers", "1").err

@@ -1,4 +1,4 @@
-"""Tests of budgets in `germane doctor` and `germane estimate`."""
+"""Tests of budgets in `germane doctor` and `germane score --estimate`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_estimate_shows_the_share_that_the_budget_covers(call: Call, monkeypatch
     monkeypatch.setenv("GERMANE_BUDGET__REQUESTS_PER_HOUR", "100")
     monkeypatch.setenv("GERMANE_BUDGET__TOKENS_PER_DAY", "1000000000")
 
-    result = call("estimate", "--per-day", "9600", "--scorer", "answer_relevancy", "--json").content
+    result = call("score", "--estimate", "--per-day", "9600", "--scorer", "answer_relevancy", "--json").content
 
     assert (result["sample_rate"], result["total"]["requests"]) == (1.0, pytest.approx(2 * 9600, abs=1e-9))
     (note,) = [note for note in result["notes"] if "budget" in note]

@@ -115,24 +115,24 @@ def test_the_error_for_an_unknown_channel_lists_the_configured_channels(call: Ca
 
 @pytest.mark.usefixtures("hook")
 def test_undelivered_notifications_can_be_resent(call: Call, store: TrackingStore, died: Callable[..., str]) -> None:
-    """Notifications are selected by an id prefix, by channel, or all at once."""
-    assert call("alerts", "undelivered").out == "No undelivered notifications.\n"
+    """Notifications are selected by id prefixes or by channel."""
+    assert call("alerts", "--undelivered").out == "No undelivered notifications.\n"
     for name in ("aa1", "ab2"):
         died(name)
     died("ac3", "mail", "status \x1b[31m550")
 
-    shown = call("alerts", "undelivered")
+    shown = call("alerts", "--undelivered")
     assert "firing: drop" in shown.out
     assert "status 404" in shown.out
     assert "\x1b" not in shown.out
-    undelivered = call("alerts", "undelivered", "--channel", "mail", "--json").content["undelivered"]
-    assert [(one["id"], one["attempts"], one["http_status"]) for one in undelivered] == [("ac3", 1, 404)]
-    assert call("alerts", "resend", "a").err.startswith("germane: more than one undelivered notification")
-    assert call("alerts", "resend", "x").err.startswith("germane: no undelivered notification")
-    assert call("alerts", "resend").code == 2
-    assert call("alerts", "resend", "aa").out == "1 notification will be resent.\n"
-    assert call("alerts", "resend", "--channel", "mail").out == "1 notification will be resent.\n"
-    assert call("alerts", "resend", "--all", "--json").content["resent"] == 1
+    undelivered = call("alerts", "--undelivered", "--json").content["undelivered"]
+    assert ("ac3", 1, 404) in [(one["id"], one["attempts"], one["http_status"]) for one in undelivered]
+    assert call("alerts", "respond", "resend", "a").err.startswith("germane: more than one undelivered notification")
+    assert call("alerts", "respond", "resend", "x").err.startswith("germane: no undelivered notification")
+    assert call("alerts", "respond", "resend").code == 2
+    assert call("alerts", "respond", "resend", "aa").out == "1 notification will be resent.\n"
+    assert call("alerts", "respond", "resend", "--channel", "mail").out == "1 notification will be resent.\n"
+    assert call("alerts", "respond", "resend", "ab", "--json").content["resent"] == 1
     assert store.notifications.due_channels(["hook", "mail"]) == {"hook", "mail"}
 
 
@@ -148,7 +148,8 @@ def test_superseded_notifications_are_not_resent(call: Call, store: TrackingStor
     store.notifications.record_attempt("n2", "me", DeliveryOutcome(http_status=200))
 
     assert (
-        call("alerts", "resend", "aa1").out == "0 notifications will be resent; 1 superseded by later notifications.\n"
+        call("alerts", "respond", "resend", "aa1").out
+        == "0 notifications will be resent; 1 superseded by later notifications.\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Tests of `germane config show`."""
+"""Tests of `germane config`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def origins(content: dict[str, Any]) -> dict[str, str]:
 
 def test_each_setting_is_shown_once(call: Call) -> None:
     """Without configuration, every setting has its default."""
-    content = call("config", "show", "--json").content
+    content = call("config", "--json").content
 
     assert {one["name"].partition(".")[0] for one in content["settings"]} == set(Settings.model_fields)
     assert set(origins(content).values()) == {"default"}
@@ -59,7 +59,7 @@ def test_the_origin_of_a_setting_is_the_source_that_takes_precedence(
     monkeypatch.setenv("GERMANE_BUDGET__REQUESTS_PER_HOUR", "100")
     monkeypatch.setenv("OPENAI_MODEL", "a-judge")
 
-    ended = call("config", "show", "--json", "--database", "sqlite:///other.db")
+    ended = call("config", "--json", "--database", "sqlite:///other.db")
 
     found = origins(ended.content)
     assert found["database"] == "argument"
@@ -78,18 +78,6 @@ def test_the_origin_of_a_setting_is_the_source_that_takes_precedence(
     assert [rule["default"] for rule in ended.content["rules"]].count(False) == 1
 
 
-def test_the_changed_option_hides_settings_with_default_values(call: Call, bare: Path) -> None:
-    """`--changed` shows only settings that differ from their default."""
-    (bare / "germane.toml").write_text("sample_rate = 0.5")
-
-    ended = call("config", "show", "--changed", "--origins")
-
-    settings, _, rest = ended.out.partition("\n\n")
-    assert settings.split() == ["sample_rate", "0.5", "germane.toml"]
-    assert "drop: severity warning, min_drop 0.05" in rest
-    assert "default rule" in rest
-
-
 def test_secret_settings_are_masked(call: Call, bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys and passwords in URLs never appear. References to secrets do."""
     (bare / "germane.toml").write_text(FILE)
@@ -100,9 +88,9 @@ def test_secret_settings_are_masked(call: Call, bare: Path, monkeypatch: pytest.
     monkeypatch.setenv("GERMANE_ALERT_URL", "https://u:hunter2@germane.example.com/alerts/{id}")
     monkeypatch.setenv("GERMANE_SCORER_OPTIONS", json.dumps({"answer_relevancy": {"api_key": "sk-12345"}}))
 
-    shown = [call("config", "show", *more) for more in ((), ("--origins",), ("--json",), ("--changed",))]
+    shown = [call("config", *more) for more in ((), ("--origins",), ("--json",))]
 
-    assert [one.code for one in shown] == [0] * 4
+    assert [one.code for one in shown] == [0] * 3
     for one in shown:
         assert not [secret for secret in SECRETS if secret in one.out + one.err]
         assert "judge.example.com" in one.out
@@ -115,7 +103,7 @@ def test_setting_values_are_sanitized_for_terminals(call: Call, bare: Path) -> N
     content = f"service = {json.dumps(hostile)}\n[filters.{json.dumps(hostile)}]\nroutes = [{json.dumps(hostile)}]\n"
     (bare / "germane.toml").write_text(content)
 
-    ended = call("config", "show", "--origins")
+    ended = call("config", "--origins")
 
     assert ended.code == 0
     assert "\x1b" not in ended.out
@@ -127,7 +115,7 @@ def test_invalid_settings_exit_with_1(call: Call, bare: Path) -> None:
     """One line names the setting. With --json, one object is printed."""
     (bare / "germane.toml").write_text("sample_rate = 3")
 
-    ended = call("config", "show", "--json")
+    ended = call("config", "--json")
 
     assert ended.code == 1
     assert "setting sample_rate" in ended.content["error"]

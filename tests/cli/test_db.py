@@ -123,3 +123,8 @@ def test_db_rollup_reports_the_number_of_updated_hours(call: Call, store: Tracki
     assert results[0].out.startswith("Updated the rollups for 1 hour in ")
     assert results[1].out.startswith("Updated the rollups for 0 hours in ")
     assert call("db", "rollup", "--database", database, "--json").content["hours"] == 0
+
+
+def test_quick_applies_to_check_alone(call: Call) -> None:
+    """An option of another action is a usage error."""
+    assert "--quick applies to 'germane db check'" in call("db", "vacuum", "--quick").err

@@ -17,7 +17,7 @@ COMMANDS = [
     "worst --json",
     "doctor --offline",
     "baseline show",
-    "config show",
+    "config",
     "grafana --print rules",
 ]
 

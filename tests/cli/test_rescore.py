@@ -80,19 +80,19 @@ def test_scores_below_a_value_can_be_rescored(call: Call, store: TrackingStore, 
     assert ready(store) == {made[1].id}
 
 
-def test_rescore_dry_run_changes_nothing(call: Call, store: TrackingStore, scored: Scored) -> None:
+def test_an_estimate_of_rescoring_changes_nothing(call: Call, store: TrackingStore, scored: Scored) -> None:
     """The output shows the estimated number of requests."""
     scored(store, [0.9, 0.2])
 
-    content = call("rescore", "--dry-run", "--json").content
+    content = call("rescore", "--estimate", "--json").content
 
-    assert content["dry_run"]
+    assert content["estimate"]
     assert content["outcome"] is None
     (of_scorer,) = content["scorers"]
     assert (of_scorer["scorer"], of_scorer["fingerprint"], of_scorer["answers"]) == ("answer_relevancy", "f1", 2)
     assert of_scorer["requests"] == 4
     assert ready(store) == set()
-    assert "queued for scoring" not in call("rescore", "--dry-run").out
+    assert "queued for scoring" not in call("rescore", "--estimate").out
 
 
 def test_a_score_with_a_new_fingerprint_is_added_to_the_old_score(

@@ -26,20 +26,19 @@ def folder(alone: None) -> Path:
 
 @pytest.mark.slow
 def test_the_command_writes_scores_and_a_summary(call: Call, folder: Path) -> None:
-    """A dry run only shows the forecast. Options that need all rows in memory are rejected."""
-    planned = call("score", "data", "--scorer", "noncommittal", "--engine", "local", "--dry-run")
-    assert "To score, into data.scores:\n  noncommittal: 200 rows, about 0 requests" in planned.out
+    """An estimate scores nothing. Options that need all rows in memory are rejected."""
+    planned = call("score", "data", "--scorer", "noncommittal", "--engine", "local", "--estimate")
+    assert planned.out.startswith("200 rows of data.\n")
+    assert not Path("data.scores").exists()
 
-    ended = call(
-        "score", "data", "--scorer", "noncommittal", "--engine", "local", "--workers", "1", "--fail-under", "2"
-    )
+    ended = call("score", "data", "--scorer", "noncommittal", "--engine", "local:1", "--fail-under", "2")
     assert ended.code == 3
     assert "noncommittal" in ended.out
     assert "Scored now: 200 rows in" in ended.out
     assert "The scores are in data.scores." in ended.out
     assert sum(len(pq.read_table(file)) for file in Path("data.scores").glob("*.parquet")) == 200
 
-    again = call("score", "data", "--scorer", "noncommittal", "--engine", "local", "--workers", "1")
+    again = call("score", "data", "--scorer", "noncommittal", "--engine", "local:1")
     assert "Scored now: 0 rows in" in again.out
     assert "Scored before and reused: 200 rows." in again.out
 

@@ -288,8 +288,8 @@ def test_files_of_killed_processes_are_removed(
     folder: Path, imports: None, monkeypatch: pytest.MonkeyPatch, how: signal.Signals
 ) -> None:
     """An interrupted command removes its partial files. After it was killed, the next one does."""
-    command = [sys.executable, "-m", "germane", "score", "data", "--output", "scores", "--engine", "local"]
-    command += ["--workers", "1", "--partition-size", "25", "--scorer", "answer_number"]
+    command = [sys.executable, "-m", "germane", "score", "data", "--output", "scores", "--engine", "local:1"]
+    command += ["--partition-size", "25", "--scorer", "answer_number"]
     monkeypatch.setenv("GERMANE_IMPORTS", "history_scorers")
     monkeypatch.setenv("HISTORY_SCORER_DELAY", "60")
     # A shell in the background ignores SIGINT, which its processes inherit, unless they handle the signal.

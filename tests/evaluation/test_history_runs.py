@@ -175,7 +175,7 @@ def test_a_killed_run_is_continued(
     monkeypatch.setenv("GERMANE_IMPORTS", "history_scorers")
     monkeypatch.setenv("GERMANE_CONCURRENCY", "1")
     monkeypatch.setenv("HISTORY_SCORER_DELAY", "0.02")
-    command = [sys.executable, "-m", "germane", "rescore", "--resume", run.id, "--engine", "local", "--workers", "2"]
+    command = [sys.executable, "-m", "germane", "rescore", "--resume", run.id, "--engine", "local:2"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as driver:
         while store.history.get_run(run.id).done_partitions < 3:
             assert driver.poll() is None

@@ -16,7 +16,6 @@ import click
 from pydantic import BaseModel, SecretStr
 
 from germane import sanitize
-from germane.cli.core.lazy_group import SuggestingGroup
 from germane.cli.core.output import as_json, database, print_json
 from germane.settings import Rule, Settings, load_settings
 
@@ -32,18 +31,12 @@ _UNLISTED_FIELDS: Final = ("name", "type", "enabled")
 """Rule and channel fields that are not listed, because the title already shows them."""
 
 
-@click.group("config", cls=SuggestingGroup)
-def command() -> None:
-    """Show the effective settings."""
-
-
-@command.command("show")
+@click.command("config")
 @click.option("--origins", is_flag=True, help="Show the origin of each value.")
-@click.option("--changed", is_flag=True, help="Only settings that differ from their defaults.")
 @database
 @as_json
-def show(origins: bool, changed: bool, database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes them by name
-    """Show all settings, active rules and channels.
+def command(origins: bool, database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes them by name
+    """Show the effective settings, active rules and channels.
 
     Secrets are masked.
     """
@@ -51,7 +44,7 @@ def show(origins: bool, changed: bool, database: str | None, as_json: bool) -> N
 
     arguments = {} if database is None else {"database": database}
     settings = load_settings(**arguments)
-    values = [value for value in setting_values(settings, arguments) if not changed or value.origin.source != "default"]
+    values = setting_values(settings, arguments)
     if as_json:
         content: dict[str, Any] = {
             "settings": [

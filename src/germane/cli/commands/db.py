@@ -1,8 +1,9 @@
-"""``germane db``: migrate, check and maintain the database."""
+"""``germane db``: migrate, check or maintain the database."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +11,6 @@ import click
 
 from germane import sanitize
 from germane.cli.commands.doctor.finding import Finding, exit_code, print_findings
-from germane.cli.core.lazy_group import SuggestingGroup
 from germane.cli.core.output import as_json, database, print_json
 from germane.cli.core.store import load_settings_for, open_store
 from germane.errors import DatabaseNotMigrated, StorageError
@@ -24,106 +24,84 @@ VACUUM_SPACE_FACTOR: Final = 1.2
 """Free space that a vacuum needs, relative to the file's size."""
 
 
-@click.group("db", cls=SuggestingGroup)
-def command() -> None:
-    """Migrate, check and maintain the database."""
-
-
-@command.command("upgrade")
-@database
-@as_json
-def upgrade(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
-    """Create the tables, or migrate them to this version.
-
-    A migration cannot be undone, so back up the database first.
-    """
-    from germane.storage import TrackingStore
-
-    store = TrackingStore(load_settings_for(database).database)
-    try:
-        store.migrate()
-        store.check()
-    finally:
-        store.close()
-    if as_json:
-        print_json({"database": store.name, "up_to_date": True})
-    else:
-        click.echo(f"The tables in {store.name} are up to date.")
-
-
-@command.command("check")
-@click.option("--quick", is_flag=True, help="Do not check whether indexes match their rows.")
-@click.option(
-    "--hours",
-    type=click.IntRange(0, 10_000),
-    default=8,
-    show_default=True,
-    help="Number of hourly rollups to recompute.",
-)
+@click.command("db")
+@click.argument("action", type=click.Choice(["upgrade", "check", "rollup", "vacuum"]))
+@click.option("--quick", is_flag=True, help="With check, do not compare indexes with their rows.")
 @database
 @as_json
 @click.pass_context
-def check(context: click.Context, quick: bool, hours: int, database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes them by name
-    """Check the integrity of the database, its counts and rollups.
+def command(context: click.Context, action: str, quick: bool, database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes them by name
+    """Migrate, check or maintain the database.
 
-    Reads the whole database and writes nothing. Exits with 4 if there is an error.
+    upgrade creates the tables, or migrates them to this version. A migration cannot be undone, so back up the database
+    first.
+
+    check checks the integrity of the database, its counts and rollups. It reads the whole database and writes nothing.
+    Exits with 4 if there is an error.
+
+    rollup updates the rollups for all hours that changed. Rollups speed up trend queries without changing their
+    results. Workers update them in the background.
+
+    vacuum reclaims disk space after pruning. On SQLite, writers wait until the command finishes.
     """
+    if quick and action != "check":
+        raise click.UsageError("--quick applies to 'germane db check'")
+    if action == "check":
+        context.exit(_check(database, quick=quick, as_json=as_json))
+    content, message = {"upgrade": _upgrade, "rollup": _update_rollups, "vacuum": _vacuum}[action](database)
+    if as_json:
+        print_json(content)
+    else:
+        click.echo(message)
+
+
+def _upgrade(database: str | None) -> tuple[dict[str, Any], str]:
     from germane.storage import TrackingStore
 
-    content: dict[str, Any] = {}
-    store = TrackingStore(load_settings_for(database).database)
-    try:
+    with closing(TrackingStore(load_settings_for(database).database)) as store:
+        store.migrate()
         store.check()
-        report, usage = store.integrity.check_integrity(quick=quick, hours=hours), store.integrity.measure_disk_usage()
-        findings = [*_check_integrity(store.name, report), _check_disk_usage(usage)]
-        content = {"integrity": asdict(report), "disk_usage": asdict(usage)}
-    except DatabaseNotMigrated as error:
-        findings = [Finding("tables", "error", str(error), "germane db upgrade")]
-    except StorageError as error:
-        fix = "start the database, or correct its URL, path or permissions; restore a backup if the file is damaged"
-        findings = [Finding("database", "error", str(error), fix)]
-    finally:
-        store.close()
-    if as_json:
-        print_json({"database": store.name, "findings": [finding.as_dict() for finding in findings], **content})
-    else:
-        print_findings(findings)
-    context.exit(exit_code(findings))
+    return {"database": store.name, "up_to_date": True}, f"The tables in {store.name} are up to date."
 
 
-@command.command("vacuum")
-@database
-@as_json
-def vacuum(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
-    """Reclaim disk space after pruning.
+def _update_rollups(database: str | None) -> tuple[dict[str, Any], str]:
+    breakdowns = load_settings_for(database).breakdowns
+    with open_store(database) as store:
+        hours, name = store.rollups.update(breakdowns=breakdowns), store.name
+    message = f"Updated the rollups for {sanitize.count_noun(hours, 'hour')} in {name}."
+    return {"database": name, "hours": hours}, message
 
-    On SQLite, writers wait until the command finishes.
-    """
+
+def _vacuum(database: str | None) -> tuple[dict[str, Any], str]:
     with open_store(database) as store:
         size_before = store.retention.measure_size()
         store.retention.vacuum()
         size, name = store.retention.measure_size(), store.name
+    message = f"Vacuumed {name}: {size_before / 1e6:.1f} MB before, {size / 1e6:.1f} MB now."
+    return {"database": name, "size_before": size_before, "size": size}, message
+
+
+def _check(database: str | None, *, quick: bool, as_json: bool) -> int:
+    """Print what is wrong with the database, and return the exit code."""
+    from germane.storage import TrackingStore
+
+    content: dict[str, Any] = {}
+    with closing(TrackingStore(load_settings_for(database).database)) as store:
+        try:
+            store.check()
+            report, usage = store.integrity.check_integrity(quick=quick), store.integrity.measure_disk_usage()
+            findings = [*_check_integrity(store.name, report), _check_disk_usage(usage)]
+            content = {"integrity": asdict(report), "disk_usage": asdict(usage)}
+        except DatabaseNotMigrated as error:
+            findings = [Finding("tables", "error", str(error), "germane db upgrade")]
+        except StorageError as error:
+            fix = "start the database, or correct its URL, path or permissions; restore a backup if the file is damaged"
+            findings = [Finding("database", "error", str(error), fix)]
     if as_json:
-        print_json({"database": name, "size_before": size_before, "size": size})
+        print_json({"database": store.name, "findings": [finding.as_dict() for finding in findings], **content})
     else:
-        click.echo(f"Vacuumed {name}: {size_before / 1e6:.1f} MB before, {size / 1e6:.1f} MB now.")
-
-
-@command.command("rollup")
-@database
-@as_json
-def rollup(database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
-    """Update the rollups for all hours that changed.
-
-    Rollups speed up trend queries without changing their results. Workers update them in the background.
-    """
-    breakdowns = load_settings_for(database).breakdowns
-    with open_store(database) as store:
-        hours, name = store.rollups.update(breakdowns=breakdowns), store.name
-    if as_json:
-        print_json({"database": name, "hours": hours})
-    else:
-        click.echo(f"Updated the rollups for {sanitize.count_noun(hours, 'hour')} in {name}.")
+        print_findings(findings)
+    return exit_code(findings)
 
 
 def _check_integrity(name: str, report: IntegrityReport) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ Next steps:
 _HEAD: Final = """\
 # Settings for germane. Commented-out lines are examples or defaults.
 # Environment variables override this file: GERMANE_SAMPLE_RATE=0.2. Keep secrets in environment variables, and
-# refer to them as "env:NAME". To show the effective settings and their origins: germane config show --origins"""
+# refer to them as "env:NAME". To show the effective settings and their origins: germane config --origins"""
 _REST: Final = """\
 # Share of answers to score, from 0 to 1. Ignored if a budget is set.
 sample_rate = 1.0

@@ -1,30 +1,33 @@
-"""The options of commands that run on an engine."""
+"""The option of commands that run on an engine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
+
+from germane.cli.core.params import ParamType
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from germane.evaluation import Engine, EngineName
 
+EXAMPLE: Final = "dask@tcp://scheduler:8786"
 ENGINE_NAMES: Final = ("local", "dask", "ray")
 """The names in ``germane.evaluation.ENGINE_NAMES``, whose module is not imported for help texts."""
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
     """An engine, as chosen on the command line."""
 
-    name: EngineName
-    workers: int | None
-    scheduler: str | None
+    name: EngineName = "local"
+    workers: int | None = None
+    """Number of processes to start. None means one per CPU."""
+    scheduler: str | None = None
+    """Address of a running Dask scheduler or Ray cluster."""
 
     def open(self) -> AbstractContextManager[Engine]:
         """Open the engine."""
@@ -33,43 +36,40 @@ class EngineOptions:
         return open_engine(self.name, workers=self.workers, scheduler=self.scheduler)
 
 
-def engine_options(command: Command) -> Command:
-    """Add the options ``--engine``, ``--workers`` and ``--scheduler`` to a command."""
-    for option in (
-        click.option("--scheduler", metavar="ADDRESS", help="Address of a running Dask scheduler or Ray cluster."),
-        click.option(
-            "--workers",
-            type=click.IntRange(1),
-            metavar="N",
-            help="Number of processes to start. Defaults to one per CPU.",
-        ),
-        click.option(
-            "--engine",
-            type=click.Choice(ENGINE_NAMES),
-            help="Run in processes on this machine, or on Dask or Ray.",
-        ),
-    ):
-        command = option(command)
-    return command
+class EngineType(ParamType[EngineOptions]):
+    """An engine: ``local``, ``dask:8`` (eight processes), ``dask@tcp://scheduler:8786`` (a running cluster)."""
+
+    name = "engine"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> EngineOptions:
+        if isinstance(value, EngineOptions):
+            return value
+        engine, at, address = str(value).partition("@")
+        name, colon, count = engine.partition(":")
+        is_count = count.isascii() and count.isdecimal() and int(count) > 0
+        if name not in ENGINE_NAMES or (colon and (at or not is_count)) or (at and not (address and name != "local")):
+            self.fail(f"{value!r:.100} is not an engine such as local, local:8, dask:8, ray or {EXAMPLE}", param, ctx)
+        return EngineOptions(cast("EngineName", name), int(count) if count else None, address or None)
 
 
-def read_engine_options(
-    engine: EngineName | None, workers: int | None, scheduler: str | None, **others: object
-) -> EngineOptions | None:
-    """Return the engine; None if the command does not run on an engine.
+engine_option = click.option(
+    "--engine",
+    type=EngineType(),
+    metavar="NAME[:N|@ADDRESS]",
+    help="Run in N processes on this machine (local, dask, ray; one per CPU by default), or on the Dask or Ray "
+    "cluster at ADDRESS.",
+)
+
+
+def require_engine(**options: object) -> None:
+    """Check that no option is given that has an effect only with ``--engine``.
 
     Args:
-        engine: The value of ``--engine``.
-        workers: The value of ``--workers``.
-        scheduler: The value of ``--scheduler``.
-        others: Values of other options that require ``--engine``, by option name without dashes.
+        options: Values by option name without dashes.
 
     Raises:
-        click.UsageError: An option is given that requires ``--engine``.
+        click.UsageError: One is given.
     """
-    if engine is not None:
-        return EngineOptions(engine, workers, scheduler)
-    for name, value in {"workers": workers, "scheduler": scheduler, **others}.items():
+    for name, value in options.items():
         if value:
             raise click.UsageError(f"--{name.replace('_', '-')} requires --engine")
-    return None

@@ -19,7 +19,7 @@ _PARAMETERS: Final[Mapping[str, str]] = {
     "service": "service", "route": "route", "scorer": "scorer", "scorers": "scorer",
 }  # fmt: skip
 """Kind of name by command parameter."""
-MAY_BE_NEW: Final = frozenset({"alerts silence", "baseline import", "mark"})
+MAY_BE_NEW: Final = frozenset({"alerts respond", "baseline import", "mark"})
 """Commands that also accept names that have no answers yet. If such a name resembles an existing one, they print a
 warning, because it may be a typo.
 """

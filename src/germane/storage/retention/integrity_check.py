@@ -22,8 +22,9 @@ from germane.storage.trends import dimensions
 from germane.storage.trends.rollup import compute_hour
 from germane.storage.trends.time_ranges import END, HOUR
 
-DEFAULT_ROLLUP_HOURS: Final = 8
-"""Default number of rolled-up hours to recompute."""
+ROLLUP_HOURS: Final = 8
+"""Number of rolled-up hours to recompute. Half of them are the newest hours, and the others are spread over older ones.
+"""
 _VIEW: Final = "answers"
 _MAX_REPORTED: Final = 20
 """Maximum number of problems of each kind to report."""
@@ -89,13 +90,11 @@ class DiskUsage:
 class IntegrityChecker(StoreComponent):
     """Checks a database's integrity and measures its disk usage."""
 
-    def check_integrity(self, *, quick: bool = False, hours: int = DEFAULT_ROLLUP_HOURS) -> IntegrityReport:
+    def check_integrity(self, *, quick: bool = False) -> IntegrityReport:
         """Check the whole database. This takes about as long as reading all of it.
 
         Args:
             quick: Whether to skip the comparison of indexes with their rows (SQLite's ``quick_check``).
-            hours: Number of rolled-up hours to recompute. Half of them are the newest hours, and the other half are
-                spread evenly over older hours.
         """
         from germane.storage.db.models import metadata as expected  # imports the ORM
 
@@ -105,8 +104,9 @@ class IntegrityChecker(StoreComponent):
             dirty_set = set(dirty)
             starts = connection.execute(query.order_by(rollup_count.c.start.desc())).scalars()
             clean = [start for start in starts if start not in dirty_set]
-            newest, older = clean[: hours - hours // 2], clean[hours - hours // 2 :]
-            recomputed = newest + older[:: max(1, -(-len(older) // max(1, hours // 2)))]
+            half = ROLLUP_HOURS // 2
+            newest, older = clean[:half], clean[half:]
+            recomputed = newest + older[:: max(1, -(-len(older) // half))]
             keys = (tally.c.service, tally.c.route, tally.c.scorer)
             seen = func.sum(case((tally.c.outcome == "seen", tally.c.count), else_=0)).label("seen")
             accounted = func.sum(case((tally.c.outcome != "seen", tally.c.count), else_=0)).label("accounted")

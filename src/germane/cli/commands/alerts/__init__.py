@@ -11,26 +11,14 @@ from germane.cli.core.output import EXIT_THRESHOLD_VIOLATED, as_json, database, 
 
 MAX_ALERTS: Final = 100
 _COMMANDS: Final = {
-    "ack": "germane.cli.commands.alerts.actions:ack",
-    "backtest": "germane.cli.commands.alerts.backtest",
-    "resend": "germane.cli.commands.alerts.notifications:resend",
-    "resolve": "germane.cli.commands.alerts.actions:resolve",
-    "sensitivity": "germane.cli.commands.alerts.sensitivity",
-    "show": "germane.cli.commands.alerts.actions:show",
-    "silence": "germane.cli.commands.alerts.actions:silence",
-    "test": "germane.cli.commands.alerts.notifications:test",
-    "undelivered": "germane.cli.commands.alerts.notifications:undelivered",
-    "unsilence": "germane.cli.commands.alerts.actions:unsilence",
+    name: f"germane.cli.commands.alerts.{name}" for name in ("show", "respond", "test", "backtest", "sensitivity")
 }
-_SECTIONS: Final = {
-    "Inspect": ("show", "undelivered"),
-    "Act": ("ack", "silence", "unsilence", "resolve", "resend"),
-    "Test": ("test", "backtest", "sensitivity"),
-}
+_SECTIONS: Final = {"Inspect and act": ("show", "respond"), "Test": ("test", "backtest", "sensitivity")}
 
 
 @click.group("alerts", cls=LazyGroup, paths=_COMMANDS, sections=_SECTIONS, invoke_without_command=True)
 @click.option("--all", "include_resolved", is_flag=True, help="Also list resolved alerts, up to 100 alerts in total.")
+@click.option("--undelivered", is_flag=True, help="List notifications that could not be delivered instead.")
 @click.option("--check", is_flag=True, help="Exit with 3 if an alert is firing.")
 @database
 @as_json
@@ -38,6 +26,7 @@ _SECTIONS: Final = {
 def command(
     context: click.Context,
     include_resolved: bool,  # noqa: FBT001 - click passes them by name
+    undelivered: bool,  # noqa: FBT001
     check: bool,  # noqa: FBT001
     database: str | None,
     as_json: bool,  # noqa: FBT001
@@ -48,10 +37,15 @@ def command(
     """
     if context.invoked_subcommand is not None:
         return
-    from germane.cli.commands.alerts.actions import format_alert, format_silence, silence_as_dict
+    from germane.cli.commands.alerts.show import format_alert, format_silence, silence_as_dict
+    from germane.cli.commands.alerts.undelivered import list_undelivered, print_undelivered
     from germane.cli.core.output import detect_terminal
     from germane.cli.core.store import open_store
 
+    if undelivered:
+        with open_store(database) as store:
+            print_undelivered(list_undelivered(store), as_json=as_json)
+        return
     with open_store(database) as store:
         alerts = store.alerts.search(limit=MAX_ALERTS) if include_resolved else store.alerts.list_open()
         silences = store.alerts.list_silences()

@@ -12,7 +12,7 @@ import click
 from pydantic import ValidationError
 
 from germane import sanitize
-from germane.cli.core.engines import engine_options, read_engine_options
+from germane.cli.core.engines import EngineOptions, engine_option
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, detect_terminal, print_json, wrap
 from germane.cli.core.params import ParamType, PastTime
 from germane.cli.core.store import load_settings_for, open_store
@@ -20,7 +20,6 @@ from germane.settings import DEFAULT_RULES, RULE_TYPES, AnyRule, Rule, Settings
 
 if TYPE_CHECKING:
     from germane.alerting import BacktestReport
-    from germane.evaluation import EngineName
 
 ALL_RULES: Final = "all"
 MAX_MESSAGE_LENGTH: Final = 600
@@ -61,7 +60,7 @@ class RuleSetting(ParamType[tuple[str, Any]]):
     metavar="NAME=VALUE",
     help="Override a rule setting for this backtest.",
 )
-@engine_options
+@engine_option
 @database
 @as_json
 @click.pass_context
@@ -70,9 +69,7 @@ def command(
     rule: str,
     since: datetime,
     changes: tuple[tuple[str, Any], ...],
-    engine: EngineName | None,
-    workers: int | None,
-    scheduler: str | None,
+    engine: EngineOptions | None,
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
@@ -84,17 +81,16 @@ def command(
     """
     from germane.alerting import run_backtest
 
-    options = read_engine_options(engine, workers, scheduler)
     settings = load_settings_for(database)
     rules = select_rules(settings, rule, changes)
     until = datetime.now(UTC)
     with open_store(database) as store:
-        if options is None:
+        if engine is None:
             report = run_backtest(store, settings, rules, since=since, until=until)
         else:
             from germane.evaluation import run_backtest_on_engine
 
-            with options.open() as opened:
+            with engine.open() as opened:
                 report = run_backtest_on_engine(settings, rules, opened, since=since, until=until)
     if as_json:
         print_json(_as_dict(report))

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 TARGET_PROBABILITY: Final = 0.8
 """Minimum probability of detection at which a drop counts as detected."""
-DEFAULT_DAYS: Final = (1.0, 7.0)
-MAX_DAYS: Final = 90
+DAYS: Final = (1.0, 7.0)
+"""Number of days within which a drop is to be detected."""
 MAX_RUNS: Final = 2000
 
 
@@ -31,13 +31,6 @@ MAX_RUNS: Final = 2000
     help="Scores per day that reach the detector. Defaults to the baseline's rate.",
 )
 @click.option(
-    "--days",
-    type=FiniteRange(0.1, MAX_DAYS),
-    multiple=True,
-    metavar="N",
-    help="Number of days within which to detect a drop. Repeatable. Defaults to 1 and 7.",
-)
-@click.option(
     "--runs", type=click.IntRange(10, MAX_RUNS), default=60, show_default=True, help="Simulation runs per drop."
 )
 @database
@@ -47,7 +40,6 @@ def command(
     context: click.Context,
     rule: str | None,
     per_day: float | None,
-    days: tuple[float, ...],
     runs: int,
     database: str | None,
     as_json: bool,  # noqa: FBT001 - click passes it by name
@@ -66,9 +58,7 @@ def command(
         known = ", ".join(sanitize.line(each.name, 40) for each in active)
         raise click.UsageError(f"--rule: unknown drop rule {sanitize.line(rule, 40)!r}; known: {known}")
     with open_store(database) as store:
-        results = list_sensitivities(
-            store, rules, days=sorted(set(days or DEFAULT_DAYS)), scores_per_day=per_day, runs=runs
-        )
+        results = list_sensitivities(store, rules, days=DAYS, scores_per_day=per_day, runs=runs)
     standard_error = float((TARGET_PROBABILITY * (1 - TARGET_PROBABILITY) / runs) ** 0.5)
     if as_json:
         streams = [
@@ -134,4 +124,4 @@ def _print_result(result: DropSensitivity, *, shows_rule: bool) -> None:
 
 
 def _format_days(days: float) -> str:
-    return {1.0: "within a day", 7.0: "within a week"}.get(days, f"within {days:g} days")
+    return {1.0: "within a day", 7.0: "within a week"}[days]

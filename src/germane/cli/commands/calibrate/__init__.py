@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 CALIBRATION_HEADINGS: Final = ("scorer", "pairs", "n", "floor", "95% interval", "same topic")
 AGREEMENT_HEADINGS: Final = ("metric", "n", "Spearman", "AUC", "pairs per question")
+MAX_EXCHANGES: Final = 400
+"""Number of exchanges to embed."""
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -56,9 +58,6 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="Compute floors from answers given since this time.",
 )
 @click.option(
-    "--limit", default=400, show_default=True, type=click.IntRange(2, 2000), help="Number of exchanges to embed."
-)
-@click.option(
     "--save",
     is_flag=True,
     help="Save the floors, and update the newest labels. Running processes use the floors within ten minutes.",
@@ -73,7 +72,6 @@ def command(
     scorers: tuple[str, ...],
     labels: Path | None,
     since: datetime,
-    limit: int,
     save: bool,  # noqa: FBT001 - click passes it by name
     database: str | None,
     as_json: bool,  # noqa: FBT001
@@ -99,13 +97,13 @@ def command(
         else:
             assert store is not None  # noqa: S101 - the store is open because there is no file
             # Load more exchanges than will be embedded, because some have no text or repeat a question.
-            all_exchanges = store.answers.list_exchanges(since=since, limit=4 * limit)
+            all_exchanges = store.answers.list_exchanges(since=since, limit=4 * MAX_EXCHANGES)
             if labels is None:
                 answers = load_feedback_labels(store)
             else:
                 answers, unknown = load_file_labels(store, labels)
         exchanges = distinct_exchanges(all_exchanges)
-        calibrations = asyncio.run(_measure_calibrations(load_settings_for(database), exchanges[:limit]))
+        calibrations = asyncio.run(_measure_calibrations(load_settings_for(database), exchanges[:MAX_EXCHANGES]))
         measured = [each.calibration for each in calibrations]
         relabeled = relabel_scores(store, measured, since) if store is not None and measured else None
         is_saved = False

@@ -67,7 +67,10 @@ def _check_queue(queue: ChannelQueue, fix: str) -> Iterator[Finding]:
         latest = f"{queue.last_undelivered_at:%Y-%m-%d %H:%M} UTC"
         message = f"{count} in the last week, the latest at {latest}: {queue.last_undelivered_error}"
         yield Finding(
-            subject, "error", message, f"fix the cause, then run: germane alerts resend --channel {queue.channel}"
+            subject,
+            "error",
+            message,
+            f"fix the cause, then run: germane alerts respond resend --channel {queue.channel}",
         )
 
 

@@ -18,8 +18,8 @@ from germane.cli.commands.rescore.engine import (
     find_run,
     rescore_on_engine,
 )
-from germane.cli.commands.rescore.forecast import forecast_rescoring, forecasts_as_json, print_forecasts
-from germane.cli.core.engines import engine_options, read_engine_options
+from germane.cli.core.engines import EngineOptions, engine_option, require_engine
+from germane.cli.core.forecast import forecast_rescoring, forecasts_as_json, print_forecasts
 from germane.cli.core.output import as_json, database, print_json
 from germane.cli.core.params import Since
 from germane.cli.core.store import load_settings_for, open_store
@@ -27,8 +27,7 @@ from germane.errors import UsageError
 from germane.score import UnscoredReason
 
 if TYPE_CHECKING:
-    from germane.cli.commands.estimate.forecast import ScorerForecast
-    from germane.evaluation import EngineName
+    from germane.cli.core.forecast import ScorerForecast
     from germane.settings import Settings
     from germane.storage import AnswerFilter, TrackingStore
 
@@ -48,7 +47,6 @@ _OUTCOMES: Final = {
 
 @click.command("rescore")
 @click.option("--since", type=Since(), default="24h", show_default=True, help="Only answers given since this time.")
-@click.option("--until", type=Since(), help="Only answers given before this time.")
 @click.option("--route", help="Only this route.")
 @click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Only this scorer. Repeatable.")
 @click.option("--below", type=click.FloatRange(-1, 1), help="Only scores below this value.")
@@ -64,15 +62,9 @@ _OUTCOMES: Final = {
     "--limit", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True, help="Maximum number of scores."
 )
 @click.option("--all", "everything", is_flag=True, help="All answers, even without a score. Requires --engine.")
-@engine_options
-@click.option(
-    "--partition-size",
-    type=click.IntRange(2, 100_000),
-    metavar="N",
-    help="Exchanges per partition. Defaults to 1000, or 500 with a judge.",
-)
+@engine_option
 @click.option("--resume", metavar="RUN", help="Continue a run that did not finish.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be scored, and the estimated cost.")
+@click.option("--estimate", is_flag=True, help="Only show what would be scored, and the estimated cost.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @database
 @as_json
@@ -80,19 +72,15 @@ _OUTCOMES: Final = {
 def command(
     context: click.Context,
     since: datetime,
-    until: datetime | None,
     route: str | None,
     scorers: tuple[str, ...],
     below: float | None,
     failed: str | None,
     limit: int,
     everything: bool,  # noqa: FBT001
-    engine: EngineName | None,
-    workers: int | None,
-    scheduler: str | None,
-    partition_size: int | None,
+    engine: EngineOptions | None,
     resume: str | None,
-    dry_run: bool,  # noqa: FBT001 - click passes it by name
+    estimate: bool,  # noqa: FBT001 - click passes it by name
     yes: bool,  # noqa: FBT001
     database: str | None,
     as_json: bool,  # noqa: FBT001
@@ -110,21 +98,22 @@ def command(
     if (below is not None) + (failed is not None) + everything > 1:
         raise click.UsageError("--below, --failed and --all select different answers; use only one of them")
     if resume is not None:
-        engine = engine or "local"
-    options = read_engine_options(engine, workers, scheduler, all=everything, partition_size=partition_size)
-    if options is not None and context.get_parameter_source("limit") is ParameterSource.COMMANDLINE:
-        raise click.UsageError("--limit does not apply with --engine; choose a shorter window with --since and --until")
+        engine = engine or EngineOptions()
+    if engine is None:
+        require_engine(all=everything)
+    elif context.get_parameter_source("limit") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--limit does not apply with --engine; choose a shorter window with --since")
     from germane.storage import AnswerFilter, HistorySelection
 
     settings = load_settings_for(database)
-    if options is not None:
+    if engine is not None:
         with open_store(database, check_names=False) as store:
             if resume is not None:
-                continue_run(store, settings, find_run(store, resume), options, dry_run=dry_run, as_json=as_json)
+                continue_run(store, settings, find_run(store, resume), engine, estimate=estimate, as_json=as_json)
                 return
             selection = HistorySelection(
                 since=since,
-                until=until or now,
+                until=now,
                 scorers=current_fingerprints(settings, scorers),
                 route=route,
                 below=below,
@@ -136,19 +125,18 @@ def command(
                 store,
                 settings,
                 selection,
-                options,
-                partition_size=partition_size,
-                dry_run=dry_run,
+                engine,
+                estimate=estimate,
                 confirmed=yes,
                 as_json=as_json,
             )
         return
-    scores = AnswerFilter(since=since, until=until, route=route, below=below)
+    scores = AnswerFilter(since=since, route=route, below=below)
     failures = replace(scores, state="failed", reason=None if failed in {None, ANY_REASON} else failed)
     filters = [failures] if failed is not None else [scores] if below is not None else [scores, failures]
     with open_store(database) as store:
         plan = _create_plan(store, settings, filters, scorers, limit)
-        _queue(store, settings, plan, dry_run=dry_run, confirmed=yes, as_json=as_json, by_value=below is not None)
+        _queue(store, settings, plan, estimate=estimate, confirmed=yes, as_json=as_json, by_value=below is not None)
 
 
 def _queue(
@@ -156,7 +144,7 @@ def _queue(
     settings: Settings,
     plan: RescorePlan,
     *,
-    dry_run: bool,
+    estimate: bool,
     confirmed: bool,
     as_json: bool,
     by_value: bool,
@@ -173,10 +161,10 @@ def _queue(
     if not as_json:
         _print_plan(plan, forecasts, is_selected_by_value=by_value)
         is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-        if plan.pairs and is_terminal and not (dry_run or confirmed):
+        if plan.pairs and is_terminal and not (estimate or confirmed):
             click.confirm("Rescore these answers?", default=True, abort=True)
     outcome = None
-    if not dry_run:
+    if not estimate:
         outcome = RescoreResult()
         for start in range(0, len(plan.pairs), ANSWERS_PER_TRANSACTION):
             pairs = plan.pairs[start : start + ANSWERS_PER_TRANSACTION]
@@ -184,7 +172,7 @@ def _queue(
     if as_json:
         print_json(
             {
-                "dry_run": outcome is None,
+                "estimate": outcome is None,
                 "answers": len(plan.pairs),
                 "is_limited": plan.is_limited,
                 "scorers": forecasts_as_json(plan.counts, forecasts, plan.fingerprints),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from germane import sanitize
-from germane.cli.commands.rescore.forecast import forecast_rescoring, forecasts_as_json, print_forecasts
+from germane.cli.core.forecast import forecast_rescoring, forecasts_as_json, print_forecasts
 from germane.cli.core.output import print_json
 from germane.errors import UsageError
 
@@ -29,8 +29,7 @@ def rescore_on_engine(
     selection: HistorySelection,
     options: EngineOptions,
     *,
-    partition_size: int | None,
-    dry_run: bool,
+    estimate: bool,
     confirmed: bool,
     as_json: bool,
 ) -> None:
@@ -48,7 +47,7 @@ def rescore_on_engine(
         None,
     )
     if earlier is not None:
-        continue_run(store, settings, earlier, options, dry_run=dry_run, as_json=as_json)
+        continue_run(store, settings, earlier, options, estimate=estimate, as_json=as_json)
         return
     counts = store.history.count_pairs(selection)
     sample = store.answers.sample_exchanges(since=selection.since, limit=SAMPLE_SIZE) if counts else []
@@ -56,20 +55,19 @@ def rescore_on_engine(
     if not as_json:
         click.echo("To rescore:" if counts else _explain_nothing(selection))
         print_forecasts(counts, forecasts)
-        if counts and not (dry_run or confirmed) and sys.stdin.isatty() and sys.stdout.isatty():
+        if counts and not (estimate or confirmed) and sys.stdin.isatty() and sys.stdout.isatty():
             click.confirm("Rescore these answers?", default=True, abort=True)
-    if dry_run or not counts:
+    if estimate or not counts:
         if as_json:
             planned = forecasts_as_json(counts, forecasts, selection.scorers)
-            print_json({"dry_run": dry_run, "scorers": planned, "run": None})
+            print_json({"estimate": estimate, "scorers": planned, "run": None})
         return
-    if partition_size is None:
-        from germane.evaluation import default_partition_size
-        from germane.scorers import build_scorers
+    from germane.evaluation import default_partition_size
+    from germane.scorers import build_scorers
 
-        partition_size = default_partition_size(build_scorers(settings, sorted(selection.scorers)))
+    partition_size = default_partition_size(build_scorers(settings, sorted(selection.scorers)))
     run = store.history.create_run(selection, partition_size=partition_size)
-    continue_run(store, settings, run, options, dry_run=False, as_json=as_json)
+    continue_run(store, settings, run, options, estimate=False, as_json=as_json)
 
 
 def _explain_nothing(selection: HistorySelection) -> str:
@@ -84,13 +82,13 @@ def _explain_nothing(selection: HistorySelection) -> str:
 
 
 def continue_run(
-    store: TrackingStore, settings: Settings, run: HistoryRun, options: EngineOptions, *, dry_run: bool, as_json: bool
+    store: TrackingStore, settings: Settings, run: HistoryRun, options: EngineOptions, *, estimate: bool, as_json: bool
 ) -> None:
-    """Score the open partitions of a run, and print the result. With ``dry_run``, print its progress."""
+    """Score the open partitions of a run, and print the result. With ``estimate``, print its progress."""
     from germane.evaluation import run_rescoring
 
-    if dry_run:
-        _print_run(run, dry_run=True, as_json=as_json)
+    if estimate:
+        _print_run(run, estimate=True, as_json=as_json)
         return
     if not as_json:
         partitions = sanitize.count_noun(run.partitions, "partition")
@@ -106,7 +104,7 @@ def continue_run(
             )
         raise
     if as_json:
-        _print_run(finished, dry_run=False, as_json=True)
+        _print_run(finished, estimate=False, as_json=True)
         return
     outcomes = [f"{finished.scored:,} scored", f"{finished.failed:,} failed", f"{finished.skipped:,} skipped"]
     if finished.waiting:
@@ -141,7 +139,7 @@ def current_fingerprints(settings: Settings, requested: Sequence[str]) -> dict[s
     return {scorer.name: scorer.fingerprint for scorer in scorers}
 
 
-def _print_run(run: HistoryRun, *, dry_run: bool, as_json: bool) -> None:
+def _print_run(run: HistoryRun, *, estimate: bool, as_json: bool) -> None:
     if as_json:
         content = {
             "id": run.id,
@@ -155,9 +153,9 @@ def _print_run(run: HistoryRun, *, dry_run: bool, as_json: bool) -> None:
             "cost_usd": run.cost,
             "finished_at": run.finished_at,
         }
-        print_json({"dry_run": dry_run, "scorers": [], "run": content})
+        print_json({"estimate": estimate, "scorers": [], "run": content})
     else:
         click.echo(
             f"Run {run.id} is not finished: {run.done_partitions:,} of {run.partitions:,} partitions are done. To "
-            "continue it, omit --dry-run."
+            "continue it, omit --estimate."
         )

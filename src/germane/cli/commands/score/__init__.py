@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -10,14 +11,15 @@ import click
 
 from germane import sanitize
 from germane.cli.commands.score.engine import DatasetRequest, exit_code, score_on_engine
-from germane.cli.core.engines import engine_options, read_engine_options
-from germane.cli.core.output import as_json, print_json, print_table, write_output
-from germane.cli.core.params import ColumnNames
+from germane.cli.commands.score.estimate import load_basis, print_estimate
+from germane.cli.core.engines import EngineOptions, engine_option, require_engine
+from germane.cli.core.output import as_json, database, print_json, print_table, write_output
+from germane.cli.core.params import ColumnNames, FiniteRange
 from germane.settings import load_settings
 
 if TYPE_CHECKING:
-    from germane.evaluation import EngineName, Evaluation, EvaluationCheck
-    from germane.settings import EvaluationSettingsArguments
+    from germane.evaluation import Evaluation, EvaluationCheck
+    from germane.settings import EvaluationSettingsArguments, Settings
 
 MAX_WORST_ROWS: Final = 5
 REPORT_SUFFIXES: Final = {".md": "markdown", ".markdown": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
@@ -26,18 +28,12 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("score")
-@click.argument("file", type=click.Path(exists=True, path_type=Path))
+@click.argument("file", type=click.Path(exists=True, path_type=Path), required=False)
 @click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Scorer to run. Repeatable.")
 @click.option("--judge", metavar="MODEL", help="Judge model. Overrides the setting.")
 @click.option("--embedder", metavar="MODEL", help="Embedding model. Overrides the setting.")
 @click.option("--columns", type=ColumnNames(), help="Column names in FILE, such as question=q,answer=a.")
 @click.option("--cache", type=_FILE, help="Store scores in this file, and score only the missing rows on later runs.")
-@click.option(
-    "--retry-timeout",
-    type=click.FloatRange(0),
-    metavar="SECONDS",
-    help="Seconds to keep retrying an unavailable judge. Defaults to 60.",
-)
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Score only the first N rows.")
 @click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 if a scorer's mean is below this value.")
 @click.option(
@@ -54,67 +50,87 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
     type=click.Path(path_type=Path),
     help="File for the report, or for the scores if it ends with .parquet. With --engine, folder for the scores.",
 )
-@engine_options
+@engine_option
 @click.option(
     "--partition-size",
     type=click.IntRange(1, 1_000_000),
     metavar="N",
     help="With --engine, rows per partition. Defaults to 1000, or 500 with a judge.",
 )
-@click.option("--dry-run", is_flag=True, help="With --engine, only show what would be scored, and the estimated cost.")
+@click.option(
+    "--estimate",
+    is_flag=True,
+    help="Only estimate requests, tokens and cost: of FILE, or without it, of a day of your application's traffic.",
+)
+@click.option(
+    "--per-day",
+    type=FiniteRange(0),
+    metavar="N",
+    help="With --estimate, exchanges per day. Defaults to the current traffic.",
+)
 @click.option("-y", "--yes", is_flag=True, help="With --engine, do not ask for confirmation.")
+@database
 @as_json
 @click.pass_context
 def command(
     context: click.Context,
-    file: Path,
+    file: Path | None,
     scorers: tuple[str, ...],
     judge: str | None,
     embedder: str | None,
     columns: dict[str, str] | None,
     cache: Path | None,
-    retry_timeout: float | None,
     limit: int | None,
     fail_under: float | None,
     min_coverage: float | None,
     report_format: str | None,
     output: Path | None,
-    engine: EngineName | None,
-    workers: int | None,
-    scheduler: str | None,
+    engine: EngineOptions | None,
     partition_size: int | None,
-    dry_run: bool,  # noqa: FBT001 - click passes it by name
+    estimate: bool,  # noqa: FBT001 - click passes it by name
+    per_day: float | None,
     yes: bool,  # noqa: FBT001
+    database: str | None,
     as_json: bool,  # noqa: FBT001
 ) -> None:
-    """Score the rows of FILE: JSONL, JSON, CSV or Parquet.
+    """Score the rows of FILE, or estimate the cost.
 
-    FILE can be a folder of Parquet files. Columns are question, answer and contexts, or user_input, response and
-    retrieved_contexts as in Ragas. With --engine, the rows are scored in partitions on many processes, and the scores
-    are written to Parquet files, so FILE may be larger than memory. An interrupted command continues where it stopped
-    if it is repeated.
+    FILE is JSONL, JSON, CSV or Parquet, or a folder of Parquet files. Columns are question, answer and contexts, or
+    user_input, response and retrieved_contexts as in Ragas. With --engine, the rows are scored in partitions on many
+    processes, and the scores are written to Parquet files, so FILE may be larger than memory. An interrupted command
+    continues where it stopped if it is repeated.
+
+    With --estimate, nothing is sent to any judge or embedder: the scorers run on a sample of the rows, or of the stored
+    exchanges, with a simulated judge that only counts requests and tokens.
 
     The command exits with 3 if a threshold is violated, and with 5 if no row could be scored, or if thresholds are set
     and a scorer has fewer than 20 scores.
     """
     from germane.evaluation import Evaluation, evaluate
 
+    given = {"judge": judge, "embedder": embedder}
+    overrides = cast("EvaluationSettingsArguments", {name: value for name, value in given.items() if value is not None})
+    if estimate:
+        settings = _load_settings(overrides, scorers, database)
+        basis = load_basis(settings, per_day=per_day, file=file, columns=columns, limit=limit)
+        context.exit(print_estimate(settings, basis, has_judge=judge is not None, as_json=as_json))
+    if per_day is not None or database is not None:
+        raise click.UsageError("--per-day and --database require --estimate")
+    if file is None:
+        raise click.UsageError("pass the FILE to score, or --estimate")
     # Check options first, because scoring may cost money.
     Evaluation(()).check(fail_under, min_coverage)
-    options = read_engine_options(engine, workers, scheduler, partition_size=partition_size, dry_run=dry_run, yes=yes)
-    if options is None:
+    if engine is None:
+        require_engine(partition_size=partition_size, yes=yes)
         report_format = _check_report_options(report_format, output, inputs=[file, cache], as_json=as_json)
-    given = {"judge": judge, "embedder": embedder, "retry_timeout": retry_timeout}
-    overrides = cast("EvaluationSettingsArguments", {name: value for name, value in given.items() if value is not None})
-    if options is not None:
+    else:
         _check_engine_options(report_format, output, cache)
         score_on_engine(
             context,
-            options,
+            engine,
             DatasetRequest(file, output or Path(f"{file}.scores"), columns, limit, partition_size),
-            load_settings(**overrides, scorers=scorers) if scorers else load_settings(**overrides),
+            _load_settings(overrides, scorers),
             confirmed=yes,
-            dry_run=dry_run,
             thresholds=(fail_under, min_coverage),
             as_json=as_json,
         )
@@ -129,15 +145,19 @@ def command(
         raise
     has_thresholds = fail_under is not None or min_coverage is not None
     check = evaluation.check(fail_under, min_coverage) if has_thresholds else None
-    if output is not None and output.suffix.lower() == PARQUET_SUFFIX:
-        evaluation.to_parquet(output)
-    elif report_format is not None:
-        write_output(evaluation.report(report_format), output)  # type: ignore[arg-type]  # one of click's choices
+    _write_report(evaluation, report_format, output)
     if as_json:
         print_json(_as_dict(evaluation, check))
     elif report_format is None or output is not None:
         _print(evaluation, check)
     context.exit(exit_code(check, has_scores=any(score.value is not None for score in evaluation.scores)))
+
+
+def _load_settings(
+    overrides: EvaluationSettingsArguments, scorers: Sequence[str], database: str | None = None
+) -> Settings:
+    given = {"scorers": scorers, "database": database}
+    return load_settings(**overrides, **{name: value for name, value in given.items() if value})
 
 
 def _check_engine_options(report_format: str | None, output: Path | None, cache: Path | None) -> None:
@@ -172,6 +192,13 @@ def _check_report_options(
     if output.resolve() in {path.resolve() for path in inputs if path is not None}:
         raise click.UsageError(f"--output {output} would overwrite an input file")
     return report_format
+
+
+def _write_report(evaluation: Evaluation, report_format: str | None, output: Path | None) -> None:
+    if output is not None and output.suffix.lower() == PARQUET_SUFFIX:
+        evaluation.to_parquet(output)
+    elif report_format is not None:
+        write_output(evaluation.report(report_format), output)  # type: ignore[arg-type]  # one of click's choices
 
 
 def _print(evaluation: Evaluation, check: EvaluationCheck | None) -> None:

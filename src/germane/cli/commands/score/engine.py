@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from germane import sanitize
-from germane.cli.commands.rescore.forecast import forecast_rescoring, forecasts_as_json, print_forecasts
+from germane.cli.core.forecast import forecast_rescoring, print_forecasts
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, EXIT_THRESHOLD_VIOLATED, print_json, print_table
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ def score_on_engine(
     settings: Settings,
     *,
     confirmed: bool,
-    dry_run: bool,
     thresholds: tuple[float | None, float | None],
     as_json: bool,
 ) -> None:
@@ -57,13 +56,8 @@ def score_on_engine(
     if not as_json:
         click.echo(f"To score, into {request.output}:")
         print_forecasts(counts, forecasts, noun="row")
-        if not (dry_run or confirmed) and sys.stdin.isatty() and sys.stdout.isatty():
+        if not confirmed and sys.stdin.isatty() and sys.stdout.isatty():
             click.confirm("Score these rows?", default=True, abort=True)
-    if dry_run:
-        if as_json:
-            fingerprints = {scorer.name: scorer.fingerprint for scorer in scorer_set.scorers}
-            print_json({"dry_run": True, "scorers": forecasts_as_json(counts, forecasts, fingerprints)})
-        return
     try:
         result = run_dataset(
             request.file,
