@@ -6,9 +6,9 @@ from dataclasses import replace
 from json import dumps
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import each
 from tests.spans.samples import Node, node, parts, trace
 
 from germane.recognizers import Recognized, Unreadable
@@ -63,8 +63,8 @@ AFTERWARDS = {
 }
 
 
-@pytest.mark.parametrize("first", [MAIN, RAG], ids=["call", "chain"])
-@pytest.mark.parametrize("later", AFTERWARDS.values(), ids=AFTERWARDS)
+@each("first", [MAIN, RAG])
+@each("later", AFTERWARDS.values())
 def test_a_later_call_that_processes_the_answer_does_not_replace_it(first: Node, later: Node) -> None:
     """The user saw the answer of the earlier call."""
     assert read(first, later) == (QUESTION, ANSWER)
@@ -76,14 +76,13 @@ def test_any_number_of_calls_can_process_the_answer(calls: list[Node]) -> None:
     assert read(MAIN, *calls) == (QUESTION, ANSWER)
 
 
-@pytest.mark.parametrize(
+@each(
     "later",
     [
         chain({"question": QUESTION, "answer": ANSWER}, "Refund policy", ask("Write a title.", "Refund policy")),
         chain(ANSWER, "yes", chat([parts("system", "Is it safe?"), parts("user", ANSWER)], "yes")),
         ask(QUESTION, "Refund policy"),
     ],
-    ids=["the answer is an input of its chain", "the answer is its whole prompt", "the same question"],
 )
 def test_the_call_that_received_the_documents_gave_the_answer(later: Node) -> None:
     """A later call without documents does not replace the answer of a chain that retrieved some."""
@@ -107,7 +106,7 @@ def test_a_grade_of_the_documents_is_not_the_answer() -> None:
     assert result.answer == ANSWER
 
 
-@pytest.mark.parametrize(
+@each(
     "calls",
     [
         (MAIN, chat([parts("system", "Write a title"), parts("user", QUESTION)], "Refund policy")),
@@ -118,14 +117,13 @@ def test_a_grade_of_the_documents_is_not_the_answer() -> None:
             node("titler", {KIND: "AGENT"}, ask(QUESTION, "Refund policy")),
         ),
     ],
-    ids=["title", "check of the question", "check of the answer", "sibling agents"],
 )
 def test_two_replies_to_one_question_are_ambiguous(calls: tuple[Node, ...]) -> None:
     """If nothing says which reply the user saw, the trace is unreadable."""
     assert read(*calls) == "ambiguous"
 
 
-@pytest.mark.parametrize(
+@each(
     ("calls", "question"),
     [
         ((ask("and refunds??", QUESTION), ask(QUESTION, ANSWER)), "and refunds??"),
@@ -145,7 +143,6 @@ def test_two_replies_to_one_question_are_ambiguous(calls: tuple[Node, ...]) -> N
             "and refunds??",
         ),
     ],
-    ids=["question", "template", "query"],
 )
 def test_a_rewritten_question_is_not_an_answer(calls: tuple[Node, ...], question: str) -> None:
     """Calls before the answer rewrite the question, which the user asked in other words."""
@@ -188,7 +185,7 @@ def test_documents_of_an_earlier_turn_are_not_contexts() -> None:
     assert [context.text for context in result.contexts] == ["A document about cats."]
 
 
-@pytest.mark.parametrize(
+@each(
     ("asked", "given"),
     [
         ({"messages": [parts("user", QUESTION)], "task": "support"}, ANSWER),
@@ -197,7 +194,6 @@ def test_documents_of_an_earlier_turn_are_not_contexts() -> None:
         ({"question": QUESTION}, {"result": "success", "text": ANSWER}),
         ({"question": QUESTION}, "null"),
     ],
-    ids=["task", "system prompt", "status message", "status", "stream that was never read"],
 )
 def test_texts_in_the_messages_of_a_model_call_are_preferred(asked: object, given: object) -> None:
     """General names, such as task or result, may mean something else."""
@@ -212,7 +208,7 @@ def test_an_output_of_null_is_not_an_answer() -> None:
     assert read(chain(QUESTION, "null", ask(QUESTION, "null"))) == (QUESTION, "null")
 
 
-@pytest.mark.parametrize("inner", [{"question": QUESTION}, {"input": ""}, {"text": "Hello", "language": "French"}])
+@each("inner", [{"question": QUESTION}, {"input": ""}, {"text": "Hello", "language": "French"}])
 def test_an_input_that_repeats_a_message_as_json_is_decoded(inner: dict[str, str]) -> None:
     """Some frameworks encode the input of a workflow as JSON, and record that as the user's message."""
     workflow = node(
@@ -231,7 +227,7 @@ def test_a_truncated_object_representation_is_not_an_answer() -> None:
     assert read(chain(QUESTION, event, ask(QUESTION, ANSWER))) == (QUESTION, ANSWER)
 
 
-@pytest.mark.parametrize("replies", [(QUESTION, ANSWER), (ANSWER, "Refund policy")], ids=["rewriter", "title"])
+@each("replies", [(QUESTION, ANSWER), (ANSWER, "Refund policy")])
 def test_the_output_of_the_answering_component_is_the_answer_of_a_pipeline(replies: tuple[str, str]) -> None:
     """The output of a pipeline contains the replies of all its generators."""
     first, second = replies
@@ -296,7 +292,7 @@ def test_a_summary_of_the_conversation_is_not_a_rewritten_question() -> None:
     assert read(ask("Summarize.\nUser: Hi, do you sell shoes?\nBot: Yes.", summary), last) == (QUESTION, ANSWER)
 
 
-@pytest.mark.parametrize("label", ["Follow Up Input", "Follow-up question", "User message", "New question"])
+@each("label", ["Follow Up Input", "Follow-up question", "User message", "New question"])
 def test_the_question_of_a_prompt_that_rewrites_it_is_the_labeled_one(label: str) -> None:
     """Prompts that ask for a standalone question contain the earlier messages, the question and two labels."""
     asked, rewritten = "And shoes?", "What is the refund policy for shoes?"
@@ -305,7 +301,7 @@ def test_the_question_of_a_prompt_that_rewrites_it_is_the_labeled_one(label: str
     assert read(ask(prompt, rewritten), chat([SYSTEM, parts("user", rewritten)], ANSWER)) == (asked, ANSWER)
 
 
-@pytest.mark.parametrize(
+@each(
     "prompt",
     [
         f"Context:\n{DOCUMENT}\n\nQuestion: {QUESTION}",

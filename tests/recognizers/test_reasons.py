@@ -6,7 +6,7 @@ from dataclasses import replace
 from json import dumps
 from typing import Any
 
-import pytest
+from tests.cases import each
 from tests.spans.samples import Node, node, parts, trace
 
 from germane.recognizers import Recognized, SpanData, Unreadable
@@ -27,7 +27,7 @@ def lost_parent(spans: tuple[SpanData, ...]) -> tuple[SpanData, ...]:
     return tuple(replace(span, parent_id="f" * 16) for span in spans)
 
 
-@pytest.mark.parametrize(
+@each(
     ("spans", "reason"),
     [
         (
@@ -99,17 +99,6 @@ def lost_parent(spans: tuple[SpanData, ...]) -> tuple[SpanData, ...]:
             "no_answer",
         ),
     ],
-    ids=[
-        "messages without texts",
-        "no content and a lost parent",
-        "failed call inside a successful workflow",
-        "a model's kind without a model",
-        "a call for a tool alone",
-        "embeddings",
-        "inputs are off",
-        "outputs are off",
-        "interrupted stream",
-    ],
 )
 def test_the_reason_for_an_unreadable_trace_names_what_is_missing(spans: tuple[SpanData, ...], reason: str) -> None:
     """The reason is the cause, not a consequence of it."""
@@ -119,7 +108,7 @@ def test_the_reason_for_an_unreadable_trace_names_what_is_missing(spans: tuple[S
     assert result.reason == reason
 
 
-@pytest.mark.parametrize(
+@each(
     ("attributes", "name", "fix"),
     [
         (
@@ -129,7 +118,6 @@ def test_the_reason_for_an_unreadable_trace_names_what_is_missing(spans: tuple[S
         ),
         ({"ai.operationId": "ai.generateText.doGenerate"}, "ai.generateText.doGenerate", "recordInputs"),
     ],
-    ids=["Haystack", "Vercel"],
 )
 def test_the_fix_for_an_unreadable_trace_matches_its_instrumentation(
     attributes: dict[str, Any], name: str, fix: str
@@ -182,7 +170,7 @@ def test_an_agent_of_haystack_yields_an_exchange() -> None:
     assert [context.text for context in result.contexts] == ["Trains: night train."]
 
 
-@pytest.mark.parametrize("missing", ["null", "None", " null ", '""'])
+@each("missing", ["null", "None", " null ", '""'])
 def test_what_serializers_write_for_a_missing_value_is_not_a_text(missing: str) -> None:
     """JSON's null and Python's None are neither a question nor an answer, unless a message of a model contains them."""
     texts = {
@@ -205,7 +193,7 @@ def test_what_serializers_write_for_a_missing_value_is_not_a_text(missing: str) 
     assert (found.question, found.answer) == (missing.strip(), missing.strip())
 
 
-@pytest.mark.parametrize("length", [1, 3, 20, 40])
+@each("length", [1, 3, 20, 40])
 def test_json_that_was_cut_off_is_not_a_text(length: int) -> None:
     """OpenTelemetry's SDKs cut long attributes at a configured length, so that messages are not valid JSON."""
     messages = {"gen_ai.input.messages": dumps([parts("user", "Why is the sky blue, and the sun yellow?")])}

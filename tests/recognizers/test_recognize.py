@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cases import each
 from tests.spans.recordings import RecordedTrace, load_recordings
 from tests.spans.samples import SAMPLES, Sample, Texts, node, parts, trace
 
@@ -112,8 +113,8 @@ def test_missing_spans_never_lead_to_a_wrong_pair_of_question_and_answer(data: s
         assert result.fix
 
 
-@pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))
-@pytest.mark.parametrize("part", ["question", "answer", "documents"])
+@each("hostile", HOSTILE)
+@each("part", ["question", "answer", "documents"])
 def test_hostile_texts_are_taken_literally(make: Callable[[Texts], Sample], part: str, hostile: str) -> None:
     """A text that looks like JSON, a message or a template is neither parsed nor taken for another part."""
     texts = dataclasses.replace(Texts(), **{part: (hostile,) if part == "documents" else hostile})
@@ -141,7 +142,7 @@ def test_arbitrary_texts_are_taken_literally(data: st.DataObject) -> None:
         assert (texts.question.strip(), texts.answer.strip()) == (result.question, result.answer)
 
 
-@pytest.mark.parametrize("separator", ["\r", "\v", "\x1c", "\x85", "\xa0", "\u2028", " " * 5])
+@each("separator", ["\r", "\v", "\x1c", "\x85", "\xa0", "\u2028", " " * 5])
 def test_a_question_is_found_in_its_prompt_whatever_whitespace_surrounds_it(separator: str) -> None:
     """The prompt is not taken as the question if the question in it begins or ends with unusual whitespace."""
     texts = Texts(question=f"{separator}Which train?{separator}", documents=("Gare",))
@@ -170,7 +171,7 @@ def test_the_span_and_attribute_of_each_recognized_part_are_recorded() -> None:
     assert (result.session, result.user, result.model) == ("s-9", "u-9", "model-7")
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "route"),
     [
         ("openinference_langchain", "RunnableSequence"),
@@ -315,9 +316,7 @@ def test_steps_of_earlier_turns_are_not_part_of_the_history() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "output", ["<generator object>", "<async_generator object f at 0x7f>", "<m.Reply object at 0x7f>"]
-)
+@each("output", ["<generator object>", "<async_generator object f at 0x7f>", "<m.Reply object at 0x7f>"])
 def test_the_string_representation_of_a_stream_is_not_an_answer(output: str) -> None:
     """A framework that returns a stream may record the object; the answer is in the model's span."""
     chain = {"openinference.span.kind": "CHAIN", "input.value": "Why?", "output.value": output}
@@ -325,9 +324,7 @@ def test_the_string_representation_of_a_stream_is_not_an_answer(output: str) -> 
     assert pair(node("chain", chain, chat("Why?", "Because."))) == ("Why?", "Because.")
 
 
-@pytest.mark.parametrize(
-    "answer", ["<p>Because.</p>", "<b>So.</b> (See above.)", "Use Point(x=1) for it.", "{curly} braces"]
-)
+@each("answer", ["<p>Because.</p>", "<b>So.</b> (See above.)", "Use Point(x=1) for it.", "{curly} braces"])
 def test_an_answer_can_contain_markup_and_code(answer: str) -> None:
     """Only texts that consist of an object's representation are rejected."""
     chain = {"openinference.span.kind": "CHAIN", "input.value": "Why?", "output.value": answer}
@@ -367,7 +364,7 @@ def test_documents_of_parallel_retrievers_are_merged_without_repetitions() -> No
     assert [context.text for context in result.contexts] == ["Shared.", "Own."]
 
 
-@pytest.mark.parametrize(
+@each(
     ("spans", "reason"),
     [
         (trace("opentelemetry.instrumentation.fastapi", node("GET /health")), "not_an_exchange"),
@@ -458,7 +455,6 @@ def test_documents_of_parallel_retrievers_are_merged_without_repetitions() -> No
             "answered_elsewhere",
         ),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_every_unreadable_trace_has_a_reason_and_a_fix(spans: tuple[SpanData, ...], reason: str) -> None:
     """A trace without question or answer says what is missing and what to do."""
@@ -551,7 +547,7 @@ def test_a_registered_recognizer_reads_spans_that_germane_does_not_know() -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("depth", [3_000])
+@each("depth", [3_000])
 def test_deeply_nested_spans_and_values_do_not_exhaust_the_stack(depth: int) -> None:
     """Neither deeply nested spans nor deeply nested JSON exhaust the stack."""
     inner = chat("Why?", "Because.")
@@ -717,7 +713,7 @@ def seconds_for(text: str) -> float:
     return time.process_time() - started
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_recognition_of_hostile_texts_takes_linear_time(family: str) -> None:
     """Recognition takes linear time, whatever a text repeats: it must not keep the application from running."""
     hostile = FAMILIES[family]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
+from tests.cases import each
 from tests.spans.recordings import RecordedTrace, load_recordings
 
 from germane.recognizers import Recognized
@@ -18,7 +18,7 @@ WITHOUT_DOCUMENTS = {"genai-openai", "logfire-openai", "openai-v2", "openllmetry
 """Instrumentations that do not see the retriever: those of a model's client, and Semantic Kernel's."""
 
 
-@pytest.mark.parametrize("name", APPLICATIONS)
+@each("name", APPLICATIONS)
 def test_each_recorded_application_yields_one_exchange(name: str) -> None:
     """One trace has the question, the answer and the model; further traces are no exchanges, and are not unreadable."""
     results = [recognize(trace.spans, trace.logs) for trace in APPLICATIONS[name]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import pytest
+from tests.cases import each
 
 from germane.recognizers import Recognized, SpanData, recognize_all
 
@@ -67,7 +67,7 @@ FIRST = ("How do I return shoes?", "Within thirty days, in the box.")
 SECOND = ("Where is the nearest shop?", "In the main street.")
 
 
-@pytest.mark.parametrize("has_steps", [True, False], ids=["a span per question", "calls alone"])
+@each("has_steps", [True, False])
 def test_a_batch_of_questions_is_several_exchanges(has_steps: bool) -> None:
     """Each has its own contexts and a first span of its own."""
     root = span()
@@ -82,7 +82,7 @@ def test_a_batch_of_questions_is_several_exchanges(has_steps: bool) -> None:
     assert len({result.root_span_ids[0] for result in found}) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     "calls",
     [
         [("Rewrite the question: And the shoes?", FIRST[0]), FIRST],
@@ -91,7 +91,6 @@ def test_a_batch_of_questions_is_several_exchanges(has_steps: bool) -> None:
         [FIRST, (FIRST[0], "Another answer.")],
         [FIRST, SECOND, (f"Combine these: {FIRST[1]} {SECOND[1]}", "All of it.")],
     ],
-    ids=["rewritten question", "title", "guard", "same question", "combined"],
 )
 def test_calls_that_work_on_each_other_are_one_request(calls: list[tuple[str, str]]) -> None:
     """They belong to one question, so that a trace never yields more exchanges than questions."""
@@ -115,7 +114,7 @@ def test_a_batch_whose_parts_cannot_all_be_read_is_read_as_one_trace() -> None:
     assert pairs(root, call(root, *FIRST), silent) == [(*FIRST, ())]
 
 
-@pytest.mark.parametrize("has_retriever", [True, False])
+@each("has_retriever", [True, False])
 def test_steps_that_work_on_documents_for_one_question_are_one_request(*, has_retriever: bool) -> None:
     """Grades of documents, a ranking or a list of sub-questions are no exchanges, whatever surrounds the question."""
     question, documents = "How long can I return shoes?", ("Shoes: 30 days.", "Shipping takes five days.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from json import dumps
 from typing import Any
 
-import pytest
+from tests.cases import each
 from tests.spans.samples import Node, node, parts, trace
 
 from germane.recognizers import Recognized, SpanData, SpanEvent, plain_value
@@ -586,7 +586,7 @@ SHAPES["rerank"] = trace(
 )
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@each("name", SHAPES)
 def test_question_and_answer_are_found_in_every_shape_of_trace(name: str) -> None:
     """Each shape yields the question and the answer."""
     result = recognize(SHAPES[name])
@@ -598,7 +598,7 @@ def test_question_and_answer_are_found_in_every_shape_of_trace(name: str) -> Non
     )
 
 
-@pytest.mark.parametrize("name", ["create_retrieval_chain", "retrieval_qa", "langgraph_state", "agent_executor"])
+@each("name", ["create_retrieval_chain", "retrieval_qa", "langgraph_state", "agent_executor"])
 def test_contexts_are_found_in_the_outputs_of_chains_and_tools(name: str) -> None:
     """Without retriever spans, the documents in a chain's output or a tool's result are the contexts."""
     result = recognize(SHAPES[name])

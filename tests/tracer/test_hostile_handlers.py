@@ -33,6 +33,7 @@ import werkzeug.exceptions
 import werkzeug.local
 from opentelemetry import trace
 from pydantic import BaseModel
+from tests.cases import each
 
 import germane
 
@@ -510,9 +511,10 @@ def compare(kind: str, body: Callable[[list[str]], Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", PLAIN)
+@each("name", PLAIN)
 def test_a_returned_value_with_text_is_unchanged_and_recorded(traced: Any, kind: str, name: str) -> None:
     """The caller gets the same object, and its text is the answer."""
+    traced.clear()
     value, answer = PLAIN[name]
 
     compare(kind, lambda _effects: value)
@@ -522,9 +524,10 @@ def test_a_returned_value_with_text_is_unchanged_and_recorded(traced: Any, kind:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", REPORTED)
+@each("name", REPORTED)
 def test_a_returned_value_without_text_is_unchanged_and_reported(traced: Any, kind: str, name: str) -> None:
     """The caller gets the same object, and the span says that there is no answer."""
+    traced.clear()
     value = REPORTED[name]
 
     compare(kind, lambda _effects: value)
@@ -534,9 +537,10 @@ def test_a_returned_value_without_text_is_unchanged_and_reported(traced: Any, ki
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ERRORS)
+@each("name", ERRORS)
 def test_an_exception_reaches_the_caller_and_is_recorded(traced: Any, kind: str, name: str) -> None:
     """The caller gets the same exception, and the exchange has its status."""
+    traced.clear()
     make, status = ERRORS[name]
     error = make()
 
@@ -549,9 +553,10 @@ def test_an_exception_reaches_the_caller_and_is_recorded(traced: Any, kind: str,
     assert (traced.exchange.question, traced.exchange.answer, traced.exchange.status) == ("Why?", None, status)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_an_exception_keeps_its_cause_and_traceback(traced: Any, kind: str) -> None:
     """The innermost frame is the handler's, and no other exception becomes its context."""
+    traced.clear()
     cause = LookupError("cause")
 
     def fail(_effects: list[str]) -> Any:
@@ -568,9 +573,10 @@ def test_an_exception_keeps_its_cause_and_traceback(traced: Any, kind: str) -> N
     assert traceback.tb_frame.f_code is fail.__code__
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_context_variables_behave_as_in_an_undecorated_handler(kind: str, traced: Any) -> None:
     """A variable that the handler sets is visible to the caller exactly if it would be without the decorator."""
+    traced.clear()
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
 
     def change(effects: list[str]) -> str:
@@ -586,9 +592,10 @@ def test_context_variables_behave_as_in_an_undecorated_handler(kind: str, traced
     assert contextvars.copy_context().run(seen, germane.observe) == plain
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_a_recursive_handler_yields_one_exchange(traced: Any, kind: str) -> None:
     """A handler that calls itself is recorded once, for the outermost call."""
+    traced.clear()
     depth = iter(range(5, 0, -1))
 
     def descend(effects: list[str]) -> str:
@@ -604,9 +611,10 @@ def test_a_recursive_handler_yields_one_exchange(traced: Any, kind: str) -> None
     assert [exchange.route for exchange in traced.exchanges] == ["ask"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_calls_in_parallel_threads_are_recorded_separately(traced: Any, kind: str) -> None:
     """Every call has its own exchange, in its own trace."""
+    traced.clear()
     with ThreadPoolExecutor(4) as pool:
         runs = list(pool.map(lambda number: Run(kind, germane.observe, lambda _effects: f"a{number}"), range(12)))
 
@@ -616,9 +624,10 @@ def test_calls_in_parallel_threads_are_recorded_separately(traced: Any, kind: st
 
 
 @pytest.mark.parametrize("kind", ["function", "coroutine", "generator", "method"])
-@pytest.mark.parametrize("name", [*REPORTED, *PLAIN])
+@each("name", [*REPORTED, *PLAIN])
 def test_arguments_reach_the_handler_unchanged(traced: Any, kind: str, name: str) -> None:
     """The handler gets the same object, and only text becomes the question."""
+    traced.clear()
     value = REPORTED[name] if name in REPORTED else PLAIN[name][0]
     make, get = KINDS[kind]
     seen: list[Any] = []
@@ -652,21 +661,23 @@ SIGNATURES: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], str | None]] =
 }
 
 
-@pytest.mark.parametrize("name", SIGNATURES)
+@each("name", SIGNATURES)
 def test_arguments_are_bound_as_in_an_undecorated_call(traced: Any, name: str) -> None:
     """Any signature works, and the question is found."""
+    traced.clear()
     function, args, kwargs, question = SIGNATURES[name]
 
     assert germane.observe(function)(*args, **kwargs) is function(*args, **kwargs)
     assert traced.exchange.question == question
 
 
-@pytest.mark.parametrize("arguments", [((), {}), (("a", "b"), {}), ((), {"other": "a"}), (("a",), {"question": "b"})])
-@pytest.mark.parametrize("kind", ["function", "coroutine", "generator", "async generator", "types.coroutine"])
+@each("arguments", [((), {}), (("a", "b"), {}), ((), {"other": "a"}), (("a",), {"question": "b"})])
+@each("kind", ["function", "coroutine", "generator", "async generator", "types.coroutine"])
 def test_wrong_arguments_raise_the_same_type_error_as_without_the_decorator(
     traced: Any, kind: str, arguments: Any
 ) -> None:
     """Python's own error is raised, at the same step."""
+    traced.clear()
     args, kwargs = arguments
     make, get = KINDS[kind]
 
@@ -754,11 +765,12 @@ STREAMS: dict[str, tuple[Callable[[list[str], BaseException | None], Any], Calla
 ENDS = ["read", "closed", "dropped", "unread", "failed", "interrupted"]
 
 
-@pytest.mark.parametrize("how", ENDS)
-@pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("kind", ["function", "coroutine", "method", "class method", "partial", "callable object"])
+@each("how", ENDS)
+@each("name", STREAMS)
 def test_a_decorated_stream_behaves_like_an_undecorated_one(traced: Any, kind: str, name: str, how: str) -> None:
     """Chunks, errors, cleanup and their order are the same, and the exchange has the chunks that the caller read."""
+    traced.clear()
     make, open_stream = STREAMS[name]
     error = {"failed": LookupError("broke"), "interrupted": KeyboardInterrupt()}.get(how)
 
@@ -859,9 +871,10 @@ class TestFunctionIsKept:
         assert (traced.exchange.answer, traced.exchange.status) == ("a", "ok")
 
 
-@pytest.mark.parametrize("make", [lambda: collections.defaultdict(str), collections.Counter, dict])
+@each("make", [lambda: collections.defaultdict(str), collections.Counter, dict])
 def test_a_path_selector_does_not_insert_keys_into_a_returned_mapping(traced: Any, make: Callable[[], Any]) -> None:
     """A missing key is reported, and not inserted into the returned mapping."""
+    traced.clear()
     reply = make()
 
     assert germane.observe(answer="text.first", contexts="sources")(lambda question: reply)("Why?") is reply
