@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 import germane
 from germane.annotation import Feedback, Marker, RecordedScore
@@ -182,7 +183,7 @@ WRONG: list[Callable[[], object]] = [
 ]
 
 
-@pytest.mark.parametrize("call", WRONG, ids=range(len(WRONG)))
+@each("call", WRONG)
 def test_invalid_annotation_calls_raise_only_in_strict_mode(annotated: Annotated, call: Callable[[], object]) -> None:
     """An invalid annotation is dropped without an error. In strict mode, it raises."""
     call()
@@ -230,7 +231,7 @@ class EndlessDetails(dict[str, Any]):
             yield "n", self.walked
 
 
-@pytest.mark.parametrize("deep", [False, True])
+@each("deep", [False, True])
 def test_huge_score_details_are_read_only_up_to_the_maximum_length(annotated: Annotated, deep: bool) -> None:
     """Details are not read beyond their maximum length, because the caller is waiting."""
     endless = EndlessDetails()

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.cases import each
 
 import germane
 from germane.errors import UsageError
@@ -50,10 +51,12 @@ class TestQuestion:
 
         assert captured_question(traced, Asker("me").ask, "Why?") == "Why?"
 
-    @pytest.mark.parametrize("binding", [classmethod, staticmethod])
-    @pytest.mark.parametrize("order", ["above", "below"])
+    @each("binding", [classmethod, staticmethod])
+    @each("order", ["above", "below"])
     def test_class_methods_and_static_methods_can_be_observed(self, traced: Any, binding: Any, order: str) -> None:
         """The decorator works above and below ``classmethod`` and ``staticmethod``."""
+
+        traced.clear()
 
         def ask(*args: Any) -> str:
             return str(args[-1])
@@ -62,7 +65,7 @@ class TestQuestion:
 
         assert captured_question(traced, type("Asker", (), {"ask": made})().ask, "Why?") == "Why?"
 
-    @pytest.mark.parametrize(
+    @each(
         ("selector", "expected"),
         [
             ("body.query", "Why?"),
@@ -79,6 +82,8 @@ class TestQuestion:
     def test_a_question_selector_reads_the_arguments(self, traced: Any, selector: Any, expected: str | None) -> None:
         """A path begins with the name of an argument, which may be a default. A callable takes the call or nothing."""
 
+        traced.clear()
+
         @germane.observe(question=selector)
         def ask(body: Any, lang: str = "en") -> str:
             return "a"
@@ -88,7 +93,7 @@ class TestQuestion:
             == expected
         )
 
-    @pytest.mark.parametrize("selector", ["", "a..b", ".a", 3, object()])
+    @each("selector", ["", "a..b", ".a", 3, object()])
     def test_an_invalid_selector_is_rejected_at_decoration(self, selector: Any) -> None:
         """A typo raises an error when the module is imported."""
         with pytest.raises(UsageError):
@@ -99,7 +104,7 @@ class TestQuestion:
         with pytest.raises(UsageError, match=r"^capture must be .*, not 'all'$"):
             germane.observe(capture="all")(lambda question: "a")  # type: ignore[call-overload]
 
-    @pytest.mark.parametrize("option", ["route", "attributes", "join", "redact"])
+    @each("option", ["route", "attributes", "join", "redact"])
     def test_an_option_with_the_wrong_type_is_rejected_at_decoration(self, option: str) -> None:
         """The error names the option and its value."""
         with pytest.raises(UsageError, match=f"^{option} must be .*, not 3$"):
@@ -115,9 +120,10 @@ class TestQuestion:
 
         assert captured_question(traced, ask, {"q": "Why?"}) == "Why?"
 
-    @pytest.mark.parametrize("function", [max, dict.fromkeys, "{}".format])
+    @each("function", [max, dict.fromkeys, "{}".format])
     def test_built_in_functions_can_be_observed(self, traced: Any, function: Any) -> None:
         """Functions without a signature are called and captured like any other."""
+        traced.clear()
         assert germane.observe(function)("Why?") == function("Why?")
         assert traced.exchange.question == "Why?"
 
@@ -183,9 +189,10 @@ RETRIEVED: dict[str, tuple[Any, list[Context]]] = {
 class TestContexts:
     """The return value of a retriever becomes the contexts of the exchange."""
 
-    @pytest.mark.parametrize("name", RETRIEVED)
+    @each("name", RETRIEVED)
     def test_contexts_in_the_types_of_common_frameworks_need_no_selector(self, traced: Any, name: str) -> None:
         """Texts, mappings, objects, pairs with scores, and arrays are recognized."""
+        traced.clear()
         returned, expected = RETRIEVED[name]
         search = germane.retrieval(lambda query: returned)
 
@@ -198,9 +205,10 @@ class TestContexts:
 
         assert list(traced.exchange.contexts) == expected
 
-    @pytest.mark.parametrize("returned", [[object()], [{"other": "a"}], [3.5, object()], object()])
+    @each("returned", [[object()], [{"other": "a"}], [3.5, object()], object()])
     def test_contexts_without_text_are_reported_on_the_retriever_span(self, traced: Any, returned: Any) -> None:
         """The caller gets the return value unchanged. The span names the selector to set."""
+        traced.clear()
         search = germane.retrieval(source="docs")(lambda query: returned)
 
         assert search("Why?") is returned
@@ -328,9 +336,10 @@ class TestAttributes:
         }
         assert (shown["gen_ai.request.model"], shown["germane.prompt_version"]) == ("m1", 7)
 
-    @pytest.mark.parametrize("value", [object(), [1], {"a": 1}, float, ...])
+    @each("value", [object(), [1], {"a": 1}, float, ...])
     def test_an_invalid_attribute_is_reported_on_the_span(self, traced: Any, value: Any) -> None:
         """A value that spans cannot hold is dropped."""
+        traced.clear()
         germane.observe(attributes={"odd": lambda: value})(lambda question: "a")("Why?")
 
         assert dict(traced.exchange.attributes) == {}
@@ -387,9 +396,11 @@ class TestAttributes:
             ("user", "f"),
         ]
 
-    @pytest.mark.parametrize("kind", ["coroutine", "generator", "object"])
+    @each("kind", ["coroutine", "generator", "object"])
     def test_a_history_without_messages_is_reported(self, traced: Any, kind: str) -> None:
         """If the selector returns a coroutine or another object without text, the history is dropped."""
+
+        traced.clear()
 
         async def later() -> list[str]:
             return ["earlier"]

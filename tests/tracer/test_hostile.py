@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from opentelemetry import trace
+from tests.cases import each
 
 import germane
 from germane.errors import UsageError
@@ -77,9 +78,10 @@ async def read(stream: Any, most: int = 100) -> list[str]:
     return taken
 
 
-@pytest.mark.parametrize("kind", STREAMS)
+@each("kind", STREAMS)
 def test_the_answer_is_the_complete_text_of_a_stream(traced: Any, kind: str) -> None:
     """The chunks are joined, contexts are added, and the span ends with the last chunk."""
+    traced.clear()
     taken = asyncio.run(read(chunks(kind, "Hel", "lo", "!")("Why?")))
 
     assert taken == ["Hel", "lo", "!"]
@@ -98,9 +100,11 @@ def test_the_span_of_a_stream_ends_with_the_last_chunk(traced: Any) -> None:
     assert traced.exchange.answer == "Hello"
 
 
-@pytest.mark.parametrize("kind", STREAMS)
+@each("kind", STREAMS)
 def test_a_stream_that_is_closed_early_is_recorded_as_abandoned(traced: Any, kind: str) -> None:
     """The chunks read so far are the answer. The span has the status abandoned, and no error."""
+
+    traced.clear()
 
     async def drop() -> list[str]:
         taken = await read(chunks(kind, "Hel", "lo", "!")("Why?"), most=1)
@@ -115,18 +119,21 @@ def test_a_stream_that_is_closed_early_is_recorded_as_abandoned(traced: Any, kin
     assert (span.attributes["germane.abandoned"], span.status.status_code) == (True, trace.StatusCode.UNSET)
 
 
-@pytest.mark.parametrize("kind", ["returned generator", "returned async generator", "iterator"])
+@each("kind", ["returned generator", "returned async generator", "iterator"])
 def test_a_stream_that_is_never_read_is_recorded_as_abandoned(traced: Any, kind: str) -> None:
     """Dropping the stream ends its span."""
+    traced.clear()
     chunks(kind, "Hel")("Why?")
     gc.collect()
 
     assert (traced.exchange.answer, traced.exchange.status) == (None, "abandoned")
 
 
-@pytest.mark.parametrize("kind", ["coroutine", "async generator", "returned coroutine"])
+@each("kind", ["coroutine", "async generator", "returned coroutine"])
 def test_a_cancellation_reaches_the_caller(traced: Any, kind: str) -> None:
     """The caller gets the CancelledError, and the span ends with the status cancelled."""
+
+    traced.clear()
 
     async def wait(_question: str) -> None:
         await asyncio.Event().wait()
@@ -193,20 +200,22 @@ ODD_VALUES = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ODD_VALUES)
+@each("kind", KINDS)
+@each("name", ODD_VALUES)
 def test_unusual_return_values_reach_the_caller(traced: Any, kind: str, name: str, handler: Any, take: Any) -> None:
     """The caller gets the same object, and the span ends."""
+    traced.clear()
     value = ODD_VALUES[name]
 
     assert take(kind, handler(kind, lambda _question: value)) is value
     assert (traced.exchange.question, traced.exchange.answer, traced.exchange.status) == ("Why?", None, "ok")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ODD_VALUES)
+@each("kind", KINDS)
+@each("name", ODD_VALUES)
 def test_unusual_arguments_reach_the_handler(traced: Any, kind: str, name: str, handler: Any, take: Any) -> None:
     """The handler gets the same objects."""
+    traced.clear()
     value, seen = ODD_VALUES[name], []
     ask = handler(kind, lambda question: seen.append(question) or "Because.")
 
@@ -230,9 +239,11 @@ def test_the_span_reports_a_failed_capture(traced: Any, handler: Any, take: Any)
     assert problem == "answer of ask: Exiting is not text: select the part that contains the text with a selector"
 
 
-@pytest.mark.parametrize("kind", ["generator", "async generator"])
+@each("kind", ["generator", "async generator"])
 def test_errors_in_reading_chunks_are_reported_once_per_stream(traced: Any, kind: str) -> None:
     """The span has one report, regardless of the number of chunks."""
+
+    traced.clear()
 
     def stream(_question: str) -> Iterator[Any]:
         yield from [{}, {}, {}]
@@ -264,19 +275,21 @@ BROKEN_OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("option", BROKEN_OPTIONS)
+@each("kind", KINDS)
+@each("option", BROKEN_OPTIONS)
 def test_an_error_in_an_option_function_does_not_reach_the_caller(
     traced: Any, kind: str, option: str, handler: Any, take: Any
 ) -> None:
     """If a selector, ``join`` or ``redact`` raises, the exchange is still captured."""
+    traced.clear()
     assert take(kind, handler(kind, str.upper, **BROKEN_OPTIONS[option])) == "WHY?"
     assert traced.exchange.status == "ok"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_an_error_in_redaction_drops_the_text(traced: Any, kind: str, handler: Any, take: Any) -> None:
     """A text whose redaction fails is not recorded anywhere."""
+    traced.clear()
     take(kind, handler(kind, str.upper, redact=broken))
 
     assert (traced.exchange.question, traced.exchange.answer) == (None, None)
@@ -285,7 +298,7 @@ def test_an_error_in_redaction_drops_the_text(traced: Any, kind: str, handler: A
     assert "WHY" not in shown
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_function_kind_and_signature_are_unchanged(kind: str, handler: Any) -> None:
     """Frameworks that inspect the handler see the original kind and signature."""
 
@@ -308,9 +321,11 @@ def test_function_kind_and_signature_are_unchanged(kind: str, handler: Any) -> N
     assert kept.__kwdefaults__ is None or kept.__kwdefaults__ == {"k": 3}
 
 
-@pytest.mark.parametrize("kind", ["coroutine", "async generator"])
+@each("kind", ["coroutine", "async generator"])
 def test_the_span_includes_the_time_that_the_handler_waits(traced: Any, kind: str, take: Any) -> None:
     """A handler that waits 50 ms has a span of at least 50 ms."""
+
+    traced.clear()
 
     async def wait(_question: str) -> str:
         await asyncio.sleep(0.05)
@@ -329,9 +344,11 @@ def test_the_span_includes_the_time_that_the_handler_waits(traced: Any, kind: st
     assert 0.05 <= traced.exchange.duration <= elapsed
 
 
-@pytest.mark.parametrize("kind", ["coroutine", "async generator"])
+@each("kind", ["coroutine", "async generator"])
 def test_all_parallel_calls_are_captured(traced: Any, kind: str, handler: Any) -> None:
     """Concurrent calls keep their own questions, answers and traces."""
+
+    traced.clear()
 
     async def ask_all() -> None:
         ask = handler(kind, str.upper)
@@ -437,8 +454,8 @@ def test_decorator_works_with_and_without_parentheses() -> None:
     assert (bare("a"), called("a")) == ("a", "a")
 
 
-@pytest.mark.parametrize("thing", [Hostile, "text", 3, None])
-@pytest.mark.parametrize("decorator", [germane.observe(), germane.retrieval()])
+@each("thing", [Hostile, "text", 3, None])
+@each("decorator", [germane.observe(), germane.retrieval()])
 def test_decorating_an_object_that_is_not_callable_raises_an_error(decorator: Callable[[Any], Any], thing: Any) -> None:
     """Classes and other values are rejected at decoration."""
     with pytest.raises(UsageError, match="decorates functions"):
@@ -449,9 +466,10 @@ def ask_plainly(question: str) -> str:
     return question
 
 
-@pytest.mark.parametrize("make", [functools.partial, lambda function: functools.partial(functools.partial(function))])
+@each("make", [functools.partial, lambda function: functools.partial(functools.partial(function))])
 def test_the_default_route_of_a_partial_is_the_name_of_its_function(traced: Any, make: Any) -> None:
     """``functools.partial`` objects have no name of their own."""
+    traced.clear()
     germane.observe(make(ask_plainly))("Why?")
 
     assert traced.exchange.route == "ask_plainly"
@@ -484,9 +502,11 @@ def test_a_missing_answer_selector_is_logged_once(traced: Any, caplog: pytest.Lo
     )
 
 
-@pytest.mark.parametrize(("answer", "expected"), [("text", "A"), ("parts.1", "b"), (lambda reply: reply["n"], "3")])
+@each(("answer", "expected"), [("text", "A"), ("parts.1", "b"), (lambda reply: reply["n"], "3")])
 def test_an_answer_selector_reads_the_return_value(traced: Any, answer: Any, expected: str) -> None:
     """A key, a dotted path or a callable selects the answer."""
+
+    traced.clear()
 
     @germane.observe(answer=answer)
     def reply(_question: str) -> dict[str, Any]:

@@ -26,6 +26,7 @@ import pytest
 from opentelemetry import baggage, context, trace
 from sqlalchemy import create_engine
 from sqlalchemy import text as sql
+from tests.cases import each
 
 import germane
 from germane.errors import UsageError
@@ -91,12 +92,13 @@ def install() -> Iterator[Callable[[Any], None]]:
     signal.signal(signal.SIGUSR1, before)
 
 
-@pytest.mark.parametrize("name", HANDLERS)
-@pytest.mark.parametrize("option", INTERRUPTED)
+@each("name", HANDLERS)
+@each("option", INTERRUPTED)
 def test_an_exception_from_a_signal_handler_reaches_the_application(
     traced: Any, install: Any, name: str, option: str, handler: Any, take: Any
 ) -> None:
     """A time limit that expires in a user's callable is not swallowed, and the span ends."""
+    traced.clear()
     install(HANDLERS[name])
     kind = "generator" if option in {"chunk", "join"} else "function"
     ask = handler(kind, str.upper, **INTERRUPTED[option])
@@ -138,11 +140,12 @@ def raise_again(text: str) -> str:
         raise error
 
 
-@pytest.mark.parametrize("redact", [convert, convert_implicitly, convert_twice, raise_again])
+@each("redact", [convert, convert_implicitly, convert_twice, raise_again])
 def test_an_interruption_that_an_option_function_converts_reaches_the_application(
     traced: Any, install: Any, redact: Any
 ) -> None:
     """The application gets the error that the callable raised."""
+    traced.clear()
     install(limit)
     with pytest.raises((SoftTimeLimit, ValueError, KeyError, ExceptionGroup)):
         germane.observe(redact=redact)(lambda question: "a")("Why?")
@@ -215,18 +218,19 @@ def call_from_a_compiled_function(text: str) -> str:
 
 
 @pytest.mark.skipif(sys.implementation.name != "cpython", reason="the test calls a function of CPython")
-@pytest.mark.parametrize(
+@each(
     "redact",
     [
         *(loop, loop_over_items, loop_with_a_condition, call_functions, call_with_variable_arguments),
         *(sleep, search_pattern, call_from_a_compiled_function),
     ],
 )
-@pytest.mark.parametrize("kind", [JobTimeout, TimeoutError])
+@each("kind", [JobTimeout, TimeoutError])
 def test_an_exception_raised_by_another_thread_reaches_the_application(
     traced: Any, redact: Any, kind: type[Exception]
 ) -> None:
     """A job's time limit that expires in a user's callable is not swallowed, wherever it runs."""
+    traced.clear()
     started, raised = threading.Event(), list[BaseException]()
 
     def redact_when_started(text: str) -> str:
@@ -252,9 +256,10 @@ def test_an_exception_raised_by_another_thread_reaches_the_application(
     assert [type(error) for error in raised] == [kind]
 
 
-@pytest.mark.parametrize("package", ["gevent.hub", "eventlet.hubs.hub"])
+@each("package", ["gevent.hub", "eventlet.hubs.hub"])
 def test_an_exception_raised_by_another_greenlet_reaches_the_application(traced: Any, package: str) -> None:
     """The exception arrives where greenlets switch. Errors in the greenlet library's functions are swallowed."""
+    traced.clear()
     library: Any = {"__name__": package}
     exec("def switch(error):\n    raise error\ndef sleep(error):\n    switch(error)\n", library)
     exec("def get(error):\n    raise error\n", library)
@@ -324,9 +329,10 @@ FAILURES: dict[str, Callable[[str], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", FAILURES)
+@each("name", FAILURES)
 def test_an_error_in_an_option_function_does_not_reach_the_application(traced: Any, name: str) -> None:
     """An error raised by the callable, or by a function that it calls, is not mistaken for an interruption."""
+    traced.clear()
     redact: Any = FAILURES[name]
     assert germane.observe(redact=redact)(lambda question: "a")("Why?") == "a"
     assert (traced.exchange.question, traced.exchange.answer) == (None, None)
@@ -364,12 +370,13 @@ CANCELLATIONS: dict[str, BaseException] = {
 }
 
 
-@pytest.mark.parametrize("kind", ["function", "coroutine", "generator", "async generator"])
-@pytest.mark.parametrize("name", CANCELLATIONS)
+@each("kind", ["function", "coroutine", "generator", "async generator"])
+@each("name", CANCELLATIONS)
 def test_a_canceled_handler_has_the_status_cancelled(
     traced: Any, name: str, kind: str, handler: Any, take: Any
 ) -> None:
     """The caller gets the same exception, whatever cancels the handler."""
+    traced.clear()
     error = CANCELLATIONS[name]
 
     def cancel(_question: str) -> str:
@@ -382,11 +389,13 @@ def test_a_canceled_handler_has_the_status_cancelled(
     assert traced.span("ask").status.status_code is trace.StatusCode.UNSET
 
 
-@pytest.mark.parametrize("error", [BaseExceptionGroup("", [asyncio.CancelledError(), KeyError()]), TimeoutError()])
+@each("error", [BaseExceptionGroup("", [asyncio.CancelledError(), KeyError()]), TimeoutError()])
 def test_an_exception_group_with_a_cancellation_and_an_error_has_the_status_error(
     traced: Any, error: BaseException
 ) -> None:
     """A group that contains another error is not a cancellation."""
+
+    traced.clear()
 
     def fail(question: str) -> str:
         raise error
@@ -415,15 +424,15 @@ class TestAsynchronousOptions:
 
     FUNCTIONS = (coroutine, generator, Callable(), functools.partial(coroutine.__func__))  # type: ignore[attr-defined]
 
-    @pytest.mark.parametrize("function", FUNCTIONS)
-    @pytest.mark.parametrize("option", ["question", "answer", "contexts", "history", "chunk", "join", "redact"])
+    @each("function", FUNCTIONS)
+    @each("option", ["question", "answer", "contexts", "history", "chunk", "join", "redact"])
     def test_an_async_function_as_an_option_is_rejected_at_decoration(self, option: str, function: Any) -> None:
         """The error explains why."""
         function = getattr(function, "__func__", function)
         with pytest.raises(UsageError, match=r"must not be async|must be a synchronous function"):
             germane.observe(**{option: function})(lambda question: "a")
 
-    @pytest.mark.parametrize("option", ["query", "contexts", "content", "id", "score"])
+    @each("option", ["query", "contexts", "content", "id", "score"])
     def test_an_async_function_as_a_retriever_option_is_rejected(self, option: str) -> None:
         """The same applies to attribute selectors."""
         with pytest.raises(UsageError, match="async"):
@@ -447,9 +456,10 @@ class TestAsynchronousOptions:
 class TestContextOfTheCaller:
     """The caller's context is restored after the call, whatever changes the handler made."""
 
-    @pytest.mark.parametrize("inside", [False, True])
+    @each("inside", [False, True])
     def test_the_caller_can_detach_a_context_token_that_the_handler_attached(self, traced: Any, inside: bool) -> None:
         """The ended span does not become current."""
+        traced.clear()
         tokens: list[Any] = []
 
         @germane.observe
@@ -499,8 +509,8 @@ ask("first")
 """
 
 
-@pytest.mark.parametrize("position", range(4))
-@pytest.mark.parametrize("imports", ["", "import multiprocessing.util"])
+@each("position", range(4))
+@each("imports", ["", "import multiprocessing.util"])
 def test_a_call_during_interpreter_exit_is_captured(
     run: Callable[..., str], tmp_path: Path, position: int, imports: str
 ) -> None:

@@ -26,6 +26,7 @@ from openai.types import responses as openai_responses
 from sqlalchemy import String, column, create_engine, text
 from sqlalchemy.event import listen
 from sqlalchemy.orm import Session
+from tests.cases import each
 
 import germane
 from germane.errors import UsageError
@@ -101,11 +102,12 @@ ANSWERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@each("name", ANSWERS)
 def test_an_answer_with_a_known_type_needs_no_selector(
     traced: Any, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The caller gets the same object, and its text is the answer."""
+    traced.clear()
     value = ANSWERS[name]
 
     assert observed(value) is value
@@ -143,12 +145,13 @@ async def read_body(response: Any) -> None:
         response.get_data()
 
 
-@pytest.mark.parametrize("status", [400, 500])
-@pytest.mark.parametrize("name", ERROR_RESPONSES)
+@each("status", [400, 500])
+@each("name", ERROR_RESPONSES)
 def test_an_error_response_has_the_status_error_and_no_answer(
     traced: Any, name: str, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The caller gets the same response, and the error message is not scored as an answer."""
+    traced.clear()
     response = ERROR_RESPONSES[name](status)
 
     assert observed(response, contexts="sources") is response
@@ -178,9 +181,10 @@ NO_TEXT: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", NO_TEXT)
+@each("name", NO_TEXT)
 def test_a_response_that_is_not_text_has_no_answer(traced: Any, name: str, caplog: pytest.LogCaptureFixture) -> None:
     """Redirects, files and media are delivered unchanged, without a warning."""
+    traced.clear()
     response = NO_TEXT[name]()
 
     assert observed(response) is response
@@ -189,7 +193,7 @@ def test_a_response_that_is_not_text_has_no_answer(traced: Any, name: str, caplo
     assert (traced.exchange.answer, traced.exchange.status, caplog.records) == (None, "ok", [])
 
 
-@pytest.mark.parametrize(
+@each(
     "media_type",
     [
         "text/html; charset=utf-8",
@@ -201,6 +205,7 @@ def test_a_response_that_is_not_text_has_no_answer(traced: Any, name: str, caplo
 )
 def test_the_body_of_a_response_with_a_text_media_type_is_the_answer(traced: Any, media_type: str) -> None:
     """Plain text, JSON and XML are text, whatever the media type's parameters."""
+    traced.clear()
     observed(starlette.responses.Response("Because.", media_type=media_type))
 
     assert traced.exchange.answer == "Because."
@@ -231,9 +236,10 @@ CHUNKS: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", CHUNKS)
+@each("name", CHUNKS)
 def test_stream_chunks_with_a_known_type_need_no_selector(traced: Any, name: str) -> None:
     """The stream yields the same objects, and their texts are the answer."""
+    traced.clear()
     assert list(observed(iter(CHUNKS[name]))) == CHUNKS[name]
     assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
 
@@ -345,9 +351,10 @@ STREAMS: dict[str, tuple[Callable[[], Any], Callable[[Any], str]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@each("name", STREAMS)
 def test_a_streaming_response_is_recorded_without_being_replaced(traced: Any, name: str) -> None:
     """The caller gets the same response, and the chunks are the answer, however the caller reads the stream."""
+    traced.clear()
     make, read = STREAMS[name]
     response = make()
 
@@ -414,10 +421,11 @@ class Frozen:
         raise AttributeError(name)
 
 
-@pytest.mark.parametrize("kind", [ReadOnly, Slotted, SlottedReadOnly, Frozen])
-@pytest.mark.parametrize("make", [lambda: (word for word in ("Hel", "lo")), lambda: iter(["Hel", "lo"])])
+@each("kind", [ReadOnly, Slotted, SlottedReadOnly, Frozen])
+@each("make", [lambda: (word for word in ("Hel", "lo")), lambda: iter(["Hel", "lo"])])
 def test_a_stream_behind_read_only_attributes_is_recorded(traced: Any, kind: Any, make: Any) -> None:
     """This covers read-only properties, slots and frozen responses."""
+    traced.clear()
     response = kind(make())
 
     assert observed(response) is response
@@ -478,11 +486,12 @@ class TestTaskAndFuture:
 
         assert (traced.exchange.answer, traced.exchange.status) == ("A", "ok")
 
-    @pytest.mark.parametrize("error", [LookupError("broke"), None])
+    @each("error", [LookupError("broke"), None])
     def test_a_failed_or_canceled_task_is_recorded_and_asyncio_still_reports_it(
         self, traced: Any, error: Exception | None
     ) -> None:
         """An exception that is never retrieved is still reported to the loop's exception handler."""
+        traced.clear()
         reported: list[Any] = []
 
         async def fail() -> None:
@@ -510,9 +519,11 @@ class TestTaskAndFuture:
 class TestStreamReader:
     """The caller gets asyncio's own reader object, and the data that it reads is the answer."""
 
-    @pytest.mark.parametrize("way", ["read", "readline", "readexactly", "readuntil", "iteration", "pieces"])
+    @each("way", ["read", "readline", "readexactly", "readuntil", "iteration", "pieces"])
     def test_data_that_the_caller_reads_from_a_lazy_result_is_the_answer(self, traced: Any, way: str) -> None:
         """All reading methods are recorded, and no byte is recorded twice."""
+
+        traced.clear()
 
         async def serve() -> None:
             reader = asyncio.StreamReader()
@@ -641,9 +652,10 @@ def failure(call: Callable[[], Any]) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("use", USES)
+@each("use", USES)
 def test_a_lazy_query_is_evaluated_only_by_the_caller(traced: Any, use: str) -> None:
     """A retriever's query runs as if undecorated, and the rows that the caller reads are the contexts."""
+    traced.clear()
     read, count = USES[use]
     log, plain_log = [], []  # type: ignore[var-annotated]  # of texts
 
@@ -660,9 +672,10 @@ def test_a_lazy_query_is_evaluated_only_by_the_caller(traced: Any, use: str) -> 
     assert len(traced.exchange.contexts) == count
 
 
-@pytest.mark.parametrize("name", ["all", "count", "later", "create", "of", "index", "select"])
+@each("name", ["all", "count", "later", "create", "of", "index", "select"])
 def test_the_methods_of_a_wrapped_lazy_query_have_unchanged_signatures(traced: Any, name: str) -> None:
     """Frameworks inspect callables before they call them."""
+    traced.clear()
     rows = Query([])
     for some in (rows, search := germane.retrieval(lambda question: rows)("Why?")):
         vars(some).update(index="abc".index, select=functools.partial(Query.of, []))
@@ -679,7 +692,7 @@ def test_the_methods_of_a_wrapped_lazy_query_have_unchanged_signatures(traced: A
         assert method.__self__ is (search if plain.__self__ is rows else plain.__self__)
 
 
-@pytest.mark.parametrize(
+@each(
     "use",
     [
         lambda rows: rows.count(),
@@ -692,6 +705,7 @@ def test_the_methods_of_a_wrapped_lazy_query_have_unchanged_signatures(traced: A
 )
 def test_a_lazy_query_whose_result_was_not_captured_is_reported(traced: Any, use: Callable[[Any], Any]) -> None:
     """If there are no contexts, the span says why, whatever was derived from the query."""
+    traced.clear()
     search = germane.retrieval(source="rows")(lambda question: Query([], 0, 2))
     germane.observe(lambda question: str(use(search(question))))("Why?")
     gc.collect()
@@ -729,10 +743,11 @@ LOOKUPS: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("use", LOOKUPS)
-@pytest.mark.parametrize("nested", [False, True])
+@each("use", LOOKUPS)
+@each("nested", [False, True])
 def test_a_lazy_mapping_is_read_only_by_the_caller(traced: Any, use: str, nested: bool) -> None:
     """The text that the caller looks up is the context."""
+    traced.clear()
     read, texts = LOOKUPS[use]
     log, plain_log = list[str](), list[str]()
     search = germane.retrieval(lambda question: LazyDocument(log))
@@ -745,9 +760,10 @@ def test_a_lazy_mapping_is_read_only_by_the_caller(traced: Any, use: str, nested
     assert [context.text for context in traced.exchange.contexts] == texts
 
 
-@pytest.mark.parametrize("make", [lambda log: [LazyDocument(log)], LazyDocument])
+@each("make", [lambda log: [LazyDocument(log)], LazyDocument])
 def test_a_lazy_mapping_is_not_read_before_the_caller_reads_it(traced: Any, make: Any) -> None:
     """If it is in a list, or if a function selects the text, a warning says that nothing was captured."""
+    traced.clear()
     log: list[str] = []
     retrieve = germane.retrieval(source="s", content=lambda item: item["text"] if isinstance(make, type) else None)
     assert retrieve(lambda question: make(log))("Why?") is not None
@@ -755,7 +771,7 @@ def test_a_lazy_mapping_is_not_read_before_the_caller_reads_it(traced: Any, make
     assert "germane.capture.error" in traced.attributes("s")
 
 
-@pytest.mark.parametrize(
+@each(
     "document",
     [
         UserDict(text="Thirty days."),
@@ -767,6 +783,7 @@ def test_a_lazy_mapping_is_not_read_before_the_caller_reads_it(traced: Any, make
 )
 def test_a_mapping_that_is_in_memory_is_a_context(traced: Any, document: Any) -> None:
     """Reading its items has no side effects."""
+    traced.clear()
     search = germane.retrieval(lambda question: [document])
 
     germane.observe(lambda question: str(search(question) == [document]))("Why?")
@@ -791,9 +808,10 @@ def test_a_sqlalchemy_query_is_evaluated_only_by_the_caller(traced: Any) -> None
     assert len(statements) == 1
 
 
-@pytest.mark.parametrize("use", USES)
+@each("use", USES)
 def test_a_lazy_query_in_nested_retrievers_is_evaluated_only_by_the_caller(traced: Any, use: str) -> None:
     """Both retrievers' spans show the rows that the caller reads, and each row is one context of the exchange."""
+    traced.clear()
     read, count = USES[use]
     log, plain_log = [], []  # type: ignore[var-annotated]  # of texts
     inner = germane.retrieval(source="inner")(lambda question: Query(log))
@@ -809,9 +827,10 @@ def test_a_lazy_query_in_nested_retrievers_is_evaluated_only_by_the_caller(trace
         assert len({text for name, text in attributes.items() if name.endswith("content")}) == count
 
 
-@pytest.mark.parametrize("read", [list, lambda rows: None])
+@each("read", [list, lambda rows: None])
 def test_a_lazy_query_that_a_handler_returns_is_not_the_answer(traced: Any, read: Any) -> None:
     """A retriever's rows are not a streamed answer, whether the caller reads them or not."""
+    traced.clear()
     search = germane.retrieval(lambda question: Query([], 0, 2))
     rows = germane.observe(lambda question: search(question))("Why?")
 
@@ -882,12 +901,13 @@ class Forwarding:
         raise AttributeError(name)
 
 
-@pytest.mark.parametrize("decorator", [germane.observe, germane.retrieval, germane.observe(contexts=lambda v: v)])
-@pytest.mark.parametrize("make", [Proxy, Forwarding, lambda evaluated: MagicMock(side_effect=evaluated.append)])
+@each("decorator", [germane.observe, germane.retrieval, germane.observe(contexts=lambda v: v)])
+@each("make", [Proxy, Forwarding, lambda evaluated: MagicMock(side_effect=evaluated.append)])
 def test_lazy_objects_and_mocks_are_returned_without_being_evaluated(
     traced: Any, caplog: pytest.LogCaptureFixture, decorator: Any, make: Any
 ) -> None:
     """Not even their class is read, in arguments or results, and a warning says that nothing was captured."""
+    traced.clear()
     evaluated: list[str] = []
     value = make(evaluated)
 
@@ -962,10 +982,12 @@ OTHER_USES = [
 ]
 
 
-@pytest.mark.parametrize("use", [*(f"__{name}__" for name in OTHER_USES), "rows", "send", "read"])
-@pytest.mark.parametrize("inherited", [False, True])
+@each("use", [*(f"__{name}__" for name in OTHER_USES), "rows", "send", "read"])
+@each("inherited", [False, True])
 def test_an_iterable_with_additional_methods_is_returned_unchanged(traced: Any, use: str, inherited: bool) -> None:
     """It may be a value, such as a vector, whose own methods compare its class and identity."""
+
+    traced.clear()
 
     def iterate(self: Any) -> Iterator[str]:
         yield "a"
@@ -984,11 +1006,13 @@ def test_an_iterable_with_additional_methods_is_returned_unchanged(traced: Any, 
     assert observed(value) is value
 
 
-@pytest.mark.parametrize("bases", [(Iterable,), (Iterable, Generic[T]), (Protocol,)])
+@each("bases", [(Iterable,), (Iterable, Generic[T]), (Protocol,)])
 def test_an_iterable_with_only_abstract_or_generic_base_classes_is_a_stream(
     traced: Any, bases: tuple[Any, ...]
 ) -> None:
     """Such base classes do not add ways to use the object."""
+
+    traced.clear()
 
     def write_body(namespace: dict[str, Any]) -> None:
         def iterate(self: Any) -> Iterator[str]:
@@ -1004,7 +1028,7 @@ def test_an_iterable_with_only_abstract_or_generic_base_classes_is_a_stream(
     assert traced.exchange.answer == "Hello"
 
 
-@pytest.mark.parametrize("stream", [int, "Stream", (list, int), lambda: None])
+@each("stream", [int, "Stream", (list, int), lambda: None])
 def test_the_stream_option_accepts_only_iterable_classes(stream: Any) -> None:
     """Anything else is rejected at decoration."""
     with pytest.raises(UsageError, match="stream must be"):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from opentelemetry.sdk.trace import SpanProcessor
+from tests.cases import each
 
 import germane
 from germane.tracer.recording import enclosing_recording
@@ -43,9 +44,10 @@ def test_an_error_in_a_logging_filter_does_not_reach_the_handler(traced: Any, ha
         logger.removeFilter(failing)
 
 
-@pytest.mark.parametrize("raised", [StopIteration, StopAsyncIteration, GeneratorExit, KeyboardInterrupt, SystemExit])
+@each("raised", [StopIteration, StopAsyncIteration, GeneratorExit, KeyboardInterrupt, SystemExit])
 def test_control_flow_exceptions_such_as_system_exit_propagate(traced: Any, raised: type[BaseException]) -> None:
     """Exceptions such as SystemExit reach the caller as if the handler were undecorated."""
+    traced.clear()
     error = raised("x")
 
     def fail(_question: str) -> Any:
@@ -56,9 +58,11 @@ def test_control_flow_exceptions_such_as_system_exit_propagate(traced: Any, rais
     assert caught.value is error
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_exceptions_of_a_handler_are_unchanged(traced: Any, kind: str, handler: Any, take: Any) -> None:
     """The caller gets the same object, with its cause, context, notes and traceback frames."""
+
+    traced.clear()
 
     class Refused(Exception):
         pass
@@ -108,9 +112,10 @@ def test_exceptions_of_a_handler_create_no_reference_cycles(traced: Any) -> None
         gc.enable()
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "iterator"])
+@each("kind", [*KINDS, "iterator"])
 def test_captured_data_is_freed_when_the_call_ends(traced: Any, kind: str, handler: Any, take: Any) -> None:
     """Captured texts may be large, so they are freed without the garbage collector."""
+    traced.clear()
     recordings: list[weakref.ref[Any]] = []
 
     def note(question: str) -> str:
@@ -155,9 +160,10 @@ def test_infinite_recursion_raises_recursion_error(traced: Any, handler: Any, ta
     assert traced.exchange.answer == "WHY?"
 
 
-@pytest.mark.parametrize("left", range(1, 40))
+@each("left", range(1, 40))
 def test_an_observed_handler_runs_near_the_recursion_limit(traced: Any, left: int, handler: Any) -> None:
     """If no stack is left for germane, the handler still runs, with one additional frame."""
+    traced.clear()
     ask = handler("function", len)
 
     def deep(depth: int) -> Any:
@@ -176,9 +182,10 @@ def test_an_observed_handler_runs_near_the_recursion_limit(traced: Any, left: in
 HUGE = "x" * 10_000_000
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_huge_captured_texts_are_truncated(traced: Any, kind: str, handler: Any, take: Any) -> None:
     """The caller gets all ten megabytes; the exchange and the span get texts of the maximum length."""
+    traced.clear()
     assert take(kind, handler(kind, lambda question: question), HUGE) is HUGE
 
     assert (len(traced.exchange.question), len(traced.exchange.answer)) == (100_000, 100_000)
@@ -207,12 +214,13 @@ ODD_TEXTS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ODD_TEXTS)
+@each("kind", KINDS)
+@each("name", ODD_TEXTS)
 def test_characters_that_cannot_be_encoded_are_replaced_in_captured_texts(
     traced: Any, kind: str, name: str, handler: Any, take: Any
 ) -> None:
     """The captured text is valid UTF-8 without NUL. The caller gets the original."""
+    traced.clear()
     value, expected = ODD_TEXTS[name]
 
     assert take(kind, handler(kind, lambda _question: value)) is value
@@ -259,7 +267,7 @@ def traced_names(traced: Any) -> list[str]:
     return [span.name for span in traced.spans]
 
 
-@pytest.mark.parametrize("hook", ["on_start", "on_end"])
+@each("hook", ["on_start", "on_end"])
 def test_an_error_in_a_span_processor_does_not_reach_the_handler(
     unconnected: Any, hook: str, handler: Any, take: Any
 ) -> None:

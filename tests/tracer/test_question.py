@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 import germane
 from germane.tracer.handler import QuestionArgument
@@ -33,42 +34,42 @@ def function_with_parameters(parameters: str) -> Any:
 class TestConventionalName:
     """Without a selector, the parameter with a conventional name is the question."""
 
-    @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
+    @each("name", CONVENTIONAL_NAMES)
     def test_a_question_that_is_passed_by_position_is_found(self, name: str) -> None:
         """The parameter is found wherever it is in the signature."""
         function = function_with_parameters(f"tenant, {name}, language='en'")
 
         assert find_question(function, "acme", "Why?") == "Why?"
 
-    @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
+    @each("name", CONVENTIONAL_NAMES)
     def test_a_question_that_is_passed_by_keyword_is_found(self, name: str) -> None:
         """The order of the keyword arguments does not matter."""
         function = function_with_parameters(f"tenant, {name}")
 
         assert find_question(function, tenant="acme", **{name: "Why?"}) == "Why?"
 
-    @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
+    @each("name", CONVENTIONAL_NAMES)
     def test_the_default_value_of_an_omitted_question_is_found(self, name: str) -> None:
         """If the argument is omitted, the question is its default value."""
         function = function_with_parameters(f"tenant, {name}='Why?'")
 
         assert find_question(function, "acme") == "Why?"
 
-    @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
+    @each("name", CONVENTIONAL_NAMES)
     def test_a_keyword_only_question_after_variable_arguments_is_found(self, name: str) -> None:
         """Extra positional arguments are not mistaken for a keyword-only question."""
         function = function_with_parameters(f"*texts, {name}")
 
         assert find_question(function, "a", "b", **{name: "Why?"}) == "Why?"
 
-    @pytest.mark.parametrize(("first", "second"), list(pairwise(CONVENTIONAL_NAMES)))
+    @each(("first", "second"), list(pairwise(CONVENTIONAL_NAMES)))
     def test_the_first_conventional_parameter_name_takes_precedence(self, first: str, second: str) -> None:
         """The order of the names decides, not the order of the parameters."""
         function = function_with_parameters(f"{second}, {first}")
 
         assert find_question(function, "other", "Why?") == "Why?"
 
-    @pytest.mark.parametrize("value", [None, 7, b"bytes", {"text": "Why?"}, ["Why?"]])
+    @each("value", [None, 7, b"bytes", {"text": "Why?"}, ["Why?"]])
     def test_an_argument_with_a_conventional_name_that_is_not_a_str_is_skipped(self, value: Any) -> None:
         """A parameter with a conventional name is skipped if its value is not a str."""
         assert find_question(lambda question, query: None, value, "Why?") == "Why?"
@@ -116,8 +117,8 @@ class TestFirstText:
         """``**kwargs`` counts after the declared parameters."""
         assert find_question(lambda k, **more: None, k=3, text="Why?") == "Why?"
 
-    @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
-    @pytest.mark.parametrize("parameters", ["**more", "*question, **more", "k=3, **message"])
+    @each("name", CONVENTIONAL_NAMES)
+    @each("parameters", ["**more", "*question, **more", "k=3, **message"])
     def test_an_extra_keyword_argument_with_a_conventional_name_is_the_question(
         self, parameters: str, name: str
     ) -> None:
@@ -249,9 +250,7 @@ class TestSetQuestion:
         assert traced.exchange.question == "Why?"
 
 
-@pytest.mark.parametrize(
-    ("decorator", "options"), [(germane.observe, OBSERVE_OPTIONS), (germane.retrieval, RETRIEVAL_OPTIONS)]
-)
+@each(("decorator", "options"), [(germane.observe, OBSERVE_OPTIONS), (germane.retrieval, RETRIEVAL_OPTIONS)])
 def test_the_signature_of_the_decorator_lists_its_options(decorator: Any, options: list[str]) -> None:
     """Editors and ``help()`` show each option as a keyword-only parameter, not ``**options``."""
     function, *parameters = inspect.signature(decorator).parameters.values()
@@ -271,7 +270,7 @@ class Language(StrEnum):
 class TestSeveralTexts:
     """If several arguments are text, a warning says which one is used as the question."""
 
-    @pytest.mark.parametrize("name", [*CONVENTIONAL_NAMES, "other"])
+    @each("name", [*CONVENTIONAL_NAMES, "other"])
     def test_an_enum_member_is_not_the_question(self, name: str) -> None:
         """An enum member selects an option, whatever its parameter is called."""
         function = function_with_parameters(f"{name}, text")

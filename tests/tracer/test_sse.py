@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.responses import StreamingResponse
+from tests.cases import each
 
 import germane
 from germane.tracer.sse import EventReader
@@ -38,26 +39,28 @@ def cut(text: str, positions: list[int]) -> list[str]:
     return [text[start:end] for start, end in pairwise(ends)]
 
 
-@pytest.mark.parametrize("encoded", [False, True])
+@each("encoded", [False, True])
 @PER_EXAMPLE
 @given(start=st.sampled_from(STARTS), lines=st.lists(LINES, min_size=1), cuts=st.lists(st.integers(0, 200)))
 def test_a_stream_of_text_without_events_is_kept_in_full(
     traced: Any, start: str, lines: list[str], cuts: list[int], encoded: bool
 ) -> None:
     """A text that begins like an event but continues with other lines is the answer, however it is split."""
+    traced.clear()
     text = start + "\n".join([*lines, "name: Paris", ""])
     chunks: list[Any] = [part.encode() if encoded else part for part in cut(text, cuts)]
 
     assert answer_to(traced, chunks) == text
 
 
-@pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r"])
+@each("line_break", ["\n", "\r\n", "\r"])
 @PER_EXAMPLE
 @given(events=st.lists(st.lists(LINES, min_size=1, max_size=3), min_size=1), cuts=st.lists(st.integers(0, 200)))
 def test_a_stream_of_valid_events_yields_the_data_of_the_events(
     traced: Any, events: list[list[str]], cuts: list[int], line_break: str
 ) -> None:
     """Without a content type, complete events are read, however they are split and whatever their line endings are."""
+    traced.clear()
     blocks = ["".join(f"data: {line}{line_break}" for line in lines) + line_break for lines in events]
 
     answer = answer_to(traced, cut(f"id: 1{line_break}" + ": ping" + line_break + "".join(blocks), cuts))
@@ -65,7 +68,7 @@ def test_a_stream_of_valid_events_yields_the_data_of_the_events(
     assert (answer or "") == "".join("\n".join(lines) for lines in events if lines != ["[DONE]"])
 
 
-@pytest.mark.parametrize(
+@each(
     "chunks",
     [
         ["id: 42\nname: Paris\n"],
@@ -81,6 +84,7 @@ def test_a_stream_of_valid_events_yields_the_data_of_the_events(
 )
 def test_text_that_only_begins_like_an_event_is_the_answer(traced: Any, chunks: list[str]) -> None:
     """A field without a complete event is text."""
+    traced.clear()
     assert answer_to(traced, chunks) == "".join(chunks)
 
 
@@ -116,9 +120,10 @@ def test_the_declared_content_type_determines_whether_a_stream_contains_events(
     assert (declared or "") == "".join(line for line in lines if line != "[DONE]")
 
 
-@pytest.mark.parametrize("media_type", ["application/octet-stream", "application/pdf", "image/png", "audio/mpeg", "x"])
+@each("media_type", ["application/octet-stream", "application/pdf", "image/png", "audio/mpeg", "x"])
 def test_a_stream_that_is_not_text_is_reported(traced: Any, media_type: str, caplog: pytest.LogCaptureFixture) -> None:
     """A warning names the content type. With a selector, text is found in any content type."""
+    traced.clear()
     assert streamed(traced, [b"Hel", b"lo"], media_type) is None
     assert f"{media_type} is not text; select the text with chunk=" in caplog.text
     assert media_type in traced.attributes(media_type)["germane.capture.error"]
@@ -144,9 +149,11 @@ def test_the_partial_text_of_an_abandoned_stream_is_kept(traced: Any) -> None:
     assert (traced.exchange.answer, traced.exchange.status) == ("data: 1", "abandoned")
 
 
-@pytest.mark.parametrize("text", [": ping\n\n", "data: [DONE]\n\n", "event: end\n\n"])
+@each("text", [": ping\n\n", "data: [DONE]\n\n", "event: end\n\n"])
 def test_an_event_stream_without_data_is_reported(traced: Any, text: str, caplog: pytest.LogCaptureFixture) -> None:
     """A stream that is declared as an event stream but contains no text has no answer, and a warning says so."""
+
+    traced.clear()
 
     @germane.observe(route=f"silent {text!r}")
     def ask(_question: str) -> StreamingResponse:
@@ -169,7 +176,7 @@ def test_an_empty_stream_has_no_answer_and_causes_no_warning(traced: Any, caplog
     assert caplog.records == []
 
 
-@pytest.mark.parametrize("chunk", ["a small chunk", "data: a line\n"])
+@each("chunk", ["a small chunk", "data: a line\n"])
 def test_the_time_per_chunk_does_not_grow_with_the_length_of_the_event(chunk: str) -> None:
     """Each chunk of an event that never ends takes the caller the same time, whether the event is one line or many."""
 

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import pytest
 from opentelemetry import trace
+from tests.cases import each
 
 import germane
 from germane.errors import UsageError
@@ -156,9 +157,10 @@ class TestIterator:
         assert caught.value is error
         assert (traced.exchange.answer, traced.exchange.status) == ("a", "error")
 
-    @pytest.mark.parametrize("how", ["close", "with", "dropped"])
+    @each("how", ["close", "with", "dropped"])
     def test_a_stream_that_is_stopped_early_is_recorded_as_abandoned(self, traced: Any, how: str) -> None:
         """The stream may be closed, exited or garbage-collected. The items read so far are the answer."""
+        traced.clear()
         original = Stream("a", "b")
         stream = returning(original)
         next(stream)
@@ -194,7 +196,7 @@ class TestIterator:
         with returning(Odd("a")) as entered:
             assert entered == "entered"
 
-    @pytest.mark.parametrize(
+    @each(
         "make",
         [
             lambda: map(str.upper, ["a"]),
@@ -208,6 +210,7 @@ class TestIterator:
     )
     def test_built_in_iterators_still_yield_their_items(self, traced: Any, make: Callable[[], Any]) -> None:
         """Iterators such as ``map`` and ``zip`` are captured."""
+        traced.clear()
         assert list(returning(make())) == list(make())
         assert traced.exchange.status == "ok"
 
@@ -281,9 +284,10 @@ class TestAsynchronousIterator:
             asyncio.run(read())
         assert (traced.exchange.answer, traced.exchange.status) == ("a", "error")
 
-    @pytest.mark.parametrize("how", ["aclose", "with"])
+    @each("how", ["aclose", "with"])
     def test_an_asynchronous_stream_that_is_stopped_early_is_recorded_as_abandoned(self, traced: Any, how: str) -> None:
         """The stream may be closed or exited. The items read so far are the answer."""
+        traced.clear()
         original = AsyncStream("a", "b")
 
         async def read() -> None:
@@ -390,11 +394,13 @@ class TestGenerator:
 
         assert (traced.exchange.answer, traced.exchange.status) == (None, "abandoned")
 
-    @pytest.mark.parametrize("kind", ["function", "returned"])
+    @each("kind", ["function", "returned"])
     def test_a_coroutine_can_be_closed_from_another_context(
         self, traced: Any, caplog: pytest.LogCaptureFixture, kind: str
     ) -> None:
         """This happens to coroutines that are still waiting when their event loop ends. No error is logged."""
+
+        traced.clear()
 
         async def later(question: str) -> str:
             await asyncio.sleep(60)
@@ -427,11 +433,12 @@ class TestGenerator:
         assert traced.exchange.duration >= 0.01
 
 
-@pytest.mark.parametrize("way", ["function", "returned"])
+@each("way", ["function", "returned"])
 def test_open_streams_are_closed_once_when_the_event_loop_ends(
     traced: Any, caplog: pytest.LogCaptureFixture, way: str
 ) -> None:
     """The event loop closes all open streams concurrently, and each body completes its cleanup."""
+    traced.clear()
     closed: list[str] = []
     kept: list[AsyncIterator[str]] = []
 
@@ -467,9 +474,10 @@ def test_an_object_with_an_asynchronous_call_method_can_be_observed(traced: Any)
     assert (traced.exchange.route, traced.exchange.answer) == ("Asker", "A")
 
 
-@pytest.mark.parametrize("broken", ["question", "answer"])
+@each("broken", ["question", "answer"])
 def test_strict_mode_raises_errors_in_reading_chunks(traced: Any, broken: str) -> None:
     """In tests, a selector that does not match a chunk can make the call fail."""
+    traced.clear()
     options: dict[str, Any] = {broken: "no.such.part"}
     ask = germane.observe(**options)(lambda question: {"text": question})
 

@@ -8,7 +8,6 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated, Any
 
-import pytest
 from fastapi import Depends, FastAPI
 from fastapi.testclient import TestClient
 from opentelemetry import trace
@@ -18,6 +17,7 @@ from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
+from tests.cases import each
 
 import germane
 
@@ -82,10 +82,11 @@ class Reader:
 BODIES = [words, words_later, Words, Reader, lambda: ["Hel", "lo", "!"]]
 
 
-@pytest.mark.parametrize("kind", ["sync", "async"])
-@pytest.mark.parametrize("body", BODIES)
+@each("kind", ["sync", "async"])
+@each("body", BODIES)
 def test_the_body_of_a_streaming_response_is_captured(traced: Any, body: Any, kind: str) -> None:
     """The client and the exchange both get the complete body, whatever its type."""
+    traced.clear()
     assert body_of(streaming(body, kind)) == "Hello!"
     assert (traced.exchange.answer, traced.exchange.status) == ("Hello!", "ok")
 
@@ -129,10 +130,11 @@ async def cut(text: str | bytes, size: int) -> AsyncIterator[str | bytes]:
 EVENTS = frames("Hel", "l\u00f6", "! \U0001f600") + ": a comment\n\nid: 7\nretry: 10\n\n" + frames("[DONE]")
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 11, 1000])
-@pytest.mark.parametrize("form", ["text", "bytes", "crlf"])
+@each("size", [1, 2, 3, 5, 7, 11, 1000])
+@each("form", ["text", "bytes", "crlf"])
 def test_server_sent_events_of_a_response_are_parsed(traced: Any, size: int, form: str) -> None:
     """The answer is the data of the events without the end marker, even if chunks end within a character."""
+    traced.clear()
     text = EVENTS.replace("\n", "\r\n") if form == "crlf" else EVENTS
     sent: str | bytes = text.encode() if form == "bytes" else text
 
@@ -140,9 +142,10 @@ def test_server_sent_events_of_a_response_are_parsed(traced: Any, size: int, for
     assert traced.exchange.answer == "Hell\u00f6! \U0001f600"
 
 
-@pytest.mark.parametrize("size", [1, 4, 9, 1000])
+@each("size", [1, 4, 9, 1000])
 def test_a_selector_reads_the_text_from_json_events(traced: Any, size: int) -> None:
     """``chunk=`` reads the data of each event. Events without that key are skipped."""
+    traced.clear()
     deltas = [{"choices": [{"delta": {"content": text}}]} for text in ("Hel", "lo")] + [{"usage": {"tokens": 3}}]
     text = frames(*map(json.dumps, deltas), "[DONE]")
     endpoint = streaming(lambda: cut(text, size), media_type="text/event-stream", chunk="choices.0.delta.content")
@@ -158,9 +161,11 @@ def test_the_last_event_of_a_stream_without_a_final_empty_line_is_read(traced: A
     assert traced.exchange.answer == "Hello"
 
 
-@pytest.mark.parametrize("chunk", [None, "delta"])
+@each("chunk", [None, "delta"])
 def test_server_sent_events_from_a_generator_are_recognized(traced: Any, chunk: str | None) -> None:
     """No media type is needed."""
+
+    traced.clear()
 
     @germane.observe(chunk=chunk)
     def ask(_question: str) -> Iterator[str]:
@@ -172,9 +177,11 @@ def test_server_sent_events_from_a_generator_are_recognized(traced: Any, chunk: 
     assert traced.exchange.answer == "Hello!"
 
 
-@pytest.mark.parametrize("text", ["data is what counts", "id: a name\nfor a thing", "note: this", ": -)"])
+@each("text", ["data is what counts", "id: a name\nfor a thing", "note: this", ": -)"])
 def test_plain_text_that_looks_like_an_event_is_not_parsed(traced: Any, text: str) -> None:
     """An answer may begin like an event."""
+
+    traced.clear()
 
     @germane.observe
     def ask(_question: str) -> Iterator[str]:
@@ -192,9 +199,10 @@ def test_plain_text_items_of_an_event_stream_are_joined(traced: Any) -> None:
     assert traced.exchange.answer == "Hello!"
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
+@each("size", [1, 2, 3])
 def test_chunks_that_end_in_the_middle_of_a_character_are_decoded(traced: Any, size: int) -> None:
     """UTF-8 in chunks of any size is decoded correctly."""
+    traced.clear()
     text = "gr\u00fc\u00dfe \U0001f600"
 
     assert body_of(streaming(lambda: cut(text.encode(), size))) == text
@@ -292,10 +300,11 @@ def connection() -> Iterator[str]:
     STEPS.append("close")
 
 
-@pytest.mark.parametrize("called", [False, True])
-@pytest.mark.parametrize("kind", ["sync", "async"])
+@each("called", [False, True])
+@each("kind", ["sync", "async"])
 def test_fastapi_resolves_the_dependencies_of_decorated_handlers(traced: Any, kind: str, called: bool) -> None:
     """Dependencies, body models and postponed annotations work through the decorator."""
+    traced.clear()
     app = FastAPI()
     observe: Any = germane.observe(question="body.query", attributes={"tenant": "who"}) if called else germane.observe
 
