@@ -39,7 +39,7 @@ from germane.evaluation.partitions import (
 )
 from germane.evaluation.progress import ReportProgress, RunUsage, show_progress
 from germane.evaluation.rows import COLUMN_NAMES, convert_records
-from germane.evaluation.scoring import MAX_JUDGE_WAIT, DatasetScorer, is_builtin, partition_concurrency, scorer_names
+from germane.evaluation.scoring import is_builtin, partition_concurrency, partition_scorer, scorer_names
 from germane.evaluation.summary import (
     EvaluationCheck,
     FingerprintSums,
@@ -252,13 +252,7 @@ async def _score_part(job: DatasetJob, part: DatasetPart, settings: Settings) ->
     scorer_set = build_scorers(settings, job.scorers, rate_limiter=local_rate_limiter(settings))
     try:
         are_builtin = all(map(is_builtin, scorer_set.scorers))
-        scorer = DatasetScorer(
-            scorer_set.scorers,
-            meter=scorer_set.meter,
-            metered=[each for each in scorer_set.scorers if is_builtin(each)],
-            cache=None,
-            retry_timeout=min(MAX_JUDGE_WAIT, settings.retry_timeout),
-        )
+        scorer = partition_scorer(scorer_set, settings)
         names = {name: (job.columns[name],) if name in job.columns else known for name, known in COLUMN_NAMES.items()}
         own_columns = frozenset(name for known in names.values() for name in known)
         # User-defined scorers may read the attributes, which are the other columns.

@@ -24,7 +24,7 @@ from germane.evaluation.partitions import (
     settings_of_worker,
 )
 from germane.evaluation.progress import RunUsage, show_progress
-from germane.evaluation.scoring import MAX_JUDGE_WAIT, DatasetScorer, is_builtin, is_final, partition_concurrency
+from germane.evaluation.scoring import is_final, partition_concurrency, partition_scorer
 from germane.logging_filters import suppressed_loggers
 from germane.monitor import EligibilityChecker, shared_rate_limiter
 from germane.score import Score, UnscoredReason
@@ -188,13 +188,7 @@ async def _score_items(
     )
     try:
         _check_fingerprints(scorer_set, fingerprints)
-        scorer = DatasetScorer(
-            scorer_set.scorers,
-            meter=scorer_set.meter,
-            metered=[each for each in scorer_set.scorers if is_builtin(each)],
-            cache=None,
-            retry_timeout=min(MAX_JUDGE_WAIT, settings.retry_timeout),
-        )
+        scorer = partition_scorer(scorer_set, settings)
         skipped: dict[tuple[str, str], UnscoredReason] = {}
         if claimed.selection.everything:
             checker = EligibilityChecker(scorer_set.scorers, filters=settings.filters)

@@ -23,6 +23,7 @@ from germane.scorers import exchange_concurrency, is_rejected, is_retryable, run
 
 if TYPE_CHECKING:
     from germane.scorers import Scorer, ScorerSet, UsageMeter
+    from germane.settings import Settings
 
 MAX_JUDGE_WAIT: Final = 60.0
 """Maximum time for which requests to an unavailable judge are retried, in seconds. It is short, because a person may be
@@ -256,6 +257,17 @@ def scorer_names(scorer_set: ScorerSet) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise UsageError(f"each scorer needs a unique name: {', '.join(names)}")
     return names
+
+
+def partition_scorer(scorer_set: ScorerSet, settings: Settings) -> DatasetScorer:
+    """Return the scorer of a partition. It has no cache, because a partition's scores are written at once."""
+    return DatasetScorer(
+        scorer_set.scorers,
+        meter=scorer_set.meter,
+        metered=[each for each in scorer_set.scorers if is_builtin(each)],
+        cache=None,
+        retry_timeout=min(MAX_JUDGE_WAIT, settings.retry_timeout),
+    )
 
 
 def partition_concurrency(scorer_set: ScorerSet, concurrency: int, exchanges: int) -> int:

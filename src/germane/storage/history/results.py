@@ -27,6 +27,7 @@ from germane.storage.db.mappers import (
 from germane.storage.db.tables import exchange, score, scoring_task
 from germane.storage.history.partitions import ScoreCounts
 from germane.storage.queue.erase_text import OPEN_STATES
+from germane.storage.queue.feedback import CHANGE_WEIGHT
 from germane.storage.queue.rescore import lock_answer_tasks
 from germane.storage.queue.tasks import DELETE_REPLACED
 
@@ -192,7 +193,8 @@ class _Batch:
         if self._replaced:
             connection.execute(DELETE_REPLACED, self._replaced)
         if self._kept:
-            connection.execute(_CHANGE_WEIGHT, self._kept)
+            # In a census, all scores of a window have the same weight.
+            connection.execute(CHANGE_WEIGHT, self._kept)
             mark_dirty(connection, self._kept_at)
         bulk_insert(connection, scoring_task, _TASK_COLUMNS, self._new_tasks)
         bulk_insert(connection, score, SCORE_COLUMNS, self._scores)
@@ -244,13 +246,3 @@ _CHANGE = (
         state=bindparam("new_state"), reason=bindparam("why"), error=bindparam("message"), scored_as=bindparam("made")
     )
 )
-_CHANGE_WEIGHT = (
-    update(score)
-    .where(
-        score.c.exchange_id == bindparam("of"),
-        score.c.scorer == bindparam("by"),
-        score.c.fingerprint == bindparam("made"),
-    )
-    .values(sampling_probability=bindparam("probability"))
-)
-"""Gives an existing score the weight of a census, in which all scores of a window have the same weight."""

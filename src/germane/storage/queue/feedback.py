@@ -103,7 +103,7 @@ def queue_skipped_tasks(
             for task in scored
         ]
         if corrected:
-            connection.execute(_CORRECT, corrected)
+            connection.execute(CHANGE_WEIGHT, corrected)
             dirty_hours.mark_dirty(connection, [task["started_at"] for task in scored])
         skipped = [task for task in tasks if is_unsampled(task)]
         for task in skipped:
@@ -140,7 +140,7 @@ def abandon_unmatched(
     return PruneBatch(PruneResult(), RowCursor.after_batch(rows, "created_at"))
 
 
-_CORRECT = (
+CHANGE_WEIGHT = (
     update(score)
     .where(
         score.c.exchange_id == bindparam("of"),
@@ -149,3 +149,4 @@ _CORRECT = (
     )
     .values(sampling_probability=bindparam("probability"))
 )
+"""Gives existing scores another probability of being scored, by the keys ``of``, ``by`` and ``made``."""
