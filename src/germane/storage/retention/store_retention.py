@@ -254,7 +254,9 @@ def database_size(connection: Connection, limit: int | None = None) -> int:
         return (pages - free) * page_size
     from germane.storage.db.models import metadata  # with the indexes, whose entries count
 
-    files = {table: _evaluate(connection, func.pg_total_relation_size(table.name)) for table in metadata.sorted_tables}
+    # A table that is missing, which the integrity check reports, has no size.
+    sizes = {table: func.pg_total_relation_size(func.to_regclass(table.name)) for table in metadata.sorted_tables}
+    files = {table: _evaluate(connection, size) for table, size in sizes.items()}
     if limit is None or sum(files.values()) <= limit:
         return sum(files.values())
     total = 0
