@@ -14,13 +14,14 @@ from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 from tests.browser.servers import Site, served
 from tests.browser.visitor import Visitor, visiting
 from tests.conftest import PostgreSQL
-from tests.dashboard.conftest import WeekTemplate, week_on_postgresql, week_on_sqlite
+from tests.dashboard.conftest import WeekTemplate, shared_folder, week_on_postgresql, week_on_sqlite
 from tests.dashboard.http_server import NOW
 
 from germane.testing import Clock
 
-__all__ = ["week_on_postgresql", "week_on_sqlite"]
-BOTH = ["sqlite", "postgresql"]
+__all__ = ["shared_folder", "week_on_postgresql", "week_on_sqlite"]
+DATABASES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)]
+"""Databases of a test whose page other tests show over PostgreSQL."""
 expect.set_options(timeout=30_000)  # the default of 5 seconds is too short on a busy machine
 
 
@@ -51,7 +52,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-@pytest.fixture(scope="module", params=BOTH)
+@pytest.fixture(scope="module", params=DATABASES)
 def site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
     """The sample week, served from each database. Tests must not write to it."""
     with _copy(request, alone) as (url, original), served(url, original.seeded, Clock(NOW)) as running:
@@ -66,7 +67,7 @@ def one_site(request: pytest.FixtureRequest, alone: Path) -> Iterator[Site]:
         yield running
 
 
-@pytest.fixture(params=BOTH)
+@pytest.fixture(params=DATABASES)
 def own(request: pytest.FixtureRequest, alone: Path, tmp_path: Path) -> Iterator[Callable[..., Site]]:
     """Serve a copy of the week that one test can write to; accepts the arguments of ``create_app``."""
     with ExitStack() as opened:
@@ -77,12 +78,11 @@ def own(request: pytest.FixtureRequest, alone: Path, tmp_path: Path) -> Iterator
 @contextmanager
 def _copy(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[str, WeekTemplate]]:
     original: WeekTemplate = request.getfixturevalue(f"week_on_{request.param}")
-    if isinstance(original.place, Path):
+    if request.param == "sqlite":
         yield f"sqlite:///{shutil.copy(original.place, folder / 'week.db')}", original
         return
     server: PostgreSQL = request.getfixturevalue("postgresql")
-    name = f"{original.place}_{'shown' if request.scope == 'module' else 'own'}"
-    server.execute(f"CREATE DATABASE {name} TEMPLATE {original.place}")
+    name = server.create(template=original.place)
     try:
         yield server.url(name), original
     finally:

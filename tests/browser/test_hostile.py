@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.conftest import BOTH
+from tests.browser.conftest import DATABASES
 from tests.browser.servers import Site, served
 from tests.browser.visitor import NARROW, WIDE, Visitor
 from tests.conftest import PostgreSQL, migrated_file
@@ -30,7 +30,7 @@ on_one = pytest.mark.parametrize("site", ["sqlite"], indirect=True)
 """Restricts a test to SQLite, because it is slow and does not depend on the type of database."""
 
 
-@pytest.fixture(scope="module", params=BOTH)
+@pytest.fixture(scope="module", params=DATABASES)
 def site(request: pytest.FixtureRequest, alone: Path, tmp_path_factory: Any) -> Iterator[Site]:
     """A served database with hostile data only."""
     clock = Clock(NOW)

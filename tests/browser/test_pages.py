@@ -19,6 +19,7 @@ Visits = Callable[..., Visitor]
 NAVIGATION = ("Overview", "Answers", "Alerts", "Worker")
 
 
+@pytest.mark.parametrize("site", ["sqlite", "postgresql"], indirect=True)
 def test_every_screen_opens_without_errors_or_foreign_requests(visitor: Visits, site: Site) -> None:
     """There are no console errors, policy violations or foreign requests; each screen has one title and one heading."""
     page = visitor(site).page()

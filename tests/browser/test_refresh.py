@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
+import pytest
 from playwright.sync_api import Page, expect
 from tests.browser.servers import Site
 from tests.browser.visitor import Visitor
@@ -39,6 +40,7 @@ def write_answer(store: TrackingStore) -> None:
     store.queue.release_tasks("new")
 
 
+@pytest.mark.parametrize("own", ["sqlite", "postgresql"], indirect=True)
 def test_a_new_answer_appears_without_a_reload(own: Callable[..., Site], visitor: Visits) -> None:
     """The answer is listed among the worst answers and counted."""
     site = own(refresh=SOON)
