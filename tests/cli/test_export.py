@@ -27,17 +27,8 @@ from germane.errors import UsageError
 from germane.exchange import Context, Message
 from germane.sanitize import clean_text
 from germane.score import UnscoredReason
-from germane.storage import (
-    AlertingRow,
-    ExchangeRecord,
-    ExportSelection,
-    SamplingDecision,
-    TrackingStore,
-    dump_line,
-    dump_stored,
-    parse_line,
-)
-from germane.storage.transfer.record import COLUMNS
+from germane.storage import ExportSelection, SamplingDecision, TrackingStore
+from germane.storage.transfer.record import COLUMNS, AlertingRow, ExchangeRecord, dump_line, parse_line
 from germane.testing import Clock
 
 Call = Callable[..., Any]
@@ -303,7 +294,7 @@ def test_exporting_stored_rows_and_typed_records_yields_the_same_lines(full: Tra
     for size in (1, 3, 500):
         lines, page = list[str](), full.transfer.load_stored(ExportSelection(), limit=size)
         while page:
-            lines += [dump_stored(record) for record in page]
+            lines += [record.dump() for record in page]
             page = full.transfer.load_stored(ExportSelection(), after=page[-1], limit=size)
 
         assert [json.loads(line) for line in lines] == expected

@@ -47,11 +47,11 @@ from germane.storage import (
     ScoringTask,
     TraceOutcome,
     TrackingStore,
+    WatchKey,
     WorkerHeartbeat,
-    dump_line,
-    watch_key,
 )
 from germane.storage.db import tables
+from germane.storage.transfer.record import dump_line
 from germane.trace_outline import AttributeOutline, SpanOutline, UnreadableTrace
 
 DIRECTORY: Final = Path(__file__).parent / "databases"
@@ -172,7 +172,7 @@ def fill_exchanges(store: TrackingStore) -> None:
     assert store.pool.skip_candidates(step, {ids[8]: 0.125}, UnscoredReason.NOT_SAMPLED)
     assert store.queue.rescore([(ids[1], "relevancy")], SCORERS).ready == 1
     store.exchanges.count_dropped({("shop", "ask"): 7}, SCORERS, at=NOON)
-    store.exchanges.count_watched({watch_key("shop", "scope", "recognized", int(NOON.timestamp())): 3})
+    store.exchanges.count_watched({WatchKey.at(int(NOON.timestamp()), "shop", "scope", "recognized"): 3})
     label: dict[str, Any] = {"score": 0.25, "comment": ODD[1], "user": "u1", "created_at": NOON}
     store.labels.add_feedback([Feedback(id=f"label {number}", exchange_id=ids[number], **label) for number in (0, 3)])
     assert store.sampling.apply_feedback(["label 0"], [], SCORERS, holder=("sampler", "someone")) == 0

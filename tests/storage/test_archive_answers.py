@@ -16,8 +16,9 @@ from tests.storage.archiving import FIRST_DAY, OLD, SINCE, UNTIL
 from tests.storage.test_archive import assert_same_trends
 
 from germane.annotation import Feedback
-from germane.storage import AnswerFilter, ExchangeRecord, ExportSelection, TrackingStore, dump_stored, parse_line
+from germane.storage import AnswerFilter, ExportSelection, TrackingStore
 from germane.storage.db.tables import feedback
+from germane.storage.transfer.record import ExchangeRecord, parse_line
 from germane.testing import Clock
 
 WINDOW = {"since": SINCE, "until": UNTIL}
@@ -108,7 +109,7 @@ def test_exports_are_unchanged_by_archiving(filled: Copy, half_archived: Copy) -
         while page:
             records += page
             page = store.transfer.load_stored(chosen, after=page[-1], limit=7)
-        return [json.loads(dump_stored(record)) for record in records]
+        return [json.loads(record.dump()) for record in records]
 
     for chosen in (ExportSelection(), ExportSelection(route="find", since=FIRST_DAY + timedelta(hours=20))):
         before = export(filled.store, chosen)
@@ -150,7 +151,7 @@ def test_labels_given_after_archiving_are_exported_and_restored(half_archived: C
     store, exchange = half_archived.store, half_archived.exchanges[0]  # the first one, which has a label
 
     def export() -> list[dict[str, Any]]:
-        records = [json.loads(dump_stored(one)) for one in store.transfer.load_stored(ExportSelection(), limit=100)]
+        records = [json.loads(one.dump()) for one in store.transfer.load_stored(ExportSelection(), limit=100)]
         return [label for record in records if record["exchange"]["id"] == exchange.id for label in record["feedback"]]
 
     (archived,) = export()
@@ -159,7 +160,7 @@ def test_labels_given_after_archiving_are_exported_and_restored(half_archived: C
         Feedback(id="early", exchange_id=exchange.id, score=0.5, created_at=FIRST_DAY + timedelta(days=1)),
     ]
     store.labels.add_feedback(late)
-    lines = [dump_stored(one) for one in store.transfer.load_stored(ExportSelection(), limit=100)]
+    lines = [one.dump() for one in store.transfer.load_stored(ExportSelection(), limit=100)]
     exported = export()
     with store._database.write() as connection:
         connection.execute(delete(feedback))

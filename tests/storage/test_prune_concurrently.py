@@ -14,7 +14,8 @@ from sqlalchemy import text
 from germane.annotation import Feedback, RecordedScore
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage import ExchangeRecord, ExportSelection, SamplingDecision, TrackingStore
+from germane.storage import ExportSelection, SamplingDecision, TrackingStore
+from germane.storage.transfer.record import ExchangeRecord
 
 Make = Callable[..., Exchange]
 ROUNDS = 12

@@ -38,8 +38,8 @@ from germane.storage import (
     TraceOutcome,
     TrackingStore,
     UncapturedTrace,
+    WatchKey,
     WorkerHeartbeat,
-    watch_key,
 )
 from germane.storage.answers.filter import SORTS
 from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest, scan_by_value, scan_route, scan_small_window
@@ -84,7 +84,7 @@ def receive_spans(store: TrackingStore, clock: Any) -> None:
     claimed = store.received.claim("me", limit=1, max_size=100, lease=LEASE)
     skipped = UncapturedTrace("shop", "ask", clock.now, UnscoredReason.UNREADABLE)
     sample = UnreadableTrace(trace_id="1", service="shop", scope="s", reason="no_answer", started_at=clock.now)
-    counted = watch_key("shop", "s", "no_answer", 0)
+    counted = WatchKey.at(0, "shop", "s", "no_answer")
     store.received.complete("me", [TraceOutcome(trace, skipped, counted, sample) for trace in claimed])
     store.exchanges.list_watched(since=clock.now - LEASE, until=clock.now)
     store.unreadable.add([sample])

@@ -23,7 +23,7 @@ from germane.storage import (
     TraceOutcome,
     TrackingStore,
     UncapturedTrace,
-    watch_key,
+    WatchKey,
 )
 from germane.storage.ingest import received_spans
 from germane.testing import Clock
@@ -330,7 +330,7 @@ def test_a_request_inside_an_exchange_belongs_to_it(
     clock.advance(seconds=WAIT + 1)
     (trace,) = claim(store)
     inner = make(minute, trace_id=TRACE, span_id=f"{1:016x}", duration=1.0)
-    counted = watch_key("gateway", "scope", "recognized", 0)
+    counted = WatchKey.at(0, "gateway", "scope", "recognized")
 
     (outcome,) = store.received.complete("me", [TraceOutcome(trace, inner, counted, is_called=True)])
 

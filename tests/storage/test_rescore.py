@@ -16,13 +16,13 @@ from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.storage import (
     DetectorScoreQuery,
-    ExchangeRecord,
     ExportSelection,
     RescoreResult,
     SamplingDecision,
     ScoringTask,
     TrackingStore,
 )
+from germane.storage.transfer.record import ExchangeRecord
 
 Make = Callable[..., Exchange]
 CHANGED_SCORERS = {"relevancy": "f9", "faithfulness": "f2"}

@@ -13,17 +13,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from germane.annotation import Marker
-from germane.storage import (
-    AlertingRow,
-    DroppedCount,
-    ExchangeRecord,
-    ExportSelection,
-    TrackingStore,
-    dump_line,
-    dump_stored,
-    parse_line,
-)
-from germane.storage.transfer.record import COLUMNS
+from germane.storage import ExportSelection, TrackingStore
+from germane.storage.transfer.record import COLUMNS, AlertingRow, DroppedCount, ExchangeRecord, dump_line, parse_line
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 EDGES = [1e16, -1e16, 9999999999999998.0, 1.5e22, -0.0, 1e300, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308]
@@ -51,7 +42,7 @@ def stores(postgresql: Any, sqlite_store: TrackingStore) -> Iterator[tuple[Track
 def export(store: TrackingStore, since: datetime) -> str:
     """Return the export of one second from ``since`` on, as the command writes it."""
     selection = ExportSelection(since=since, until=since + timedelta(seconds=1))
-    lines = [dump_stored(record) for record in store.transfer.load_stored(selection)]
+    lines = [record.dump() for record in store.transfer.load_stored(selection)]
     assert lines == [dump_line(record) for record in store.transfer.load_records(selection)]
     lines += [dump_line(marker) for marker in store.trends.list_markers(since=selection.since, until=selection.until)]
     return "\n".join([*lines, *(dump_line(row) for row in store.transfer.load_alerting(selection))])

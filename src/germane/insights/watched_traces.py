@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from germane.recognizers import WITHOUT_EXCHANGE, UnreadableReason
-from germane.storage import RECOGNIZED, TrackingStore
+from germane.recognizers import RECOGNIZED, WITHOUT_EXCHANGE, UnreadableReason
+from germane.storage import TrackingStore
 from germane.trace_outline import UnreadableTrace
 
 NOTABLE_SHARE: Final = 0.01

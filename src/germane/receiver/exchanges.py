@@ -14,6 +14,7 @@ from germane.exchange import FORWARDING, Exchange, Redact, sampling_key_for
 from germane.receiver.spans import convert_items, has_remote_parent, split_requests
 from germane.recognizers import (
     NAME_LENGTH,
+    RECOGNIZED,
     WITHOUT_EXCHANGE,
     LogData,
     Recognized,
@@ -28,15 +29,7 @@ from germane.recognizers import (
 )
 from germane.score import UnscoredReason
 from germane.settings import Settings
-from germane.storage import (
-    RECOGNIZED,
-    ReceivedTrace,
-    SampleLimiter,
-    TraceOutcome,
-    TrafficThinner,
-    UncapturedTrace,
-    WatchKey,
-)
+from germane.storage import ReceivedTrace, SampleLimiter, TraceOutcome, TrafficThinner, UncapturedTrace, WatchKey
 from germane.trace_outline import UnreadableTrace
 
 MAX_SERVICES: Final = 200

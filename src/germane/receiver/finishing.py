@@ -16,15 +16,9 @@ from germane.exchange import Exchange
 from germane.receiver.exchanges import ExchangeBuilder
 from germane.receiver.staging import StagingWriter
 from germane.receiver.threads import BackgroundThread
-from germane.recognizers import WITHOUT_EXCHANGE, UnreadableReason
+from germane.recognizers import RECOGNIZED, WITHOUT_EXCHANGE, UnreadableReason
 from germane.score import UnscoredReason
-from germane.storage import (
-    RECOGNIZED,
-    TraceOutcome,
-    TrackingStore,
-    UncapturedTrace,
-    new_worker_id,
-)
+from germane.storage import TraceOutcome, TrackingStore, UncapturedTrace, new_worker_id
 
 POLL_INTERVAL: Final = 0.5
 """Seconds between two searches for finished traces, if the last one found few."""

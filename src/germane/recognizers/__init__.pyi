@@ -13,6 +13,7 @@ from .recognition import complete as complete
 from .recognition import recognize_all as recognize_all
 from .registry import recognizer as recognizer
 from .registry import registered_recognizers as registered_recognizers
+from .results import RECOGNIZED as RECOGNIZED
 from .results import WITHOUT_EXCHANGE as WITHOUT_EXCHANGE
 from .results import Recognized as Recognized
 from .results import Unreadable as Unreadable

@@ -37,6 +37,8 @@ class UnreadableReason(StrEnum):
         return _FIXES[self]
 
 
+RECOGNIZED: Final = "recognized"
+"""Outcome of a trace whose exchange was recognized. Every other outcome is the reason why it is unreadable."""
 WITHOUT_EXCHANGE: Final = frozenset({UnreadableReason.NOT_AN_EXCHANGE, UnreadableReason.ANSWERED_ELSEWHERE})
 """Reasons of traces that are not expected to contain an exchange. They do not count as unreadable."""
 _MEANINGS = {

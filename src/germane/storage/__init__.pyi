@@ -32,11 +32,9 @@ from .answers.store_questions import QuestionScores as QuestionScores
 from .answers.store_questions import QuestionSort as QuestionSort
 from .archive.days import ArchivedDay as ArchivedDay
 from .counts.tally import Coverage as Coverage
-from .counts.watched import RECOGNIZED as RECOGNIZED
 from .counts.watched import WatchKey as WatchKey
 from .db.batches import PruneResult as PruneResult
 from .db.leases import LeaseRenewal as LeaseRenewal
-from .db.mappers import score_key as score_key
 from .history.partitions import HistoryItem as HistoryItem
 from .history.partitions import HistoryRun as HistoryRun
 from .history.partitions import HistorySelection as HistorySelection
@@ -83,14 +81,7 @@ from .retention.store_archive import DayResult as DayResult
 from .store import CalibrationCache as CalibrationCache
 from .store import TrackingStore as TrackingStore
 from .transfer.export import StoredRecord as StoredRecord
-from .transfer.export import dump_stored as dump_stored
-from .transfer.record import ALERTING_PARTS as ALERTING_PARTS
-from .transfer.record import AlertingRow as AlertingRow
-from .transfer.record import DroppedCount as DroppedCount
-from .transfer.record import ExchangeRecord as ExchangeRecord
-from .transfer.record import ExportedItem as ExportedItem
-from .transfer.record import dump_line as dump_line
-from .transfer.record import parse_line as parse_line
+from .transfer.record import is_export_line as is_export_line
 from .transfer.store_transfer import ExportSelection as ExportSelection
 from .trends.bucket_grid import BucketGrid as BucketGrid
 from .trends.comparisons import compare_summaries as compare_summaries
@@ -102,7 +93,6 @@ from .trends.summaries import RouteSummary as RouteSummary
 from .trends.summaries import ServiceSummary as ServiceSummary
 from .trends.summaries import WindowSummary as WindowSummary
 from .trends.usage import NewestBuckets as NewestBuckets
-from .workers import MAX_JOB_RUNS as MAX_JOB_RUNS
 from .workers import JobRun as JobRun
 from .workers import JobRuns as JobRuns
 from .workers import Worker as Worker

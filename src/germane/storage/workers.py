@@ -62,6 +62,10 @@ class JobRun:
             problem=values[2] if len(values) > 2 else None,
         )
 
+    def appended_to(self, runs: Sequence[JobRun]) -> tuple[JobRun, ...]:
+        """Return the newest runs with this one, as many as are stored."""
+        return (*runs[1 - MAX_JOB_RUNS :], self)
+
     def as_list(self) -> list[Any]:
         """Return the stored form: a list of start and duration in milliseconds, and the error, if any."""
         times = [round(self.started_at.timestamp() * _MILLISECONDS), round(self.seconds * _MILLISECONDS)]

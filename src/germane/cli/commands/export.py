@@ -71,7 +71,7 @@ def command(
     Writes to FILE or standard output. JSONL contains everything, and `germane import` restores it. CSV and Parquet
     contain one row per exchange and scorer, for spreadsheets and notebooks.
     """
-    from germane.storage import ExportSelection, dump_line, dump_stored
+    from germane.storage import ExportSelection
 
     format_ = format_ or _FORMATS.get(file.suffix.lower()) or ("jsonl" if file == STDOUT else None)
     if format_ is None:
@@ -81,13 +81,9 @@ def command(
         exchange_count = row_count = 0
         if format_ == "jsonl":
             for page in iter_pages(store, selection):
-                target.write("".join(f"{dump_stored(record)}\n" for record in page).encode())
+                target.write("".join(f"{record.dump()}\n" for record in page).encode())
                 exchange_count += len(page)
-            markers = store.trends.list_markers(since=selection.since, until=selection.until, limit=None)
-            lines = [dump_line(item) for item in store.transfer.load_dropped(selection)]
-            lines += [dump_line(marker) for marker in sorted(markers, key=lambda marker: (marker.at, marker.id))]
-            lines += [dump_line(row) for row in store.transfer.load_alerting(selection)]
-            target.write("".join(f"{line}\n" for line in lines).encode())
+            target.write("".join(f"{line}\n" for line in store.transfer.load_other_lines(selection)).encode())
             written = sanitize.count_noun(exchange_count, "exchange")
         else:
             with CsvWriter(target) if format_ == "csv" else ParquetWriter(target) as writer:
@@ -142,8 +138,6 @@ def flatten(record: StoredRecord) -> Iterator[FlatRow]:
 
     Times are ISO 8601 strings.
     """
-    from germane.storage import score_key
-
     exchange = record.exchange_values()
     texts = [context["text"] for context in json.loads(exchange["contexts"])]
     shared = {
@@ -151,15 +145,12 @@ def flatten(record: StoredRecord) -> Iterator[FlatRow]:
         "exchange_id": exchange["id"],
         "contexts": json.dumps(texts, ensure_ascii=False),
     }
-    scores = {(score["scorer"], score["fingerprint"]): score for score in record.part_values("score")}
-    for task in record.part_values("task"):
-        scorer, fingerprint = score_key(task)
-        score = scores.get((scorer, fingerprint), {})
+    for task, score in record.tasks_with_scores():
         probability = score.get("sampling_probability") or exchange["sampling_probability"]
         yield {
             **shared,
-            "scorer": scorer,
-            "fingerprint": fingerprint,
+            "scorer": task["scorer"],
+            "fingerprint": task["fingerprint"],
             "state": task["state"],
             "reason": task["reason"],
             **{name: score.get(name) for name in SCORE_COLUMNS},

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import click
 
 from germane import sanitize
-from germane.annotation import Marker, RecordedScore
+from germane.annotation import RecordedScore
 from germane.cli.core.output import database
 from germane.cli.core.params import ColumnNames
 from germane.cli.core.store import load_settings_for, open_store
@@ -27,13 +27,10 @@ from germane.registry import BUILTIN_SCORER_NAMES
 
 if TYPE_CHECKING:
     from germane.exchange import Exchange
-    from germane.storage import AlertingRow, DroppedCount, ExchangeRecord, ExportedItem, TrackingStore
+    from germane.storage import TrackingStore
 
 STDIN: Final = Path("-")
 MAX_ITEMS_PER_TRANSACTION: Final = 500
-MAX_BYTES_PER_TRANSACTION: Final = 4_000_000
-"""Maximum size of a transaction. On SQLite, capturing applications wait for it."""
-MAX_LINE_BYTES: Final = 64_000_000
 SCORES_COLUMN: Final = "scores"
 MISSING: Final = frozenset({"", "nan", "null", "none", "<na>", "na", "n/a"})
 """Texts that stand for missing values in CSV files written by pandas, R and others, in lowercase."""
@@ -98,26 +95,20 @@ def command(
 
 
 def _is_export(file: Path) -> bool:
-    from germane.storage import ALERTING_PARTS
+    from germane.storage import is_export_line
 
     with file.open("rb") as lines:
-        try:
-            first = json.loads(next(lines, b""))
-        except (ValueError, RecursionError):
-            return True  # the restore reports the invalid line
-    if not isinstance(first, dict) or "version" not in first:
-        return False
-    return not first.keys().isdisjoint({"exchange", "dropped", "marker", *ALERTING_PARTS})
+        return is_export_line(next(lines, b""))
 
 
 def _restore_export(store: TrackingStore, file: Path, *, skip_bad: bool) -> None:
-    batch = _RestoreBatch(store)
+    batch = store.transfer.open_import()
     with _open_input(file) as source:
-        # Reading at most MAX_LINE_BYTES keeps longer lines out of memory.
-        lines = iter(lambda: source.readline(MAX_LINE_BYTES), b"")
+        # Reading at most max_line_bytes keeps longer lines out of memory.
+        lines = iter(lambda: source.readline(batch.max_line_bytes), b"")
         for number, line in enumerate(lines, 1):
             try:
-                batch.add(_parse_line(line), len(line))
+                batch.add_line(line)
             except UsageError as error:
                 place = f"{'standard input' if file == STDIN else file}, line {number}"
                 if not skip_bad:
@@ -131,47 +122,6 @@ def _restore_export(store: TrackingStore, file: Path, *, skip_bad: bool) -> None
     click.echo(f"exchanges read: {batch.read}, new: {batch.new_exchanges}; new tasks: {batch.new_tasks}")
 
 
-class _RestoreBatch:
-    """Writes restored items in transactions of limited size, and counts them."""
-
-    def __init__(self, store: TrackingStore) -> None:
-        self.read = self.new_exchanges = self.new_tasks = 0
-        self._store = store
-        self._records: list[ExchangeRecord] = []
-        self._dropped: list[DroppedCount] = []
-        self._markers: list[Marker] = []
-        self._alerting: list[AlertingRow] = []
-        self._bytes = 0
-
-    def add(self, item: ExportedItem | None, size: int) -> None:
-        """Add the item parsed from a line of ``size`` bytes. ``item`` is None for an empty line."""
-        from germane.storage import AlertingRow, ExchangeRecord
-
-        if isinstance(item, ExchangeRecord):
-            self._records.append(item)
-        elif isinstance(item, Marker):
-            self._markers.append(item)
-        elif isinstance(item, AlertingRow):
-            self._alerting.append(item)
-        elif item is not None:
-            self._dropped.append(item)
-        self._bytes += size
-        count = len(self._records) + len(self._dropped) + len(self._markers) + len(self._alerting)
-        if count >= MAX_ITEMS_PER_TRANSACTION or self._bytes >= MAX_BYTES_PER_TRANSACTION:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write all added items."""
-        restored = self._store.transfer.restore_records(self._records)
-        self._store.transfer.restore_dropped(self._dropped)
-        self._store.trends.add_markers(self._markers)
-        self._store.transfer.restore_alerting(self._alerting)
-        self.read += len(self._records)
-        self.new_exchanges += restored.exchanges
-        self.new_tasks += restored.tasks
-        self._records, self._dropped, self._markers, self._alerting, self._bytes = [], [], [], [], 0
-
-
 @contextmanager
 def _open_input(file: Path) -> Iterator[IO[bytes]]:
     if file == STDIN:
@@ -182,18 +132,6 @@ def _open_input(file: Path) -> Iterator[IO[bytes]]:
             yield lines
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror or error}") from None
-
-
-def _parse_line(line: bytes) -> ExportedItem | None:
-    from germane.storage import parse_line
-
-    if len(line) >= MAX_LINE_BYTES:
-        raise UsageError(f"the line is longer than {MAX_LINE_BYTES // 1_000_000} MB")
-    try:
-        text = line.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError("the line is not valid UTF-8") from None
-    return parse_line(text) if text.strip() else None
 
 
 @dataclass(frozen=True, slots=True)

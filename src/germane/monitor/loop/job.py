@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from germane.errors import GermaneError, StorageError, error_location
-from germane.storage import MAX_JOB_RUNS, JobRun
+from germane.storage import JobRun
 
 logger = logging.getLogger("germane.monitor")
 
@@ -113,7 +113,7 @@ class Job:
                     self._outage_log.record_recovery(self.name)
                 self.last_run, self.problem = self._clock(), None
             run = JobRun(started_at=started_at, seconds=time.monotonic() - started, problem=self.problem)
-            self.runs = (*self.runs[1 - MAX_JOB_RUNS :], run)  # always a new tuple: other threads read it
+            self.runs = run.appended_to(self.runs)  # always a new tuple: other threads read it
 
     async def run_whenever(self, wait: Callable[[], Awaitable[None]]) -> None:
         """Run the work each time ``wait`` returns, until canceled."""

@@ -15,8 +15,6 @@ from germane.sanitize import clean_text
 from germane.storage.db.tables import watched_trace
 from germane.storage.db.upsert import insert_counts
 
-RECOGNIZED: Final = "recognized"
-"""Outcome of a trace whose exchange was recognized. Every other outcome is the reason why it is unreadable."""
 MAX_SCOPES: Final = 100
 """Maximum number of scopes that one process counts separately."""
 OTHER_SCOPE: Final = "other"
@@ -45,7 +43,7 @@ class WatchedTraces:
     service: str
     scope: str
     outcome: str
-    """:data:`RECOGNIZED`, or the reason why the traces are unreadable."""
+    """``recognized``, or the reason why the traces are unreadable."""
     count: int
 
 

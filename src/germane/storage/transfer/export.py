@@ -6,7 +6,7 @@ The database formats times as text, because converting them in Python would take
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from json.encoder import encode_basestring
@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 
 from germane.storage.archive.dialect import NAME as ARCHIVE
+from germane.storage.db.mappers import score_key
 from germane.storage.db.types import Json, UtcDateTime
 from germane.storage.transfer.record import (
     COLUMNS,
@@ -65,6 +66,22 @@ class StoredRecord:
         """Return an exchange's tasks, scores or labels, each as a dict of column names to values."""
         return [dict(zip(NAMES[part], row, strict=False)) for row in self.parts[part]]
 
+    def tasks_with_scores(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Yield each task, with the fingerprint of its score, and its score, which is empty if there is none."""
+        scores = {(score["scorer"], score["fingerprint"]): score for score in self.part_values("score")}
+        for task in self.part_values("task"):
+            key = score_key(task)
+            yield {**task, "fingerprint": key[1]}, scores.get(key, {})
+
+    def dump(self) -> str:
+        """Encode the record as one line of JSON, with the same content as :func:`dump_line`."""
+        parts = [f'{{"version":{VERSION},"exchange":{_encode_row(self.exchange, _ENCODERS["exchange"])}']
+        for part, name in _LISTS:
+            if rows := self.parts[part]:
+                encoders = _ENCODERS[part]
+                parts.append(f'"{name}":[{",".join([_encode_row(row, encoders) for row in rows])}]')
+        return escape_unsafe(",".join(parts) + "}")
+
 
 @cache
 def select_stored(part: str, dialect: str) -> Select[Any]:
@@ -93,16 +110,6 @@ def group_by_exchange(rows: Sequence[StoredRow]) -> dict[str, list[StoredRow]]:
     for row in rows:
         by_exchange.setdefault(row[-1], []).append(row)
     return by_exchange
-
-
-def dump_stored(record: StoredRecord) -> str:
-    """Encode a record as one line of JSON, with the same content as :func:`dump_line`."""
-    parts = [f'{{"version":{VERSION},"exchange":{_encode_row(record.exchange, _ENCODERS["exchange"])}']
-    for part, name in _LISTS:
-        if rows := record.parts[part]:
-            encoders = _ENCODERS[part]
-            parts.append(f'"{name}":[{",".join([_encode_row(row, encoders) for row in rows])}]')
-    return escape_unsafe(",".join(parts) + "}")
 
 
 def _encode_row(row: StoredRow, encoders: Sequence[Encoder]) -> str:

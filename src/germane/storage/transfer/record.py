@@ -125,6 +125,16 @@ ExportedItem = ExchangeRecord | DroppedCount | Marker | AlertingRow
 """The content of one line in an export file."""
 
 
+def is_export_line(line: bytes) -> bool:
+    """Return whether a file that starts with this line is an export. Invalid JSON counts, so that it is reported."""
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        return True
+    parts = {"exchange", "dropped", "marker", *ALERTING_PARTS}
+    return isinstance(content, dict) and "version" in content and not content.keys().isdisjoint(parts)
+
+
 def dump_line(item: ExportedItem) -> str:
     """Encode an item as one line of JSON."""
     content: dict[str, Any] = {"version": VERSION}

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, Table, exists, select
 
+from germane.annotation import Marker
 from germane.storage.archive.reader import find_ids, open_exchanges, open_oldest, open_window
 from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import DECLARED_MINUTE, TallyChanges
@@ -34,6 +35,7 @@ from germane.storage.db.types import Json
 from germane.storage.db.upsert import insert_into
 from germane.storage.queue.erase_text import OPEN_STATES, keep_numbers
 from germane.storage.transfer.export import NAMES, StoredRecord, StoredRow, group_by_exchange, select_stored
+from germane.storage.transfer.import_batch import ImportBatch, ImportResult
 from germane.storage.transfer.record import (
     ALERTING_PARTS,
     COLUMNS,
@@ -42,8 +44,11 @@ from germane.storage.transfer.record import (
     AlertingRow,
     DroppedCount,
     ExchangeRecord,
+    ExportedItem,
     Row,
+    dump_line,
 )
+from germane.storage.trends.store_trends import TrendReader, TrendStore
 
 TaskKey = tuple[str, str, str]
 """Exchange id, scorer and fingerprint."""
@@ -86,14 +91,6 @@ class ExportSelection:
     route: str | None = None
     scorer: str | None = None
     """Only exchanges with a task for this scorer, and only this scorer's tasks and scores."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportResult:
-    """The numbers of imported rows that were not in the database before."""
-
-    exchanges: int = 0
-    tasks: int = 0
 
 
 class TransferStore(StoreComponent):
@@ -152,6 +149,27 @@ class TransferStore(StoreComponent):
                     page += _add_late_labels(connection, archived)
         page.sort(key=lambda record: (datetime.fromisoformat(record.exchange[_STARTED_AT]), record.exchange[_ID]))
         return page[:limit]
+
+    def load_other_lines(self, chosen: ExportSelection) -> list[str]:
+        """Return the lines of an export that follow those of exchanges: counts, markers and alerting data."""
+        markers = TrendReader(self._context).list_markers(since=chosen.since, until=chosen.until, limit=None)
+        return [
+            *map(dump_line, self.load_dropped(chosen)),
+            *map(dump_line, sorted(markers, key=lambda marker: (marker.at, marker.id))),
+            *map(dump_line, self.load_alerting(chosen)),
+        ]
+
+    def open_import(self) -> ImportBatch:
+        """Return a batch that writes the lines of an export file."""
+        return ImportBatch(self.restore)
+
+    def restore(self, items: Sequence[ExportedItem]) -> ImportResult:
+        """Write the items of an export that the database does not have, in one transaction per kind."""
+        restored = self.restore_records([item for item in items if isinstance(item, ExchangeRecord)])
+        self.restore_dropped([item for item in items if isinstance(item, DroppedCount)])
+        TrendStore(self._context).add_markers([item for item in items if isinstance(item, Marker)])
+        self.restore_alerting([item for item in items if isinstance(item, AlertingRow)])
+        return restored
 
     def load_dropped(self, chosen: ExportSelection) -> list[DroppedCount]:
         """Return the counts of exchanges that were captured but not stored, by minute and process."""
