@@ -12,6 +12,7 @@ import click
 import pytest
 import yaml
 from sqlalchemy import create_engine, text
+from tests.cases import each
 from tests.dashboard.seeding import NOW, seed
 from tests.deploy.files import check_schema, load
 from tests.docs.blocks import BLOCKS, ROOT, Block, commands, of
@@ -87,7 +88,7 @@ def test_every_code_block_is_run_or_excluded_with_a_reason() -> None:
     assert {kind: count for kind, count in others.items() if NOT_RUN[kind][0] not in {count, None}} == {}
 
 
-@pytest.mark.parametrize(("block", "words"), GERMANE, ids=name)
+@each(("block", "words"), GERMANE)
 def test_documented_germane_commands_are_valid(block: Block, words: list[str], bare: Path) -> None:
     """The command line accepts each command, option and argument."""
     files = {word for word in words if re.fullmatch(r"\w+\.(jsonl|json|csv|parquet|toml|txt|pem|key)", word)}
@@ -144,7 +145,7 @@ def week(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", of("sql"), ids=name)
+@each("block", of("sql"))
 def test_documented_sql_queries_return_rows(block: Block, week: str) -> None:
     """Each query runs on a database with the current tables."""
     engine = create_engine(week)

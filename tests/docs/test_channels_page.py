@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
+from tests.cases import each
 
 from germane.alerting.channels import build_channels
 from germane.settings import load_settings
@@ -22,7 +22,7 @@ def test_the_channels_page_shows_every_channel_type() -> None:
     assert [name for name in CHANNEL_TYPES if f'type = "{name}"' not in everything] == []
 
 
-@pytest.mark.parametrize("block", BLOCKS)
+@each("block", BLOCKS)
 def test_settings_on_the_channels_page_are_valid(bare: Path, block: str) -> None:
     """A pasted block configures a channel or a rule."""
     (bare / "germane.toml").write_text(block, encoding="utf-8")

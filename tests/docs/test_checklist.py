@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-import pytest
+from tests.cases import each
 from tests.docs.blocks import DOCS, ROOT
 
 TEXT = (DOCS / "checklist.md").read_text(encoding="utf-8")
@@ -18,13 +18,13 @@ def test_the_checklist_has_twenty_points_in_order() -> None:
     assert [int(point.partition(".")[0]) for point in POINTS] == list(range(1, 21))
 
 
-@pytest.mark.parametrize("point", POINTS, ids=lambda point: point.partition("\n")[0])
+@each("point", POINTS)
 def test_each_point_on_the_checklist_names_a_test(point: str) -> None:
     """Every point names at least one test."""
     assert re.search(r"`tests/[\w/]+\.py::\w+`", point)
 
 
-@pytest.mark.parametrize("path", sorted({path for path, _ in TESTS}))
+@each("path", sorted({path for path, _ in TESTS}))
 def test_each_test_on_the_checklist_exists(path: str) -> None:
     """Renaming a test requires an update of the page."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))

@@ -6,7 +6,7 @@ import re
 import runpy
 from pathlib import Path
 
-import pytest
+from tests.cases import each
 from tests.docs.blocks import DOCS, ROOT
 
 from germane.alerting.facts import KINDS
@@ -58,7 +58,7 @@ def test_glossary_terms_are_sorted() -> None:
     assert terms == sorted(set(terms), key=str.lower)
 
 
-@pytest.mark.parametrize("rule_type", RULE_TYPES)
+@each("rule_type", RULE_TYPES)
 def test_every_rule_type_has_settings_an_evaluation_and_a_message(rule_type: str, bare: Path) -> None:
     """The settings accept each rule type, and each has an evaluation and a message."""
     required = {name: 0.5 for name, field in RULE_TYPES[rule_type].model_fields.items() if field.is_required()}

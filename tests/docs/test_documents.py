@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 from opentelemetry import trace
+from tests.cases import each
 from tests.docs.blocks import DOCS, PAGES, of
 
 import germane
@@ -69,7 +70,7 @@ def test_each_code_block_in_a_document_runs(code: str, bare: Path, monkeypatch: 
     module(code, bare / "from_a_document.py")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each("page", PAGES)
 def test_links_between_documents_lead_to_existing_files(page: Path) -> None:
     """Every linked file exists."""
     links = re.findall(r"\]\((?!https?://|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8"))

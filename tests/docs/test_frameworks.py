@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-import pytest
+from tests.cases import each
 from tests.docs.blocks import BLOCKS, DOCS, ROOT, Block
 
 EXAMPLES = ROOT / "examples" / "frameworks"
@@ -16,7 +16,7 @@ PAGES = sorted((DOCS / "frameworks").glob("*.md"))
 SHOWN = [block for block in BLOCKS if block.page in PAGES and block.language in {"python", "typescript"}]
 
 
-@pytest.mark.parametrize("block", SHOWN, ids=lambda block: block.name)
+@each("block", SHOWN)
 def test_code_on_a_framework_page_is_part_of_an_example_it_links_to(block: Block) -> None:
     """Each paragraph of a block is in an example of the page; the common lines are in all watched examples."""
     page = block.page.read_text(encoding="utf-8")
@@ -33,7 +33,7 @@ def test_every_framework_example_is_linked_from_a_page() -> None:
     assert [path.name for path in FILES if f"../{path.relative_to(ROOT)}" not in text] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@each("path", FILES)
 def test_every_framework_example_has_exact_versions(path: Path) -> None:
     """The versions are those that the example was tested with."""
     if path.suffix == ".ts":

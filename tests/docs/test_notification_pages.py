@@ -21,6 +21,7 @@ import httpx2
 import pytest
 from aiosmtpd.controller import Controller
 from tests.alerting.channels.schemas import ALERTMANAGER, DISCORD, PAGERDUTY, SLACK, TEAMS, check
+from tests.cases import each
 from tests.docs.blocks import DOCS
 
 from germane.alert import SEVERITIES, Alert
@@ -74,9 +75,7 @@ def test_the_notification_pages_are_up_to_date(simulation: Simulation) -> None:
     assert (PAGE.read_text(encoding="utf-8"), PAYLOADS.read_text(encoding="utf-8")) == found
 
 
-@pytest.mark.parametrize(
-    ("channel", "payload"), SENT, ids=[f"{number}-{name}" for number, (name, _) in enumerate(SENT)]
-)
+@each(("channel", "payload"), SENT)
 def test_each_documented_payload_is_valid_for_its_receiver(channel: str, payload: str) -> None:
     """Each payload on the page matches the receiver's documented schema; webhooks use germane's own format."""
     body = json.loads(payload)
@@ -92,7 +91,7 @@ def test_the_page_shows_the_message_of_each_channel_in_each_scenario() -> None:
     assert sorted(name for name, _ in SENT) == sorted([*SCHEMAS, "webhook"] * 5)
 
 
-@pytest.mark.parametrize("text", SHOWN, ids=[text.partition("\n")[0].partition("] ")[2] for text in SHOWN])
+@each("text", SHOWN)
 def test_the_title_and_facts_of_a_message_agree(text: str) -> None:
     """The sentence and the facts state the same levels, and the title states the same means."""
     subject, title, sentence = text.split("\n")[0], text.split("\n")[2], text.split("\n")[3]

@@ -8,7 +8,7 @@ import zlib
 from typing import Any
 
 import numpy as np
-import pytest
+from tests.cases import each
 from tests.docs.blocks import DOCS
 
 png = runpy.run_path(str(DOCS / "palette.py"))["png"]
@@ -27,7 +27,7 @@ def read(picture: bytes) -> Any:
     return palette[lines[:, 1:]]
 
 
-@pytest.mark.parametrize("colors", [1, 2, 256])
+@each("colors", [1, 2, 256])
 def test_pictures_with_up_to_256_colors_are_compressed_without_loss(colors: int) -> None:
     """Pixels are unchanged."""
     chance = np.random.default_rng(7)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-import pytest
+from tests.cases import each
 
 from germane.settings import Archive, Budget, Retention
 from germane.settings.channels import TEMPLATE_FIELDS
@@ -20,7 +20,7 @@ def test_the_settings_page_is_up_to_date() -> None:
     assert (DOCS / "settings.md").read_text(encoding="utf-8") == page()
 
 
-@pytest.mark.parametrize("model", [Archive, Budget, Retention])
+@each("model", [Archive, Budget, Retention])
 def test_the_settings_page_has_the_variables_of_each_table(model: type[Archive | Budget | Retention]) -> None:
     """Each field of a table in the file has an environment variable."""
     page = (DOCS / "settings.md").read_text(encoding="utf-8")

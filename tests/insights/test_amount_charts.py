@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import each
 
 from germane.insights.charts.amounts import Amount, AmountChart, amount_figure, round_up
 from germane.insights.usage import format_usd
@@ -91,7 +91,7 @@ def test_sums_are_drawn_as_bars_with_a_text_alternative() -> None:
     assert "cost: last $1.00 (n=3), highest $4.00 (n=7)." in figure
 
 
-@pytest.mark.parametrize("values", [[], [0.0], [0.0, 0.0]])
+@each("values", [[], [0.0], [0.0, 0.0]])
 def test_a_chart_of_amounts_that_are_all_zero_is_drawn(values: list[float]) -> None:
     """The axis does not divide by zero."""
     amounts = [Amount(SINCE + number * HOUR, value, 1) for number, value in enumerate(values)]
@@ -109,7 +109,7 @@ def test_hostile_chart_titles_are_escaped() -> None:
     assert len(pictures(figure)) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "expected"),
     [(0.0, "$0"), (0.00042, "$0.00042"), (0.5, "$0.5"), (1.0, "$1.00"), (12345.678, "$12,345.68")],
 )

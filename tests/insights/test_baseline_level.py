@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
+from tests.cases import each
 
 from germane.baseline import POOLED_ROUTE, Baseline, RouteBaseline
 from germane.insights.last_day import at_baseline_levels, baseline_level
@@ -54,7 +54,7 @@ def test_the_reference_of_a_route_is_its_stored_baseline_mean() -> None:
     assert 0.7 < found.interval[0] < 0.8 < found.interval[1] < 0.9
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "why"),
     [
         (load_before("rare", 0.6), "the route was pooled, and the pool's level is not its own"),
@@ -62,7 +62,6 @@ def test_the_reference_of_a_route_is_its_stored_baseline_mean() -> None:
         (load_before("ask", 0.78, "other"), "another judge"),
         (load_before("ask", -0.3), "a baseline counts negative values as 0"),
     ],
-    ids=lambda one: one if isinstance(one, str) else "",
 )
 def test_references_of_routes_outside_the_baseline_are_unchanged(given: RouteSummary, why: str) -> None:
     """A different level would turn an unchanged score into a drop."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pytest
+from tests.cases import each
 
 from germane.insights.context import choose_scorer, choose_second_scorer, choose_service
 from germane.insights.formatting import scorer_title
@@ -26,7 +26,7 @@ MANY = [
 ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("found", "asked", "expected"),
     [
         (MANY, None, "answer_relevancy"),

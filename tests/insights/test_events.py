@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
+from tests.cases import each
 
 from germane.alert import Alert, ScoreLevel, ScoreShift
 from germane.annotation import Marker
@@ -62,7 +62,7 @@ def test_a_service_alert_is_shown_only_on_the_routes_that_dropped() -> None:
     assert not alert_concerns_route(make_alert("ask"), "shop", "ask")
 
 
-@pytest.mark.parametrize(
+@each(
     ("rate", "skipped", "words"),
     [
         (1.0, {}, "all sampled"),

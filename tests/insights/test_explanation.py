@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cases import each
 
 from germane.insights.explanation import explain_score
 from germane.insights.worst_answers import reads_like
@@ -42,7 +42,7 @@ def test_score_details_of_any_shape_can_be_displayed(scorer: str, label: str | N
     assert json.dumps([row.text for row in found.rows])
 
 
-@pytest.mark.parametrize(
+@each(
     ("scorer", "details", "expected"),
     [
         (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from urllib.parse import unquote
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
+from tests.cases import each
 
 from germane.insights.formatting import (
     format_age,
@@ -27,9 +27,7 @@ from germane.insights.formatting import (
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.694, "0.69"), (None, "\u2013"), (-0.004, "0.00"), (-0.31, "\u22120.31"), (1.0, "1.00")]
-)
+@each(("value", "text"), [(0.694, "0.69"), (None, "\u2013"), (-0.004, "0.00"), (-0.31, "\u22120.31"), (1.0, "1.00")])
 def test_scores_are_formatted_with_two_decimals(value: float | None, text: str) -> None:
     """Numbers have a true minus sign, no negative zero, and a dash for unknown values."""
     assert format_number(value) == text

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import each
 from tests.insights.situations import (
     DAY,
     FELL,
@@ -131,7 +132,7 @@ def test_the_verdict_on_an_empty_database_says_nothing_about_scores() -> None:
     assert build_verdict(Situation(scorer=None, now=NOW, answered_at=NOW, route="ask")).state == "silent"
 
 
-@pytest.mark.parametrize(
+@each(
     ("more", "expected"),
     [
         ({"coverage": unscored_coverage(12, pending=12), "has_judge": False}, "no_judge"),
@@ -178,7 +179,7 @@ def test_the_level_of_a_threshold_alert_covers_the_window_of_its_rule() -> None:
     assert (found.period, found.levels) == ("window", (None, level))
 
 
-@pytest.mark.parametrize("state", ["firing", "recovering"])
+@each("state", ["firing", "recovering"])
 def test_an_open_alert_is_called_recovering_once_scores_recover(state: AlertState) -> None:
     """The alert stays open until its rule resolves it."""
     found = build_verdict(make_situation(STEADY, alerts=[drop_alert(state=state)]))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from tests.cases import each
 
 from germane.dashboard.web.preferences import parse_view_params
 from germane.insights import BUCKETS, InsightContext, ViewParams
@@ -21,7 +22,7 @@ WEEK = timedelta(days=7)
 END = datetime(2026, 11, 18, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "span", "since", "until"),
     [
         ("", "7d", NOW - WEEK, NOW),
@@ -42,7 +43,7 @@ def test_the_url_selects_the_window_of_a_page(
     assert (found.window, found.since, found.until) == (span, since, until)
 
 
-@pytest.mark.parametrize("query", ["since=2026-11-20&until=2026-11-18", "since=2027-01-01", "since=2026-11-20T10:30"])
+@each("query", ["since=2026-11-20&until=2026-11-18", "since=2027-01-01", "since=2026-11-20T10:30"])
 def test_an_empty_window_is_an_error(store: TrackingStore, query: str) -> None:
     """A window is also empty if its ends are reversed or its start is in the future."""
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": query.encode(), "headers": []}
@@ -52,7 +53,7 @@ def test_an_empty_window_is_an_error(store: TrackingStore, query: str) -> None:
         parse_view_params(Request(scope), context)
 
 
-@pytest.mark.parametrize(("cookie", "expected"), [("", "Asia/Tokyo"), ("Europe/Berlin", "Europe/Berlin")])
+@each(("cookie", "expected"), [("", "Asia/Tokyo"), ("Europe/Berlin", "Europe/Berlin")])
 def test_the_time_zone_comes_from_the_browser_or_the_settings(store: TrackingStore, cookie: str, expected: str) -> None:
     """The first page is requested before the browser has sent its timezone."""
     headers = [(b"cookie", f"germane_zone={cookie}".encode())] if cookie else []

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 from zoneinfo import ZoneInfo
 
-import pytest
+from tests.cases import each
 from tests.insights.situations import (
     BASELINE,
     BEFORE,
@@ -52,7 +52,7 @@ SMALL_DIFFERENCE = [replace(line, finding="dropped") for line in SMALL.routes]
 JUDGE_CHANGED: dict[str, Any] = {"comparisons": comparisons({"ask": ((0.8, 400), (0.3, 80))}, "f2"), "reference": None}
 
 
-@pytest.mark.parametrize(
+@each(
     ("situation", "expected"),
     [
         (
@@ -179,14 +179,13 @@ JUDGE_CHANGED: dict[str, Any] = {"comparisons": comparisons({"ask": ((0.8, 400),
             "No answer arrived on this route in the last 24 h.",
         ),
     ],
-    ids=lambda value: value[:50] if isinstance(value, str) else "",
 )
 def test_the_verdict_is_one_sentence(situation: Situation, expected: str) -> None:
     """It contains n, the interval and the reference, and times in the visitor's time zone."""
     assert plain_text(verdict_sentence(build_verdict(situation))) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("more", "expected"),
     [
         (
@@ -255,7 +254,7 @@ def compare(routes: Routes, new: str = "f1", sides: tuple[ComparedSide, ...] = V
     return build_comparison_verdict(comparisons(routes, new), sides, "answer_relevancy", 0.05)
 
 
-@pytest.mark.parametrize(
+@each(
     ("verdict", "expected"),
     [
         (
@@ -325,7 +324,6 @@ def compare(routes: Routes, new: str = "f1", sides: tuple[ComparedSide, ...] = V
             "No scores in this window.",
         ),
     ],
-    ids=lambda value: value[:50] if isinstance(value, str) else "",
 )
 def test_the_verdict_on_a_comparison_is_one_sentence(verdict: ComparisonVerdict, expected: str) -> None:
     """It contains both means, and the difference with its interval."""
@@ -357,7 +355,7 @@ IN_WINDOW: dict[str, Any] = {"service": "shop", "scorer": "mine", "route": "docs
 MEAN = ScoreLevel(mean=0.62, n=1200, interval=(0.6, 0.64))
 
 
-@pytest.mark.parametrize(
+@each(
     ("finding", "expected"),
     [
         (
@@ -460,7 +458,6 @@ MEAN = ScoreLevel(mean=0.62, n=1200, interval=(0.6, 0.64))
             "Route docs, service shop: the share is 62% (n=1,200), not significantly above 61%.",
         ),
     ],
-    ids=lambda value: value[:50] if isinstance(value, str) else "",
 )
 def test_each_reason_why_a_rule_is_not_firing_is_one_sentence(finding: Finding, expected: str) -> None:
     """Times are in the visitor's time zone."""

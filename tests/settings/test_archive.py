@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.cases import each
 
 from germane.errors import SettingsError
 from germane.settings import load_settings
 
 
-@pytest.mark.parametrize(
-    "text", ["ftp://bucket", "s3://", "s3://key:secret@bucket/x", "s3://bucket/x?endpoint_override=secret"]
-)
+@each("text", ["ftp://bucket", "s3://", "s3://key:secret@bucket/x", "s3://bucket/x?endpoint_override=secret"])
 def test_invalid_locations_are_rejected_without_their_secrets(bare: Path, text: str) -> None:
     with pytest.raises(SettingsError, match=r"archive.location: must be a folder or s3://BUCKET/PREFIX") as caught:
         load_settings(archive={"location": text})

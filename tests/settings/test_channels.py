@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.alert import Alert
 from germane.errors import SettingsError
@@ -24,7 +25,7 @@ def refusal(**channels: Any) -> str:
     return str(raised.value)
 
 
-@pytest.mark.parametrize("half", [{"user": "germane"}, {"password": "env:SMTP_PASSWORD"}])
+@each("half", [{"user": "germane"}, {"password": "env:SMTP_PASSWORD"}])
 def test_a_channel_with_a_user_but_no_password_is_rejected(half: dict[str, str]) -> None:
     """The mistake is reported at startup, not with the first alert."""
     mail = {"type": "email", "host": "smtp.example.com", "sender": "a@example.com", "to": ["b@example.com"]}
@@ -75,7 +76,7 @@ def test_an_invalid_channel_url_is_reported_by_its_reference(monkeypatch: pytest
     assert "hunter2" not in str(raised.value)
 
 
-@pytest.mark.parametrize("name", ["log", "callback", "On-Call", "", "a b", "x" * 65])
+@each("name", ["log", "callback", "On-Call", "", "a b", "x" * 65])
 def test_channel_names_must_be_identifiers(name: str) -> None:
     """Commands can refer to every channel by name, and no channel can replace a built-in one."""
     assert "invalid channel name" in refusal(**{name: SLACK})
@@ -97,7 +98,7 @@ def test_an_unknown_channel_field_gets_a_suggestion() -> None:
     assert refusal(oncall={"type": "webhook"}).startswith("setting channels.oncall.url: Field required")
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {"to": ""},
@@ -122,14 +123,14 @@ def test_allowed_networks_are_validated() -> None:
     assert "must be a network such as 10.0.0.0/8" in refusal(oncall=SLACK | {"allowed_networks": ["10.0.0.0/33"]})
 
 
-@pytest.mark.parametrize("url", ["javascript:alert(1)", "https://example.com/{answer}", "https://example.com/\n{id}"])
+@each("url", ["javascript:alert(1)", "https://example.com/{answer}", "https://example.com/\n{id}"])
 def test_alert_url_accepts_only_placeholders_that_identify_an_alert(url: str) -> None:
     """The URL is an HTTP URL and cannot carry a user's text."""
     with pytest.raises(SettingsError, match="setting alert_url"):
         load_settings(alert_url=url)
 
 
-@pytest.mark.parametrize(
+@each(
     ("channel", "severity", "rule", "route", "matches"),
     [
         (ChannelSettings(), "warning", "drop", "docs", True),

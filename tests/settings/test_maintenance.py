@@ -5,17 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.alerting.channels.conftest import an_alert
+from tests.cases import each
 
 from germane.settings.maintenance import MaintenanceWindow
 
 TIMES = st.times().map(lambda value: value.replace(microsecond=0))
 
 
-@pytest.mark.parametrize(
+@each(
     ("moment", "is_active"),
     [
         ("2026-03-06T21:59", False),  # a Friday

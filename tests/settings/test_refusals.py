@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.errors import SettingsError
 from germane.settings import Settings, SettingsArguments, load_settings
@@ -77,7 +78,7 @@ def test_the_table_of_invalid_values_covers_every_setting() -> None:
     assert WRONG.keys() == Settings.model_fields.keys()
 
 
-@pytest.mark.parametrize("name", WRONG)
+@each("name", WRONG)
 def test_an_error_names_the_setting_the_value_and_the_fix(name: str) -> None:
     """The message says what to change and where. It does not quote values that may be secret."""
     message = error_for(**{name: WRONG[name]})
@@ -96,7 +97,7 @@ def test_all_invalid_settings_are_reported_together() -> None:
     ]
 
 
-@pytest.mark.parametrize("price", [-1, float("nan"), float("inf")])
+@each("price", [-1, float("nan"), float("inf")])
 def test_a_price_must_be_a_finite_number(price: float) -> None:
     """Costs are computed from prices."""
     assert error_for(prices={"mine": {"input": price}}).startswith(f"setting prices.mine.input = {price}: ")
@@ -163,7 +164,7 @@ def test_an_unknown_rule_field_gets_a_suggestion() -> None:
     assert "'rules.0.treshold'; did you mean 'threshold'?" in error_for(rules=[{"treshold": 0.7}])
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "message"),
     [
         ("[budget]\nrequest_per_day = 5\n", "'budget.request_per_day'; did you mean 'requests_per_day'?"),
@@ -183,7 +184,7 @@ def test_an_unknown_field_in_a_table_gets_a_suggestion(bare: Path, written: str,
     assert error_for() == f"unknown setting {message} Correct or remove it"
 
 
-@pytest.mark.parametrize("part", ["filters", "always_score"])
+@each("part", ["filters", "always_score"])
 def test_a_filter_on_status_accepts_the_four_statuses(part: str) -> None:
     """A filter on any other status would match nothing."""
     match = {"status": ["errors"]}
@@ -218,7 +219,7 @@ def test_an_invalid_settings_file_is_reported(bare: Path) -> None:
     assert error_for().startswith("germane.toml or pyproject.toml cannot be read: ")
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         {"database": "mysql://root:hunter2@db/x"},
@@ -244,9 +245,7 @@ def test_no_settings_error_contains_a_secret(arguments: dict[str, Any]) -> None:
     assert "hunter2" not in "".join(traceback.format_exception(raised.value))
 
 
-@pytest.mark.parametrize(
-    "address", ["http://", "http:///path", "https://user:s3cr3t/@host", "http://h:99999", "http://[::1"]
-)
+@each("address", ["http://", "http:///path", "https://user:s3cr3t/@host", "http://h:99999", "http://[::1"])
 def test_a_url_without_a_host_or_with_an_invalid_port_is_rejected(address: str) -> None:
     """The error is raised at startup instead of with the first alert, and does not quote the URL."""
     channel = {"type": "alertmanager", "url": address}
@@ -257,14 +256,14 @@ def test_a_url_without_a_host_or_with_an_invalid_port_is_rejected(address: str) 
         assert "s3cr3t" not in message
 
 
-@pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute"])
-@pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan")])
+@each("name", ["requests_per_minute", "tokens_per_minute"])
+@each("value", [0, -1, float("inf"), float("nan")])
 def test_a_rate_limit_must_be_a_positive_finite_number(name: str, value: float) -> None:
     """To remove a rate limit, omit the setting."""
     assert f"setting {name}" in error_for(**{name: value})
 
 
-@pytest.mark.parametrize("name", ["temperature", "attributes.", "attributes.a'b", 'attributes.a"b', "attributes.a b"])
+@each("name", ["temperature", "attributes.", "attributes.a'b", 'attributes.a"b', "attributes.a b"])
 def test_breakdowns_accept_only_known_dimensions(name: str) -> None:
     """The error lists the valid dimensions."""
     assert "must be model, prompt_version or attributes.NAME" in error_for(breakdowns=[name])

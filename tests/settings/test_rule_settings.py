@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.errors import SettingsError
 from germane.settings import Drop, MeanThreshold, NoData, load_settings
@@ -46,7 +47,7 @@ def test_rules_can_be_given_as_objects() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("rules", "message"),
     [
         ([{"type": "flor", "threshold": 0.6}], "type must be one of drop, mean_threshold, low_score_rate"),
@@ -70,7 +71,7 @@ def test_an_invalid_rule_is_reported_with_the_fix(rules: Any, message: str) -> N
     assert message in str(raised.value)
 
 
-@pytest.mark.parametrize(
+@each(
     "rules",
     [
         [MeanThreshold(threshold=0.5), MeanThreshold(threshold=0.6)],

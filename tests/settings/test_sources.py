@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ByteSize
+from tests.cases import each
 
 from germane.errors import SettingsError
 from germane.settings import Budget, MeanThreshold, Retention, load_settings
@@ -130,7 +131,7 @@ def test_whitespace_around_a_secret_is_removed(monkeypatch: pytest.MonkeyPatch) 
     assert resolve_secret("env:ALERT_SECRET") == "shared"
 
 
-@pytest.mark.parametrize("key", ["sk-hunter2\nsk-hunter3", "sk-hünter2", "sk-hunter2\x00", " "])
+@each("key", ["sk-hunter2\nsk-hunter3", "sk-hünter2", "sk-hunter2\x00", " "])
 def test_a_key_that_is_invalid_in_a_header_is_rejected_at_startup(key: str) -> None:
     """Otherwise every request would fail as if the server were unreachable. The error does not quote the key."""
     with pytest.raises(SettingsError, match=r"^setting api_key: must be one line of ASCII") as raised:
@@ -139,7 +140,7 @@ def test_a_key_that_is_invalid_in_a_header_is_rejected_at_startup(key: str) -> N
     assert "nter" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("secret", "message"),
     [
         ("env:NOWHERE", "variable NOWHERE is not set"),
