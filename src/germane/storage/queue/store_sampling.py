@@ -242,7 +242,9 @@ def _ready_times(
         running = set(connection.execute(select(worker.c.id).where(is_running)).scalars())
     times = {}
     for row in exchanges:
-        span_exported_at = row["started_at"] + timedelta(seconds=row["duration"]) + max_span_delay
-        is_held = row["span_holder"] in running and now < span_exported_at
-        times[row["id"]] = min(span_exported_at, now + max_span_delay) if is_held else min(row["started_at"], now)
+        times[row["id"]] = min(row["started_at"], now)
+        if row["span_holder"] in running:
+            span_exported_at = row["started_at"] + timedelta(seconds=row["duration"]) + max_span_delay
+            if now < span_exported_at:
+                times[row["id"]] = min(span_exported_at, now + max_span_delay)
     return times
