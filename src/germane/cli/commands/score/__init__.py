@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from germane import sanitize
-from germane.cli.commands.score.engine import DatasetRequest, exit_code, score_on_engine
+from germane.cli.commands.score.engine import DatasetRequest, exit_code, print_check, print_summaries, score_on_engine
 from germane.cli.commands.score.estimate import load_basis, print_estimate
 from germane.cli.core.engines import EngineOptions, engine_option, require_engine
-from germane.cli.core.output import as_json, database, print_json, print_table, write_output
+from germane.cli.core.output import as_json, database, print_json, write_output
 from germane.cli.core.params import ColumnNames, FiniteRange
 from germane.settings import load_settings
 
@@ -203,20 +203,17 @@ def _write_report(evaluation: Evaluation, report_format: str | None, output: Pat
 
 def _print(evaluation: Evaluation, check: EvaluationCheck | None) -> None:
     from germane.evaluation import (
-        SUMMARY_HEADINGS,
         find_problems,
         group_problems,
         problems_heading,
         similar_rows,
         small_sample_notes,
-        summary_cells,
         unscored_rows,
         usage_sentence,
     )
 
-    if summaries := evaluation.summary():
-        rows = [summary_cells(summary, summaries) for summary in summaries]
-        print_table(SUMMARY_HEADINGS, [tuple(sanitize.line(cell, 60) for cell in row) for row in rows])
+    summaries = evaluation.summary()
+    print_summaries(summaries)
     if missing := unscored_rows(evaluation.rows):
         click.echo("\nWithout a score:")
     for scorer, count, reason, explanation in missing:
@@ -240,8 +237,7 @@ def _print(evaluation: Evaluation, check: EvaluationCheck | None) -> None:
         if similar:
             click.echo(f"       also      {similar_rows(problem, similar)}")
     click.echo(f"\n{usage_sentence(len(evaluation.rows), evaluation.usage)}")
-    if check is not None:
-        click.echo("\n" + "\n".join(sanitize.line(line, 1000) for line in str(check).splitlines()))
+    print_check(check)
 
 
 def _as_dict(evaluation: Evaluation, check: EvaluationCheck | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, EXIT_THRESHOLD_VIOLATE
 
 if TYPE_CHECKING:
     from germane.cli.core.engines import EngineOptions
-    from germane.evaluation import DatasetResult, EvaluationCheck
+    from germane.evaluation import DatasetResult, EvaluationCheck, ScorerSummary
     from germane.settings import Settings
 
 SAMPLE_SIZE: Final = 20
@@ -87,12 +87,10 @@ def exit_code(check: EvaluationCheck | None, *, has_scores: bool) -> int:
 
 
 def _print(result: DatasetResult, check: EvaluationCheck | None) -> None:
-    from germane.evaluation import SUMMARY_HEADINGS, small_sample_notes, summary_cells, usage_sentence
+    from germane.evaluation import small_sample_notes, usage_sentence
 
     summaries = result.summaries
-    if summaries:
-        rows = [summary_cells(summary, summaries) for summary in summaries]
-        print_table(SUMMARY_HEADINGS, [tuple(sanitize.line(cell, 60) for cell in row) for row in rows])
+    print_summaries(summaries)
     for summary in summaries:
         for reason, count in summary.reasons.items():
             click.echo(f"{sanitize.line(summary.scorer, 60)}: {count:,} {reason}")
@@ -102,6 +100,20 @@ def _print(result: DatasetResult, check: EvaluationCheck | None) -> None:
     reused = f" Scored before and reused: {sanitize.count_noun(result.reused_rows, 'row')}."
     click.echo(f"\n{scored}{reused if result.reused_rows else ''}")
     click.echo(f"The scores are in {result.output}.")
+    print_check(check)
+
+
+def print_summaries(summaries: Sequence[ScorerSummary]) -> None:
+    """Print a table of the scorers' means, if there are any."""
+    from germane.evaluation import SUMMARY_HEADINGS, summary_cells
+
+    if summaries:
+        rows = [summary_cells(summary, summaries) for summary in summaries]
+        print_table(SUMMARY_HEADINGS, [tuple(sanitize.line(cell, 60) for cell in row) for row in rows])
+
+
+def print_check(check: EvaluationCheck | None) -> None:
+    """Print the check against thresholds, if there are any."""
     if check is not None:
         click.echo("\n" + "\n".join(sanitize.line(line, 1000) for line in str(check).splitlines()))
 
