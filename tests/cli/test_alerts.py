@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from typing import Any, Protocol
 
-import pytest
+from tests.cases import each
 
 from germane.alert import Alert, AlertChange, AlertEvent, Notification, ScoreLevel, ScoreShift, alert_key
 from germane.baseline import Baseline, RouteBaseline
@@ -120,7 +120,7 @@ def test_a_silence_is_listed_until_it_ends(call: Call, store: TrackingStore) -> 
     assert call("alerts", "respond", "unsilence", silence.id[:8]).code == 1
 
 
-@pytest.mark.parametrize("span", ["0h", "2", "x", "-1h"])
+@each("span", ["0h", "2", "x", "-1h"])
 def test_a_silence_requires_a_duration(call: Call, store: TrackingStore, span: str) -> None:
     """This prevents silences that never end by mistake."""
     assert call("alerts", "respond", "silence", "--for", span).code == 2
@@ -163,7 +163,7 @@ def test_only_drop_alerts_can_be_accepted(call: Call, store: TrackingStore) -> N
     assert "its baseline is no longer active" in call("baseline", "accept", "bbbb").err
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (("ack",), "ack takes one id"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.alerting import run_backtest
 from germane.evaluation import open_engine, run_backtest_on_engine
@@ -104,7 +105,7 @@ def test_a_backtest_without_scores_exits_with_5(call: Call, store: TrackingStore
     assert "mean_threshold: cannot be replayed: no score of answer_relevancy is stored for this period." in shown
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "expected"),
     [
         (("--rule", "mean_treshold"), "unknown rule 'mean_treshold'; did you mean 'mean_threshold'?"),

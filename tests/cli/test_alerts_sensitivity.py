@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.baseline import Baseline, RouteBaseline
 from germane.storage import BaselineKey, TrackingStore
@@ -72,7 +73,7 @@ def test_sensitivity_without_an_active_baseline_exits_with_5(call: Call, store: 
     assert call(*QUICK, "--json").content["streams"] == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (("--rule", "mean_threshold"), "unknown drop rule 'mean_threshold'; known: drop"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +24,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 """
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@each("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_a_completion_script(call: Call, shell: str) -> None:
     """The variable that requests completions is not taken for a setting."""
     if shell == "bash" and shutil.which("bash") is None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.storage import TrackingStore
 
@@ -82,7 +83,7 @@ def test_reading_commands_do_not_create_a_database(bare: Path) -> None:
     assert list(bare.iterdir()) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "message"),
     [
         ("sqlite:////nowhere/at/all/germane.db", "make sure that its directory exists"),

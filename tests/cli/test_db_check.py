@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cases import each
 from tests.cli.conftest import write
 
 from germane.storage import TrackingStore
@@ -99,7 +100,7 @@ def test_a_damaged_database_file_is_reported(call: Call, database: str, store: T
     assert "Traceback" not in ended.out + ended.err
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "expected"),
     [
         ("sqlite:////nowhere/at/all/germane.db", "make sure that its directory exists"),

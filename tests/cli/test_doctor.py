@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cases import each
 from tests.cli.conftest import an_exchange
 
 import germane
@@ -634,7 +635,7 @@ def test_a_missing_otlp_endpoint_is_a_warning(call: Call, database: str) -> None
     assert about(call("doctor", "--offline", "--json"), "export")["level"] == "warning"
 
 
-@pytest.mark.parametrize("url", ["postgresql://app:hunter2@host:port/app", "postgresql://app:hunter2@host@other/app"])
+@each("url", ["postgresql://app:hunter2@host:port/app", "postgresql://app:hunter2@host@other/app"])
 def test_an_invalid_database_url_is_not_printed(call: Call, url: str) -> None:
     """The finding does not quote it."""
     ended = call("doctor", "--json", "--offline", "--database", url)

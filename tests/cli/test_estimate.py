@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.cli.core.forecast import TYPICAL_EXCHANGE
 from germane.exchange import Exchange
@@ -189,7 +190,7 @@ def test_a_file_is_estimated_whole_or_as_the_sample_of_a_day(
     assert scorer(daily)["requests"] == pytest.approx(5 * scorer(whole)["requests"], abs=1e-6)
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [((), "pass the FILE to score"), (("--per-day", "9"), "--per-day and --database require --estimate")],
 )
@@ -250,7 +251,7 @@ def test_every_builtin_scorer_can_be_estimated(call: Call) -> None:
     assert ended.content["total"]["requests"] == pytest.approx(sum(calls.values()), abs=1e-9)
 
 
-@pytest.mark.parametrize("count", ["nan", "inf", "-1"])
+@each("count", ["nan", "inf", "-1"])
 def test_exchanges_per_day_must_be_finite(call: Call, count: str) -> None:
     """NaN exchanges would cost NaN dollars."""
     ended = call("score", "--estimate", "--per-day", count)

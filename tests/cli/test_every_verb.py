@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 import pytest
+from tests.cases import each
 from tests.dashboard.seeding import seed
 
 from germane.cli.app import SECTIONS, SUMMARIES, group
@@ -84,7 +85,7 @@ def test_every_command_has_a_help_heading() -> None:
     assert sorted(listed) == sorted(name for name in ALL if " " not in name)
 
 
-@pytest.mark.parametrize("verb", ALL)
+@each("verb", ALL)
 def test_help_texts_have_a_consistent_form(call: Call, verb: str) -> None:
     """`-h` equals `--help`. Summaries fit on one line, and options are sentences."""
     ended = call(*verb.split(), "-h")
@@ -152,7 +153,7 @@ def test_piped_output_contains_no_escape_sequences(call: Call, alert: str, verb:
     assert not re.findall(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", ended.out + ended.err)
 
 
-@pytest.mark.parametrize(
+@each(
     ("typed", "meant"),
     [
         (("rapport",), "report"),
@@ -198,7 +199,7 @@ def test_the_tests_for_misspelled_names_cover_all_commands_with_a_name() -> None
     assert {verb for verb, _ in NAMED} >= {"report", "trend", "worst", "export", "rescore", "mark", "baseline show"}
 
 
-@pytest.mark.parametrize(("verb", "parameter"), NAMED, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize(("verb", "parameter"), NAMED)
 def test_a_misspelled_name_is_a_usage_error(call: Call, alert: str, verb: str, parameter: click.Parameter) -> None:
     """A typo is not reported as missing data: the exit code is 2, and the message suggests the right name.
 

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.cases import each
 from tests.cli.conftest import an_exchange, write
 
 from germane import sanitize
@@ -209,7 +210,7 @@ def test_an_invalid_line_is_reported_with_its_number(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@each(
     ("change", "why"),
     [
         ({"version": 1}, "unsupported version 1: this version of germane reads version 2"),
@@ -259,7 +260,7 @@ def test_invalid_content_of_an_export_is_rejected(change: dict[str, Any], why: s
         parse_line(json.dumps(line))
 
 
-@pytest.mark.parametrize("count", [-1, 2**31, 2**62, True, "7"])
+@each("count", [-1, 2**31, 2**62, True, "7"])
 def test_invalid_counts_in_an_export_are_rejected(count: Any) -> None:
     """Sums could overflow, and exchanges that have rows would be counted twice."""
     names = {"minute": "2026-01-01T00:00:00Z", "service": "s", "route": "r", "scorer": "", "process": "p"}
@@ -269,7 +270,7 @@ def test_invalid_counts_in_an_export_are_rejected(count: Any) -> None:
         parse_line(json.dumps({"version": 2, "dropped": {**names, "reason": "not_sampled", "count": 7}}))
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [{"id": ""}, {"name": 7}, {"name": "x" * 501}, {"service": None}, {"at": "2026-03-01"}, {"at": 7},
      {"attributes": []}, {"attributes": "x"}],
@@ -425,7 +426,7 @@ def test_no_csv_cell_starts_like_a_formula_for_any_text(text: str) -> None:
     assert shown in {seen, f"'{seen}"}
 
 
-@pytest.mark.parametrize("before", [" ", "\n", "\ufeff", "\u200b", "\u2066", "\u00a0", "\u2028 "])
+@each("before", [" ", "\n", "\ufeff", "\u200b", "\u2066", "\u00a0", "\u2028 "])
 def test_invisible_characters_do_not_hide_a_csv_formula(before: str) -> None:
     """A program that drops them would evaluate the formula that follows."""
     assert sanitize.csv_cell(f"{before}=1+1").startswith("'")
@@ -749,28 +750,34 @@ def test_importing_archived_rows_again_changes_nothing(
     assert (len(before[0]), len(before[1]), store.answers.counts().captured) == (2, 2, 0)
 
 
-@pytest.mark.parametrize("cell", ["", " ", "nan", "NaN", "null", "None", "NA", "<NA>", "N/A", None, float("nan")])
+MISSING = ("", " ", "nan", "NaN", "null", "None", "NA", "<NA>", "N/A", None, float("nan"))
+
+
 @pytest.mark.parametrize("column", ["faithfulness", "scores", "nested"])
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 def test_missing_values_are_not_imported_as_scores(
-    call: Call, database: str, store: TrackingStore, tmp_path: Path, cell: Any, column: str, suffix: str
+    call: Call, database: str, store: TrackingStore, tmp_path: Path, column: str, suffix: str
 ) -> None:
     """Data frames write missing scores as NaN, null or empty cells. The row is imported without that score."""
-    row: dict[str, Any] = {"question": "How?", "answer": "So.", "answer_relevancy": 0.5}
-    row |= {"scores": {"tone": cell}} if column == "nested" else {column: cell}
+    rows: list[dict[str, Any]] = [
+        {"question": repr(cell), "answer": "So.", "answer_relevancy": 0.5}
+        | ({"scores": {"tone": cell}} if column == "nested" else {column: cell})
+        for cell in MISSING
+    ]
     file = tmp_path / f"rated.{suffix}"
     if suffix == "csv":
-        cells = [json.dumps(value) if isinstance(value, dict) else value for value in row.values()]
+        cells = [[json.dumps(value) if isinstance(value, dict) else value for value in row.values()] for row in rows]
         with file.open("w", newline="") as lines:
-            csv.writer(lines).writerows([list(row), cells])
+            csv.writer(lines).writerows([list(rows[0]), *cells])
     else:
-        file.write_text(json.dumps(row) + "\n")
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     ended = call("import", str(file))
 
-    assert (ended.code, ended.out.split(" from ")[0]) == (0, "Read 1 exchange with 1 score"), ended.err
-    (exchange,) = store.answers.list_exchanges()
-    assert [score.scorer for score in store.answers.get_scores([exchange.id])[exchange.id]] == ["answer_relevancy"]
+    assert (ended.code, ended.out.split(" from ")[0]) == (0, "Read 11 exchanges with 11 scores"), ended.err
+    scores = store.answers.get_scores([one.id for one in store.answers.list_exchanges()])
+    found = {one.question: [score.scorer for score in scores[one.id]] for one in store.answers.list_exchanges()}
+    assert found == {repr(cell): ["answer_relevancy"] for cell in MISSING}
 
 
 SOON, LATER = "2026-03-01T12:00:00.250000+00:00", "2026-03-01T13:00:00+00:00"
@@ -857,7 +864,7 @@ def test_export_of_one_route_contains_no_alerting_data(
     assert parts("--since", "2026-03-02T00:00:00Z") == {"baseline"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("part", "change", "problem"),
     [
         ("silence", {"matchers": []}, "silence.matchers = [] is not an object"),

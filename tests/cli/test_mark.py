@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.annotation import Marker
 from germane.storage import TrackingStore
@@ -68,7 +69,7 @@ def test_a_marker_can_be_in_the_past(call: Call, store: TrackingStore) -> None:
     assert abs((datetime.now(UTC) - latest.at) - timedelta(hours=2)) < timedelta(minutes=1)
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [(" ",), ("x" * 501,), ("v1", "--at", "2999-01-01"), ("v1", "--at", "soon"), ("v1", "--attribute", "commit"),
      ("v1", "--attribute", "=x"), ()],

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
+from tests.cases import each
 from tests.cli.conftest import Call
 
 from germane.storage import OutgoingRequest, ReceivedItem, TrackingStore
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "problem"),
     [
         (("--http", "0.0.0.0:0"), "reachable from other machines"),

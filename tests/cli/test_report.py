@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.score import UnscoredReason
 from germane.storage import SamplingDecision, TrackingStore
@@ -258,7 +259,7 @@ def test_the_since_option_accepts_a_duration(
     assert len(call("report", "--since", since, "--json").content["routes"]) == routes
 
 
-@pytest.mark.parametrize("zone", ["Z", "+05:30"])
+@each("zone", ["Z", "+05:30"])
 def test_the_since_option_accepts_a_time(call: Call, database: str, zone: str) -> None:
     """The time is in ISO 8601 format, with a UTC offset."""
     content = call("report", "--since", f"2026-03-01T12:00:00{zone}", "--json").content
@@ -266,7 +267,7 @@ def test_the_since_option_accepts_a_time(call: Call, database: str, zone: str) -
     assert content["since"] == {"Z": "2026-03-01T12:00:00+00:00", "+05:30": "2026-03-01T06:30:00+00:00"}[zone]
 
 
-@pytest.mark.parametrize("since", ["yesterday", "h", "-3h", "\u00b2h", "9" * 30 + "d", "", "2026-13-01"])
+@each("since", ["yesterday", "h", "-3h", "\u00b2h", "9" * 30 + "d", "", "2026-13-01"])
 def test_an_invalid_time_is_a_usage_error(call: Call, database: str, since: str) -> None:
     """The error shows valid values."""
     ended = call("report", "--since", since)
@@ -275,7 +276,7 @@ def test_an_invalid_time_is_a_usage_error(call: Call, database: str, since: str)
     assert "neither a duration such as 24h or 7d nor an ISO 8601 time" in ended.err
 
 
-@pytest.mark.parametrize("verb", ["report", "trend"])
+@each("verb", ["report", "trend"])
 def test_a_report_window_must_end_after_it_begins(call: Call, database: str, verb: str) -> None:
     """The window must not begin in the future either."""
     turned, late = call(verb, "--since", "1h", "--until", "2h"), call(verb, "--until", "2999-01-01")

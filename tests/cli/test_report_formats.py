@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from rich.cells import cell_len
+from tests.cases import each
 from tests.cli.conftest import write
 
 from germane.annotation import Marker
@@ -118,7 +119,7 @@ def test_a_text_report_can_be_written_to_a_file(call: Call, week: TrackingStore,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["text", "markdown", "html", "json"])
+@each("kind", ["text", "markdown", "html", "json"])
 def test_exit_codes_do_not_depend_on_the_report_format(call: Call, week: TrackingStore, kind: str) -> None:
     """The exit code is 3 for a violated threshold or a drop, and 5 for too little data."""
     assert call("report", "--format", kind, "--fail-under", "0.5").code == 3
@@ -126,7 +127,7 @@ def test_exit_codes_do_not_depend_on_the_report_format(call: Call, week: Trackin
     assert call("report", "--format", kind, "--route", "seldom", "--fail-under", "0.5").code == 5
 
 
-@pytest.mark.parametrize("kind", ["text", "markdown", "html"])
+@each("kind", ["text", "markdown", "html"])
 def test_an_empty_report_is_valid_in_every_format(call: Call, database: str, kind: str) -> None:
     """An empty database is not an error."""
     ended = call("report", "--format", kind)
@@ -222,7 +223,7 @@ def test_the_file_extension_determines_the_report_format(
     assert (bare / name).read_text(encoding="utf-8").startswith("# germane report" if format_ else start)
 
 
-@pytest.mark.parametrize("arguments", [[], ["--since", "12h"], ["--compare"]])
+@each("arguments", [[], ["--since", "12h"], ["--compare"]])
 def test_a_text_report_begins_with_the_verdict_of_the_overview(
     call: Call, week: TrackingStore, arguments: list[str]
 ) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.exchange import Exchange
 from germane.storage import HistorySelection, TrackingStore
@@ -92,7 +93,7 @@ def test_an_empty_selection_is_explained(call: Call, store: TrackingStore, score
     assert "--since" in out
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (("--all",), "--all requires --engine"),

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cases import each
 
 from germane.testing import FakeJudge, Fault
 
@@ -188,7 +189,7 @@ def test_the_score_report_is_printed_or_written_to_a_file(
     assert Path(name).read_text(encoding="utf-8").startswith(start)
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (["--output", "report.pdf"], "cannot determine the format of --output report.pdf"),

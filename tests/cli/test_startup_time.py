@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.cases import each
 
 from germane.exchange import Exchange
 from germane.storage import TrackingStore
@@ -63,7 +64,7 @@ def test_help_imports_no_command(bare: Path) -> None:
     assert ended.stdout.splitlines()[-1] == "loaded:"
 
 
-@pytest.mark.parametrize("command", [("report",), ("trend", "answer_relevancy"), ("worst",)], ids=lambda one: one[0])
+@each("command", [("report",), ("trend", "answer_relevancy"), ("worst",)])
 def test_reading_commands_import_only_what_they_read(bare: Path, command: tuple[str, ...]) -> None:
     """They import no ORM, no migrations, no other dialect, and nothing that scores, traces or draws."""
     url = f"sqlite:///{bare}/germane.db"

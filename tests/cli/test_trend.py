@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cases import each
 from tests.cli.conftest import write
 from tests.cli.test_alerts import an_alert
 
@@ -215,7 +216,7 @@ def test_an_empty_trend_reports_that_there_are_no_scores(call: Call, database: s
     assert call("trend", "--json").content["buckets"] == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "code", "message"),
     [
         (("--bucket", "5s"), 2, "--bucket is too short"),

@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from tests.cases import each
 from tests.cli.conftest import an_exchange
 from tests.dashboard.scrape import MetricSamples, parse_metrics
 
@@ -162,7 +163,7 @@ def test_a_worker_exits_if_its_metrics_cannot_be_served(call: Call, judge: FakeJ
     assert "cannot listen on 127.0.0.1 port" in ended.err
 
 
-@pytest.mark.parametrize("given", ["", ":9464", "port", "99999", "-1", "::1:9464", "host:", "1.2.3.4:٣"])
+@each("given", ["", ":9464", "port", "99999", "-1", "::1:9464", "host:", "1.2.3.4:٣"])
 def test_an_invalid_metrics_address_is_rejected(given: str, call: Call, database: str) -> None:
     """Invalid addresses lack a port, have an invalid port, or are IPv6 addresses without brackets."""
     ended = call("worker", "--metrics", given)
