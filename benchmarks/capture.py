@@ -48,6 +48,7 @@ from germane.storage import ExchangeWriter, TrackingStore
 from germane.storage.db import mappers as rows
 from germane.storage.db.tables import exchange as table
 from germane.storage.quota.budget_ledger import RequestUsage
+from germane.testing import engine_of, transaction
 
 MIN_SHARE = 0.7
 """Minimum share of Core's rate."""
@@ -90,7 +91,7 @@ def make(number: int, **changes: Any) -> Exchange:
 @contextmanager
 def emptied(store: TrackingStore) -> Iterator[None]:
     """Start with an empty table and a completed garbage collection."""
-    with store._database.write() as connection:  # noqa: SLF001 - measures the layer below
+    with transaction(store) as connection:
         connection.exec_driver_sql("DELETE FROM exchange")
     gc.collect()
     yield
@@ -118,7 +119,7 @@ def by_core(store: TrackingStore, exchanges: Sequence[Exchange]) -> float:
     ready = [_dictionary(exchange) for exchange in exchanges]
     began = time.perf_counter()
     for some in parts(ready):
-        with store._database.write() as connection:  # noqa: SLF001
+        with transaction(store) as connection:
             connection.execute(insert(table), list(some))
     return time.perf_counter() - began
 
@@ -131,12 +132,12 @@ def _dictionary(exchange: Exchange) -> dict[str, Any]:
 
 def by_driver(store: TrackingStore, exchanges: Sequence[Exchange]) -> float:
     """Insert the same rows with the driver's executemany, from tuples."""
-    stamp = rows.timestamp_encoder(store._database.dialect)  # noqa: SLF001
+    stamp = rows.timestamp_encoder(engine_of(store).dialect.name)
     ready = [rows.exchange_values(exchange, stamp) for exchange in exchanges]
-    mark = "?" if store._database.dialect == "sqlite" else "%s"  # noqa: SLF001
+    mark = "?" if engine_of(store).dialect.name == "sqlite" else "%s"
     names = ", ".join(f'"{name}"' for name in rows.EXCHANGE_COLUMNS)
     statement = f"INSERT INTO exchange ({names}) VALUES ({', '.join([mark] * len(rows.EXCHANGE_COLUMNS))})"
-    raw = store._database.engine.raw_connection()  # noqa: SLF001
+    raw = engine_of(store).raw_connection()
     cursor = raw.cursor()
     began = time.perf_counter()
     for some in parts(ready):
@@ -191,7 +192,7 @@ def measure_memory(folder: Path, count: int) -> bool:
             assert writer.flush(60)
         if number % step == 0:
             assert writer.flush(60)
-            with store._database.write() as connection:  # noqa: SLF001
+            with transaction(store) as connection:
                 connection.exec_driver_sql("DELETE FROM exchange")
             if number * 10 % count == 0:
                 sizes[number] = resident()
@@ -302,7 +303,7 @@ class Stream:
         )  # fmt: skip
 
     def _found(self) -> Outcome:
-        with self.store._database.read() as connection:  # noqa: SLF001
+        with transaction(self.store, read_only=True) as connection:
             for name in ("exchange", "scoring_task", "score", "tally"):
                 self.outcome.rows[name] = connection.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one()
             weights = "SELECT sum(1 / capture_probability) FROM exchange"

@@ -22,6 +22,7 @@ from sqlalchemy.schema import CreateIndex, DropIndex
 
 from germane.storage import TrackingStore
 from germane.storage.db.models import metadata
+from germane.testing import engine_of
 
 ROUTES = tuple(f"route-{rank}" for rank in range(1, 13))
 SHARES = np.array([1 / rank**1.2 for rank in range(1, 13)])
@@ -132,9 +133,9 @@ class Filling:
 
     def __init__(self, store: TrackingStore, history: History) -> None:
         store.close()  # SQLite deletes its WAL once no connection is open
-        self._raw = store._database.engine.raw_connection()  # noqa: SLF001 - bypasses the store on purpose
+        self._raw = engine_of(store).raw_connection()
         self._cursor: Any = self._raw.cursor()
-        self._dialect = store._database.engine.dialect  # noqa: SLF001
+        self._dialect = engine_of(store).dialect
         self._history = history
         self._sqlite = self._dialect.name == "sqlite"
         for statement in HURRY[self._dialect.name]:

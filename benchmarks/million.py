@@ -35,6 +35,7 @@ from sqlalchemy import update
 from germane.exchange import Exchange
 from germane.storage import TrackingStore
 from germane.storage.db.tables import exchange
+from germane.testing import transaction
 
 DAYS = 60
 SECONDS_GOAL, RATE_GOAL = 1.5, 20_000
@@ -191,7 +192,7 @@ def fill(url: str, history: History, mark: Path) -> None:
         return
     made(url, history, mark)
     is_south = (exchange.c.model == "large-1", exchange.c.route.in_(["route-2", "route-3"]))
-    with closing(TrackingStore(url)) as store, store._database.write() as connection:  # noqa: SLF001
+    with closing(TrackingStore(url)) as store, transaction(store) as connection:
         connection.execute(update(exchange).where(*is_south).values(attributes={"tenant": "south"}))
 
 

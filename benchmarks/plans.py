@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, event
 
 from germane.storage import TrackingStore
+from germane.testing import engine_of, transaction
 
 LARGE = frozenset({"exchange", "score", "scoring_task", "tally", "rollup", "rollup_count", "rollup_proxy"})
 PARTIAL = {"ix_exchange_unsampled", "ix_exchange_candidate", "ix_scoring_task_open", "ix_scoring_task_candidate"}
@@ -36,14 +37,14 @@ def plans_of(store: TrackingStore, work: Callable[[], object]) -> list[Plan]:
         options = connection.get_execution_options()
         statements.setdefault(statement, (parameters, options.get("isolation_level") == "REPEATABLE READ"))
 
-    engine = store._database.engine  # noqa: SLF001 - needs the engine
+    engine = engine_of(store)
     event.listen(engine, "before_cursor_execute", note)
     work()
     event.remove(engine, "before_cursor_execute", note)
     found = []
     for statement, (parameters, snapshot) in statements.items():
         if re.match(r"\s*(SELECT|WITH)", statement):
-            with store._database.read(snapshot=snapshot) as connection:  # noqa: SLF001
+            with transaction(store, read_only=True, snapshot=snapshot) as connection:
                 explain = _on_sqlite if connection.dialect.name == "sqlite" else _on_postgresql
                 found.append(explain(connection, statement, parameters))
     return found

@@ -24,6 +24,7 @@ from tests.conftest import migrated_file
 from germane.alerting import AlertEvaluator, ChannelMessage, build_channels
 from germane.settings import Settings
 from germane.storage import DeliveryOutcome, TrackingStore
+from germane.testing import engine_of
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 ROUTES = ("docs", "faq", "support")
@@ -90,8 +91,8 @@ def evaluate_and_deliver(url: str, hook: str, now: datetime, die_at: int) -> Non
     """Evaluate at a given time and deliver due notifications. Exit before the given statement or request."""
     os.environ["HOOK_URL"] = hook
     fuse, store = Fuse(die_at), TrackingStore(url, clock=lambda: now)
-    event.listen(store._database.engine, "before_cursor_execute", fuse.burn)
-    event.listen(store._database.engine, "commit", fuse.burn)
+    event.listen(engine_of(store), "before_cursor_execute", fuse.burn)
+    event.listen(engine_of(store), "commit", fuse.burn)
     new_evaluator(store, lambda: now).evaluate()
     channel, owner = build_channels(configured())["hook"], f"process {os.getpid()}"
     while (due := store.notifications.claim("hook", owner, lease=HOUR / 2)) is not None:

@@ -10,6 +10,7 @@ from sqlalchemy import event
 from germane.alerting.evaluator import AlertEvaluator
 from germane.settings import Settings
 from germane.storage import TrackingStore
+from germane.testing import engine_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -25,7 +26,7 @@ def test_an_evaluation_without_new_scores_runs_four_queries_and_writes_nothing(
     )
     evaluator.evaluate()
     statements: list[str] = []
-    event.listen(store._database.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    event.listen(engine_of(store), "before_cursor_execute", lambda *given: statements.append(given[2]))
     evaluator.evaluate()
     store.close()
 

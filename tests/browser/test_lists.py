@@ -22,6 +22,7 @@ from germane.exchange import Exchange, new_exchange_id
 from germane.score import Score, band_of
 from germane.storage import SamplingDecision
 from germane.storage.db.tables import score
+from germane.testing import transaction
 
 Visits = Callable[..., Visitor]
 Sites = Callable[..., Site]
@@ -197,7 +198,7 @@ def test_a_live_list_keeps_both_rows_of_an_answer_with_two_scores(own: Sites, vi
     """An answer that was scored with two fingerprints has two rows, which are updated and not repeated."""
     site = own(refresh=SOON)
     write_answer(site.store)
-    with site.store._database.write() as connection:
+    with transaction(site.store) as connection:
         stored = connection.execute(select(score).where(score.c.exchange_id == "f" * 32)).mappings().one()
         again = {name: value for name, value in stored.items() if name != "id"} | {"fingerprint": "other"}
         connection.execute(insert(score).values(again))

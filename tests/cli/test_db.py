@@ -10,6 +10,7 @@ import pytest
 from tests.cases import each
 
 from germane.storage import TrackingStore
+from germane.testing import transaction
 
 Call = Callable[..., Any]
 
@@ -105,7 +106,7 @@ def test_database_errors_are_reported_on_one_line(call: Call, url: str, message:
 
 def test_a_database_newer_than_the_code_is_rejected(call: Call, database: str, store: TrackingStore) -> None:
     """The command reports an error, because the tables are newer than the code."""
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.exec_driver_sql("UPDATE germane_version SET version_num = '9999'")
 
     for arguments in (["report"], ["db", "upgrade"]):

@@ -15,6 +15,7 @@ from tests.cli.conftest import write
 
 from germane.storage import TrackingStore
 from germane.storage.db.models import metadata
+from germane.testing import transaction
 
 Call = Callable[..., Any]
 
@@ -69,7 +70,7 @@ def test_inconsistent_rows_are_errors(call: Call, database_url: str, statement: 
         store.migrate()
         write(store, [0.9, 0.8, 0.7])
         store.rollups.update()
-        with store._database.write() as connection:
+        with transaction(store) as connection:
             connection.exec_driver_sql(statement.format(index=index))
 
     ended = call("db", "check", "--database", database_url, "--json")
@@ -141,7 +142,7 @@ def test_outdated_rollups_are_a_warning_of_the_check(call: Call, database: str, 
 def test_captured_names_in_check_results_are_sanitized(call: Call, database: str, store: TrackingStore) -> None:
     """Escapes, right-to-left, wide and very long names do not affect the terminal."""
     write(store, [0.5], route="\x1b[2J\u202e" + "x" * 10_000)
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.exec_driver_sql("UPDATE tally SET count = count + 1 WHERE outcome = 'seen'")
 
     ended = call("db", "check")

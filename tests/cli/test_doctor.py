@@ -21,7 +21,7 @@ import germane
 from germane.annotation import RecordedScore
 from germane.score import UnscoredReason
 from germane.storage import RateLimit, SamplingDecision, TrackingStore, WorkerHeartbeat
-from germane.testing import FakeJudge, Fault, OTLPReceiver
+from germane.testing import FakeJudge, Fault, OTLPReceiver, transaction
 
 Call = Callable[..., Any]
 Scored = Callable[..., Any]
@@ -365,7 +365,7 @@ def test_a_stalled_backlog_is_an_error(call: Call, store: TrackingStore, scored:
     assert (
         about(call("doctor", "--offline", "--json"), "scoring")["level"] == "ok"
     )  # it has been waiting for only a minute
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.exec_driver_sql("UPDATE exchange SET started_at = '2026-01-01 00:00:00.000000'")
 
     finding = about(call("doctor", "--offline", "--json"), "scoring")
@@ -382,7 +382,7 @@ def add_backlog(store: TrackingStore, scored: Scored, *, waiting: int, since: ti
     store.exchanges.add(exchanges)
     decisions = [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in exchanges]
     store.sampling.assign_tasks(decisions, {"relevancy": "f"})
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.exec_driver_sql(
             "UPDATE scoring_task SET first_pending_at = ? WHERE state = 'pending'",
             ((store.now() - since).isoformat(" ", "microseconds")[:26],),
@@ -437,7 +437,7 @@ def test_a_fast_scorer_does_not_hide_a_slow_one(
     store.exchanges.add(waiting)
     decisions = [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in waiting]
     store.sampling.assign_tasks(decisions, {"answer_relevancy": "f1"})
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.exec_driver_sql(
             "UPDATE scoring_task SET first_pending_at = ? WHERE state = 'pending'",
             ((store.now() - timedelta(hours=9)).isoformat(" ", "microseconds")[:26],),
@@ -508,7 +508,7 @@ def test_a_backlog_caused_by_a_rate_limit_is_a_warning(
     waiting = germane.Exchange(**_values(scored_one, 1))
     store.exchanges.add([waiting])
     store.sampling.assign_tasks([SamplingDecision(waiting.id, 1.0, "sampled")], {"answer_relevancy": "f1"})
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.exec_driver_sql("UPDATE scoring_task SET first_pending_at = '2026-01-01 00:00:00.000000'")
     assert about(call("doctor", "--offline", "--json"), "scoring")["level"] == "error"
     store.quota.reserve_slots([RateLimit("requests", 60)], [(1.0,)])
@@ -545,7 +545,7 @@ def test_doctor_shows_retries_in_other_processes(
 ) -> None:
     """The finding names the scorer, the reason, the start and the fix."""
     postpone(store, scored, reason, f"{reason}: HTTP 999: so it says", until=timedelta(minutes=2))
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.exec_driver_sql("UPDATE scoring_task SET first_pending_at = '2026-01-02 03:04:00.000000'")
 
     ended = call("doctor", "--offline", "--json")
@@ -562,7 +562,7 @@ def test_doctor_shows_retries_in_other_processes(
 def test_retries_that_no_process_continues_are_an_error(call: Call, store: TrackingStore, scored: Scored) -> None:
     """The process that retried is gone."""
     postpone(store, scored, UnscoredReason.JUDGE_TIMEOUT, "no reply", until=timedelta(hours=-1))
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.exec_driver_sql("UPDATE scoring_task SET first_pending_at = '2026-01-02 03:04:00.000000'")
 
     ended = call("doctor", "--offline", "--json")

@@ -30,7 +30,7 @@ from germane.sanitize import clean_text
 from germane.score import UnscoredReason
 from germane.storage import ExportSelection, SamplingDecision, TrackingStore
 from germane.storage.transfer.record import COLUMNS, AlertingRow, ExchangeRecord, dump_line, parse_line
-from germane.testing import Clock
+from germane.testing import Clock, transaction
 
 Call = Callable[..., Any]
 NASTY = '=HYPERLINK("http://evil")\n<script>\u202e\0 "quoted", with; commas'
@@ -383,7 +383,7 @@ def test_a_flat_export_equals_the_answers_view(
     store.exchanges.add([an_exchange()])  # without a sampling decision, it has no row
     file = tmp_path / f"flat.{kind}"
     assert call("export", str(file)).err == f"Wrote 3 rows for 4 exchanges to {file}.\n"
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         view = [dict(row) for row in connection.exec_driver_sql("SELECT * FROM answers").mappings()]
     rows = _read(file)
 
@@ -658,14 +658,14 @@ def test_an_interrupted_import_can_be_repeated(call: Call, database: str, store:
     file = tmp_path / "faq.jsonl"
     line = json.dumps({"question": "How?", "answer": "So.", "faithfulness": 0.5}) + "\n"
     file.write_text(line * 700)
-    with store._database.write() as connection:  # the disk is full after the first page
+    with transaction(store) as connection:  # the disk is full after the first page
         connection.exec_driver_sql(
             "CREATE TRIGGER full BEFORE INSERT ON exchange WHEN (SELECT count(*) FROM exchange) >= 500 "
             "BEGIN SELECT RAISE(ABORT, 'full'); END"
         )
     interrupted = call("import", str(file))
     assert (interrupted.code, store.answers.counts().captured) == (1, 500)
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.exec_driver_sql("DROP TRIGGER full")
 
     assert "500 were imported before" in call("import", str(file)).out

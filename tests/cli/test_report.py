@@ -13,6 +13,7 @@ from tests.cases import each
 
 from germane.score import UnscoredReason
 from germane.storage import SamplingDecision, TrackingStore
+from germane.testing import transaction
 
 Call = Callable[..., Any]
 Scored = Callable[..., Any]
@@ -155,7 +156,7 @@ def test_candidates_are_shown_separately_from_pending_tasks(call: Call, store: T
     store.sampling.assign_tasks(
         [SamplingDecision(one.id, 0.5, "candidate") for one in waiting[:2]], {"answer_relevancy": "f1"}
     )
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.exec_driver_sql("UPDATE scoring_task SET due_at = NULL WHERE state = 'pending'")
     unpaid = {"answer_relevancy": UnscoredReason.BUDGET}
     store.sampling.assign_tasks([SamplingDecision(waiting[2].id, 0.5, "budget", unpaid)], {"answer_relevancy": "f1"})

@@ -29,6 +29,7 @@ from germane.insights.wording import verdict_sentence
 from germane.settings import load_settings
 from germane.statistics import Comparison
 from germane.storage import BaselineKey, SamplingDecision, TrackingStore
+from germane.testing import engine_of
 
 DAY = timedelta(days=1)
 HALF = timedelta(minutes=30)
@@ -471,7 +472,7 @@ def test_the_number_of_queries_does_not_grow_with_the_number_of_routes(own_week:
     from sqlalchemy import event
 
     asked: list[str] = []
-    engine = own_week.store._database.engine
+    engine = engine_of(own_week.store)
     event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
 
     load_shown(own_week.store)

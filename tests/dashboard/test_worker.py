@@ -22,6 +22,7 @@ from germane.settings import Budget, load_settings
 from germane.storage import JobRun, JobRuns, RateLimit, RequestUsage, SamplingSummary, TrackingStore, WorkerHeartbeat
 from germane.storage.db.migrate import REVISIONS
 from germane.storage.queue.health import SamplingReasonCount
+from germane.testing import engine_of
 
 LEASE = timedelta(minutes=1)
 TEXT = re.compile(r"<[^>]+>")
@@ -76,7 +77,7 @@ def test_running_degraded_and_unresponsive_workers_are_distinguished(own_week: W
         WorkerHeartbeat(id="x", host="reef", pid=1, service="s", version="0"), [], lease=LEASE
     )
     late = TrackingStore(
-        str(own_week.store._database.url.render_as_string(hide_password=False)), clock=lambda: NOW + 3 * LEASE
+        str(engine_of(own_week.store).url.render_as_string(hide_password=False)), clock=lambda: NOW + 3 * LEASE
     )
     send_heartbeat(late)
     send_heartbeat(late, id="worker-2", pid=2, problem="judge_rejected: the key is wrong")

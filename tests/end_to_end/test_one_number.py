@@ -32,6 +32,7 @@ from germane.score import LOWEST_BAND, Score, UnscoredReason, band_of
 from germane.settings import load_settings
 from germane.storage import SamplingDecision, TrackingStore
 from germane.storage.db.models import metadata
+from germane.testing import transaction
 
 UNTIL = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 """A day that is over: a trend by days has one point of it."""
@@ -189,7 +190,7 @@ def _drawn(chance: random.Random) -> Given:
 
 
 def _forget(store: TrackingStore) -> None:
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         for table in reversed(metadata.sorted_tables):
             connection.execute(table.delete())
 

@@ -37,7 +37,7 @@ from germane.storage import (
 )
 from germane.storage.db.component import StoreContext
 from germane.storage.quota.store_quota import QuotaStore
-from germane.testing import Clock, FakeJudge, Fault
+from germane.testing import Clock, FakeJudge, Fault, transaction
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PRICES = {"fake-judge": {"input": 1_000.0, "output": 2_000.0}}
@@ -221,7 +221,7 @@ def test_exchanges_beyond_the_budget_are_skipped_without_retry(
     assert monitor.status().judge_problem is None
     assert re.fullmatch(r"the budget is exhausted until ....-..-.. 00:00 UTC", str(monitor.status().budget_problem))
     assert all(score.value is not None or score.reason is UnscoredReason.BUDGET for score in attached.scores)
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         tries = connection.exec_driver_sql("SELECT DISTINCT claims, error FROM scoring_task WHERE reason = 'budget'")
         (row,) = tries.all()
     assert row.claims == 1

@@ -24,7 +24,7 @@ from germane.monitor.sampling.sampler import Sampler
 from germane.score import Score, UnscoredReason
 from germane.settings import Budget
 from germane.storage import RequestUsage, TrackingStore
-from germane.testing import Clock
+from germane.testing import Clock, transaction
 
 DAY = datetime(2026, 3, 2, tzinfo=UTC)
 LEASE_TTL = timedelta(seconds=30)
@@ -80,7 +80,7 @@ class Process:
     def decisions(self) -> dict[str, tuple[str | None, float | None]]:
         """Return the sampling reason and probability of each exchange, by trace id."""
         query = "SELECT trace_id, sampling_reason, sampling_probability FROM exchange"
-        with self.store._database.read() as connection:
+        with transaction(self.store, read_only=True) as connection:
             return {row[0]: (row[1], row[2]) for row in connection.execute(text(query))}
 
     def reasons(self) -> Counter[str | None]:
@@ -310,7 +310,7 @@ def test_no_open_tasks_remain_after_the_scorers_change(process: Any, new_exchang
     changed.run()
 
     states = Counter()
-    with changed.store._database.read() as connection:
+    with transaction(changed.store, read_only=True) as connection:
         for row in connection.execute(text("SELECT scorer, state, due_at IS NULL FROM scoring_task")):
             states[tuple(row)] += 1
     picked = 30 - changed.reasons()["not_sampled"]

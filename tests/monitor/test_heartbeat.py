@@ -21,6 +21,7 @@ from germane.monitor.loop.leases import build_heartbeat
 from germane.settings import Settings
 from germane.storage import TrackingStore
 from germane.storage.db import tables
+from germane.testing import transaction
 
 Start = Callable[..., Monitor]
 Until = Callable[..., None]
@@ -79,14 +80,14 @@ def test_a_task_in_progress_is_not_started_by_another_process(
     scorer, tasks = Waiting(), tables.scoring_task
 
     def claims() -> int:
-        with store._database.read() as connection:
+        with transaction(store, read_only=True) as connection:
             return int(connection.execute(select(tasks.c.claims)).scalar_one())
 
     store.exchanges.add([new_exchange()])
     start(store, [scorer], settings=settings())
     until(lambda: scorer.begun == 1)
     past = datetime.now(UTC) - timedelta(seconds=1)
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(update(tasks).values(due_at=past))
     until(lambda: claims() == 2)
     scorer.released.set()

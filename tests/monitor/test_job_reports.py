@@ -11,6 +11,7 @@ from germane.exchange import Exchange
 from germane.monitor import Monitor
 from germane.settings import Settings
 from germane.storage import TrackingStore
+from germane.testing import engine_of, transaction
 
 
 class Quick:
@@ -54,13 +55,13 @@ def test_heartbeats_report_the_error_of_a_failed_run(
     store: TrackingStore, start: Callable[..., Monitor], settings: Callable[..., Settings], until: Callable[..., None]
 ) -> None:
     """The report contains the error's type and location, but no text that may come from users."""
-    broken = TrackingStore(store._database.url.render_as_string(hide_password=False))
+    broken = TrackingStore(engine_of(store).url.render_as_string(hide_password=False))
     monitor = start(broken, [Quick()], settings=settings(task_lease=1, poll_interval=0.1))
     until(lambda: store.workers.list_job_runs())
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.exec_driver_sql("ALTER TABLE rollup_dirty_hour RENAME TO elsewhere")
     until(lambda: any(run.problem for one in store.workers.list_job_runs() for run in one.runs if one.name == "rollup"))
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.exec_driver_sql("ALTER TABLE elsewhere RENAME TO rollup_dirty_hour")
     problems = {
         run.problem for one in store.workers.list_job_runs() for run in one.runs if run.problem and one.name == "rollup"

@@ -17,7 +17,7 @@ from germane.monitor.loop.backoff import Backoff
 from germane.score import UnscoredReason
 from germane.settings import Settings
 from germane.storage import TrackingStore
-from germane.testing import FakeJudge, Fault
+from germane.testing import FakeJudge, Fault, transaction
 
 Start = Callable[..., Monitor]
 Until = Callable[..., None]
@@ -159,7 +159,7 @@ def test_transient_failures_are_retried_until_the_retry_timeout(
     until(lambda: store.answers.counts().failed_reasons == {reason: 1})
 
     assert len(judge.chat_requests) > 1
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         assert connection.exec_driver_sql("SELECT claims FROM scoring_task").scalar_one() == 1
 
 

@@ -25,7 +25,7 @@ from germane.monitor.quota.limiter import (
 from germane.scorers import RequestReservation
 from germane.storage import RateLimit, TrackingStore
 from germane.storage.quota.store_quota import QuotaStore
-from germane.testing import FakeJudge
+from germane.testing import FakeJudge, transaction
 
 FAST = RateLimit("requests", 600_000)
 TWENTY_A_SECOND = 1_200.0
@@ -318,7 +318,7 @@ def test_stopping_does_not_wait_for_requests_delayed_by_the_rate_limit(
     assert monitor.stop(60.0)  # scoring all of them would take eight minutes
 
     assert (store.answers.counts().pending, store.answers.counts().running, store.answers.counts().failed) == (8, 0, 0)
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         rows = connection.exec_driver_sql("SELECT claims, reason FROM scoring_task WHERE state = 'pending'").all()
     assert set(map(tuple, rows)) == {(0, None)}
     (wait,) = store.quota.reserve_slots([RateLimit("requests", 1)], [(1.0,)])

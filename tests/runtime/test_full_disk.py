@@ -10,6 +10,7 @@ from sqlalchemy import event
 
 import germane
 from germane.process import current_runtime
+from germane.testing import engine_of
 
 Query = Callable[[str], list[Any]]
 
@@ -31,7 +32,7 @@ def test_a_full_disk_does_not_affect_handlers(
     assert runtime.writer.flush(60)
     pages = [1]  # SQLite rounds this up to the current size, and then reports a full disk
 
-    @event.listens_for(runtime.store._database.engine, "checkout")
+    @event.listens_for(engine_of(runtime.store), "checkout")
     def limit(connection: Any, *_: object) -> None:
         connection.execute(f"PRAGMA max_page_count = {pages[0]}")
 

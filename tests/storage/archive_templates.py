@@ -18,6 +18,7 @@ from tests.storage.archiving import FIRST_DAY, Make, fill
 from germane.exchange import Exchange
 from germane.storage import TrackingStore
 from germane.storage.db.tables import archived_day
+from germane.testing import transaction
 
 ARCHIVED_DAYS = {"filled": 0, "half archived": 1, "archived": 2}
 """The templates. Each has two days, of which the first ones are archived: one with text, or both without text."""
@@ -67,7 +68,7 @@ class Templates:
         with closing(TrackingStore(self._url(database), clock=clock)) as store:
             if ARCHIVED_DAYS[name]:
                 shutil.copytree(self._directory / name, folder)
-                with store._database.write() as connection:
+                with transaction(store) as connection:
                     connection.execute(update(archived_day).values(location=str(folder)))
             yield Copy(self._url(database), store, list(self._exchanges), folder)
         if self._server:

@@ -52,6 +52,7 @@ from germane.storage import (
 )
 from germane.storage.db import tables
 from germane.storage.transfer.record import dump_line
+from germane.testing import transaction
 from germane.trace_outline import AttributeOutline, SpanOutline, UnreadableTrace
 
 DIRECTORY: Final = Path(__file__).parent / "databases"
@@ -78,7 +79,7 @@ def fill(store: TrackingStore) -> None:
     fill_received(store)
     fill_history_and_archive(store)
     store.rollups.update(breakdowns=["model"], before=NOON - 3 * HOUR)
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(tables.tally.update().values(process="process"))  # otherwise random
 
 
@@ -331,7 +332,7 @@ def fill_history_and_archive(store: TrackingStore) -> None:
         claimed = store.history.claim_partition(PartitionKey(done.id, number), "me", lease=HOUR)
         assert store.history.finish_partition(claimed, []) is not None
     assert store.history.finish_run(done.id)
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         for run_id, name in names.items():
             for table, column in ((tables.history_run, "id"), (tables.partition, "run_id")):
                 connection.execute(table.update().where(table.c[column] == run_id).values({column: name}))
@@ -352,7 +353,7 @@ def fill_history_and_archive(store: TrackingStore) -> None:
 
 def add_row(store: TrackingStore, table: str, values: dict[str, Any]) -> None:
     """Write a row that the public methods write only in combination with others."""
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(insert(tables.metadata.tables[table]).values(values))
 
 

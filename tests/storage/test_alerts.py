@@ -22,7 +22,7 @@ from germane.alert import (
     alert_key,
 )
 from germane.storage import AlertTransaction, TrackingStore
-from germane.testing import Clock
+from germane.testing import Clock, engine_of
 
 HOSTILE = "docs\0<b>\ud800 'quoted'; DROP TABLE alert"
 LABELS = {"service": "shop", "scorer": "answer_relevancy", "route": "docs"}
@@ -104,7 +104,7 @@ def test_characters_that_cannot_be_stored_are_replaced_in_alerts(leader_store: T
 def test_open_alerts_are_listed_through_a_partial_index(leader_store: TrackingStore) -> None:
     """Listing open alerts does not scan resolved ones."""
     statements: list[str] = []
-    engine = leader_store._database.engine
+    engine = engine_of(leader_store)
     event.listen(engine, "before_cursor_execute", lambda *called: statements.append(called[2]))
     leader_store.alerts.list_open()
     (query,) = (statement for statement in statements if "FROM alert" in statement)

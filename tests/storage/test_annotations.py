@@ -21,6 +21,7 @@ from germane.storage import Coverage, ExchangeWriter, SamplingDecision, Tracking
 from germane.storage.db.component import StoreContext
 from germane.storage.ingest.store_exchanges import ExchangeStore
 from germane.storage.ingest.writer import ScoreRetryBuffer
+from germane.testing import transaction
 
 Make = Callable[..., Exchange]
 WriteTo = Callable[..., ExchangeWriter]
@@ -114,7 +115,7 @@ def test_a_recorded_score_counts_like_other_scores(store: TrackingStore, make: M
     assert (worst.score.value, worst.score.label, worst.score.explanation) == (0.25, "weak", "short")
     assert (worst.score.details, worst.score.scored_at) == ({"words": [3, None]}, NOON)
     assert store.answers.get_scores([exchange.id, "none"]) == {exchange.id: [worst.score]}
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         query = "SELECT value, weight, state FROM answers WHERE scorer = 'mine'"
         assert [tuple(row) for row in connection.exec_driver_sql(query)] == [(0.25, 1.0, "done")]
 

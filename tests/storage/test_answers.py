@@ -17,6 +17,7 @@ from germane.statistics import Histogram
 from germane.storage import AnswerCursor, AnswerFilter, AnswerPage, AnswerSort, SamplingDecision, TrackingStore
 from germane.storage.answers import lowest_scores, search, store_answers
 from germane.storage.answers.filter import SORTS
+from germane.testing import transaction
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -343,7 +344,7 @@ def test_every_query_strategy_resumes_at_the_same_cursor(store: TrackingStore, m
     whole = [
         row["exchange_id"] for row in _lowest(store, lowest_scores.scan_window, lowest_scores.ScoreFilter(route="ask"))
     ]
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         row = lowest_scores.scan_window(connection, lowest_scores.ScoreFilter(), 3)[-1]
     answer_filter = lowest_scores.ScoreFilter(route="ask", after=(row["value"], row["started_at"], row["id"]))
 
@@ -363,7 +364,7 @@ def _in_steps(connection: Any, answer_filter: lowest_scores.ScoreFilter, limit: 
 
 
 def _lowest(store: TrackingStore, way: Any, answer_filter: lowest_scores.ScoreFilter) -> Any:
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         return way(connection, answer_filter, 20)
 
 

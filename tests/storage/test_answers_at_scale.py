@@ -12,12 +12,13 @@ from germane.annotation import Feedback
 from germane.score import UnscoredReason
 from germane.storage import AnswerFilter, TrackingStore
 from germane.storage.answers import lowest_scores, search
+from germane.testing import transaction
 
 
 def test_rare_filter_values_skip_the_fast_lookup(store: TrackingStore, make: Make) -> None:
     """Values that do not occur among the newest scores are not searched for through the value index."""
     write(store, make, VALUES)
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         soon = lowest_scores.find_lowest_fast(connection, lowest_scores.ScoreFilter(fingerprint="f1"), 3, few=2)
         rare = (lowest_scores.ScoreFilter(fingerprint="f9"), lowest_scores.ScoreFilter(label="none"))
         nowhere = [lowest_scores.find_lowest_fast(connection, one, 3, few=2) for one in rare]
@@ -53,7 +54,7 @@ def test_search_by_reason_looks_up_tasks_by_exchange(
         lambda: sqlite_store.answers.search(AnswerFilter(state="failed", reason=UnscoredReason.JUDGE_TIMEOUT)),
     )
     (statement, parameters) = next(statement for statement in statements.values() if "EXISTS" in statement[0])
-    with sqlite_store._database.read() as connection:
+    with transaction(sqlite_store, read_only=True) as connection:
         plan = [row.detail for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
 
     assert [step for step in plan if "scoring_task" in step and "exchange_id=?" not in step] == []

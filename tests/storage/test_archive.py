@@ -32,6 +32,7 @@ from germane.storage.archive.files import open_writer
 from germane.storage.archive.rows import arrow_schema
 from germane.storage.db.tables import exchange, feedback, score, scoring_task, tally
 from germane.storage.retention import archiving
+from germane.testing import transaction
 
 TABLES = (exchange, scoring_task, score, feedback, tally)
 DAYS = [FIRST_DAY, FIRST_DAY + timedelta(days=1)]
@@ -39,7 +40,7 @@ WINDOW = {"since": SINCE, "until": UNTIL}
 
 
 def counts(store: TrackingStore) -> dict[str, int]:
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         return {
             table.name: connection.execute(select(func.count()).select_from(table)).scalar_one() for table in TABLES
         }
@@ -212,7 +213,7 @@ def test_a_changed_day_is_written_again(sqlite_filled: Copy) -> None:
     detail = store.answers.load_detail(label.exchange_id)
     assert detail is not None
     assert label.id in {one.id for one in detail.feedback}
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         assert not connection.execute(select(feedback).where(feedback.c.id == label.id)).all()
 
 

@@ -19,7 +19,7 @@ from germane.annotation import Feedback
 from germane.storage import AnswerFilter, ExportSelection, TrackingStore
 from germane.storage.db.tables import feedback
 from germane.storage.transfer.record import ExchangeRecord, parse_line
-from germane.testing import Clock
+from germane.testing import Clock, transaction
 
 WINDOW = {"since": SINCE, "until": UNTIL}
 FILTERS = {
@@ -162,7 +162,7 @@ def test_labels_given_after_archiving_are_exported_and_restored(half_archived: C
     store.labels.add_feedback(late)
     lines = [one.dump() for one in store.transfer.load_stored(ExportSelection(), limit=100)]
     exported = export()
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(delete(feedback))
     lost = export()
 
@@ -172,7 +172,7 @@ def test_labels_given_after_archiving_are_exported_and_restored(half_archived: C
     assert [label["id"] for label in exported] == ["early", archived["id"], "late"]
     assert lost == [archived]
     assert export() == exported
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         assert archived["id"] not in connection.execute(select(feedback.c.id)).scalars().all()
 
 

@@ -19,6 +19,7 @@ from tests.storage.s3_server import client, s3_server
 from tests.storage.test_archive import archived_counts, counts
 
 from germane.storage import TrackingStore
+from germane.testing import engine_of
 
 pytestmark = pytest.mark.slow
 FORKED = multiprocessing.get_context("forkserver")
@@ -113,8 +114,8 @@ def archive_until_killed(url: str, location: str, calls: int, environment: dict[
 
     # Each process starts when the lease of the killed one has expired.
     store = TrackingStore(url, clock=lambda: OLD + calls * timedelta(minutes=1))
-    event.listen(store._database.engine, "before_cursor_execute", count)
-    event.listen(store._database.engine, "commit", count)
+    event.listen(engine_of(store), "before_cursor_execute", count)
+    event.listen(engine_of(store), "commit", count)
     sys.addaudithook(audit)
     archive(store, location)
     store.close()

@@ -20,6 +20,7 @@ from germane.storage.answers import search
 from germane.storage.db.tables import archived_day, feedback
 from germane.storage.retention import archiving
 from germane.storage.trends import usage
+from germane.testing import transaction
 
 
 @pytest.fixture
@@ -178,7 +179,7 @@ def test_forgetting_deletes_late_labels_of_archived_answers(archived: Copy) -> N
     planned = store.retention.forget(user=one.user, dry_run=True)
     assert store.retention.forget(user=one.user) == planned
 
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         assert not connection.execute(select(feedback.c.id).where(feedback.c.exchange_id == one.id)).all()
 
 
@@ -205,7 +206,7 @@ def test_a_day_that_was_deleted_from_the_archive_is_not_counted(sqlite_archived:
     """Its folder and its row in archived_day are deleted, as documented."""
     store = sqlite_archived.store
     shutil.rmtree(sqlite_archived.folder / "day=2026-02-01")
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(delete(archived_day).where(archived_day.c.day == FIRST_DAY))
 
     summary = store.trends.summary(since=SINCE, until=UNTIL)

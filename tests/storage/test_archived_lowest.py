@@ -21,6 +21,7 @@ from germane.storage import AnswerFilter, TrackingStore
 from germane.storage.answers import archived_lowest as lowest
 from germane.storage.answers.lowest_scores import ScoreFilter
 from germane.storage.db.tables import archived_day, archived_lowest, exchange, score
+from germane.testing import transaction
 
 DAYS = 3
 VALUES = st.one_of(st.sampled_from([0.0, 0.25, 0.5]), st.floats(0, 1))
@@ -81,7 +82,7 @@ def write(store: TrackingStore, given_rows: list[tuple[Any, ...]]) -> None:
         }
         for row in scores
     ]  # fmt: skip
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         for table in (score, exchange, archived_day, archived_lowest):
             connection.execute(delete(table))
         if scores:
@@ -121,7 +122,7 @@ def test_archived_answers_are_found_in_the_same_order(
 
 def plan(store: TrackingStore, chosen: ScoreFilter, limit: int) -> tuple[list[int], list[int]]:
     """Return the days of the month of which a search reads all scores, and those of which it reads some."""
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         found = lowest.plan_search(connection, chosen, limit)
     return [day.day for day in found.days], sorted({moment.day for moment in found.moments})
 
@@ -160,7 +161,7 @@ def test_days_without_lists_are_read(sqlite_archived: Copy) -> None:
     """Their scores are the same, but the search takes longer."""
     store = sqlite_archived.store
     before = list(pages(store, AnswerFilter(), 7))
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(delete(archived_lowest).where(archived_lowest.c.day == FIRST_DAY))
         connection.execute(update(archived_day).where(archived_day.c.day == FIRST_DAY).values(has_lowest=None))
 
@@ -181,6 +182,6 @@ def test_lists_follow_late_and_forgotten_answers(archived: Copy, make: Make) -> 
     mine = {one.id for one in exchanges if one.user == "u1"}
     kept = [pair for page in expected for pair in page if pair[0] not in mine]
     assert [pair for page in pages(store, AnswerFilter(), 9) for pair in page] == kept
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         ends = connection.execute(select(func.max(archived_lowest.c.day))).scalar_one()
     assert ends < OLD

@@ -12,6 +12,7 @@ from germane.exchange import Exchange
 from germane.score import UnscoredReason
 from germane.storage import SamplingDecision, TrackingStore
 from germane.storage.queue.backlog import BACKLOG_COUNT_LIMIT
+from germane.testing import transaction
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -82,7 +83,7 @@ def fill_backlog(store: TrackingStore) -> Callable[[str], None]:
         columns = "exchange_id, scorer, fingerprint, state, reason, error, claims, first_pending_at, due_at"
         moment = "'2026-01-01 00:00:00+00'" if "postgresql" in store.name else "'2026-01-01 00:00:00'"
         values = f"CAST(n AS TEXT), 'a', 'f1', 'pending', '{reason}', 'as it is', 1, {moment}, {moment}"
-        with store._database.write() as connection:
+        with transaction(store) as connection:
             connection.exec_driver_sql(f"INSERT INTO scoring_task ({columns}) {numbers} SELECT {values} FROM numbers")
 
     return write

@@ -23,6 +23,7 @@ from germane.storage import (
     SelectedCandidate,
     TrackingStore,
 )
+from germane.testing import transaction
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -53,7 +54,7 @@ def candidate_decisions(exchanges: list[Exchange]) -> list[SamplingDecision]:
 
 
 def query_rows(store: TrackingStore, query: str) -> list[Any]:
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         return [tuple(row) for row in connection.execute(text(query))]
 
 

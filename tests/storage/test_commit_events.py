@@ -15,6 +15,7 @@ from germane.score import Score, UnscoredReason
 from germane.storage import SamplingDecision, TrackingStore
 from germane.storage.db import tables
 from germane.storage.db.engine import CommitEvent, record_events
+from germane.testing import transaction
 
 LEASE = timedelta(seconds=60)
 SCORERS = {"a": "f1", "b": "f2"}
@@ -53,7 +54,7 @@ def test_reported_commit_events_match_the_tally(
     scores = [Score(scorer=task.scorer, fingerprint=task.fingerprint, **ends[task.scorer]) for task in tasks]
     reporting_store.queue.complete_tasks("me", list(zip(tasks, scores, strict=True)))
 
-    with reporting_store._database.read() as connection:
+    with transaction(reporting_store, read_only=True) as connection:
         table = tables.tally.c
         query = select(table.route, table.scorer, table.outcome, table.reason, func.sum(table.count))
         query = query.where(table.outcome.in_(["scored", "skipped", "failed"]))
@@ -68,7 +69,7 @@ def test_reported_commit_events_match_the_tally(
 
 
 def note_and_fail(store: TrackingStore) -> None:
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         record_events(connection, {("ask", "", "stored", ""): 1})
         raise ZeroDivisionError
 
@@ -109,10 +110,10 @@ def test_scoring_lag_is_the_age_of_the_oldest_waiting_exchange(store: TrackingSt
     store.exchanges.add([decided])
     store.sampling.assign_tasks([SamplingDecision(decided.id, 1.0, "candidate")], {"a": "f1"})
     clock.advance(minutes=5)
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(tables.scoring_task.update().values(due_at=None))
     assert store.backlog.load_backlog(alive_within=LEASE).lag == timedelta()
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(tables.scoring_task.update().values(due_at=clock()))
     assert store.backlog.load_backlog(alive_within=LEASE).lag == timedelta(minutes=5)
     store.exchanges.add([undecided])
@@ -126,7 +127,7 @@ def test_scoring_lag_is_the_age_of_the_oldest_waiting_exchange(store: TrackingSt
 def test_workers_with_a_recent_heartbeat_are_counted(store: TrackingStore, clock: Any) -> None:
     """Workers whose last heartbeat is older are not counted."""
     named = {"host": "h", "pid": 1, "service": "shop", "version": "0", "scorers": {}, "concurrency": 1, "in_flight": 0}
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         for number, seconds in enumerate((0, 59, 61)):
             seen = clock() - timedelta(seconds=seconds)
             row = {**named, "id": str(number), "started_at": seen, "seen_at": seen}

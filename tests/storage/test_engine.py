@@ -17,6 +17,7 @@ import pytest
 from germane.errors import DatabaseUnreachable, SettingsError, StorageError
 from germane.exchange import Exchange
 from germane.storage import TrackingStore
+from germane.testing import engine_of, transaction
 
 Make = Callable[..., Exchange]
 SECRET = "s3cr3t"
@@ -42,7 +43,7 @@ def test_an_invalid_database_url_is_rejected_immediately(url: str, message: str)
 
 def test_postgresql_connections_use_psycopg_3() -> None:
     """The driver does not depend on SQLAlchemy's default."""
-    assert TrackingStore("postgresql://localhost/x")._database.engine.dialect.driver == "psycopg"
+    assert engine_of(TrackingStore("postgresql://localhost/x")).dialect.driver == "psycopg"
 
 
 @pytest.mark.parametrize("given", [f"user:{SECRET}@", "", "user@"])
@@ -53,7 +54,7 @@ def test_database_passwords_never_appear_in_messages(given: str, tmp_path: Path)
     with pytest.raises(DatabaseUnreachable) as caught:
         store.check()
 
-    shown = "".join(traceback.format_exception(caught.value)) + repr(store) + repr(store._database) + store.name
+    shown = "".join(traceback.format_exception(caught.value)) + repr(store) + repr(store.context.database) + store.name
     assert SECRET not in shown
     store.close()
 
@@ -88,7 +89,7 @@ def test_an_unwritable_database_path_is_reported(tmp_path: Path, work: str) -> N
 
 def test_writing_to_a_read_only_database_is_reported(sqlite_store: TrackingStore, make: Make) -> None:
     """Reading still works."""
-    path = str(sqlite_store._database.url.database)
+    path = str(engine_of(sqlite_store).url.database)
     read_only = TrackingStore(f"sqlite:///file:{path}?mode=ro&uri=true")
 
     read_only.check()
@@ -175,7 +176,7 @@ def test_closing_the_database_waits_for_running_transactions(store: TrackingStor
     closed: list[Any] = []
 
     def work() -> None:
-        with store._database.write() as connection:
+        with transaction(store) as connection:
             closed.append(connection.connection.dbapi_connection)
             under_way.set()
             threading.Event().wait(0.1)
@@ -192,7 +193,7 @@ def test_closing_the_database_waits_for_running_transactions(store: TrackingStor
 
 def test_a_writer_waits_for_another_writer(sqlite_store: TrackingStore, make: Make) -> None:
     """SQLite allows one writer at a time; readers do not wait."""
-    other = sqlite3.connect(str(sqlite_store._database.url.database), isolation_level=None)
+    other = sqlite3.connect(str(engine_of(sqlite_store).url.database), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     assert sqlite_store.answers.counts().captured == 0
     other.execute("COMMIT")
@@ -208,7 +209,7 @@ def test_postgres_and_postgresql_urls_are_equivalent() -> None:
     store = TrackingStore(f"postgres://user:{SECRET}@localhost/x")
 
     assert store.name == "postgresql://user:***@localhost/x"
-    assert store._database.engine.dialect.driver == "psycopg"
+    assert engine_of(store).dialect.driver == "psycopg"
 
 
 @pytest.mark.parametrize("option", ["", "?prepare_threshold=1"])
@@ -220,7 +221,7 @@ def test_statements_are_never_prepared_on_the_postgresql_server(
     store = TrackingStore(url + option.replace("?", "&"))
 
     for _ in range(10):
-        with store._database.write() as connection:
+        with transaction(store) as connection:
             connection.exec_driver_sql("SELECT %s::int", [(number,) for number in range(10)])
             prepared = connection.exec_driver_sql("SELECT count(*) FROM pg_prepared_statements").scalar_one()
 
@@ -235,7 +236,7 @@ def test_a_lost_connection_is_logged_by_germane_and_not_by_sqlalchemy(
     store = TrackingStore(postgresql.url(migrated_database, proxy.directory))
 
     def lose_the_connection() -> None:
-        with store._database.write() as connection:
+        with transaction(store) as connection:
             proxy.disconnect()
             connection.exec_driver_sql("SELECT %s::int", [(number,) for number in range(1000)])
 
@@ -248,7 +249,7 @@ def test_a_lost_connection_is_logged_by_germane_and_not_by_sqlalchemy(
 
 def test_driver_messages_of_the_application_are_still_logged(caplog: pytest.LogCaptureFixture) -> None:
     """Only records of threads that are using germane's database are dropped."""
-    TrackingStore("postgresql://localhost/x")._database.engine.dispose()
+    engine_of(TrackingStore("postgresql://localhost/x")).dispose()
 
     logging.getLogger("psycopg").warning("the application's own")
 

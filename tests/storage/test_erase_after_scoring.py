@@ -14,6 +14,7 @@ from germane.annotation import Feedback
 from germane.exchange import Context, Exchange, Message
 from germane.score import Score, UnscoredReason
 from germane.storage import PruneResult, SamplerStep, SamplingDecision, TrackingStore
+from germane.testing import transaction
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -68,7 +69,7 @@ def drawn(store: TrackingStore, *exchanges: Exchange) -> None:
 def places_of_secret(store: TrackingStore) -> list[str]:
     found = []
     for table in ("exchange", "scoring_task", "score", "feedback"):
-        with store._database.read() as connection:
+        with transaction(store, read_only=True) as connection:
             rows = connection.execute(text(f"SELECT * FROM {table}")).mappings()
             found += [f"{table}.{name}" for row in rows for name, value in row.items() if SECRET in str(value)]
     return found
@@ -167,7 +168,7 @@ def test_feedback_on_erased_exchanges_does_not_change_sampling_weights(
     assert store.sampling.apply_feedback([], [picked.id, candidate.id], SCORERS) == 2
 
     store.queue.complete_tasks("me", results(store))
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         rows = connection.execute(text("SELECT DISTINCT exchange_id, sampling_probability FROM score")).all()
     assert {tuple(row) for row in rows} == {(picked.id, 0.25), (candidate.id, 1.0)}
 

@@ -14,6 +14,7 @@ from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.storage import SamplerStep, SamplingDecision, SelectedCandidate, TrackingStore
 from germane.storage.db import tables
+from germane.testing import transaction
 
 SCORERS = {"relevancy": "f1", "faithfulness": "f2"}
 Make = Callable[..., Exchange]
@@ -38,7 +39,7 @@ def write_decided(store: TrackingStore, make: Make) -> Callable[..., Exchange]:
 
 
 def execute(store: TrackingStore, statement: Any) -> None:
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(statement)
 
 
@@ -122,7 +123,7 @@ def test_feedback_does_not_requeue_erased_exchanges(store: TrackingStore, write_
 
     assert store.sampling.apply_feedback([], [exchange.id], SCORERS) == 0
     assert load_totals(store)["skipped"] == {"not_sampled": 2}
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         assert connection.execute(tables.exchange.select()).mappings().one()["sampling_probability"] == 0.1
 
 

@@ -16,6 +16,7 @@ from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.storage import PruneResult, SamplingDecision, TrackingStore
+from germane.testing import transaction
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -34,7 +35,7 @@ def claimed(store: TrackingStore) -> list[tuple[Any, Score]]:
 
 
 def owners(store: TrackingStore, table: str) -> list[str]:
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         return sorted(connection.execute(text(f"SELECT exchange_id FROM {table}")).scalars())
 
 

@@ -26,6 +26,7 @@ from germane.storage import (
     TrackingStore,
 )
 from germane.storage.history.results import score_checksum
+from germane.testing import engine_of
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=30)
@@ -111,7 +112,7 @@ def test_other_processes_write_while_a_run_is_planned(
     """Reading millions of exchanges takes long, and would otherwise block all writers of an SQLite file."""
     sampled(make(0))
     finish_tasks(store, [0.9])
-    url = store._database.url.render_as_string(hide_password=False)
+    url = engine_of(store).url.render_as_string(hide_password=False)
     other, written = TrackingStore(url, clock=clock), list[Exchange]()
 
     def write(*details: Any) -> None:
@@ -119,7 +120,7 @@ def test_other_processes_write_while_a_run_is_planned(
             written.append(make(1))
             other.exchanges.add(written)
 
-    engine = store._database.engine
+    engine = engine_of(store)
     event.listen(engine, "before_cursor_execute", write)
     try:
         run = store.history.create_run(select(clock.now), partition_size=10)

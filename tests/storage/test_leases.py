@@ -21,7 +21,7 @@ from tests.storage.lease_users import LEASE, ROWS_PER_CLAIM, USERS, LeaseUser
 from germane.errors import DatabaseUnreachable
 from germane.storage import LeaseRenewal, TrackingStore
 from germane.storage.db import leases
-from germane.testing import Clock
+from germane.testing import Clock, engine_of, transaction
 
 every_user = pytest.mark.parametrize("user", USERS, ids=str)
 OWNERS = st.sampled_from(["a", "b", "c"])
@@ -43,7 +43,7 @@ STEPS = st.lists(
 
 def open_rows(store: TrackingStore, table: Table) -> int:
     """Return the number of rows that are not finished."""
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         return connection.execute(select(func.count()).where(table.c.due_at.is_not(None))).scalar_one()
 
 
@@ -108,11 +108,11 @@ def test_leases_behave_like_a_model(user: LeaseUser, store: TrackingStore, steps
     def at(moment: datetime) -> Any:
         return moment.timestamp() if is_float else moment
 
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         count = connection.execute(select(func.count()).select_from(table)).scalar_one()
     if not count:
         user.add(store, 3)
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(update(table).values(lease_owner=None, due_at=at(NOON)))
         keys = connection.execute(select(*table.primary_key).order_by(*table.primary_key)).all()
         rows = [and_(*(column == value for column, value in zip(table.primary_key, key, strict=True))) for key in keys]
@@ -196,8 +196,8 @@ def work_until_killed(url: str, name: str, kills: int) -> None:
 
     # The leases of the killed processes have expired.
     store = TrackingStore(url, clock=lambda: NOON + kills * LEASE)
-    event.listen(store._database.engine, "before_cursor_execute", count)
-    event.listen(store._database.engine, "commit", count)
+    event.listen(engine_of(store), "before_cursor_execute", count)
+    event.listen(engine_of(store), "commit", count)
     while claimed := user.claim(store, f"process-{kills}"):
         assert len(claimed) <= ROWS_PER_CLAIM
         user.finish(store, f"process-{kills}", claimed)

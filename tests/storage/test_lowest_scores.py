@@ -26,6 +26,7 @@ from germane.storage.answers.lowest_scores import (
     scan_window,
 )
 from germane.storage.db.tables import exchange, score
+from germane.testing import transaction
 
 Make = Callable[..., Exchange]
 ROUTES, SERVICES, SCORERS, FINGERPRINTS = ("ask", "find"), ("shop", "help"), ("a", "b"), ("f1", "f2")
@@ -81,7 +82,7 @@ class ScoreTable:
             }
             for number, (value, minute, scorer, service, route, fingerprint, label) in enumerate(given_rows)
         ]  # fmt: skip
-        with self.store._database.write() as connection:
+        with transaction(self.store) as connection:
             connection.execute(delete(score))
             connection.execute(delete(exchange))
             if values:
@@ -135,7 +136,7 @@ def test_every_query_strategy_returns_the_same_order_as_a_plain_sort(
     }
     score_filter = ScoreFilter(**{**filter_fields, **moments})
 
-    with score_table.store._database.read() as connection:
+    with transaction(score_table.store, read_only=True) as connection:
         found = find_lowest(connection, score_filter, limit, strategy_lists)
 
     assert [row["id"] for row in found] == sorted_ids(stored_rows, score_filter)[:limit]
@@ -147,7 +148,7 @@ def test_a_query_strategy_returns_none_if_it_would_be_too_expensive(score_table:
     score_filter = ScoreFilter(scorer="a", route="ask")
     unlikely = ScoreFilter(scorer="a", fingerprint="f2")
 
-    with score_table.store._database.read() as connection:
+    with transaction(score_table.store, read_only=True) as connection:
         assert scan_small_window(connection, score_filter, 5, few=59) is None
         assert scan_small_window(connection, score_filter, 5, few=60) is not None
         assert scan_route(connection, score_filter, 5, few=59) is None

@@ -26,6 +26,7 @@ from germane.exchange import Exchange
 from germane.score import Score
 from germane.storage import SamplingDecision, TrackingStore
 from germane.storage.db.models import metadata
+from germane.testing import transaction
 
 
 @pytest.fixture
@@ -59,14 +60,14 @@ def test_missing_tables_raise_an_error_that_names_the_command(
 
 def run_migrations(store: TrackingStore) -> None:
     """Run all migrations, even on SQLite, where a new database is created without them."""
-    with store._database.write(migrating=True) as connection:
+    with transaction(store, migrating=True) as connection:
         migrating._upgrade(connection)
 
 
 def test_migrated_tables_match_the_models(empty: TrackingStore) -> None:
     """Alembic finds no difference between the classes and a migrated database."""
     run_migrations(empty)
-    with empty._database.read() as connection:
+    with transaction(empty, read_only=True) as connection:
         options = {"version_table": migrating.VERSION_TABLE, "compare_type": True, "compare_server_default": True}
         context = MigrationContext.configure(connection, opts=options)
 
@@ -76,7 +77,7 @@ def test_migrated_tables_match_the_models(empty: TrackingStore) -> None:
 def test_indexes_match_the_models(empty: TrackingStore) -> None:
     """The comparison includes the conditions of partial indexes, which Alembic does not compare."""
     run_migrations(empty)
-    with empty._database.write() as connection:
+    with transaction(empty) as connection:
         migrated = describe_indexes(connection)
         for table in metadata.sorted_tables:
             for index in table.indexes:
@@ -105,7 +106,7 @@ def test_new_sqlite_database_equals_a_migrated_one(tmp_path: Path) -> None:
 def test_application_tables_do_not_prevent_a_migration(tmp_path: Path) -> None:
     """An application may use the same SQLite file."""
     store = TrackingStore(f"sqlite:///{tmp_path / 'shared.db'}")
-    with store._database.write(migrating=True) as connection:
+    with transaction(store, migrating=True) as connection:
         connection.exec_driver_sql("CREATE TABLE mine (n INTEGER)")
     store.migrate()
 
@@ -115,7 +116,7 @@ def test_application_tables_do_not_prevent_a_migration(tmp_path: Path) -> None:
 def _describe(store: TrackingStore) -> dict[str, Any]:
     """Return the definition of everything in an SQLite database, by name, independent of the order of columns."""
     found: dict[str, Any] = {}
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         for kind, name, table, sql in connection.exec_driver_sql("SELECT type, name, tbl_name, sql FROM sqlite_master"):
             if name.startswith("sqlite_"):  # the sequence, and the indexes of keys, which follow from the constraints
                 continue
@@ -176,7 +177,7 @@ def test_tables_from_before_the_first_release_are_not_migrated(empty: TrackingSt
 def test_tables_without_a_version_are_not_migrated(empty: TrackingStore) -> None:
     """An interrupted or modified database is not treated as valid."""
     empty.migrate()
-    with empty._database.write() as connection:
+    with transaction(empty) as connection:
         connection.execute(text(f"DELETE FROM {migrating.VERSION_TABLE}"))
 
     with pytest.raises(DatabaseNotMigrated):
@@ -184,7 +185,7 @@ def test_tables_without_a_version_are_not_migrated(empty: TrackingStore) -> None
 
 
 def _set_version(store: TrackingStore, version: str) -> None:
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(text(f"UPDATE {migrating.VERSION_TABLE} SET version_num = '{version}'"))
 
 
@@ -211,7 +212,7 @@ def test_a_killed_migration_changes_nothing(empty: TrackingStore, database_url: 
     killed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
     assert (killed.returncode, killed.stderr) == (-signal.SIGKILL, "")
-    with empty._database.read() as connection:
+    with transaction(empty, read_only=True) as connection:
         assert inspect(connection).get_table_names() == []
     empty.migrate()
     empty.check()
@@ -263,14 +264,14 @@ def test_a_migration_waits_for_a_running_write_transaction(tmp_path: Path) -> No
 
     ending.join()
     other.close()
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
     store.close()
 
 
 def test_sqlite_uses_the_write_ahead_log(sqlite_store: TrackingStore) -> None:
     """Readers continue while a transaction writes."""
-    with sqlite_store._database.read() as connection:
+    with transaction(sqlite_store, read_only=True) as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
 
 
@@ -284,7 +285,7 @@ def test_the_answers_view_has_one_row_per_exchange_and_scorer(
     [claim] = store.queue.claim_tasks("me", {"a": "f1", "b": "f2"}, limit=1, lease=timedelta(seconds=9))
     store.queue.complete_tasks("me", [(claim.tasks[0], Score(scorer="a", fingerprint="f1", value=0.5))])
 
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         query = text("SELECT scorer, fingerprint, state, value, weight, question FROM answers ORDER BY scorer")
         rows = [tuple(row) for row in connection.execute(query)]
     assert rows == [
@@ -304,6 +305,6 @@ def test_the_answers_view_uses_the_score_fingerprint(store: TrackingStore, make:
         score = Score(scorer="a", fingerprint=f"{configured} served", value=0.5)
         store.queue.complete_tasks("me", [(claim.tasks[0], score)])
 
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         rows = connection.execute(text("SELECT fingerprint, state, value FROM answers ORDER BY fingerprint")).all()
     assert [tuple(row) for row in rows] == [("f1 served", "done", 0.5), ("f2 served", "done", 0.5)]

@@ -10,7 +10,7 @@ from tests.storage.test_query_plans import postgresql_scans, record_statements, 
 
 from germane.alert import Alert, AlertChange, AlertEvent, Notification, alert_key
 from germane.storage import AlertTransaction, ChannelQueue, DeliveryOutcome, TrackingStore
-from germane.testing import Clock
+from germane.testing import Clock, transaction
 
 LEASE = timedelta(seconds=60)
 SENT = DeliveryOutcome(http_status=200)
@@ -210,7 +210,7 @@ def test_every_notification_query_uses_an_index(store: TrackingStore, clock: Clo
 
     scans = {}
     for shape, (statement, parameters) in record_statements(store, work).items():
-        with store._database.read() as connection:
+        with transaction(store, read_only=True) as connection:
             on_sqlite = connection.dialect.name == "sqlite"
             scans[shape] = (sqlite_scans if on_sqlite else postgresql_scans)(connection, statement, parameters)
 

@@ -24,7 +24,7 @@ from germane.errors import DatabaseNotMigrated
 from germane.storage import DeliveryOutcome, SamplerStep, SamplingDecision, SelectedCandidate, TrackingStore
 from germane.storage.db.migrate import REVISIONS, VERSION_TABLE
 from germane.storage.db.models import metadata
-from germane.testing import Clock
+from germane.testing import Clock, transaction
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_the_next_migration_upgrades_the_database(
     oldest.check()
     assert oldest.revision() == "0.2.0"
     assert read(oldest) == before
-    with oldest._database.read() as connection:
+    with transaction(oldest, read_only=True) as connection:
         assert connection.execute(text("SELECT count(*) FROM exchange WHERE region = 'eu'")).scalar() == 10
 
 
@@ -104,7 +104,7 @@ def test_tables_of_an_upgraded_database_match_the_models(oldest: TrackingStore) 
     """Alembic finds no difference. After a change to the tables: python -m tests.storage.oldest_database."""
     oldest.migrate()
 
-    with oldest._database.write() as connection:
+    with transaction(oldest) as connection:
         options = {"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": True}
         assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
         indexes = describe_indexes(connection)
@@ -117,7 +117,7 @@ def test_tables_of_an_upgraded_database_match_the_models(oldest: TrackingStore) 
 
 def test_the_oldest_database_has_a_value_in_every_column(oldest: TrackingStore) -> None:
     """Otherwise, a migration could lose the column's values unnoticed."""
-    with oldest._database.read() as connection:
+    with transaction(oldest, read_only=True) as connection:
         tables = set(inspect(connection).get_table_names()) - {VERSION_TABLE}
         columns = {(table, one["name"]) for table in tables for one in inspect(connection).get_columns(table)}
         query = 'SELECT count("{1}") FROM {0}'

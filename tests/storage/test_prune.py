@@ -23,6 +23,7 @@ from germane.score import Score, UnscoredReason
 from germane.storage import Coverage, PruneResult, SamplingDecision, TaskClaim, TrackingStore
 from germane.storage.db import tables
 from germane.storage.db.batches import BATCH_SIZE
+from germane.testing import transaction
 
 Make = Callable[..., Exchange]
 DAY = timedelta(days=1)
@@ -88,7 +89,7 @@ def scored(store: TrackingStore, *exchanges: Exchange) -> None:
 
 
 def column(store: TrackingStore, query: str) -> list[Any]:
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         return list(connection.execute(text(query)).scalars())
 
 
@@ -302,7 +303,7 @@ def test_space_freed_by_erasing_text_is_reused(store: TrackingStore, old: Make, 
 
 def test_stopped_workers_are_deleted(store: TrackingStore, clock: Any) -> None:
     """A worker is deleted a day after its last heartbeat."""
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         for name, hours in (("gone", 25), ("alive", 1)):
             seen = clock.now - timedelta(hours=hours)
             row = {
@@ -365,7 +366,7 @@ def test_pruning_keeps_counts_consistent_and_recent_rows_unchanged(
             assert found is not None
             assert found.question is None
     assert identity_holds(store)
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         orphans = select(tables.score.c.id).where(tables.score.c.exchange_id.not_in(list(after)))
         assert connection.execute(orphans).all() == []
 
@@ -403,7 +404,7 @@ def test_cutoff_times_in_any_time_zone_are_accepted(store: TrackingStore, old: M
 def test_todays_budget_usage_is_never_deleted(store: TrackingStore, before: datetime) -> None:
     """Today's usage is kept for any ``before`` in any time zone. Otherwise, a budget could be used twice."""
     days = [NOON - DAY, NOON]
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         rows = [{"day": f"{day:%Y-%m-%d}", "requests": 7, "tokens": 0, "usd": 0, "selected": 1} for day in days]
         connection.execute(tables.budget.insert(), rows)
 
@@ -432,5 +433,5 @@ def test_erased_text_does_not_remain_in_the_database_files(tmp_path: Path, old: 
 
         assert "germane.db-wal" in files
         assert not any(b"my parcel" in content for content in files.values())
-        with store._database.read() as connection:
+        with transaction(store, read_only=True) as connection:
             assert connection.exec_driver_sql("PRAGMA secure_delete").scalar_one() == 1

@@ -16,6 +16,7 @@ from germane.exchange import Exchange
 from germane.score import Score
 from germane.storage import ExportSelection, SamplingDecision, TrackingStore
 from germane.storage.transfer.record import ExchangeRecord
+from germane.testing import transaction
 
 Make = Callable[..., Exchange]
 ROUNDS = 12
@@ -130,5 +131,5 @@ def loose(store: TrackingStore, table: str) -> int:
 
 
 def number(store: TrackingStore, query: str) -> int:
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         return int(connection.execute(text(query)).scalar_one())

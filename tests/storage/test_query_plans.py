@@ -43,6 +43,7 @@ from germane.storage import (
 )
 from germane.storage.answers.filter import SORTS
 from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest, scan_by_value, scan_route, scan_small_window
+from germane.testing import engine_of, transaction
 from germane.trace_outline import UnreadableTrace
 
 Make = Callable[..., Exchange]
@@ -258,7 +259,7 @@ def find_lowest_with_each_strategy(store: TrackingStore, window: dict[str, Any])
         partial(scan_by_value, steps=(1, None)),
     )
     for score_filter in (ScoreFilter(), ScoreFilter(scorer="a", route="route-1", low=True, **window)):
-        with store._database.read() as connection:
+        with transaction(store, read_only=True) as connection:
             find_lowest(connection, score_filter, 15, strategies)
             scan_route(connection, replace(score_filter, route="route-2"), 5)
 
@@ -350,7 +351,7 @@ def record_statements(store: TrackingStore, work: Callable[[], None]) -> dict[st
             parameters[0] if many and not isinstance(parameters, dict) else parameters,
         )
 
-    engine = store._database.engine
+    engine = engine_of(store)
     event.listen(engine, "before_cursor_execute", record)
     work()
     event.remove(engine, "before_cursor_execute", record)
@@ -385,7 +386,7 @@ def test_every_query_uses_an_index(store: TrackingStore, make: Make, clock: Any)
     statements = record_statements(store, lambda: call_every_method(store, make, clock))
     scans = {}
     for shape, (statement, parameters) in statements.items():
-        with store._database.read() as connection:
+        with transaction(store, read_only=True) as connection:
             on_sqlite = connection.dialect.name == "sqlite"
             scans[shape] = (sqlite_scans if on_sqlite else postgresql_scans)(connection, statement, parameters)
 
@@ -403,7 +404,7 @@ def test_tally_is_updated_last_in_every_transaction(migrated_url: str, make: Mak
     def record(_connection: Any, _cursor: Any, statement: str, _parameters: Any, _context: Any, _many: bool) -> None:
         statements.append(statement)
 
-    engine = store._database.engine
+    engine = engine_of(store)
     event.listen(engine, "before_cursor_execute", record)
     event.listen(engine, "commit", lambda _connection: statements.append("COMMIT"))
     call_every_method(store, make, clock)

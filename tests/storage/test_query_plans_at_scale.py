@@ -10,6 +10,7 @@ from tests.storage.test_query_plans import LEASE, Make, record_statements
 
 from germane.score import Score
 from germane.storage import SamplingDecision, TrackingStore
+from germane.testing import transaction
 
 BACKLOG_SIZE = 20_000
 FILL_QUEUE = f"""
@@ -28,7 +29,7 @@ def test_queue_queries_use_indexes_before_statistics_exist(
 ) -> None:
     """Assigning, claiming and completing do not scan all tasks on a PostgreSQL database without statistics."""
     store = TrackingStore(postgresql.url(migrated_database), clock=clock)
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.exec_driver_sql(FILL_QUEUE)
 
     def work() -> None:
@@ -46,7 +47,7 @@ def test_queue_queries_use_indexes_before_statistics_exist(
 
     scans = []
     for statement, parameters in record_statements(store, work).values():
-        with store._database.read() as connection:
+        with transaction(store, read_only=True) as connection:
             plan = [row[0] for row in connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)]
         scans += [(statement, step) for step in plan if "Seq Scan on scoring_task" in step]
     store.close()
@@ -78,7 +79,7 @@ def test_claim_cost_is_independent_of_the_backlog(sqlite_store: TrackingStore, m
         sqlite_store.sampling.assign_tasks(
             [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in exchanges], {"a": "f1", "b": "f1"}
         )
-        with sqlite_store._database.write() as connection:
+        with transaction(sqlite_store) as connection:
             connection.exec_driver_sql(fill)
         step_counts.append(
             count_sqlite_steps(
@@ -93,7 +94,7 @@ def test_claim_cost_is_independent_of_the_backlog(sqlite_store: TrackingStore, m
 def count_sqlite_steps(store: TrackingStore, work: Callable[[], list[Any]]) -> int:
     """Return the number of SQLite virtual machine steps, in hundreds, for work that returns rows."""
     ticks = []
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         driver: Any = connection.connection.driver_connection
     driver.set_progress_handler(lambda: ticks.append(1), 100)
     assert work()
@@ -106,7 +107,7 @@ def test_claiming_tasks_on_postgresql_reads_only_a_few_rows(
 ) -> None:
     """The number of rows read is small for any backlog, before and after ANALYZE."""
     store = TrackingStore(postgresql.url(migrated_database), clock=clock)
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.exec_driver_sql(FILL_OTHER_SCORER)
         connection.exec_driver_sql(FILL_LATER_TASKS.replace("2026-03-01 11:59:00.000000", "2026-03-01 11:59Z"))
     for statistics in ("SELECT 1", "ANALYZE"):
@@ -115,14 +116,14 @@ def test_claiming_tasks_on_postgresql_reads_only_a_few_rows(
         store.sampling.assign_tasks(
             [SamplingDecision(exchange.id, 1.0, "sampled") for exchange in exchanges], {"a": "f1", "b": "f1"}
         )
-        with store._database.write() as connection:
+        with transaction(store) as connection:
             connection.exec_driver_sql(statistics)
         claiming = record_statements(
             store,
             lambda: assert_task_count(store.queue.claim_tasks("me", {"a": "f1", "b": "f1"}, limit=4, lease=LEASE), 8),
         )
         (heads,) = [statement for statement in claiming.values() if "heads" in statement[0]]
-        with store._database.read() as connection:
+        with transaction(store, read_only=True) as connection:
             (plan,) = connection.exec_driver_sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {heads[0]}", heads[1]).scalar_one()
         assert count_rows_read(plan["Plan"]) < 100
     store.close()
@@ -149,7 +150,7 @@ def test_snapshot_reads_on_postgresql_lower_the_random_page_cost(
     read = record_statements(store, lambda: store.trends.over_time(scorer="a", bucket=timedelta(minutes=5), **window))
     prices = []
     for snapshot in (True, False):
-        with store._database.read(snapshot=snapshot) as connection:
+        with transaction(store, read_only=True, snapshot=snapshot) as connection:
             prices.append(connection.exec_driver_sql("SHOW random_page_cost").scalar_one())
     store.close()
 

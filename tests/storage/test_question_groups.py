@@ -20,6 +20,7 @@ from germane.storage import AnswerFilter, TrackingStore
 from germane.storage.answers import search
 from germane.storage.answers.questions import question_key
 from germane.storage.db.tables import score
+from germane.testing import transaction
 
 Make = Callable[..., Exchange]
 QUESTIONS = (
@@ -89,7 +90,7 @@ def test_the_key_of_a_group_selects_exactly_the_answers_of_the_group(store: Trac
 def test_worst_answer_of_a_group_is_not_a_refusal(store: TrackingStore, make: Make) -> None:
     """Refusals all score 0, so they are counted instead, unless there are no other answers."""
     exchanges = write(store, make, [0.9, 0.0, 0.4, 0.0, 0.0], question=lambda place: "Why?" if place < 4 else "How?")
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.execute(update(score).where(score.c.value == 0).values(label="noncommittal"))
     why, how = store.questions.group_by_question(AnswerFilter()).groups
 
@@ -178,7 +179,7 @@ def test_group_means_are_weighted_and_never_mix_fingerprints(store: TrackingStor
     for name in ("n", "mean", "deviation", "low_share", "noncommittal_share"):
         assert getattr(group.estimate, name) == pytest.approx(getattr(line, name)), name
     assert group.estimate.interval == pytest.approx(line.interval)
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         newest = update(score).where(score.c.started_at > exchanges[19].started_at)
         connection.execute(newest.values(fingerprint="f2", sampling_probability=0.25))
     (group,) = store.questions.group_by_question(AnswerFilter()).groups

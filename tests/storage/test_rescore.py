@@ -23,6 +23,7 @@ from germane.storage import (
     TrackingStore,
 )
 from germane.storage.transfer.record import ExchangeRecord
+from germane.testing import transaction
 
 Make = Callable[..., Exchange]
 CHANGED_SCORERS = {"relevancy": "f9", "faithfulness": "f2"}
@@ -90,7 +91,7 @@ def _mismatched_tasks(store: TrackingStore) -> list[Any]:
         "WHERE (t.state = 'done' OR (t.state IN ('pending', 'running') AND coalesce(t.scored_as, '') <> '')) "
         "IS NOT (s.id IS NOT NULL)"
     )
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         return list(connection.execute(query))
 
 

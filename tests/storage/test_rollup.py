@@ -20,6 +20,7 @@ from germane.storage.counts import dirty_hours
 from germane.storage.db.tables import rollup
 from germane.storage.retention.expire import delete_exchanges
 from germane.storage.trends.time_ranges import HOUR
+from germane.testing import engine_of, transaction
 
 Make = Callable[..., Exchange]
 TOTALS_QUERY = (
@@ -46,7 +47,7 @@ def record_scores(store: TrackingStore, make: Make, clock: Any) -> Callable[...,
 
 
 def rollup_totals(store: TrackingStore, span: int = HOUR, dimension: str = "route") -> tuple[int, float]:
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         n, total = connection.execute(text(TOTALS_QUERY), {"span": span, "dimension": dimension}).one()
     return int(n), float(total)
 
@@ -116,10 +117,10 @@ def test_killed_rollup_is_completed_by_the_next_one(
         if count[0] == statement_number:
             raise Killed
 
-    event.listen(store._database.engine, "before_cursor_execute", kill)
+    event.listen(engine_of(store), "before_cursor_execute", kill)
     with suppress(Killed):
         store.rollups.update(breakdowns=["model"])
-    event.remove(store._database.engine, "before_cursor_execute", kill)
+    event.remove(engine_of(store), "before_cursor_execute", kill)
 
     assert [summary.n for summary in other_store.trends.summary()] == [3]
     other_store.rollups.update(breakdowns=["model"])
@@ -150,9 +151,9 @@ def test_a_rollup_of_outdated_rows_is_discarded(
             other_store.rollups.update()
 
     overtaken: list[bool] = []
-    event.listen(store._database.engine, "before_cursor_execute", overtake)
+    event.listen(engine_of(store), "before_cursor_execute", overtake)
     store.rollups.update()
-    event.remove(store._database.engine, "before_cursor_execute", overtake)
+    event.remove(engine_of(store), "before_cursor_execute", overtake)
 
     assert overtaken
     assert rollup_totals(store) == (1, 0.9)
@@ -164,10 +165,10 @@ def test_change_committed_during_a_rollup_is_rolled_up_later(
 ) -> None:
     """The transaction's hour stays dirty."""
     record_scores(0)
-    if store._database.dialect == "sqlite":
+    if engine_of(store).dialect.name == "sqlite":
         pytest.skip("SQLite allows one writer at a time")
     [exchange] = record_scores(1)
-    with other_store._database.write() as connection:
+    with transaction(other_store) as connection:
         connection.execute(text("UPDATE score SET value = 1.0 WHERE exchange_id = :id"), {"id": exchange.id})
         dirty_hours.mark_dirty(connection, [exchange.started_at])
         dirty_hours.write_pending(connection)
@@ -208,7 +209,7 @@ def test_changing_breakdowns_waits_until_the_current_hour_is_rolled_up(
     store: TrackingStore, other_store: TrackingStore, record_scores: Any
 ) -> None:
     """Otherwise, that hour would lack the new labels without being dirty."""
-    if store._database.dialect == "sqlite":
+    if engine_of(store).dialect.name == "sqlite":
         pytest.skip("SQLite allows one writer at a time")
     record_scores(0, prompt_version="7")
     store.rollups.update(breakdowns=["model"])
@@ -220,9 +221,9 @@ def test_changing_breakdowns_waits_until_the_current_hour_is_rolled_up(
             others.start()
             others.join(0.5)  # the change waits for this transaction
 
-    event.listen(store._database.engine, "before_cursor_execute", change)
+    event.listen(engine_of(store), "before_cursor_execute", change)
     store.rollups.update()
-    event.remove(store._database.engine, "before_cursor_execute", change)
+    event.remove(engine_of(store), "before_cursor_execute", change)
     others.join()
     store.rollups.update()
 
@@ -264,7 +265,7 @@ def test_rollup_processes_the_newest_hours_first(store: TrackingStore, record_sc
 
 
 def _rolled_up_hours(store: TrackingStore) -> list[datetime]:
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         query = rollup.select().where(rollup.c.span == HOUR, rollup.c.dimension == "")
         return sorted(row.start for row in connection.execute(query))
 
@@ -282,7 +283,7 @@ def test_deleted_exchanges_are_removed_from_rollups(
     store.retention.prune(before=clock.now)
     store.rollups.update()
 
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         tables = ("rollup", "rollup_count", "rollup_proxy", "rollup_dirty_hour")
         assert [connection.execute(text(f"SELECT count(*) FROM {table}")).scalar() for table in tables] == [0] * 4
 
@@ -291,7 +292,7 @@ def test_deleting_an_orphaned_score_updates_the_rollups(store: TrackingStore, re
     """Both deletion by age and deletion by exchange ID mark the hour as dirty."""
     for delete_score in (lambda _: store.retention.prune(before=clock.now), lambda one: _delete(store, one)):
         [exchange] = record_scores(-100)
-        with store._database.write() as connection:
+        with transaction(store) as connection:
             connection.execute(text("DELETE FROM exchange"))
         store.rollups.update()
         assert store.trends.means(scorer="mine", since=None) != []
@@ -300,7 +301,7 @@ def test_deleting_an_orphaned_score_updates_the_rollups(store: TrackingStore, re
 
 
 def _delete(store: TrackingStore, one: Exchange) -> None:
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         delete_exchanges(connection, {one.id: one.started_at})
 
 
@@ -309,10 +310,10 @@ def test_each_transaction_marks_its_hours_dirty_once(store: TrackingStore, make:
     store.exchanges.add([make(number, id=f"{uuid4().hex}") for number in range(3)])
     ids = [exchange.id for exchange in store.answers.list_exchanges()]
     store.sampling.assign_tasks([SamplingDecision(exchange_id, 1.0, "uniform") for exchange_id in ids], {"a": "f1"})
-    with suppress(ZeroDivisionError), store._database.write() as connection:
+    with suppress(ZeroDivisionError), transaction(store) as connection:
         dirty_hours.mark_dirty(connection, [make().started_at])
         raise ZeroDivisionError
     store.exchanges.add([make(5)])
 
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         assert connection.execute(text("SELECT count(*) FROM rollup_dirty_hour")).scalar() == 1

@@ -26,6 +26,7 @@ from germane.storage.db.tables import metadata
 from germane.storage.trends.aggregates import PROXIES, SCORES
 from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.query import TrendQuery, TrendRequest
+from germane.testing import transaction
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(minutes=1)
@@ -100,7 +101,7 @@ class RollupModel:
     def __init__(self, store: TrackingStore, make: Make, clock: Any, folder: str = "") -> None:
         self.store, self.make, self.clock, self.folder = store, make, clock, folder
         self.exported: Sequence[Any] = ()
-        with store._database.write() as connection:  # each Hypothesis example starts empty
+        with transaction(store) as connection:  # each Hypothesis example starts empty
             for table in metadata.tables.values():
                 connection.execute(table.delete())
         for name, first, second in INITIAL_OPERATIONS:
@@ -296,7 +297,10 @@ def assert_trends_match_rows(
     since, until = (EPOCH + timedelta(minutes=minute) for minute in sorted((first, second)))
     request = TrendRequest(since=since, until=until, bucket=bucket, equal=equal, dimension=dimension)
     names = ("service", "route", "scorer")
-    with store._database.read(snapshot=True) as connection, TrendQuery(connection, request) as trend_query:
+    with (
+        transaction(store, read_only=True, snapshot=True) as connection,
+        TrendQuery(connection, request) as trend_query,
+    ):
         scores = with_starts(trend_query.scores((*names, "fingerprint")), bucket)
         counts = with_starts(trend_query.counts(names), bucket)
         proxies = with_starts(trend_query.proxies(names[:2]), bucket)

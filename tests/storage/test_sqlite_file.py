@@ -24,6 +24,7 @@ from germane.exchange import Exchange
 from germane.storage import ExchangeWriter, TrackingStore
 from germane.storage.db import engine
 from germane.storage.db.migrate import REVISIONS
+from germane.testing import engine_of, transaction
 
 LONG = 60.0
 Damage = Callable[[Path], None]
@@ -265,7 +266,7 @@ def test_a_transaction_in_progress_is_not_committed_to_a_deleted_file(opened: Tr
     """The caller gets an error instead of a success, and its next transaction creates the file."""
 
     def write_to_a_deleted_file() -> None:
-        with opened._database.write():
+        with transaction(opened):
             delete_all(path)
 
     with pytest.raises(DatabaseUnreachable, match="was deleted"):
@@ -277,7 +278,7 @@ def test_a_transaction_in_progress_is_not_committed_to_a_deleted_file(opened: Tr
 
 def set_revision(store: TrackingStore, revision: str) -> None:
     """Mark the tables as migrated by another version of germane."""
-    with store._database.write(migrating=True) as connection:
+    with transaction(store, migrating=True) as connection:
         connection.exec_driver_sql(f"UPDATE germane_version SET version_num = '{revision}'")
 
 
@@ -326,9 +327,7 @@ def test_tables_are_not_checked_in_every_transaction(sqlite_store: TrackingStore
     with closing(sqlite3.connect(":memory:")):
         from sqlalchemy import event
 
-        event.listen(
-            sqlite_store._database.engine, "before_cursor_execute", lambda *details: statements.append(details[2])
-        )
+        event.listen(engine_of(sqlite_store), "before_cursor_execute", lambda *details: statements.append(details[2]))
         sqlite_store.exchanges.add([an_exchange()])
 
     assert not any("germane_version" in statement for statement in statements)

@@ -16,6 +16,7 @@ from sqlalchemy import text
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.storage import Coverage, SamplingDecision, ScoringTask, TrackingStore
+from germane.testing import transaction
 
 Make = Callable[..., Exchange]
 LEASE = timedelta(seconds=60)
@@ -130,7 +131,7 @@ def _truth(run: Run) -> dict[tuple[str, str], Counter[str]]:
         "JOIN exchange ON exchange.id = exchange_id WHERE service = :service GROUP BY 1, 2, 3, 4"
     )
     truth: dict[tuple[str, str], Counter[str]] = {}
-    with run.store._database.read() as connection:
+    with transaction(run.store, read_only=True) as connection:
         for route, scorer, state, reason, count in connection.execute(query, {"service": run.service}):
             named = {"running": "pending", "done": "scored", "pending": "pending"}.get(state, reason)
             truth.setdefault((route, scorer), Counter())[named] += count

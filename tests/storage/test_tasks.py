@@ -17,6 +17,7 @@ from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.storage import ScoringTask, TaskClaim, TrackingStore
 from germane.storage.queue import tasks as claims
+from germane.testing import transaction
 
 Make = Callable[..., Exchange]
 Sampled = Callable[..., list[Exchange]]
@@ -138,7 +139,7 @@ def test_completing_a_task_during_its_takeover_is_rejected(
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     thread = threading.Thread(target=lambda: late.append(store.queue.complete_tasks("a", [completed(old)])))
 
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         assert len(claims.claim_tasks(connection, "p", "b", TWO_SCORERS, 1, LEASE, clock.now)) == 1
         thread.start()
         while not connection.exec_driver_sql(waiting).scalar():
@@ -331,7 +332,7 @@ def test_a_task_whose_scorer_crashes_the_process_fails_after_five_claims(
 
 def load_task_errors(store: TrackingStore) -> list[str]:
     """Return the errors of tasks that ended without a score."""
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         query = "SELECT error FROM scoring_task WHERE error IS NOT NULL AND due_at IS NULL"
         return list(connection.exec_driver_sql(query).scalars())
 

@@ -21,6 +21,7 @@ from germane.score import Score, UnscoredReason
 from germane.statistics import Histogram
 from germane.statistics.histogram import pack_weights
 from germane.storage import Coverage, SamplingDecision, TrackingStore
+from germane.testing import engine_of, transaction
 
 Make = Callable[..., Exchange]
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -246,7 +247,7 @@ def test_sql_view_returns_the_same_mean_as_the_summary(store: TrackingStore, wri
     write_scores([0.9, 0.8, 0.2, None], probabilities=[0.1, 0.2, 1.0, 0.5])
     query = "SELECT fingerprint, sum(weight * value) / sum(weight) FROM answers WHERE value IS NOT NULL GROUP BY 1"
 
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         rows = [tuple(row) for row in connection.execute(text(query))]
 
     assert rows == [(summary.fingerprint, pytest.approx(summary.mean, abs=1e-9)) for summary in store.trends.summary()]
@@ -322,7 +323,7 @@ def test_closed_store_leaves_no_statements_in_memory(tmp_path: Path, window: Any
     store = TrackingStore(f"sqlite:///{tmp_path / 'closed.db'}")
     store.migrate()
     list(store.trends.over_time(**window))
-    dialect = weakref.ref(store._database.engine.dialect)
+    dialect = weakref.ref(engine_of(store).dialect)
     store.close()
     del store
     gc.collect()

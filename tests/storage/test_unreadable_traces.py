@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from germane.storage import ExchangeWriter, SampleLimiter, TrackingStore
 from germane.storage.ingest.unreadable_traces import MAX_AGE, MAX_PER_MINUTE, MAX_PER_REASON, MAX_TRACES
+from germane.testing import transaction
 from germane.trace_outline import AttributeOutline, SpanOutline, UnreadableTrace
 
 NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)
@@ -92,7 +93,7 @@ def test_unreadable_traces_are_deleted_when_they_expire(store: TrackingStore, cl
 
 def count_rows(store: TrackingStore) -> int:
     """Return the number of rows, whether or not they have expired."""
-    with store._database.read() as connection:
+    with transaction(store, read_only=True) as connection:
         return int(connection.exec_driver_sql("SELECT count(*) FROM unreadable_trace").scalar_one())
 
 

@@ -364,9 +364,10 @@ sys.exit(os.waitstatus_to_exitcode(status) + (0 if stopped else 2))
 """
 AMID = """
 import threading
+from germane.testing import transaction
 entered = threading.Event()
 def work():
-    with store._database.write() as connection:
+    with transaction(store) as connection:
         connection.exec_driver_sql("DELETE FROM lease")
         entered.set()
         threading.Event().wait(0.3)

@@ -18,6 +18,7 @@ from sqlalchemy import event
 
 from germane.exchange import Context, Exchange
 from germane.storage import Coverage, ExchangeWriter, TrackingStore
+from germane.testing import engine_of, transaction
 
 Make = Callable[..., Exchange]
 WriteTo = Callable[..., ExchangeWriter]
@@ -44,7 +45,7 @@ class Quota:
     """A limit on the size of SQLite's file; beyond it, SQLite reports a full disk."""
 
     def __init__(self, store: TrackingStore) -> None:
-        self._database = store._database
+        self._database = store.context.database
         self.pages = 1_000_000
         event.listen(self._database.engine, "checkout", self._tell)
 
@@ -159,8 +160,8 @@ def alive() -> int:
 @contextmanager
 def blocked(store: TrackingStore) -> Any:
     """Hold the lock that the writer needs, as another process's long transaction would."""
-    with store._database.write() as connection:
-        if store._database.dialect == "postgresql":
+    with transaction(store) as connection:
+        if engine_of(store).dialect.name == "postgresql":
             connection.exec_driver_sql("LOCK TABLE exchange IN ACCESS EXCLUSIVE MODE")
         yield
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from germane.testing.application import Clock, IncrementalIdGenerator, collect
+from germane.testing.database import engine_of, transaction
 from germane.testing.embedder import FakeEmbedder, hashed_words
 from germane.testing.fake_judge import FakeJudge, questions_about
 from germane.testing.fault import Fault
@@ -33,7 +34,9 @@ __all__ = [
     "ReceivedMetric",
     "ReceivedSpan",
     "collect",
+    "engine_of",
     "hashed_words",
     "questions_about",
     "strict",
+    "transaction",
 ]

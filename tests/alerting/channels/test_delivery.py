@@ -32,6 +32,7 @@ from germane.settings import Settings
 from germane.settings import channels as settings_of
 from germane.storage import AlertTransaction, TrackingStore
 from germane.storage.db.tables import notification
+from germane.testing import transaction
 
 QUICK = Backoff(initial=0.05, maximum=0.1, max_retry_after=0.2)
 Start = Callable[..., Monitor]
@@ -248,7 +249,7 @@ def test_the_lease_of_a_notification_is_renewed_during_a_slow_delivery(url: str,
     tell(store)
 
     def lasts_until() -> datetime:
-        with store._database.read() as connection:
+        with transaction(store, read_only=True) as connection:
             return connection.execute(select(notification.c.due_at)).scalar_one()
 
     async def work(delivery: NotificationDispatcher) -> None:

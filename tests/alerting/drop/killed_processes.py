@@ -18,6 +18,8 @@ from typing import Any
 from sqlalchemy import event
 from tests.alerting.drop.conftest import HOLDER, Simulation
 
+from germane.testing import engine_of
+
 BATCH = 130
 """Batch size. The waiting scores take more than two evaluations, so the drop fires in one and resolves in another."""
 
@@ -39,7 +41,7 @@ def evaluate_once(url: str, seed: int, die_at: int) -> None:
     """Evaluate once and commit."""
     simulation = Simulation(url, seed=seed, holder=HOLDER)
     simulation.now = simulation.latest()
-    fuse, engine = Fuse(die_at), simulation.store._database.engine
+    fuse, engine = Fuse(die_at), engine_of(simulation.store)
     event.listen(engine, "before_cursor_execute", fuse.burn)
     event.listen(engine, "commit", fuse.burn)
     simulation.evaluate(simulation.new_watcher(batch=BATCH))

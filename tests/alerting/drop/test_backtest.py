@@ -18,6 +18,7 @@ from germane.settings.rules import AnyRule, Drop
 from germane.storage import AlertTransaction, RequestUsage, SamplingDecision, TrackingStore
 from germane.storage.db import tables
 from germane.storage.db.tables import metadata
+from germane.testing import transaction
 
 START = datetime.fromisoformat("2026-01-05T00:00:00+00:00")
 DAY = timedelta(days=1)
@@ -44,7 +45,7 @@ def backtest_rule(simulation: Any, rule: AnyRule, **given: Any) -> RuleBacktest:
 
 def rows(simulation: Any) -> dict[str, list[Any]]:
     """Return row counts and detector states."""
-    with simulation.store._database.read() as connection:
+    with transaction(simulation.store, read_only=True) as connection:
         counts = {
             name: connection.execute(select(func.count()).select_from(each)).scalar_one()
             for name, each in metadata.tables.items()
