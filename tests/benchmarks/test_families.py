@@ -41,6 +41,7 @@ def test_the_stored_results_cover_all_families() -> None:
     assert len(kept.database) == len(database.REPLAYED)
 
 
+@pytest.mark.slow
 def test_the_benchmark_can_update_one_table_and_keep_the_other_tables(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,6 +66,7 @@ def test_the_benchmark_can_update_one_table_and_keep_the_other_tables(
     assert "|shift 0.20, 100 a day|1.00 (0.34 to 1.00)|" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_benchmark_can_update_one_family_and_keep_the_other_families(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,6 +54,7 @@ def test_a_missing_data_folder_is_reported_without_an_error(tmp_path: Path, caps
     assert "skipped" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_quality_page_shows_results_and_no_row_text(folder: Path, judge: FakeJudge) -> None:
     """The method's line states the number of groups, the row texts are omitted, and the run is listed."""
     text = run(folder, "--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
@@ -64,6 +65,7 @@ def test_the_quality_page_shows_results_and_no_row_text(folder: Path, judge: Fak
     assert "fake-judge" in text
 
 
+@pytest.mark.slow
 def test_rendering_the_quality_page_uses_only_cached_replies(folder: Path, judge: FakeJudge) -> None:
     """The page is the same when the judge is unreachable."""
     asked = run(folder, "--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
@@ -72,6 +74,7 @@ def test_rendering_the_quality_page_uses_only_cached_replies(folder: Path, judge
     assert count == len(judge.chat_requests) > 0
 
 
+@pytest.mark.slow
 def test_an_interrupted_quality_run_resumes_without_repeating_requests(folder: Path, judge: FakeJudge) -> None:
     """No request of the first run is repeated."""
     given = ("--judge-url", judge.base_url, "--runs", "1", "--scorer", "answer_relevancy")
@@ -82,6 +85,7 @@ def test_an_interrupted_quality_run_resumes_without_repeating_requests(folder: P
     assert first < len(seen) == len(set(seen))
 
 
+@pytest.mark.slow
 def test_results_of_a_peer_library_are_listed_next_to_those_of_germane(folder: Path, judge: FakeJudge) -> None:
     """A score that the peer could not compute counts as missing."""
     scores = folder.parent / "peer.jsonl"
@@ -107,6 +111,7 @@ def test_the_plan_of_a_run_is_printed_without_sending_requests(
     assert not judge.chat_requests
 
 
+@pytest.mark.slow
 def test_stored_scores_of_another_library_are_shown(folder: Path) -> None:
     """Faithfulness rows contain the Ragas score, if there is one."""
     rows = [

@@ -116,6 +116,7 @@ def test_unknown_name_of_a_package_raises_an_attribute_error() -> None:
         operator.attrgetter("stores")(importlib.import_module("germane.storage"))
 
 
+@pytest.mark.slow
 def test_every_module_imports_without_fork() -> None:
     """On Windows, ``os`` has neither ``fork`` nor ``register_at_fork``."""
     code = """

@@ -63,6 +63,7 @@ def send(receiver: OTLPReceiver, protocol: str, **environment: str) -> None:
     subprocess.run([sys.executable, "-c", EXPORTING, protocol], env=variables, check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 def test_the_otlp_receiver_records_everything_that_is_exported(protocol: str) -> None:
     """All spans, log records and metrics arrive over both protocols, whether compressed or not."""
