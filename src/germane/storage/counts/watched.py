@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, delete
 
 from germane.sanitize import clean_text
 from germane.storage.db.tables import watched_trace
@@ -88,18 +88,6 @@ def add_watched(connection: Connection, counts: Mapping[WatchKey, int]) -> None:
     values = [{**dict(zip(names, key, strict=True)), "count": count} for key, count in sorted(rows.items())]
     if values:
         connection.execute(insert_counts(watched_trace, connection.dialect.name), values)
-
-
-def load_watched(connection: Connection, since: datetime, until: datetime | None = None) -> list[WatchedTraces]:
-    """Return the counts for the hours of a window, by service, scope and outcome, highest count first."""
-    columns = (watched_trace.c.service, watched_trace.c.scope, watched_trace.c.outcome)
-    total = func.sum(watched_trace.c.count).label("count")
-    start = since.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    query = select(*columns, total).where(watched_trace.c.hour >= start).group_by(*columns)
-    if until is not None:
-        query = query.where(watched_trace.c.hour < until)
-    rows = connection.execute(query.order_by(total.desc(), *columns)).mappings()
-    return [WatchedTraces(**{**row, "count": int(row["count"])}) for row in rows]
 
 
 def delete_watched(connection: Connection, before: datetime) -> int:

@@ -24,7 +24,6 @@ from sqlalchemy import (
 )
 
 from germane.exchange import Exchange
-from germane.sanitize import clean_text
 from germane.storage.db import leases
 from germane.storage.db.mappers import EXCHANGE_COLUMNS, bulk_insert, exchange_from_row, timestamp_encoder
 from germane.storage.db.tables import exchange, history_run, partition, score, scoring_task
@@ -242,17 +241,11 @@ def store_run(
 def load_run(connection: Connection, run_id: str) -> HistoryRun | None:
     """Return a run with its progress, or None if it does not exist."""
     row = connection.execute(select(history_run).where(history_run.c.id == run_id)).mappings().one_or_none()
-    return None if row is None else _build_run(connection, row)
+    return None if row is None else build_run(connection, row)
 
 
-def list_unfinished(connection: Connection) -> list[HistoryRun]:
-    """Return the runs that are not finished, newest first."""
-    query = select(history_run).where(history_run.c.finished_at.is_(None), history_run.c.kind == RESCORE)
-    rows = connection.execute(query.order_by(history_run.c.created_at.desc())).mappings().all()
-    return [_build_run(connection, row) for row in rows]
-
-
-def _build_run(connection: Connection, row: RowMapping) -> HistoryRun:
+def build_run(connection: Connection, row: RowMapping) -> HistoryRun:
+    """Return a run with the progress of its partitions."""
     of_run, is_done = partition.c.run_id == row["id"], partition.c.due_at.is_(None)
     sums = {
         "done_partitions": case((is_done, 1), else_=0),
@@ -296,10 +289,10 @@ def claim(
     Returns:
         The claim, the end of the lease if another process holds the partition, or None if the partition is done.
     """
-    claim = leases.claim(partition, owner=owner, until=now + lease).where(_is(key), partition.c.due_at <= now)
+    claim = leases.claim(partition, owner=owner, until=now + lease).where(is_partition(key), partition.c.due_at <= now)
     claimed = connection.execute(claim.values(attempts=partition.c.attempts + 1)).rowcount
     query = select(partition, history_run.c.since, history_run.c.until, history_run.c.selection)
-    query = query.join(history_run, history_run.c.id == partition.c.run_id).where(_is(key))
+    query = query.join(history_run, history_run.c.id == partition.c.run_id).where(is_partition(key))
     row = connection.execute(query).mappings().one_or_none()
     if row is None or row["due_at"] is None:
         return None
@@ -319,23 +312,6 @@ def claim(
     )
 
 
-def renew(connection: Connection, claimed: PartitionClaim, until: datetime) -> bool:
-    """Extend the lease on a partition. Return whether its owner still holds it."""
-    return leases.renew(connection, partition, _is(claimed.key), claimed.owner, until) == 1
-
-
-def release(connection: Connection, key: PartitionKey, owner_prefix: str, now: datetime) -> bool:
-    """Let any process claim a partition at once, if its owner starts with a prefix. Return whether it does."""
-    of_owner = and_(_is(key), partition.c.lease_owner.startswith(owner_prefix))
-    return connection.execute(leases.release(partition, of_owner, now)).rowcount == 1
-
-
-def release_claim(connection: Connection, claimed: PartitionClaim, error: str, now: datetime) -> None:
-    """Let any process claim a partition whose attempt has failed, if its owner still holds it."""
-    message = clean_text(error[:MAX_ERROR_LENGTH])
-    leases.postpone(connection, partition, _is(claimed.key), claimed.owner, now, error=message)
-
-
 def finish_partition(
     connection: Connection, claimed: PartitionClaim, remaining: Collection[ScoringPair], now: datetime
 ) -> bool:
@@ -346,7 +322,7 @@ def finish_partition(
     This is the first statement of the transaction that writes the partition's scores: it locks the partition, so that
     no other process can claim it, and a process that has lost its lease writes nothing.
     """
-    rows, owner = _is(claimed.key), claimed.owner
+    rows, owner = is_partition(claimed.key), claimed.owner
     if remaining:
         pairs = sorted(map(list, remaining))
         return leases.postpone(connection, partition, rows, owner, now, error=None, remaining=pairs) == 1
@@ -357,15 +333,9 @@ def store_counts(connection: Connection, claimed: PartitionClaim, counts: ScoreC
     """Store what this attempt and earlier ones have written."""
     total = claimed.written + counts
     values = {name: getattr(total, name) for name in ("scored", "failed", "skipped", "cost")}
-    connection.execute(update(partition).where(_is(claimed.key)).values(**values, checksum=str(total.checksum)))
-
-
-def finish_run(connection: Connection, run_id: str, now: datetime) -> bool:
-    """Mark a run as finished if all of its partitions are done. Return whether they are."""
-    if list_open(connection, run_id):
-        return False
-    connection.execute(update(history_run).where(history_run.c.id == run_id).values(finished_at=now))
-    return True
+    connection.execute(
+        update(partition).where(is_partition(claimed.key)).values(**values, checksum=str(total.checksum))
+    )
 
 
 def load_items(connection: Connection, claimed: PartitionClaim) -> list[HistoryItem]:
@@ -449,5 +419,6 @@ def _in_partition(claimed: PartitionClaim) -> list[ColumnElement[bool]]:
     return conditions if route is None else [*conditions, exchange.c.route == route]
 
 
-def _is(key: PartitionKey) -> ColumnElement[bool]:
+def is_partition(key: PartitionKey) -> ColumnElement[bool]:
+    """Return the condition that selects a partition."""
     return and_(partition.c.run_id == key.run_id, partition.c.number == key.number)

@@ -6,16 +6,24 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from uuid import uuid4
 
+from sqlalchemy import and_, select, update
+
 from germane.errors import StorageError
+from germane.sanitize import clean_text
+from germane.storage.db import leases
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.tables import history_run, partition
 from germane.storage.history import partitions, results
 from germane.storage.history.partitions import (
+    MAX_ERROR_LENGTH,
+    RESCORE,
     HistoryItem,
     HistoryRun,
     HistorySelection,
     PartitionClaim,
     PartitionKey,
     ScoreCounts,
+    is_partition,
 )
 from germane.storage.history.results import Result
 from germane.storage.queue import erase_text
@@ -55,7 +63,9 @@ class HistoryStore(StoreComponent):
     def list_unfinished(self) -> list[HistoryRun]:
         """Return the runs that are not finished, newest first."""
         with self._database.read() as connection:
-            return partitions.list_unfinished(connection)
+            query = select(history_run).where(history_run.c.finished_at.is_(None), history_run.c.kind == RESCORE)
+            rows = connection.execute(query.order_by(history_run.c.created_at.desc())).mappings().all()
+            return [partitions.build_run(connection, row) for row in rows]
 
     def count_pairs(self, selection: HistorySelection) -> dict[str, int]:
         """Return the number of answers that each scorer has to score."""
@@ -81,7 +91,8 @@ class HistoryStore(StoreComponent):
     def renew_partition(self, claimed: PartitionClaim, *, lease: timedelta) -> bool:
         """Extend the lease on a partition. Return whether its owner still holds it."""
         with self._database.write() as connection:
-            return partitions.renew(connection, claimed, self._context.now(connection) + lease)
+            until = self._context.now(connection) + lease
+            return leases.renew(connection, partition, is_partition(claimed.key), claimed.owner, until) == 1
 
     def release_partition(self, key: PartitionKey, *, owner_prefix: str) -> bool:
         """Let any process claim a partition at once, because the process that held it is dead.
@@ -90,12 +101,16 @@ class HistoryStore(StoreComponent):
             Whether it was held by an owner that starts with ``owner_prefix``. Otherwise, it is not changed.
         """
         with self._database.write() as connection:
-            return partitions.release(connection, key, owner_prefix, self._context.now(connection))
+            of_owner = and_(is_partition(key), partition.c.lease_owner.startswith(owner_prefix))
+            released = leases.release(partition, of_owner, self._context.now(connection))
+            return connection.execute(released).rowcount == 1
 
     def release_claim(self, claimed: PartitionClaim, *, error: str) -> None:
         """Let any process claim a partition after its owner has failed to score it."""
         with self._database.write() as connection:
-            partitions.release_claim(connection, claimed, error, self._context.now(connection))
+            message = clean_text(error[:MAX_ERROR_LENGTH])
+            now = self._context.now(connection)
+            leases.postpone(connection, partition, is_partition(claimed.key), claimed.owner, now, error=message)
 
     def load_items(self, claimed: PartitionClaim) -> list[HistoryItem]:
         """Return the exchanges of a partition that are to be scored, in order, each with its scorers."""
@@ -140,4 +155,8 @@ class HistoryStore(StoreComponent):
     def finish_run(self, run_id: str) -> bool:
         """Mark a run as finished if all of its partitions are done. Return whether they are."""
         with self._database.write() as connection:
-            return partitions.finish_run(connection, run_id, self._context.now(connection))
+            if partitions.list_open(connection, run_id):
+                return False
+            finished = update(history_run).where(history_run.c.id == run_id)
+            connection.execute(finished.values(finished_at=self._context.now(connection)))
+        return True

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
-from sqlalchemy import Connection, RowMapping, delete, select
+from sqlalchemy import Connection, RowMapping, delete, func, select
 
 from germane.annotation import EXTERNAL_FINGERPRINT, RecordedScore
 from germane.errors import ContentRefused
@@ -16,11 +16,11 @@ from germane.sanitize import clean_text
 from germane.score import UnscoredReason
 from germane.storage.counts import dirty_hours, tally
 from germane.storage.counts.tally import TallyChanges
-from germane.storage.counts.watched import WatchedTraces, WatchKey, add_watched, load_watched
+from germane.storage.counts.watched import WatchedTraces, WatchKey, add_watched
 from germane.storage.db import mappers
 from germane.storage.db.component import StoreComponent, StoreContext
 from germane.storage.db.engine import CommitEvent, record_events
-from germane.storage.db.tables import exchange, score, scoring_task
+from germane.storage.db.tables import exchange, score, scoring_task, watched_trace
 from germane.storage.db.upsert import insert_into
 from germane.storage.queue.candidates import remove_from_pool
 from germane.storage.queue.erase_text import keep_numbers
@@ -126,8 +126,15 @@ class ExchangeStore(StoreComponent):
 
         Hours that begin at ``until`` or later do not count.
         """
+        columns = (watched_trace.c.service, watched_trace.c.scope, watched_trace.c.outcome)
+        total = func.sum(watched_trace.c.count).label("count")
+        start = since.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+        query = select(*columns, total).where(watched_trace.c.hour >= start).group_by(*columns)
+        if until is not None:
+            query = query.where(watched_trace.c.hour < until)
         with self._database.read() as connection:
-            return load_watched(connection, since, until)
+            rows = connection.execute(query.order_by(total.desc(), *columns)).mappings()
+            return [WatchedTraces(**{**row, "count": int(row["count"])}) for row in rows]
 
     def declare_routes(self, service: str, routes: Iterable[str]) -> None:
         """Register routes that may not have exchanges yet. ``trends.coverage()`` without ``since`` lists them."""
