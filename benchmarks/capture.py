@@ -125,7 +125,7 @@ def by_core(store: TrackingStore, exchanges: Sequence[Exchange]) -> float:
 
 
 def _dictionary(exchange: Exchange) -> dict[str, Any]:
-    plain = {name: getattr(exchange, name) for name in rows.EXCHANGE_COLUMNS}
+    plain = {name: getattr(exchange, name) for name in rows.EXCHANGES.columns}
     contexts = [{"text": one.text, "id": one.id, "score": one.score} for one in exchange.contexts]
     return plain | {"contexts": contexts, "history": [], "attributes": dict(exchange.attributes)}
 
@@ -133,10 +133,10 @@ def _dictionary(exchange: Exchange) -> dict[str, Any]:
 def by_driver(store: TrackingStore, exchanges: Sequence[Exchange]) -> float:
     """Insert the same rows with the driver's executemany, from tuples."""
     stamp = rows.timestamp_encoder(engine_of(store).dialect.name)
-    ready = [rows.exchange_values(exchange, stamp) for exchange in exchanges]
+    ready = [rows.EXCHANGES.encode(exchange, stamp) for exchange in exchanges]
     mark = "?" if engine_of(store).dialect.name == "sqlite" else "%s"
-    names = ", ".join(f'"{name}"' for name in rows.EXCHANGE_COLUMNS)
-    statement = f"INSERT INTO exchange ({names}) VALUES ({', '.join([mark] * len(rows.EXCHANGE_COLUMNS))})"
+    names = ", ".join(f'"{name}"' for name in rows.EXCHANGES.columns)
+    statement = f"INSERT INTO exchange ({names}) VALUES ({', '.join([mark] * len(rows.EXCHANGES.columns))})"
     raw = engine_of(store).raw_connection()
     cursor = raw.cursor()
     began = time.perf_counter()

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import traceback
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ import pytest
 from germane.errors import DatabaseUnreachable, SettingsError, StorageError
 from germane.exchange import Exchange
 from germane.storage import TrackingStore
+from germane.storage.db.errors import ContentRefused
+from germane.storage.db.mappers import bulk_insert, timestamp_encoder
+from germane.storage.db.tables import saved_view
 from germane.testing import engine_of, transaction
 
 Make = Callable[..., Exchange]
@@ -135,13 +139,22 @@ def test_database_errors_do_not_quote_row_values(store: TrackingStore, make: Mak
     assert "my-own" not in "".join(traceback.format_exception(caught.value))
 
 
-@pytest.mark.parametrize("wrong", [{"trace_id": "\ud800"}, {"span_id": object()}])
-def test_values_that_the_database_driver_cannot_encode_are_rejected(
-    store: TrackingStore, make: Make, wrong: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("wrong", ["\ud800", object()])
+def test_values_that_the_database_driver_cannot_encode_are_rejected(store: TrackingStore, wrong: object) -> None:
     """Every driver error becomes ContentRefused."""
-    with pytest.raises(StorageError):
-        store.exchanges.add([make(**wrong)])
+    row = ("v1", wrong, timestamp_encoder(engine_of(store).dialect.name)(datetime.now(UTC)))
+    with pytest.raises(ContentRefused), transaction(store) as connection:
+        bulk_insert(connection, saved_view, ("name", "path", "created_at"), [row])
+
+
+def test_exchanges_with_values_of_another_type_are_rejected(store: TrackingStore, make: Make) -> None:
+    """Text that a database cannot store is cleaned instead, in every column."""
+    with pytest.raises(ContentRefused):
+        store.exchanges.add([make(span_id=object())])
+
+    store.exchanges.add([make(id="e1", trace_id="\ud800", span_id="a\0")])
+    stored = store.answers.get_exchanges(["e1"])["e1"]
+    assert (stored.trace_id, stored.span_id) == ("\ufffd", "a\ufffd")
 
 
 def test_a_store_recovers_from_a_lost_connection(

@@ -10,6 +10,7 @@ from germane.annotation import SavedView
 from germane.errors import UsageError
 from germane.sanitize import clean_text
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.mappers import RecordMapper
 from germane.storage.db.tables import saved_view
 from germane.storage.db.upsert import insert_into
 
@@ -17,15 +18,17 @@ MAX_SAVED_VIEWS: Final = 200
 """Maximum number of saved views, because every overview loads all of them."""
 
 
+_VIEWS: Final = RecordMapper(saved_view, SavedView)
+
+
 class SavedViewStore(StoreComponent):
     """Reads and writes saved views."""
 
     def list_views(self) -> list[SavedView]:
         """Return all saved views, sorted by name."""
-        columns = (saved_view.c.name, saved_view.c.path, saved_view.c.created_at, saved_view.c.created_by)
+        query = select(saved_view).order_by(saved_view.c.name).limit(MAX_SAVED_VIEWS)
         with self._database.read() as connection:
-            rows = connection.execute(select(*columns).order_by(saved_view.c.name).limit(MAX_SAVED_VIEWS))
-            views = [SavedView(**row) for row in rows.mappings()]
+            views = [_VIEWS.decode(row) for row in connection.execute(query).mappings()]
         return sorted(views, key=lambda view: (view.name.casefold(), view.name))
 
     def add_view(self, view: SavedView) -> None:
@@ -34,13 +37,7 @@ class SavedViewStore(StoreComponent):
         Raises:
             UsageError: A view with this name exists, or there are already 200 views.
         """
-        name = clean_text(view.name)
-        row = {
-            "name": name,
-            "path": clean_text(view.path),
-            "created_at": view.created_at,
-            "created_by": clean_text(view.created_by),
-        }
+        row = _VIEWS.values(view)
         with self._write_values() as connection:
             statement = (
                 insert_into(saved_view, connection.dialect.name).on_conflict_do_nothing().returning(saved_view.c.name)
@@ -50,7 +47,7 @@ class SavedViewStore(StoreComponent):
         if not has_space:
             raise UsageError(f"there are already {MAX_SAVED_VIEWS} saved views")
         if not is_new:
-            raise UsageError(f"a view with the name {name!r} already exists")
+            raise UsageError(f"a view with the name {row['name']!r} already exists")
 
     def delete_view(self, name: str) -> bool:
         """Delete a view, and return whether it existed."""

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, bindparam, delete, or_, select, update
 from germane.sanitize import clean_text
 from germane.storage.db import leases
 from germane.storage.db.component import StoreComponent
-from germane.storage.db.mappers import batched
+from germane.storage.db.mappers import RecordMapper, batched
 from germane.storage.db.tables import job, scoring_task, worker
 from germane.storage.db.tables import lease as lease_table
 from germane.storage.db.upsert import insert_into, insert_or_replace
@@ -133,7 +133,7 @@ def load_workers(connection: Connection, since: datetime | None = None) -> list[
     query = select(worker).order_by(worker.c.seen_at.desc(), worker.c.id)
     if since is not None:
         query = query.where(worker.c.seen_at >= since)
-    return [Worker(**row) for row in connection.execute(query).mappings()]
+    return [_WORKERS.decode(row) for row in connection.execute(query).mappings()]
 
 
 def register_workers(connection: Connection, services: Mapping[str, str], now: datetime) -> None:
@@ -187,19 +187,7 @@ class WorkerStore(StoreComponent):
                     for ids in batched([task.id for task in tasks if task.state == state]):
                         reset = update(scoring_task).where(scoring_task.c.id.in_(ids))
                         connection.execute(reset.values(due_at=due_at))
-            reported = {
-                "id": presence.id,
-                "host": clean_text(presence.host),
-                "pid": presence.pid,
-                "service": clean_text(presence.service),
-                "version": presence.version,
-                "scorers": dict(presence.scorers),
-                "concurrency": presence.concurrency,
-                "in_flight": presence.in_flight,
-                "problem": clean_text(presence.problem),
-                "started_at": now,
-                "seen_at": now,
-            }
+            reported = _HEARTBEATS.values(presence) | {"started_at": now, "seen_at": now}
             connection.execute(insert_or_replace(worker, connection.dialect.name, _WORKER_COLUMNS), reported)
             jobs = [
                 {
@@ -288,6 +276,8 @@ def save_cursor(connection: Connection, name: str, owner: str, cursor: str) -> b
     return connection.execute(statement).rowcount == 1
 
 
+_HEARTBEATS: Final = RecordMapper(worker, WorkerHeartbeat)
+_WORKERS: Final = RecordMapper(worker, Worker)
 _JOB_COLUMNS: Final = ("every", "runs")
 _WORKER_COLUMNS: Final = tuple(column.name for column in worker.c if column.name not in {"id", "started_at"})
 """Columns that a heartbeat replaces."""

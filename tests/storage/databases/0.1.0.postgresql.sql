@@ -10,7 +10,7 @@ CREATE TABLE public.baseline ( id bigint NOT NULL, service text NOT NULL, scorer
 CREATE SEQUENCE public.baseline_id_seq START WITH 1 INCREMENT BY 1 NO MINVALUE NO MAXVALUE CACHE 1;
 ALTER SEQUENCE public.baseline_id_seq OWNED BY public.baseline.id;
 CREATE TABLE public.budget ( day text NOT NULL, requests bigint NOT NULL, tokens double precision NOT NULL, usd double precision NOT NULL, selected bigint NOT NULL );
-CREATE TABLE public.calibration ( id bigint NOT NULL, embedder text NOT NULL, scorer text NOT NULL, fingerprint text NOT NULL, floor double precision NOT NULL, high double precision NOT NULL, n integer NOT NULL, made_at timestamp with time zone NOT NULL );
+CREATE TABLE public.calibration ( id bigint NOT NULL, embedder text NOT NULL, scorer text NOT NULL, fingerprint text NOT NULL, floor double precision NOT NULL, topic_floor double precision NOT NULL, n integer NOT NULL, made_at timestamp with time zone NOT NULL );
 CREATE SEQUENCE public.calibration_id_seq START WITH 1 INCREMENT BY 1 NO MINVALUE NO MAXVALUE CACHE 1;
 ALTER SEQUENCE public.calibration_id_seq OWNED BY public.calibration.id;
 CREATE TABLE public.detector ( rule text NOT NULL, service text NOT NULL, scorer text NOT NULL, parameters text NOT NULL, baseline_id bigint NOT NULL, state jsonb NOT NULL, log_evidence double precision, seen_at timestamp with time zone, row_version bigint NOT NULL );
@@ -346,7 +346,7 @@ INSERT INTO public.tally VALUES ('2026-02-01 12:00:00+00', 'shop', 'ask', 'relev
 INSERT INTO public.tally VALUES ('2026-02-01 12:00:00+00', 'shop', 'ask', 'relevancy', 'process', 'skipped', 'queue_full', 7);
 INSERT INTO public.unreadable_trace VALUES ('ffffffffffffffffffffffffffffffff', 'shop', 's', 'no_answer', '2026-02-01 12:00:00+00', '2026-02-01 12:00:00+00', '[{"kind": "INTERNAL", "name": "Chain", "depth": 0, "scope": "s", "status": "UNSET", "duration": 0.5, "attributes": [{"name": "input.value", "type": "string", "length": 12, "record": ""}], "attributes_omitted": 0}]', 2);
 INSERT INTO public.watched_trace VALUES ('1970-01-01 00:00:00+00', 'shop', 'scope', 'recognized', 3);
-INSERT INTO public.worker VALUES ('ended', 'vm', 27123, 'shop', '0.1.0', '{}', 0, 0, NULL, '2026-02-01 12:00:00+00', '2026-02-01 12:00:00+00');
+INSERT INTO public.worker VALUES ('ended', 'a', 1, 'shop', '0.1.0', '{}', 0, 0, NULL, '2026-02-01 12:00:00+00', '2026-02-01 12:00:00+00');
 INSERT INTO public.worker VALUES ('running', 'a', 1, 'shop', '0.1.0', '{"relevancy": "f1", "faithfulness": "f2"}', 8, 1, 'two
 lines, ''a'' "quote", 100 % \escaped\ /* $1 :name %s */', '2026-02-01 12:00:00+00', '2026-02-01 12:00:00+00');
 SELECT pg_catalog.setval('public.baseline_id_seq', 2, true);

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from sqlalchemy import Connection, RowMapping, delete, insert, or_, select, text, update
 
 from germane.alert import Alert, AlertChange, AlertEvent, AlertState, Notification, Severity, Silence
-from germane.sanitize import clean_text
 from germane.storage.alerting import notifications
 from germane.storage.db import tables
 from germane.storage.db.component import StoreComponent
-from germane.storage.db.mappers import batched
+from germane.storage.db.mappers import RecordMapper, batched
 from germane.storage.db.sanitize import clean_json
 from germane.storage.db.upsert import insert_into
 from germane.storage.workers import lock_lease
 
 _OPEN = text("state <> 'resolved'")
 """Spelled exactly as in the partial index. With a bound parameter, the databases would not use the index."""
-_BODY = ("current", "baseline", "shifts", "exchange_ids", "details")
-"""Alert fields that are stored as JSON."""
 _VERSION_COLUMNS = ("state", "evaluated_at", "notified_at", "acknowledged_at")
 """Columns that serve as a version check. An alert is updated only if they have not changed since it was read."""
-_COLUMNS = (
-    "id", "key", "rule", "type", "labels", "state", "severity", "cause", "message", "fingerprint", "value", "threshold",
-    "window", "onset", "starts_at", "fired_at", "resolved_at", "evaluated_at", "notified_at",
-    "acknowledged_at", "acknowledged_by", "resolve_reason",
-)  # fmt: skip
-_EVENT_COLUMNS = ("id", "alert_id", "at", "type", "before", "after")
+_ALERTS: Final = RecordMapper(tables.alert, Alert)
+_BODY: Final = tuple(field.name for field in fields(Alert) if field.name not in _ALERTS.columns)
+"""Alert fields that are stored as JSON, together in one column."""
+_EVENTS: Final = RecordMapper(tables.alert_event, AlertEvent)
+_SILENCES: Final = RecordMapper(tables.silence, Silence)
 
 
 class ConditionalWrite(Protocol):
@@ -136,7 +132,7 @@ class AlertStore(AlertReader):
         columns = tables.alert_event.c
         query = select(tables.alert_event).where(columns.alert_id == alert_id).order_by(columns.at, columns.id)
         with self._database.read() as connection:
-            return [AlertEvent(**row) for row in connection.execute(query).mappings()]
+            return [_EVENTS.decode(row) for row in connection.execute(query).mappings()]
 
     def list_silences(self) -> list[Silence]:
         """Return current and future silences, sorted by end time."""
@@ -144,20 +140,12 @@ class AlertStore(AlertReader):
         query = select(tables.silence).order_by(columns.ends_at, columns.id)
         with self._database.read() as connection:
             rows = connection.execute(query.where(columns.ends_at > self._context.now(connection))).mappings()
-            return [Silence(**row) for row in rows]
+            return [_SILENCES.decode(row) for row in rows]
 
     def add_silence(self, silence: Silence) -> None:
         """Store a silence, which suppresses notifications about matching alerts from ``starts_at`` to ``ends_at``."""
-        values = {
-            "id": silence.id,
-            "matchers": clean_json(silence.matchers),
-            "starts_at": silence.starts_at,
-            "ends_at": silence.ends_at,
-            "created_by": clean_text(silence.created_by),
-            "comment": clean_text(silence.comment),
-        }
         with self._database.write() as connection:
-            connection.execute(insert(tables.silence), values)
+            connection.execute(insert(tables.silence), _SILENCES.values(silence))
 
     def end_silence(self, silence_id: str) -> bool:
         """End a silence now. Return False if no current or future silence has this id."""
@@ -181,21 +169,15 @@ def _write_transaction(connection: Connection, step: AlertTransaction, now: date
         raise _ConcurrentUpdate
     events = [change.event for change in step.changes if change.event is not None]
     if events:
-        rows = [
-            {**{name: getattr(event, name) for name in _EVENT_COLUMNS}, "detail": clean_json(event.detail)}
-            for event in events
-        ]
-        connection.execute(insert(tables.alert_event), rows)
+        connection.execute(insert(tables.alert_event), [_EVENTS.values(event) for event in events])
     notifications.insert_notifications(connection, step.notifications, now)
 
 
 def _write_alert(connection: Connection, change: AlertChange) -> bool:
     """Insert or update an alert. Return False if another process has opened or changed it since it was read."""
     alert, before = change.alert, change.before
-    values = {name: getattr(alert, name) for name in _COLUMNS}
-    values |= {name: clean_text(value) for name, value in values.items() if isinstance(value, str)}
     plain = alert.as_dict()
-    values |= {"labels": clean_json(alert.labels), "body": clean_json({name: plain[name] for name in _BODY})}
+    values = _ALERTS.values(alert) | {"body": clean_json({name: plain[name] for name in _BODY})}
     if before is None:
         added = insert_into(tables.alert, connection.dialect.name).values(values).on_conflict_do_nothing()
         return connection.execute(added.returning(tables.alert.c.id)).first() is not None
@@ -205,6 +187,6 @@ def _write_alert(connection: Connection, change: AlertChange) -> bool:
 
 
 def _alert_of(row: RowMapping) -> Alert:
-    columns = {name: row[name] for name in _COLUMNS}
+    columns = {name: row[name] for name in _ALERTS.columns}
     times = {name: value.isoformat() for name, value in columns.items() if isinstance(value, datetime)}
     return Alert.from_dict({**columns, **times, **row["body"]})

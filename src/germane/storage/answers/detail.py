@@ -13,9 +13,9 @@ from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.storage.answers.filter import TaskStatus
 from germane.storage.archive.dialect import NAME as ARCHIVE
-from germane.storage.db.mappers import batched, exchange_from_row, score_from_row
+from germane.storage.db.mappers import EXCHANGES, SCORES, batched
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
-from germane.storage.queue.feedback import COLUMNS
+from germane.storage.queue.feedback import LABELS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ def load_exchanges(
         if moments is not None and connection.dialect.name == ARCHIVE:
             query = query.where(exchange.c.started_at.in_(sorted({moments[id_] for id_ in batch})))
         for row in connection.execute(query).mappings():
-            exchanges[row["id"]] = exchange_from_row(row)
+            exchanges[row["id"]] = EXCHANGES.decode(row)
     return exchanges
 
 
@@ -63,7 +63,7 @@ def load_scores(connection: Connection, exchange_ids: Sequence[str]) -> dict[str
     scores: dict[str, list[Score]] = {}
     for batch in batched(exchange_ids):
         for row in connection.execute(select(score).where(score.c.exchange_id.in_(batch))).mappings():
-            scores.setdefault(row["exchange_id"], []).append(score_from_row(row))
+            scores.setdefault(row["exchange_id"], []).append(SCORES.decode(row))
     return scores
 
 
@@ -92,9 +92,9 @@ def load_labels(connection: Connection, exchange_ids: Sequence[str]) -> dict[str
     """Return a dict of exchange ids to lists of labels, oldest first."""
     labels: dict[str, list[Feedback]] = {}
     for batch in batched(exchange_ids):
-        query = select(*(feedback.c[name] for name in COLUMNS)).where(feedback.c.exchange_id.in_(batch))
+        query = select(*LABELS.selected).where(feedback.c.exchange_id.in_(batch))
         for row in connection.execute(query.order_by(feedback.c.created_at, feedback.c.id)).mappings():
-            labels.setdefault(row["exchange_id"], []).append(Feedback(**row))
+            labels.setdefault(row["exchange_id"], []).append(LABELS.decode(row))
     return labels
 
 

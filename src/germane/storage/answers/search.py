@@ -28,7 +28,7 @@ from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest_fast
 from germane.storage.answers.questions import load_question_keys, question_key
 from germane.storage.archive.reader import latest, open_exchanges, open_newest
 from germane.storage.db.functions import Unindexed
-from germane.storage.db.mappers import batched, score_from_row
+from germane.storage.db.mappers import SCORES, batched
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 from germane.storage.trends.dimensions import MAX_LABEL_LENGTH, label_expression
 
@@ -390,7 +390,7 @@ def _build_answers(
             row,
             Answer(
                 exchange=exchanges[exchange_id],
-                score=score_from_row(row) if is_scored else newest,
+                score=SCORES.decode(row) if is_scored else newest,
                 task=matching[-1] if matching else None,
                 feedback=labels.get(exchange_id, ()),
             ),

@@ -34,7 +34,7 @@ from germane.storage.answers.search import (
 )
 from germane.storage.archive.reader import open_exchanges, open_newest
 from germane.storage.db.component import StoreComponent
-from germane.storage.db.mappers import exchange_from_row, score_from_row
+from germane.storage.db.mappers import EXCHANGES, SCORES
 from germane.storage.db.tables import exchange, score, scoring_task
 
 MAX_ANSWERS_COUNTED: Final = 1_000
@@ -103,7 +103,7 @@ class AnswerReader(StoreComponent):
             with open_newest(connection, since, until, count=limit if route is None else None) as (archive, _):
                 rows += [] if archive is None else archive.execute(query).mappings()
         rows.sort(key=lambda row: (row["started_at"], row["id"]), reverse=True)
-        return [exchange_from_row(row) for row in rows[:limit]]
+        return [EXCHANGES.decode(row) for row in rows[:limit]]
 
     def get_exchanges(self, ids: Sequence[str]) -> dict[str, Exchange]:
         """Return a dict of ids to exchanges. Unknown ids are omitted."""
@@ -164,7 +164,7 @@ class AnswerReader(StoreComponent):
                 for source, ids in sources:
                     exchanges |= load_exchanges(source, ids, missing)
         return [
-            ScoredExchange(exchanges[row["exchange_id"]], score_from_row(row))
+            ScoredExchange(exchanges[row["exchange_id"]], SCORES.decode(row))
             for row in rows
             if row["exchange_id"] in exchanges
         ]
@@ -273,7 +273,7 @@ class AnswerStore(AnswerReader):
             scores = load_scores(source, [exchange_id]).get(exchange_id, [])
             names = ("sampling_reason", "sampling_probability", "proxy", "erased_at")
             return AnswerDetail(
-                exchange=exchange_from_row(row),
+                exchange=EXCHANGES.decode(row),
                 scores=sorted(scores, key=lambda score: (score.scorer, str(score.scored_at))),
                 tasks=load_tasks(source, [exchange_id]).get(exchange_id, []),
                 feedback=load_all_labels(connection, source, [exchange_id]).get(exchange_id, []),
@@ -291,4 +291,4 @@ class AnswerStore(AnswerReader):
         with self._database.read() as connection:
             ids = list(connection.execute(query).scalars())
             rows = connection.execute(select(exchange).where(exchange.c.id.in_(ids))).mappings()
-            return sorted(map(exchange_from_row, rows), key=lambda sampled: (sampled.started_at, sampled.id))
+            return sorted(map(EXCHANGES.decode, rows), key=lambda sampled: (sampled.started_at, sampled.id))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Final
 
 from sqlalchemy import ColumnElement, bindparam, select, update
@@ -17,15 +18,15 @@ from germane.storage.answers.lowest_scores import ScoreFilter
 from germane.storage.archive.reader import open_exchanges, open_labeled
 from germane.storage.counts.dirty_hours import mark_dirty
 from germane.storage.db.component import StoreComponent
-from germane.storage.db.mappers import batched, bulk_insert, timestamp_encoder
+from germane.storage.db.mappers import RecordMapper, batched
 from germane.storage.db.tables import calibration, exchange, feedback, score
-from germane.storage.queue.feedback import COLUMNS, LabeledExchange, select_labels
+from germane.storage.queue.feedback import LABELS, LabeledExchange, select_labels
 
 NEUTRAL_LABEL: Final = 0.5
 """Labels above this value mark an answer as good, labels below it as bad. Labels equal to it are ignored."""
 MAX_LABELS_COMPARED: Final = 20_000
 """Maximum number of labels to compare, newest first."""
-CALIBRATION_COLUMNS: Final = ("embedder", "scorer", "fingerprint", "floor", "high", "n", "made_at")
+CALIBRATIONS: Final = RecordMapper(calibration, Calibration)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +79,11 @@ class LabelReader(StoreComponent):
 
     def list_calibrations(self) -> list[Calibration]:
         """Return the newest calibration for each embedder and scorer."""
-        query = select(*(calibration.c[name] for name in CALIBRATION_COLUMNS))
+        query = select(calibration).order_by(calibration.c.made_at, calibration.c.id)
         with self._database.read() as connection:
-            rows = connection.execute(query.order_by(calibration.c.made_at, calibration.c.id)).mappings().all()
-        # Earlier versions stored the 95th percentile over unrelated pairs, which may be 1.
-        newest = {(row["embedder"], row["scorer"]): dict(row) for row in rows if row["floor"] <= row["high"] < 1}
-        return [Calibration(topic_floor=row.pop("high"), **row) for _, row in sorted(newest.items())]
+            rows = connection.execute(query).mappings().all()
+        newest = {(row["embedder"], row["scorer"]): CALIBRATIONS.decode(row) for row in rows}
+        return [entry for _, entry in sorted(newest.items(), key=itemgetter(0))]
 
 
 class LabelStore(LabelReader):
@@ -92,37 +92,12 @@ class LabelStore(LabelReader):
     def add_feedback(self, labels: Sequence[Feedback]) -> None:
         """Store labels. Their exchanges do not have to be stored yet. Labels with an existing id are ignored."""
         with self._write_values() as connection:
-            stamp = timestamp_encoder(connection.dialect.name)
-            rows = [
-                (
-                    label.id,
-                    clean_text(label.exchange_id),
-                    float(label.score),
-                    clean_text(label.comment),
-                    clean_text(label.user),
-                    stamp(label.created_at),
-                )
-                for label in labels
-            ]
-            bulk_insert(connection, feedback, COLUMNS, rows)
+            LABELS.insert(connection, labels)
 
     def add_calibrations(self, calibrations: Sequence[Calibration]) -> None:
         """Store calibrations. Older ones are kept; the newest for each embedder and scorer is in effect."""
         with self._write_values() as connection:
-            stamp = timestamp_encoder(connection.dialect.name)
-            rows = [
-                (
-                    clean_text(entry.embedder),
-                    entry.scorer,
-                    entry.fingerprint,
-                    entry.floor,
-                    entry.topic_floor,
-                    entry.n,
-                    stamp(entry.made_at),
-                )
-                for entry in calibrations
-            ]
-            bulk_insert(connection, calibration, CALIBRATION_COLUMNS, rows)
+            CALIBRATIONS.insert(connection, calibrations)
 
     def update_labels(self, scores: Sequence[tuple[str, Score]]) -> int:
         """Store the label, explanation and details of existing scores, given with the ids of their exchanges.

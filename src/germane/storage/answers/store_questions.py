@@ -30,7 +30,7 @@ from germane.storage.answers.search import (
 )
 from germane.storage.archive.reader import latest, open_exchanges, open_newest
 from germane.storage.db.component import StoreComponent
-from germane.storage.db.mappers import batched, score_from_row
+from germane.storage.db.mappers import SCORES, batched
 from germane.storage.db.tables import exchange, score
 
 MAX_SCORES_SCANNED: Final = 20_000
@@ -248,7 +248,7 @@ class QuestionStore(StoreComponent):
             for batch in batched(ids):  # newest first
                 same = (score.c.scorer == low.scorer, score.c.fingerprint == low.fingerprint)
                 rows = connection.execute(select(score).where(score.c.exchange_id.in_(batch), *same)).mappings()
-                scores = {row["exchange_id"]: score_from_row(row) for row in rows}
+                scores = {row["exchange_id"]: SCORES.decode(row) for row in rows}
                 good = next((id_ for id_ in batch if id_ in scores and _is_good(scores[id_])), None)
                 if good is not None:
                     found = load_exchanges(connection, [good])

@@ -1,4 +1,4 @@
-"""Conversion of exchanges and scores to rows and back.
+"""Conversion of records to rows and back, derived from the tables.
 
 Inserts bypass the ORM and SQLAlchemy's parameter processing: each statement is compiled once, and the values are
 encoded for the driver.
@@ -6,20 +6,24 @@ encoded for the driver.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
-from sqlalchemy import Connection, Dialect, Float, RowMapping, Table
+from sqlalchemy import Boolean, Column, Connection, Dialect, Float, Table, Text
 
-from germane.exchange import Context, Exchange, Message
+from germane.exchange import Exchange
 from germane.sanitize import clean_text
 from germane.score import Score
 from germane.storage.db.sanitize import to_json
-from germane.storage.db.upsert import insert_into
+from germane.storage.db.tables import exchange, score
+from germane.storage.db.types import Json, UtcDateTime
 
 Item = TypeVar("Item")
+Record = TypeVar("Record")
 Values = tuple[Any, ...]
 TimestampEncoder = Callable[[datetime], Any]
 
@@ -27,20 +31,6 @@ MAX_IDS_PER_STATEMENT: Final = 500
 """Maximum number of ids in one statement. Every version of SQLite accepts this many parameters."""
 MAX_CHARACTERS_PER_STATEMENT: Final = 16_000_000
 """Texts are copied several times on their way into a statement. PostgreSQL accepts up to 1 GB per array."""
-EXCHANGE_COLUMNS: Final = (
-    "id", "trace_id", "span_id", "service", "route", "question", "answer", "contexts", "history", "model",
-    "prompt_version", "session", "user", "attributes", "status", "error", "started_at", "duration", "sampling_key",
-    "traced", "capture_probability", "span_holder",
-)  # fmt: skip
-SCORE_COLUMNS: Final = (
-    "exchange_id", "scorer", "fingerprint", "service", "route", "started_at", "sampling_probability", "proxy", "value",
-    "label", "explanation", "details", "judge", "embedder", "input_tokens", "output_tokens", "cost", "latency",
-    "scored_at",
-)  # fmt: skip
-_SCORE_FIELDS: Final = (
-    "scorer", "fingerprint", "value", "label", "explanation", "details", "judge", "embedder", "input_tokens",
-    "output_tokens", "cost", "latency", "scored_at",
-)  # fmt: skip
 
 
 def batched(items: Sequence[Item], size: int = MAX_IDS_PER_STATEMENT) -> Iterator[Sequence[Item]]:
@@ -73,8 +63,8 @@ def _insert_row(table: Table, columns: tuple[str, ...]) -> str:
     """Return SQLite's statement for one row."""
     from sqlalchemy.dialects import sqlite
 
-    statement = insert_into(table, "sqlite").on_conflict_do_nothing().inline()
-    return str(statement.compile(dialect=sqlite.dialect(paramstyle="qmark"), column_keys=list(columns)))
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {_target(table, columns, sqlite.dialect())} VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608 - names of columns
 
 
 @lru_cache
@@ -84,10 +74,14 @@ def _insert_arrays(table: Table, columns: tuple[str, ...]) -> str:
 
     make_dialect: Callable[[], Dialect] = PGDialect_psycopg
     dialect = make_dialect()
-    preparer, chosen = dialect.identifier_preparer, [table.c[name] for name in columns]
-    target = f"{preparer.format_table(table)} ({', '.join(map(preparer.format_column, chosen))})"
-    arrays = ", ".join(f"%b::{column.type.compile(dialect)}[]" for column in chosen)
+    target = _target(table, columns, dialect)
+    arrays = ", ".join(f"%b::{table.c[name].type.compile(dialect)}[]" for name in columns)
     return f"INSERT INTO {target} SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"  # noqa: S608 - names of columns and types
+
+
+def _target(table: Table, columns: Sequence[str], dialect: Dialect) -> str:
+    preparer = dialect.identifier_preparer
+    return f"{preparer.format_table(table)} ({', '.join(preparer.format_column(table.c[name]) for name in columns)})"
 
 
 def _batched_by_length(rows: Sequence[Values]) -> Iterator[Sequence[Values]]:
@@ -119,74 +113,102 @@ def _in_utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def exchange_values(exchange: Exchange, encode: TimestampEncoder) -> Values:
-    """Return an exchange's values for ``EXCHANGE_COLUMNS``, encoded for the driver."""
-    contexts = [{"text": context.text, "id": context.id, "score": context.score} for context in exchange.contexts]
-    history = [{"role": message.role, "content": message.content} for message in exchange.history]
-    return (
-        exchange.id,
-        exchange.trace_id,
-        exchange.span_id,
-        clean_text(exchange.service),
-        clean_text(exchange.route),
-        clean_text(exchange.question),
-        clean_text(exchange.answer),
-        to_json(contexts) if contexts else "[]",
-        to_json(history) if history else "[]",
-        clean_text(exchange.model),
-        clean_text(exchange.prompt_version),
-        clean_text(exchange.session),
-        clean_text(exchange.user),
-        to_json(exchange.attributes) if exchange.attributes else "{}",
-        exchange.status,
-        clean_text(exchange.error),
-        encode(exchange.started_at),
-        float(exchange.duration),
-        float(exchange.sampling_key),
-        bool(exchange.traced),
-        float(exchange.capture_probability),
-        exchange.span_holder,
-    )
+class RecordMapper(Generic[Record]):
+    """Converts records, which are dataclasses, to rows of a table and back.
+
+    The columns are those that are named like a field, so that a new column needs no change here. ``encode`` and
+    ``decode`` are compiled once, like the methods of a dataclass: loops over the columns would take a fifth longer, and
+    encoding is a large part of storing an exchange.
+    """
+
+    def __init__(self, table: Table, record: type[Record]) -> None:
+        hints = get_type_hints(record)
+        mapped = {column.name: column for column in table.columns if column.name in hints}
+        self.columns = tuple(mapped)
+        self.selected = tuple(mapped.values())
+        self._table = table
+        items = {name: _item_type(hints[name]) for name in mapped}
+        used = {"record_type": record, "clean_text": clean_text, "to_json": to_json}
+        used |= {item.__name__: item for item in items.values() if item is not None}
+        encoded = ", ".join(_encoding(column, items[name]) for name, column in mapped.items())
+        decoded = ", ".join(f"{name}={_decoding(name, item)}" for name, item in items.items())
+        self.encode: Callable[[Record, TimestampEncoder], Values]
+        """Returns a record's values for ``columns``, encoded for the driver."""
+        self.encode = eval(f"lambda record, stamp: ({encoded},)", used)  # noqa: S307 - contains only names of our fields
+        self.decode: Callable[[Mapping[Any, Any]], Record]
+        """Returns the record of a row, which may have more columns."""
+        self.decode = eval(f"lambda row: record_type({decoded})", used)  # noqa: S307 - contains only names of our fields
+
+    def insert(self, connection: Connection, records: Iterable[Record]) -> None:
+        """Insert records, ignoring those with an existing key."""
+        stamp = timestamp_encoder(connection.dialect.name)
+        bulk_insert(connection, self._table, self.columns, [self.encode(record, stamp) for record in records])
+
+    def values(self, record: Record) -> dict[str, Any]:
+        """Return a record's values by column, for a statement of SQLAlchemy, which encodes times and JSON itself."""
+        encoded = zip(self.selected, self.encode(record, lambda moment: moment), strict=True)
+        return {column.name: json.loads(value) if isinstance(column.type, Json) else value for column, value in encoded}
 
 
-def exchange_from_row(row: RowMapping) -> Exchange:
-    """Convert a row of the ``exchange`` table to an exchange."""
-    fields: dict[str, Any] = {name: row[name] for name in EXCHANGE_COLUMNS if name not in {"contexts", "history"}}
-    return Exchange(
-        contexts=tuple(Context(item["text"], item.get("id"), item.get("score")) for item in row["contexts"]),
-        history=tuple(Message(item["role"], item["content"]) for item in row["history"]),
-        **fields,
-    )
+def _item_type(hint: Any) -> Any:
+    """Return the dataclass of a field's items; None if the field is not a tuple of dataclasses."""
+    return next((part for part in get_args(hint) if is_dataclass(part)), None)
 
 
-def score_values(exchange: Mapping[Any, Any], score: Score, now: datetime, encode: TimestampEncoder) -> Values:
-    """Return a score's values for ``SCORE_COLUMNS``, encoded for the driver."""
-    return (
-        exchange["exchange_id"],
-        clean_text(score.scorer),
-        clean_text(score.fingerprint),
-        exchange["service"],
-        exchange["route"],
-        encode(exchange["started_at"]),
-        exchange["sampling_probability"],
-        exchange["proxy"],
-        None if score.value is None else float(score.value),
-        clean_text(score.label),
-        clean_text(score.explanation),
-        to_json(score.details) if score.details else "{}",
-        clean_text(score.judge),
-        clean_text(score.embedder),
-        score.input_tokens,
-        score.output_tokens,
-        score.cost,
-        score.latency,
-        encode(score.scored_at or now),
-    )
+def _encoding(column: Column[Any], item: Any) -> str:
+    """Return the expression for a column's value, given the dataclass of the field's items, if any."""
+    value = f"record.{column.name}"
+    if item is not None:
+        pairs = ", ".join(f"{part.name!r}: item.{part.name}" for part in fields(item))
+        return f"to_json([{{{pairs}}} for item in {value}]) if {value} else '[]'"
+    if isinstance(column.type, Json):
+        return f"to_json({value}) if {value} else '{{}}'"
+    if isinstance(column.type, Text):
+        return f"clean_text({value})"
+    encoders = ((UtcDateTime, "stamp"), (Float, "float"), (Boolean, "bool"))
+    encoder = next((name for column_type, name in encoders if isinstance(column.type, column_type)), None)
+    if encoder is None:
+        return value
+    return f"None if {value} is None else {encoder}({value})" if column.nullable else f"{encoder}({value})"
 
 
-def score_from_row(row: RowMapping) -> Score:
-    """Convert a row of the ``score`` table to a score."""
-    return Score(**{name: row[name] for name in _SCORE_FIELDS})
+def _decoding(name: str, item: Any) -> str:
+    """Return the expression for a field's value."""
+    if item is None:
+        return f"row[{name!r}]"
+    # Imported items may have more keys than fields, and lack those with a default.
+    parts = [
+        f"{part.name}=item[{part.name!r}]"
+        if part.default is MISSING
+        else f"{part.name}=item.get({part.name!r}, {part.default!r})"
+        for part in fields(item)
+    ]
+    return f"tuple([{item.__name__}({', '.join(parts)}) for item in row[{name!r}]])"
+
+
+EXCHANGES: Final = RecordMapper(exchange, Exchange)
+SCORES: Final = RecordMapper(score, Score)
+SHARED_COLUMNS: Final = tuple(
+    column.name
+    for column in score.columns
+    if column.name in exchange.columns and column.name not in {"id", *SCORES.columns}
+)
+"""The columns of the exchange that its scores repeat."""
+SCORE_COLUMNS: Final = ("exchange_id", *SHARED_COLUMNS, *SCORES.columns)
+
+
+def score_values(row: Mapping[Any, Any], result: Score, now: datetime, stamp: TimestampEncoder) -> Values:
+    """Return a score's values for ``SCORE_COLUMNS``, encoded for the driver.
+
+    Args:
+        row: The exchange's id, as ``exchange_id``, and its ``SHARED_COLUMNS``.
+        result: The score.
+        now: The time of scores without ``scored_at``.
+        stamp: Encodes a time for the driver.
+    """
+    shared = [stamp(value) if isinstance(value := row[name], datetime) else value for name in SHARED_COLUMNS]
+    dated = result if result.scored_at else replace(result, scored_at=now)
+    return (row["exchange_id"], *shared, *SCORES.encode(dated, stamp))
 
 
 def score_key(task: Mapping[str, Any]) -> tuple[str, str]:

@@ -491,7 +491,7 @@ calibration = Table(
     Column("scorer", Text, nullable=False),
     Column("fingerprint", Text, nullable=False),
     Column("floor", Float, nullable=False),
-    Column("high", Float, nullable=False),
+    Column("topic_floor", Float, nullable=False),
     Column("n", Integer, nullable=False),
     Column("made_at", UtcDateTime, nullable=False),
 )

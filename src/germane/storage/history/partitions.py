@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from germane.exchange import Exchange
 from germane.storage.db import leases
-from germane.storage.db.mappers import EXCHANGE_COLUMNS, bulk_insert, exchange_from_row, timestamp_encoder
+from germane.storage.db.mappers import EXCHANGES, bulk_insert, timestamp_encoder
 from germane.storage.db.tables import exchange, history_run, partition, score, scoring_task
 from germane.storage.queue.erase_text import OPEN_STATES
 from germane.storage.queue.rescore import ScoringPair
@@ -346,8 +346,7 @@ def load_items(connection: Connection, claimed: PartitionClaim) -> list[HistoryI
     """
     selection, remaining = claimed.selection, claimed.remaining
     in_partition = _in_partition(claimed)
-    columns = [exchange.c[name] for name in EXCHANGE_COLUMNS]
-    query = select(*columns).where(*in_partition, exchange.c.erased_at.is_(None))
+    query = select(*EXCHANGES.selected).where(*in_partition, exchange.c.erased_at.is_(None))
     query = query.where(exchange.c.sampling_reason.is_not(None))
     query = query.where(or_(exchange.c.question.is_not(None), exchange.c.answer.is_not(None)))
     query = query.order_by(exchange.c.started_at, exchange.c.id)
@@ -372,7 +371,7 @@ def load_items(connection: Connection, claimed: PartitionClaim) -> list[HistoryI
         if selected:
             waiting = tuple(name for name in selected if (row["id"], name) in left)
             scorers = tuple(name for name in selected if name not in waiting)
-            items.append(HistoryItem(exchange_from_row(row), scorers, waiting))
+            items.append(HistoryItem(EXCHANGES.decode(row), scorers, waiting))
     return items
 
 

@@ -17,6 +17,7 @@ from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.functions import is_one_of
 from germane.storage.db.mappers import (
     SCORE_COLUMNS,
+    SHARED_COLUMNS,
     TimestampEncoder,
     batched,
     bulk_insert,
@@ -37,7 +38,6 @@ _TASK_COLUMNS = (
     "exchange_id", "scorer", "fingerprint", "state", "reason", "error", "claims", "first_pending_at", "scored_as",
     "retries",
 )  # fmt: skip
-_EXCHANGE_COLUMNS = ("service", "route", "started_at", "sampling_probability", "capture_probability", "proxy")
 
 
 def score_checksum(exchange_id: str, scorer: str, fingerprint: str, value: float) -> int:
@@ -81,7 +81,8 @@ def write_scores(
     counts = ScoreCounts()
     for ids in batched(sorted(by_id)):
         # Erased exchanges are left out. The others are locked, so that no other process erases or deletes them.
-        columns = (exchange.c.id.label("exchange_id"), *(exchange.c[name] for name in _EXCHANGE_COLUMNS))
+        names = (*SHARED_COLUMNS, "capture_probability")
+        columns = (exchange.c.id.label("exchange_id"), *(exchange.c[name] for name in names))
         has_id = is_one_of(exchange.c.id, ids, connection.dialect.name)
         query = select(*columns).where(has_id, exchange.c.erased_at.is_(None)).order_by(exchange.c.id)
         rows = connection.execute(query.with_for_update(key_share=True)).mappings()

@@ -24,7 +24,7 @@ from germane.score import UnscoredReason
 from germane.storage.counts import tally
 from germane.storage.counts.watched import WatchKey, add_watched
 from germane.storage.db import leases, mappers
-from germane.storage.db.component import StoreComponent, StoreContext
+from germane.storage.db.component import StoreComponent
 from germane.storage.db.engine import record_events
 from germane.storage.db.tables import exchange, received_span, received_trace
 from germane.storage.db.upsert import insert_into
@@ -156,10 +156,6 @@ class StagingSize:
 class ReceivedSpanStore(StoreComponent):
     """Stages received spans, and converts finished traces to exchanges."""
 
-    def __init__(self, context: StoreContext) -> None:
-        super().__init__(context)
-        self._stamp = mappers.timestamp_encoder(context.database.dialect)
-
     def stage(
         self, items: Sequence[ReceivedItem], *, max_wait: float, requests: Sequence[OutgoingRequest] = ()
     ) -> StagingCounts:
@@ -270,8 +266,7 @@ class ReceivedSpanStore(StoreComponent):
 
     def _store_results(self, connection: Connection, outcomes: Sequence[TraceOutcome], scorers: Sequence[str]) -> None:
         captured = [outcome.result for outcome in outcomes if isinstance(outcome.result, Exchange)]
-        rows = [mappers.exchange_values(item, self._stamp) for item in captured]
-        mappers.bulk_insert(connection, exchange, mappers.EXCHANGE_COLUMNS, rows)
+        mappers.EXCHANGES.insert(connection, captured)
         record_events(connection, Counter((item.route, "", "stored", "") for item in captured))
         add_watched(connection, Counter(outcome.counted for outcome in outcomes if outcome.counted is not None))
         samples = [outcome.sample for outcome in outcomes if outcome.sample is not None]

@@ -47,7 +47,7 @@ class ExchangeStore(StoreComponent):
             ContentRefused: An exchange contains a value that no column accepts.
         """
         try:
-            values = [mappers.exchange_values(item, self._stamp) for item in exchanges]
+            values = [mappers.EXCHANGES.encode(item, self._stamp) for item in exchanges]
         except (AttributeError, TypeError, ValueError) as error:
             raise ContentRefused(
                 f"an exchange contains a value of an unsupported type ({type(error).__name__})"
@@ -62,7 +62,7 @@ class ExchangeStore(StoreComponent):
             with self._database.write() as connection:
                 if holders:
                     register_workers(connection, holders, self._context.now(connection))
-                mappers.bulk_insert(connection, exchange, mappers.EXCHANGE_COLUMNS, values)
+                mappers.bulk_insert(connection, exchange, mappers.EXCHANGES.columns, values)
                 record_events(connection, Counter((item.route, "", "stored", "") for item in exchanges))
             registered.update(holders)
 

@@ -16,11 +16,11 @@ from germane.score import UnscoredReason
 from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.batches import BATCH_SIZE, PruneBatch, PruneResult, RowCursor
-from germane.storage.db.mappers import batched, exchange_from_row
+from germane.storage.db.mappers import EXCHANGES, RecordMapper, batched
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 from germane.storage.queue.candidates import CANDIDATE
 
-COLUMNS: Final = ("id", "exchange_id", "score", "comment", "user", "created_at")
+LABELS: Final = RecordMapper(feedback, Feedback)
 REASON: Final = "always"
 RECOVERABLE_REASONS: Final = (UnscoredReason.NOT_SAMPLED.value, UnscoredReason.BUDGET.value)
 """Skip reasons that do not depend on the exchange: random sampling and the budget."""
@@ -40,11 +40,13 @@ def select_labels(
     connection: Connection, *conditions: ColumnElement[bool], order: Sequence[ColumnElement[Any]], limit: int
 ) -> list[LabeledExchange]:
     """Return up to ``limit`` labels that match all conditions, each with its exchange, which must be stored."""
-    columns = [feedback.c[name].label(f"feedback_{name}") for name in COLUMNS]
+    columns = [column.label(f"feedback_{column.name}") for column in LABELS.selected]
     query = select(*columns, exchange).join(exchange, exchange.c.id == feedback.c.exchange_id)
     query = query.where(*conditions).order_by(*order).limit(limit)
     return [
-        LabeledExchange(Feedback(**{name: row[f"feedback_{name}"] for name in COLUMNS}), exchange_from_row(row))
+        LabeledExchange(
+            LABELS.decode({name: row[f"feedback_{name}"] for name in LABELS.columns}), EXCHANGES.decode(row)
+        )
         for row in connection.execute(query).mappings()
     ]
 

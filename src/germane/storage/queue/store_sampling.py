@@ -16,7 +16,7 @@ from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import TallyChanges
 from germane.storage.db import tables
 from germane.storage.db.component import StoreComponent
-from germane.storage.db.mappers import batched, bulk_insert, exchange_from_row, timestamp_encoder
+from germane.storage.db.mappers import EXCHANGES, batched, bulk_insert, timestamp_encoder
 from germane.storage.db.tables import exchange, scoring_task, worker
 from germane.storage.queue import erase_text, feedback
 from germane.storage.queue.candidates import CANDIDATE, remove_from_pool
@@ -58,7 +58,7 @@ class SamplingStore(StoreComponent):
         query = select(exchange).where(exchange.c.sampling_reason.is_(None))
         query = query.order_by(exchange.c.started_at, exchange.c.id).limit(limit)
         with self._database.read() as connection:
-            return [exchange_from_row(row) for row in connection.execute(query).mappings()]
+            return [EXCHANGES.decode(row) for row in connection.execute(query).mappings()]
 
     def assign_tasks(
         self,

@@ -37,10 +37,11 @@ from germane.storage.alerting import detectors
 from germane.storage.counts.tally import TallyChanges
 from germane.storage.db import leases
 from germane.storage.db.mappers import (
+    EXCHANGES,
     SCORE_COLUMNS,
+    SHARED_COLUMNS,
     batched,
     bulk_insert,
-    exchange_from_row,
     score_values,
     timestamp_encoder,
 )
@@ -187,12 +188,8 @@ _WITH_EXCHANGE = select(
     scoring_task.c.exchange_id,
     scoring_task.c.scorer,
     scoring_task.c.scored_as,
-    exchange.c.service,
-    exchange.c.route,
-    exchange.c.started_at,
-    exchange.c.sampling_probability,
     exchange.c.sampling_reason,
-    exchange.c.proxy,
+    *(exchange.c[name] for name in SHARED_COLUMNS),
 ).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
 
 
@@ -274,7 +271,7 @@ def claim_tasks(
     exchanges: list[Exchange] = []
     for batch in batched(list(tasks)):
         exchange_rows = connection.execute(select(exchange).where(exchange.c.id.in_(batch))).mappings()
-        exchanges += map(exchange_from_row, exchange_rows)
+        exchanges += map(EXCHANGES.decode, exchange_rows)
     exchanges.sort(key=lambda claimed: (claimed.started_at, claimed.id))
     return [TaskClaim(claimed, tuple(sorted(tasks[claimed.id], key=lambda task: task.id))) for claimed in exchanges]
 

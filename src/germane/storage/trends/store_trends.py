@@ -10,12 +10,10 @@ from sqlalchemy import select
 
 from germane.annotation import Marker
 from germane.errors import UsageError
-from germane.sanitize import clean_text
 from germane.statistics import Comparisons, TimeWindow
 from germane.storage.counts.tally import Coverage, coverage_counts
 from germane.storage.db.component import StoreComponent
-from germane.storage.db.mappers import bulk_insert, timestamp_encoder
-from germane.storage.db.sanitize import to_json
+from germane.storage.db.mappers import RecordMapper
 from germane.storage.db.tables import marker
 from germane.storage.trends import attribute_means, comparisons, usage
 from germane.storage.trends.bucket_grid import BucketGrid
@@ -38,7 +36,7 @@ from germane.storage.trends.usage import CostBucket, DurationBucket, NewestBucke
 MINUTE: Final = 60
 """Time resolution of counts, in seconds."""
 _NAMES: Final = ("service", "route", "scorer")
-_MARKER_COLUMNS: Final = ("id", "name", "service", "at", "attributes")
+_MARKERS: Final = RecordMapper(marker, Marker)
 
 
 class TrendReader(StoreComponent):
@@ -193,8 +191,7 @@ class TrendReader(StoreComponent):
             name: Only markers with this name.
             limit: Maximum number of markers to return; None for all.
         """
-        query = select(*(marker.c[column] for column in _MARKER_COLUMNS))
-        query = query.order_by(marker.c.at.desc(), marker.c.id.desc()).limit(limit)
+        query = select(marker).order_by(marker.c.at.desc(), marker.c.id.desc()).limit(limit)
         if service is not None:
             query = query.where(marker.c.service == service)
         if name is not None:
@@ -204,7 +201,7 @@ class TrendReader(StoreComponent):
         if until is not None:
             query = query.where(marker.c.at < until)
         with self._database.read() as connection:
-            return [Marker(**row) for row in connection.execute(query).mappings()]
+            return [_MARKERS.decode(row) for row in connection.execute(query).mappings()]
 
     def _read(self, request: TrendRequest, *, histograms: bool) -> WindowSums:
         with self._database.read(snapshot=True) as connection, TrendQuery(connection, request) as reading:
@@ -369,18 +366,7 @@ class TrendStore(TrendReader):
     def add_markers(self, markers: Sequence[Marker]) -> None:
         """Store markers. Markers with an existing id are ignored."""
         with self._write_values() as connection:
-            stamp = timestamp_encoder(connection.dialect.name)
-            rows = [
-                (
-                    item.id,
-                    clean_text(item.name),
-                    clean_text(item.service),
-                    stamp(item.at),
-                    to_json(item.attributes) if item.attributes else "{}",
-                )
-                for item in markers
-            ]
-            bulk_insert(connection, marker, _MARKER_COLUMNS, rows)
+            _MARKERS.insert(connection, markers)
 
 
 def _request(

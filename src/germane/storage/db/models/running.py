@@ -113,7 +113,7 @@ class CalibrationRow(Base, table=True):
     fingerprint: str = Field(sa_type=Text)
     """Fingerprint of the calibration method."""
     floor: float = Field(sa_type=Float)
-    high: float = Field(sa_type=Float)
+    topic_floor: float = Field(sa_type=Float)
     """The same-topic floor, see :class:`germane.calibration.Calibration`."""
     n: int = Field(sa_type=Integer)
     """Number of exchanges that were measured."""

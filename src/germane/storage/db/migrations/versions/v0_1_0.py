@@ -454,7 +454,7 @@ def create_running() -> None:
         sa.Column("scorer", sa.Text(), nullable=False),
         sa.Column("fingerprint", sa.Text(), nullable=False),
         sa.Column("floor", sa.Float(), nullable=False),
-        sa.Column("high", sa.Float(), nullable=False),
+        sa.Column("topic_floor", sa.Float(), nullable=False),
         sa.Column("n", sa.Integer(), nullable=False),
         sa.Column("made_at", MOMENT, nullable=False),
     )
