@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
+from germane.sanitize import clean_text
 from germane.score import Score, UnscoredReason
+from germane.storage.db import leases
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.mappers import batched
+from germane.storage.db.tables import scoring_task
 from germane.storage.queue import erase_text, rescore, tasks
 from germane.storage.queue.rescore import RescoreResult, ScoringPair
 from germane.storage.queue.tasks import ScoringTask, TaskClaim
@@ -76,15 +81,21 @@ class TaskQueue(StoreComponent):
             reason: Reason for the failure.
             error: The error message.
         """
+        columns = scoring_task.c
+        values: dict[str, Any] = {"state": "pending", "reason": reason.value, "error": clean_text(error)}
+        values |= {"claims": columns.claims - 1, "retries": columns.retries + 1}
         with self._database.write() as connection:
             # This process's clock may differ from the shared one.
             retry_at = self._context.now(connection) + (until - self._context.local_time())
-            tasks.postpone_tasks(connection, owner, postponed, retry_at, reason, error)
+            for ids in batched([task.id for task in postponed]):
+                leases.postpone(connection, scoring_task, columns.id.in_(ids), owner, retry_at, **values)
 
     def release_tasks(self, owner: str) -> int:
         """Requeue all tasks that this owner has claimed, as if they had never been claimed. Return their number."""
+        columns = scoring_task.c
+        released = leases.release(scoring_task, columns.lease_owner == owner, columns.first_pending_at)
         with self._database.write() as connection:
-            return tasks.release_tasks(connection, owner)
+            return connection.execute(released.values(state="pending", claims=columns.claims - 1)).rowcount
 
     def release_reserved_tasks(self, scorers: Mapping[str, str], *, stopping: str | None = None) -> None:
         """Let all workers claim the tasks that are reserved for dead workers, or for a worker that is stopping.

@@ -193,29 +193,6 @@ _WITH_EXCHANGE = select(
 ).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
 
 
-def postpone_tasks(
-    connection: Connection,
-    owner: str,
-    tasks: Sequence[ScoringTask],
-    until: datetime,
-    reason: UnscoredReason,
-    error: str,
-) -> None:
-    """Requeue tasks, which cannot be claimed again before ``until``."""
-    columns = scoring_task.c
-    values: dict[str, Any] = {"state": "pending", "reason": reason.value, "error": clean_text(error)}
-    values |= {"claims": columns.claims - 1, "retries": columns.retries + 1}
-    for ids in batched([task.id for task in tasks]):
-        leases.postpone(connection, scoring_task, columns.id.in_(ids), owner, until, **values)
-
-
-def release_tasks(connection: Connection, owner: str) -> int:
-    """Requeue all tasks that this owner has claimed, as if they had never been claimed. Return their number."""
-    columns = scoring_task.c
-    statement = leases.release(scoring_task, columns.lease_owner == owner, columns.first_pending_at)
-    return connection.execute(statement.values(state="pending", claims=columns.claims - 1)).rowcount
-
-
 MAX_CLAIMS: Final = 5
 """Number of claims without a result after which a task fails."""
 MAX_CONCURRENT_OWNERS: Final = 32
