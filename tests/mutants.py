@@ -43,6 +43,7 @@ PROCESSES = 2
 TIME_LIMIT = 900.0
 """Seconds for the tests of a mutant. A mutant that takes longer, such as an endless loop, counts as killed."""
 MIN_KILLED = 0.9
+PYTEST_OPTIONS = ("--tb=no", "--timeout=120", "-p", "no:cacheprovider")
 
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
@@ -298,18 +299,9 @@ class Copies:
         return None if code in {0, 5} else next(_failed_tests(output), f"pytest exited with {code}: {output[-300:]}")
 
     def _run_pytest(self, copy: Path, arguments: Sequence[str]) -> tuple[str, int | None]:
+        fast = ["-m", "not thorough and not slow"]  # in this order, their CPU time is not limited: see tests/costs.py
         process = subprocess.Popen(
-            [
-                Path(sys.executable).with_name("pytest"),
-                "-q",
-                "-n",
-                "0",
-                "--tb=no",
-                "--timeout=120",
-                "-p",
-                "no:cacheprovider",
-                *arguments,
-            ],
+            [Path(sys.executable).with_name("pytest"), "-q", "-n", "0", *PYTEST_OPTIONS, *fast, *arguments],
             cwd=copy,
             env={**os.environ, "PYTHONPATH": str(copy / "src"), "COLUMNS": "1000"},
             stdout=subprocess.PIPE,
