@@ -24,8 +24,8 @@ from uuid import uuid4
 
 import numpy as np
 import psycopg
+from common import create_database, postgresql
 from numpy.typing import NDArray
-from queries import postgresql
 from sampling import hajek_of
 from traffic import Instant
 
@@ -221,43 +221,35 @@ def simulate(size: Size, usd: float, cost: ExchangeCost, shares: Floats, seed: i
     means, zeros = chance.uniform(0.68, 0.9, ROUTES), chance.uniform(0.02, 0.13, ROUTES)
     budget, forecast = Budget(usd_per_day=usd), DailyTraffic(tuple(profile()))
     spent, stored, since, minute = RequestUsage(), 0, DAY, 0
-    scores: list[Floats] = []
-    chances: list[Floats] = []
-    routes: list[NDArray[np.int64]] = []
+    found: list[tuple[Floats, Floats, NDArray[np.int64]]] = []
     per_hour = np.zeros(24)
     while minute < 1440:
         length = interval_length(budget, cost, forecast, DAY + timedelta(minutes=minute)) // 60
-        last = min(1440, minute + length)
-        counts = [int(chance.binomial(chance.poisson(traffic[m]), shares[m])) for m in range(minute, last)]
-        count = sum(counts)
+        first, minute = minute, min(1440, minute + length)
+        counts = [int(chance.binomial(chance.poisson(traffic[m]), shares[m])) for m in range(first, minute)]
+        count, end = sum(counts), DAY + timedelta(minutes=minute)
         stored += count
-        end = DAY + timedelta(minutes=last)
-        grant = allocate_interval(
-            budget, spent, 0, cost, forecast, since=since, end=min(end, DAY + timedelta(hours=23, minutes=59))
-        )
-        minute = last
+        last_end = min(end, DAY + timedelta(hours=23, minutes=59))
+        grant = allocate_interval(budget, spent, 0, cost, forecast, since=since, end=last_end)
         if grant.count < 1 or not count:
             continue
         since = end
-        route = np.unique(chance.choice(ROUTES, count, p=popularity), return_inverse=True)
-        kept = np.repeat(shares[last - len(counts) : last], counts)
-        score = chance.beta(18 * means[route[0][route[1]]], 18 * (1 - means[route[0][route[1]]]))
-        score = np.where(chance.random(count) < zeros[route[0][route[1]]], 0.0, score)
+        route = chance.choice(ROUTES, count, p=popularity)
+        score = chance.beta(18 * means[route], 18 * (1 - means[route]))
+        score = np.where(chance.random(count) < zeros[route], 0.0, score)
         proxy = np.clip(0.4 + 0.4 * score + chance.normal(0, 0.12, count), 0, 1)
-        ids = [f"{last}-{number}" for number in range(count)]
-        sample = draw_priority_sample(route[1], proxy, 1 - chance.random(count), ids, int(min(grant.count, count)))
-        chosen = sample.selected
-        scores.append(score[chosen])
-        chances.append(sample.probabilities * kept[chosen])
-        routes.append(route[0][route[1]][chosen])
-        per_hour[min(23, (last - 1) // 60)] += len(chosen)
+        ids, tickets = [f"{minute}-{number}" for number in range(count)], 1 - chance.random(count)
+        _, consecutive = np.unique(route, return_inverse=True)
+        sample = draw_priority_sample(consecutive, proxy, tickets, ids, int(min(grant.count, count)))
+        chosen, kept = sample.selected, np.repeat(shares[first:minute], counts)
+        found.append((score[chosen], sample.probabilities * kept[chosen], route[chosen]))
+        per_hour[min(23, (minute - 1) // 60)] += len(chosen)
         used = len(chosen)
         spent += RequestUsage(round(used * cost.requests), round(used * cost.tokens), used * cost.usd)
-    all_scores, all_chances, all_routes = map(np.concatenate, (scores, chances, routes))
-    widths = [half_width(all_scores[all_routes == one], all_chances[all_routes == one]) for one in range(ROUTES)]
-    return Outcome(
-        stored, len(all_scores), spent.usd, float(per_hour.max()) / 3600, widths, half_width(all_scores, all_chances)
-    )
+    scores, chances, routes = (np.concatenate(column) for column in zip(*found, strict=True))
+    widths = [half_width(scores[routes == one], chances[routes == one]) for one in range(ROUTES)]
+    busiest = float(per_hour.max()) / 3600
+    return Outcome(stored, len(scores), spent.usd, busiest, widths, half_width(scores, chances))
 
 
 def half_width(scores: Floats, probabilities: Floats) -> float:
@@ -304,7 +296,8 @@ def main() -> None:
     parser.add_argument("--usd", type=float, nargs="+", default=[2.0, 20.0], help="budgets per day")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="germane-capacity-") as folder, postgresql(Path(folder)) as url:
+    with tempfile.TemporaryDirectory(prefix="germane-capacity-") as folder, postgresql(Path(folder)) as server:
+        url = create_database(server, "capacity")
         rate, text_bytes, bare_bytes = measure_rows(url)
         measured = Measured(measure_capture(url), rate, text_bytes, bare_bytes, measure_judge(given.judge))
     print(

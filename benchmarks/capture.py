@@ -3,8 +3,8 @@
 There are three parts, each with a goal. The exit code is 1 if a goal is missed.
 
 - writer: exchanges per second from queue to disk, with answers of 500 characters and three contexts, compared with
-  SQLAlchemy Core and the plain driver, which insert the same prepared rows into the same table with the same indexes.
-  The three methods alternate. Goal: at least 0.7 times the rate of Core. With --postgresql URL, PostgreSQL (an empty
+  SQLAlchemy Core, which inserts the same prepared rows into the same table with the same indexes. The two methods
+  alternate. Goal: at least 0.7 times the rate of Core. With --postgresql URL, PostgreSQL (an empty
   database) is measured as well.
 - memory: the memory used while a million exchanges pass through the writer. Goal: no growth after the first tenth.
 - stream: 10,000, 100,000 and 1,000,000 exchanges per minute with a simulated clock, under the same exchange limit and
@@ -26,16 +26,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from common import Goals, new_exchange, resident_megabytes
 from sqlalchemy import insert
 
 from germane.daemon_pool import DaemonThreadPool
-from germane.exchange import Context, Exchange, new_exchange_id, sampling_key_for
+from germane.exchange import Exchange, sampling_key_for
 from germane.monitor.loop.leases import LeaderLease
 from germane.monitor.sampling.budget_allocation import ExchangeCost
 from germane.monitor.sampling.candidate_pool import CandidatePool
@@ -48,7 +48,7 @@ from germane.storage import ExchangeWriter, TrackingStore
 from germane.storage.db import mappers as rows
 from germane.storage.db.tables import exchange as table
 from germane.storage.quota.budget_ledger import RequestUsage
-from germane.testing import engine_of, transaction
+from germane.testing import transaction
 
 MIN_SHARE = 0.7
 """Minimum share of Core's rate."""
@@ -65,27 +65,9 @@ CALLS = 200_000
 """Calls beyond the limit; the median of five rounds is used."""
 TICK = 2.0
 BEGIN = datetime(2026, 3, 2, tzinfo=UTC)
+COUNTED = {"exchange": 8, "scoring_task": 6, "score": 6, "tally": 10}
+"""Tables whose rows are counted, with the width of their columns."""
 OWNER = "benchmark"
-QUESTION = "How long do I have to return a pair of shoes that does not fit, number {number}?"
-ANSWER = (
-    "Order {number} can be returned within thirty days of delivery. Print the label from your account, pack the goods "
-    "in their own box, and hand them in at any of the partner shops; there is no charge for returns inside the "
-    "country. The amount is refunded to the card within five working days after the parcel has arrived, and a message "
-    "tells you when that was done. Shoes must not have been worn outside. If the label has been lost, a new one can be "
-    "printed, and any other box will do as well."
-)
-
-
-def make(number: int, **changes: Any) -> Exchange:
-    """Return an exchange with unique texts, as the tracer creates it."""
-    trace_id = f"{number + 1:032x}"
-    values: dict[str, Any] = {"started_at": datetime.now(UTC), "sampling_key": sampling_key_for(trace_id)} | changes
-    return Exchange(
-        id=new_exchange_id(), trace_id=trace_id, span_id=trace_id[16:], service="benchmark", route="returns",
-        question=QUESTION.format(number=number), answer=ANSWER.format(number=number),
-        contexts=tuple(Context(f"{ANSWER} ({number}, {place})", f"doc-{place}", 0.9) for place in range(3)),
-        attributes={"tenant": "north"}, duration=0.25, **values,
-    )  # fmt: skip
 
 
 @contextmanager
@@ -130,38 +112,16 @@ def _dictionary(exchange: Exchange) -> dict[str, Any]:
     return plain | {"contexts": contexts, "history": [], "attributes": dict(exchange.attributes)}
 
 
-def by_driver(store: TrackingStore, exchanges: Sequence[Exchange]) -> float:
-    """Insert the same rows with the driver's executemany, from tuples."""
-    stamp = rows.timestamp_encoder(engine_of(store).dialect.name)
-    ready = [rows.EXCHANGES.encode(exchange, stamp) for exchange in exchanges]
-    mark = "?" if engine_of(store).dialect.name == "sqlite" else "%s"
-    names = ", ".join(f'"{name}"' for name in rows.EXCHANGES.columns)
-    statement = f"INSERT INTO exchange ({names}) VALUES ({', '.join([mark] * len(rows.EXCHANGES.columns))})"
-    raw = engine_of(store).raw_connection()
-    cursor = raw.cursor()
-    began = time.perf_counter()
-    for some in parts(ready):
-        if mark == "?":
-            cursor.execute("BEGIN IMMEDIATE")
-        cursor.executemany(statement, some)
-        cursor.execute("COMMIT") if mark == "?" else raw.commit()
-    seconds = time.perf_counter() - began
-    raw.close()
-    return seconds
+WAYS: dict[str, Callable[[TrackingStore, Sequence[Exchange]], float]] = {"writer": by_writer, "Core": by_core}
 
 
-WAYS: dict[str, Callable[[TrackingStore, Sequence[Exchange]], float]] = {
-    "writer": by_writer, "Core": by_core, "driver": by_driver
-}  # fmt: skip
-
-
-def measure_writer(url: str, count: int, rounds: int) -> bool:
-    """Measure the three methods in alternation, print their rates, and return whether the goal is met."""
+def measure_writer(url: str, count: int, rounds: int, goals: Goals) -> None:
+    """Measure both methods in alternation."""
     store = TrackingStore(url)
     store.migrate()
     rates: dict[str, list[float]] = {name: [] for name in WAYS}
     for round_ in range(rounds + 1):
-        exchanges = [make(number) for number in range(count)]
+        exchanges = [new_exchange(number, contexts=3) for number in range(count)]
         for name, way in WAYS.items():
             with emptied(store):
                 rate = count / way(store, exchanges)
@@ -169,25 +129,19 @@ def measure_writer(url: str, count: int, rounds: int) -> bool:
                 rates[name].append(rate)
     store.close()
     shares = [ours / theirs for ours, theirs in zip(rates["writer"], rates["Core"], strict=True)]
-    rates_text = "  ".join(f"{name} {median(found):8,.0f}/s" for name, found in rates.items())
-    print(f"{url.partition(':')[0]:11} {rates_text}  writer/Core {median(shares):.2f}  goal {MIN_SHARE}")
-    return median(shares) >= MIN_SHARE
+    kind = url.partition(":")[0]
+    for name, found in rates.items():
+        goals.medians(f"writer, {kind}: {name}", found, "exchanges/s")
+    goals.medians(f"writer, {kind}: share of Core's rate", shares, least=MIN_SHARE)
 
 
-def resident() -> float:
-    """Return the memory of this process in MiB."""
-    gc.collect()
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096 / 2**20
-
-
-def measure_memory(folder: Path, count: int) -> bool:
+def measure_memory(folder: Path, count: int, goals: Goals) -> None:
     """Send many exchanges through one writer, no faster than it writes, deleting the rows along the way."""
     store = TrackingStore(f"sqlite:///{folder}/memory.db")
     store.migrate()
-    writer, sizes, step = ExchangeWriter(store, batch=BATCH), {}, max(count // 100, 1)
+    writer, sizes, step = ExchangeWriter(store, batch=BATCH), list[float](), max(count // 100, 1)
     for number in range(1, count + 1):
-        assert writer.put(make(number))
+        assert writer.put(new_exchange(number, contexts=3))
         if writer.depth > BATCH * 10:
             assert writer.flush(60)
         if number % step == 0:
@@ -195,13 +149,13 @@ def measure_memory(folder: Path, count: int) -> bool:
             with transaction(store) as connection:
                 connection.exec_driver_sql("DELETE FROM exchange")
             if number * 10 % count == 0:
-                sizes[number] = resident()
+                gc.collect()
+                sizes.append(resident_megabytes())
     assert writer.stop(60)
     store.close()
-    first, last = sizes[count // 10], sizes[count]
-    print("memory      " + "  ".join(f"{number:,}: {size:.0f} MiB" for number, size in sizes.items()))
-    print(f"            growth {last / first:.3f}  goal {MAX_GROWTH}  dropped {writer.dropped}")
-    return last <= first * MAX_GROWTH and not writer.dropped
+    print("memory: at each tenth " + ", ".join(f"{size:.0f} MB" for size in sizes))
+    goals.line("memory: growth after the first tenth", sizes[-1] / sizes[0], most=MAX_GROWTH)
+    goals.line("memory: dropped exchanges", writer.dropped, most=0)
 
 
 class Judged:
@@ -217,26 +171,12 @@ class Judged:
         return exchange.sampling_key
 
 
-@dataclass
-class Outcome:
-    """Outcome of one stream."""
-
-    came: int = 0
-    rows: dict[str, int] = field(default_factory=dict)
-    """Rows by table."""
-    calls: int = 0
-    weighted: float = 0.0
-    """Sum of 1 / capture_probability over the stored exchanges."""
-    counted: int = 0
-    """Exchanges seen according to the tally."""
-
-
 class Stream:
     """Exchanges at a constant rate that pass the exchange limit, the sampler and the judge, with a simulated clock."""
 
     def __init__(self, url: str) -> None:
         self.seconds = 0.0
-        self.outcome = Outcome()
+        self.sent = self.calls = 0
         self.store = TrackingStore(url, clock=self.now)
         self.store.migrate()
         self.scorer = Judged()
@@ -249,27 +189,25 @@ class Stream:
         """Return the simulated time."""
         return BEGIN + timedelta(seconds=self.seconds)
 
-    async def run(self, rate: int, minutes: int) -> Outcome:
+    async def run(self, rate: int, minutes: int) -> None:
         """Send exchanges until the last interval has ended."""
         sampling = self._sampling()
         for tick in range(round(minutes * 60 / TICK)):
-            self._come(tick * TICK, round(rate * TICK / 60 * (tick + 1)) - self.outcome.came)
+            self._send(tick * TICK, round(rate * TICK / 60 * (tick + 1)) - self.sent)
             await self._settle(sampling)
         self.seconds = minutes * 60.0 + TICK
         await self._settle(sampling)
-        return self._found()
 
-    def _come(self, start: float, count: int) -> None:
+    def _send(self, start: float, count: int) -> None:
         """Do the work that the tracer does on the calling thread."""
         for place in range(count):
             self.seconds = start + TICK * place / count
-            number, self.outcome.came = self.outcome.came, self.outcome.came + 1
+            number, self.sent = self.sent, self.sent + 1
             draw, started = sampling_key_for(f"{number + 1:032x}"), round((BEGIN.timestamp() + self.seconds) * 1e9)
             probability = self.writer.admit("benchmark", "returns", started, draw)
             if probability is not None:
-                assert self.writer.put(
-                    make(number, started_at=self.now(), sampling_key=draw, capture_probability=probability)
-                )
+                changes = {"started_at": self.now(), "sampling_key": draw, "capture_probability": probability}
+                assert self.writer.put(new_exchange(number, contexts=3, **changes))
 
     async def _settle(self, sampling: Sampler) -> None:
         assert await asyncio.to_thread(self.writer.flush, 60)
@@ -278,7 +216,7 @@ class Stream:
         while claims := self.store.queue.claim_tasks(OWNER, names, limit=BATCH, lease=timedelta(minutes=1)):
             grant = self.store.quota.reserve_budget(BUDGET, [RequestUsage(requests=1)] * len(claims))
             assert all(grant.granted)
-            self.outcome.calls += len(claims)
+            self.calls += len(claims)
             scores = [(claim.tasks[0], await self._score(claim.exchange)) for claim in claims]
             self.store.queue.complete_tasks(OWNER, scores)
 
@@ -287,29 +225,20 @@ class Stream:
         return Score(scorer=self.scorer.name, fingerprint=self.scorer.fingerprint, value=value, scored_at=self.now())
 
     def _sampling(self) -> Sampler:
-        settings = load_settings(budget=BUDGET)
-        holder = ("sampler", OWNER)
         pool = CandidatePool(
-            self.store,
-            budget=BUDGET,
-            sample_rate=settings.sample_rate,
-            default_cost=ExchangeCost(1, 0, 0),
-            lease_holder=holder,
-        )
+            self.store, budget=BUDGET, sample_rate=load_settings(budget=BUDGET).sample_rate,
+            default_cost=ExchangeCost(1, 0, 0), lease_holder=("sampler", OWNER),
+        )  # fmt: skip
         return Sampler(
             self.store, [self.scorer], sample_rate=None, eligibility=EligibilityChecker([self.scorer]), pool=pool,
             leader=LeaderLease(self.store, "sampler", OWNER, ttl=timedelta(minutes=1), clock=self.now),
             thread_pool=self.threads, attach=lambda *_: None, clock=self.now,
         )  # fmt: skip
 
-    def _found(self) -> Outcome:
+    def number(self, query: str) -> float:
+        """Return the result of a query."""
         with transaction(self.store, read_only=True) as connection:
-            for name in ("exchange", "scoring_task", "score", "tally"):
-                self.outcome.rows[name] = connection.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one()
-            weights = "SELECT sum(1 / capture_probability) FROM exchange"
-            self.outcome.weighted = connection.exec_driver_sql(weights).scalar_one()
-        self.outcome.counted = sum(each.seen for each in self.store.trends.coverage())
-        return self.outcome
+            return float(connection.exec_driver_sql(query).scalar_one())
 
     def close(self) -> None:
         """Stop the threads."""
@@ -335,29 +264,31 @@ def beyond(folder: Path, count: int) -> float:
     return median(times)
 
 
-def measure_stream(folder: Path, minutes: int, rates: Sequence[int] = RATES, *, calls: int = CALLS) -> bool:
-    """Run the streams, print their outcomes, and return whether the goals are met."""
-    print(f"stream      {minutes} minutes, exchange limit {LIMIT:,}, budget {BUDGET.requests_per_hour:,} requests/h")
+def measure_stream(
+    folder: Path, minutes: int, goals: Goals, rates: Sequence[int] = RATES, *, calls: int = CALLS
+) -> None:
+    """Run the streams and print their outcomes."""
+    print(f"stream: {minutes} minutes, exchange limit {LIMIT:,}, budget {BUDGET.requests_per_hour:,} requests/h")
     print(" per minute        sent    stored   tasks  scores  tally rows     requests  sum of 1/p  CPU s")
-    found = []
+    stored, judged, uncounted = list[float](), list[float](), 0
     for rate in rates:
         began = time.process_time()
         with closing(Stream(f"sqlite:///{folder}/stream-{rate}.db")) as stream:
-            one = asyncio.run(stream.run(rate, minutes))
-        rows_ = "  ".join(
-            f"{one.rows[name]:{wide},}"
-            for name, wide in (("exchange", 8), ("scoring_task", 6), ("score", 6), ("tally", 10))
-        )
-        print(
-            f"{rate:11,}  {one.came:10,}  {rows_}  {one.calls:11,}  {one.weighted:10,.0f}  "
-            f"{time.process_time() - began:5.0f}"
-        )
-        found.append(one)
-    print(f"            beyond the limit: {beyond(folder, calls):,.0f} ns of CPU time each on the calling thread")
-    stored, judged = [one.rows["exchange"] for one in found], [one.calls for one in found]
+            asyncio.run(stream.run(rate, minutes))
+            rows = [
+                stream.number(f"SELECT count(*) FROM {name}") for name in ("exchange", "scoring_task", "score", "tally")
+            ]
+            weighted = stream.number("SELECT sum(1 / capture_probability) FROM exchange")
+            uncounted += stream.sent - sum(each.seen for each in stream.store.trends.coverage())
+        counts = "  ".join(f"{count:{wide},.0f}" for count, wide in zip(rows, COUNTED.values(), strict=True))
+        cpu = time.process_time() - began
+        print(f"{rate:11,}  {stream.sent:10,}  {counts}  {stream.calls:11,}  {weighted:10,.0f}  {cpu:5.0f}")
+        stored.append(rows[0])
+        judged.append(stream.calls)
+    goals.line("stream: CPU time of an exchange beyond the limit", beyond(folder, calls), "ns")
     apart = max(max(counts) / max(min(counts), 1) for counts in (stored, judged))
-    print(f"            max/min of rows and requests {apart:.3f}  goal {MAX_RATIO}")
-    return apart <= MAX_RATIO and all(one.counted == one.came for one in found)
+    goals.line("stream: max/min of rows and requests", apart, most=MAX_RATIO)
+    goals.line("stream: exchanges without a row or a count", uncounted, most=0)
 
 
 def main() -> int:
@@ -373,16 +304,17 @@ def main() -> int:
     )
     options = parser.parse_args()
     logging.getLogger("germane").setLevel(logging.ERROR)  # the limit is exceeded on purpose
-    met = []
+    goals = Goals()
     with tempfile.TemporaryDirectory() as name:
         if "writer" in options.parts:
-            urls = [f"sqlite:///{name}/writer.db", *([options.postgresql] if options.postgresql else [])]
-            met += [measure_writer(url, options.exchanges, options.rounds) for url in urls]
+            for url in (f"sqlite:///{name}/writer.db", options.postgresql):
+                if url:
+                    measure_writer(url, options.exchanges, options.rounds, goals)
         if "memory" in options.parts:
-            met.append(measure_memory(Path(name), options.million))
+            measure_memory(Path(name), options.million, goals)
         if "stream" in options.parts:
-            met.append(measure_stream(Path(name), options.minutes))
-    return 0 if all(met) else 1
+            measure_stream(Path(name), options.minutes, goals)
+    return goals.exit_code()
 
 
 if __name__ == "__main__":

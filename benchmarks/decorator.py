@@ -86,16 +86,14 @@ async def ask_async(question: str) -> str:
     return ANSWER if question else ""
 
 
-def attributes_before() -> dict[str, str]:
+def first_attributes() -> dict[str, str]:
     """Return the attributes that germane sets at the start of a handler's span."""
     return {
-        "openinference.span.kind": "CHAIN",
-        "gen_ai.operation.name": "invoke_workflow",
-        "gen_ai.workflow.name": "ask",
-    }
+        "openinference.span.kind": "CHAIN", "gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "ask",
+    }  # fmt: skip
 
 
-def attributes_after(question: str, answer: str) -> dict[str, str]:
+def same_attributes(question: str, answer: str) -> dict[str, str]:
     """Return the attributes that germane sets at the end of a span."""
     user = [{"role": "user", "parts": [{"type": "text", "content": question}]}]
     assistant = [{"role": "assistant", "parts": [{"type": "text", "content": answer}], "finish_reason": "stop"}]
@@ -111,54 +109,33 @@ def attributes_after(question: str, answer: str) -> dict[str, str]:
     }
 
 
-def bare(tracer: trace.Tracer) -> Callable[[str], str]:
-    """Wrap the handler in a bare span."""
+def set_same(span: trace.Span, question: str, answer: str) -> None:
+    """Set the same attributes as germane."""
+    span.set_attributes(same_attributes(question, answer))
+
+
+def set_two(span: trace.Span, question: str, answer: str) -> None:
+    """Set two attributes, in addition to the three that are set at the start."""
+    span.set_attribute("input.value", question)
+    span.set_attribute("output.value", answer)
+
+
+def plain(tracer: trace.Tracer, finish: Callable[[trace.Span, str, str], None]) -> tuple[Callable[[str], Any], ...]:
+    """Return the sync and the async handler in a plain span."""
 
     def handler(question: str) -> str:
-        with tracer.start_as_current_span("invoke_workflow ask", attributes=attributes_before()) as span:
+        with tracer.start_as_current_span("invoke_workflow ask", attributes=first_attributes()) as span:
             answer = ask(question)
-            span.set_attributes(attributes_after(question, answer))
+            finish(span, question, answer)
             return answer
 
-    return handler
-
-
-def bare_async(tracer: trace.Tracer) -> Callable[[str], Any]:
-    """Wrap the coroutine in a bare span."""
-
-    async def handler(question: str) -> str:
-        with tracer.start_as_current_span("invoke_workflow ask", attributes=attributes_before()) as span:
+    async def async_handler(question: str) -> str:
+        with tracer.start_as_current_span("invoke_workflow ask", attributes=first_attributes()) as span:
             answer = await ask_async(question)
-            span.set_attributes(attributes_after(question, answer))
+            finish(span, question, answer)
             return answer
 
-    return handler
-
-
-def five(tracer: trace.Tracer) -> Callable[[str], str]:
-    """Wrap the handler in a plain span with five attributes."""
-
-    def handler(question: str) -> str:
-        with tracer.start_as_current_span("invoke_workflow ask", attributes=attributes_before()) as span:
-            answer = ask(question)
-            span.set_attribute("input.value", question)
-            span.set_attribute("output.value", answer)
-            return answer
-
-    return handler
-
-
-def five_async(tracer: trace.Tracer) -> Callable[[str], Any]:
-    """Wrap the coroutine in a plain span with five attributes."""
-
-    async def handler(question: str) -> str:
-        with tracer.start_as_current_span("invoke_workflow ask", attributes=attributes_before()) as span:
-            answer = await ask_async(question)
-            span.set_attribute("input.value", question)
-            span.set_attribute("output.value", answer)
-            return answer
-
-    return handler
+    return handler, async_handler
 
 
 def peers(make_provider: Callable[..., TracerProvider], make_exporter: Callable[[], Any]) -> dict[str, Any]:
@@ -242,7 +219,7 @@ def compare(name: str, runs: dict[str, Run], flush: Callable[[], object], rounds
 
 def report(name: str, what: str, times: dict[str, list[float]], other: str, limit: float | None) -> bool:
     """Print the medians of one comparison and return whether it meets its limit."""
-    ratio = median(germane / plain for germane, plain in zip(times["germane"], times[other], strict=True))
+    ratio = median(ours / theirs for ours, theirs in zip(times["germane"], times[other], strict=True))
     print(
         f"{name:14}  {what:11}  {other:13} {median(times[other]):6.1f} us  germane {median(times['germane']):6.1f} us  "
         f"ratio {ratio:4.2f}  limit {limit or '-'}"
@@ -275,12 +252,9 @@ def measure(endpoint: str, folder: Path, modes: dict[str, dict[str, Any]], round
     for name, settings in modes.items():
         database = f"sqlite:///{folder}/{name}.db"
         germane.start(
-            database=database,
-            service="benchmark",
-            max_exchanges_per_minute=UNLIMITED,
-            tracer_provider=provider,
+            database=database, service="benchmark", max_exchanges_per_minute=UNLIMITED, tracer_provider=provider,
             **settings,
-        )
+        )  # fmt: skip
         settles = settings.get("poll_interval", 3600.0) < 1
         kept += [measure_mode(name, providers, decorators, rounds, count, settles=settles)]
         germane.stop()
@@ -293,7 +267,6 @@ def measure_mode(
 ) -> bool:
     """Measure a sync and an async handler."""
     tracer = providers[0].get_tracer("bare")
-    observed, observed_async = germane.observe(route="ask")(ask), germane.observe(route="ask")(ask_async)
 
     def flush() -> None:
         for exporting in (*providers, trace.get_tracer_provider()):
@@ -305,21 +278,18 @@ def measure_mode(
         while settles and runtime.store.answers.counts().undecided:
             time.sleep(0.05)
 
-    handlers = {"five": five(tracer), "bare": bare(tracer), **{way: wrap(ask) for way, wrap in decorators.items()}}
-    async_handlers: dict[str, Any] = {"five": five_async(tracer), "bare": bare_async(tracer)}
-    async_handlers |= {way: wrap(ask_async) for way, wrap in decorators.items()}
-    handlers["germane"], async_handlers["germane"] = observed, observed_async
+    both = {"five": plain(tracer, set_two), "bare": plain(tracer, set_same)}
+    both |= {way: (wrap(ask), wrap(ask_async)) for way, wrap in decorators.items()}
+    both["germane"] = (germane.observe(route="ask")(ask), germane.observe(route="ask")(ask_async))
     with asyncio.Runner() as runner:
-        runs: dict[str, Run] = {way: partial(calls, handler) for way, handler in handlers.items()}
-        kept = [compare(f"{name}, sync", runs, flush, rounds, count)]
-        runs = {way: partial(run_async, runner, handler) for way, handler in async_handlers.items()}
-        kept += [compare(f"{name}, async", runs, flush, rounds, count)]
-    return all(kept)
 
+        def run_async(handler: Callable[[str], Any], count: int) -> list[int]:
+            return runner.run(calls_async(handler, count))
 
-def run_async(runner: asyncio.Runner, handler: Callable[[str], Any], count: int) -> list[int]:
-    """Call a coroutine function in an event loop, and return the duration of each call in nanoseconds."""
-    return runner.run(calls_async(handler, count))
+        sync: dict[str, Run] = {way: partial(calls, handlers[0]) for way, handlers in both.items()}
+        kept = [compare(f"{name}, sync", sync, flush, rounds, count)]
+        not_sync: dict[str, Run] = {way: partial(run_async, handlers[1]) for way, handlers in both.items()}
+        return all([*kept, compare(f"{name}, async", not_sync, flush, rounds, count)])
 
 
 def main() -> int:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import multiprocessing
 import os
 import random
@@ -25,17 +24,16 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
-from workers import judge, postgresql
+from common import cpu_seconds, create_database, judge, judge_requests, postgresql, resident_megabytes
 
 from germane.evaluation import open_engine, run_dataset, run_rescoring
 from germane.scorers import MiniLM, build_scorers
@@ -62,13 +60,12 @@ FROM generate_series(%s::bigint, %s::bigint) n
 @contextmanager
 def filled_store(count: int) -> Iterator[tuple[TrackingStore, str]]:
     """Yield a store in a new database with exchanges, and its URL."""
-    with postgresql() as url_of:
-        with psycopg.connect(url_of.format("postgres"), autocommit=True) as connection:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, postgresql(Path(folder)) as server:
+        url = create_database(server, "history")
+        with psycopg.connect(url, autocommit=True) as connection:
             for setting in ("fsync = off", "max_wal_size = '4GB'", "shared_buffers = '512MB'"):
                 connection.execute(f"ALTER SYSTEM SET {setting}".encode())
             connection.execute("SELECT pg_reload_conf()")
-            connection.execute("CREATE DATABASE history")
-        url = url_of.format("history")
         store = TrackingStore(url)
         store.migrate()
         started = time.perf_counter()
@@ -113,15 +110,6 @@ def bare_seconds(texts: Sequence[str]) -> tuple[float, float]:
     return max(elapsed for elapsed, _ in measured), sum(cpu for _, cpu in measured)
 
 
-def cpu_seconds(engine: str) -> float:
-    """Return the CPU seconds that the processes that score have used."""
-    ticks = 0
-    for pid in worker_processes(engine):
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
 def benchmark_embedder(count: int, repeat: int, sample: int, names: Sequence[str]) -> bool:
     """Measure the local embedder on each engine. Local processes come first, because their rows are the reference.
 
@@ -142,9 +130,9 @@ def benchmark_embedder(count: int, repeat: int, sample: int, names: Sequence[str
                 run_rescoring(store, plan(store, settings, exchanges=500, size=100, skip=count), settings, engine)
                 for _ in range(repeat):
                     bare = [bare_seconds(texts)]
-                    started, used = time.perf_counter(), cpu_seconds(name)
+                    started, used = time.perf_counter(), cpu_seconds(worker_processes(name))
                     run_rescoring(store, plan(store, settings, exchanges=count, size=500), settings, engine)
-                    seconds, used = time.perf_counter() - started, cpu_seconds(name) - used
+                    seconds, used = time.perf_counter() - started, cpu_seconds(worker_processes(name)) - used
                     bare.append(bare_seconds(texts))
                     bare_elapsed, bare_cpu = (
                         statistics.mean(column) / len(exchanges) for column in zip(*bare, strict=True)
@@ -174,36 +162,20 @@ def clear_scores(connection: psycopg.Connection[Any]) -> None:
         connection.execute(f"TRUNCATE {table}".encode())
 
 
-def resident_megabytes(pid: int) -> float:
-    """Return the memory of a process in MB; 0 if it has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    except OSError:
-        return 0.0
-    return next((int(line.split()[1]) / 1024 for line in fields.splitlines() if line.startswith("VmRSS")), 0.0)
-
-
 def worker_processes(engine: str) -> list[int]:
-    """Return the processes that score, by their command lines."""
-    marker = {"local": "spawn_main", "dask": "spawn_main", "ray": "ray::"}[engine]
+    """Return the processes that score: descendants of this process, by their command lines."""
+    marker = "ray::" if engine == "ray" else "spawn_main"
     parents: dict[int, int] = {}
-    commands: dict[int, str] = {}
-    for directory in Path("/proc").iterdir():
-        if directory.name.isdigit():
-            try:
-                parents[int(directory.name)] = int((directory / "stat").read_text().rsplit(")", 1)[1].split()[1])
-                commands[int(directory.name)] = (directory / "cmdline").read_text().replace("\0", " ")
-            except OSError:
-                continue
+    found: list[int] = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parents[int(directory.name)] = int((directory / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            found += [int(directory.name)] if marker in (directory / "cmdline").read_text() else []
 
     def is_ours(pid: int) -> bool:
-        while pid > 1:
-            if pid == os.getpid():
-                return True
-            pid = parents.get(pid, 0)
-        return False
+        return pid == os.getpid() or (pid in parents and is_ours(parents[pid]))
 
-    return [pid for pid, command in commands.items() if marker in command and is_ours(pid)]
+    return [pid for pid in found if is_ours(pid)]
 
 
 class Killer(threading.Thread):
@@ -215,11 +187,29 @@ class Killer(threading.Thread):
         self.killed = 0
         self.memory: list[tuple[float, float]] = []
         """Memory of this process and of the largest worker in MB, over time."""
-        self.done = threading.Event()
+        self._done = threading.Event()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self.join()
+
+    def most(self, place: int, half: slice) -> float:
+        """Return the most memory of this process (0) or of a worker (1) in a half of the run."""
+        return max((memory[place] for memory in self.memory[half]), default=0.0)
+
+    @property
+    def halves(self) -> tuple[slice, slice]:
+        """The two halves of the run."""
+        middle = len(self.memory) // 2
+        return slice(middle), slice(middle, None)
 
     def run(self) -> None:
         numbers = random.Random(1)
-        while not self.done.wait(numbers.uniform(0.5, 1.5) * self.interval):
+        while not self._done.wait(numbers.uniform(0.5, 1.5) * self.interval):
             workers = worker_processes(self.engine)
             self.memory.append((resident_megabytes(os.getpid()), max(map(resident_megabytes, workers), default=0.0)))
             if workers and self.killed < self.kills:
@@ -234,12 +224,11 @@ def benchmark_exactly_once(count: int, kills: int, names: Sequence[str], interva
         for name in names:
             settings = load_settings(database=url, scorers=["answer_hash"], imports=["quick_scorer"])
             run = plan(store, settings, exchanges=count, size=2000)
-            killer = Killer(name, kills, interval)
-            with open_engine(name, workers=WORKERS) as engine:  # type: ignore[arg-type]  # one of the names
-                killer.start()
+            with (
+                open_engine(name, workers=WORKERS) as engine,  # type: ignore[arg-type]  # one of the names
+                Killer(name, kills, interval) as killer,
+            ):
                 done, usage = run_rescoring(store, run, settings, engine, progress=True)
-                killer.done.set()
-                killer.join()
             fingerprint = run.selection.scorers["answer_hash"]
             rows = checksum = 0
             with psycopg.connect(url) as connection, connection.cursor(name="scores") as cursor:
@@ -249,15 +238,13 @@ def benchmark_exactly_once(count: int, kills: int, names: Sequence[str], interva
                     rows += 1
                     checksum += score_checksum(exchange_id, "answer_hash", fingerprint, value)
             is_exact = (rows, done.scored, done.checksum) == (count, count, checksum % 2**64)
-            half = len(killer.memory) // 2
-            early = max((memory[0] for memory in killer.memory[:half]), default=0.0)
-            late = max((memory[0] for memory in killer.memory[half:]), default=0.0)
-            worker = max((memory[1] for memory in killer.memory), default=0.0)
+            early, late = (killer.most(0, half) for half in killer.halves)
             print(
                 f"{name}: {count:,} exchanges in {run.partitions:,} partitions, {killer.killed} processes killed, "
                 f"{usage.seconds:.0f} s ({count / usage.seconds:,.0f}/s); rows {rows:,}, scored {done.scored:,}, "
                 f"failed {done.failed:,}, checksums equal: {done.checksum == checksum % 2**64}; memory of the driver "
-                f"at most {early:.0f} MB in the first half and {late:.0f} in the second, of a worker {worker:.0f} MB",
+                f"at most {early:.0f} MB in the first half and {late:.0f} in the second, of a worker "
+                f"{killer.most(1, slice(None)):.0f} MB",
                 flush=True,
             )
             ok &= is_exact and late < 1.2 * early + 20
@@ -335,15 +322,12 @@ def benchmark_limit(per_minute: float, seconds: float) -> bool:
         counted: list[float] = []
 
         def observe() -> None:
-            def read() -> int:
-                with urllib.request.urlopen(judge_url + "/counts") as reply:
-                    return int(json.load(reply)["chat"])
-
-            while read() < per_minute / 6:  # all workers send requests
+            while judge_requests(judge_url)["chat"] < per_minute / 6:  # all workers send requests
                 time.sleep(0.2)
-            first, started = read(), time.perf_counter()
+            first, started = judge_requests(judge_url)["chat"], time.perf_counter()
             time.sleep(seconds)
-            counted.append((read() - first) / (time.perf_counter() - started) * 60)
+            received = judge_requests(judge_url)["chat"] - first
+            counted.append(received / (time.perf_counter() - started) * 60)
 
         observer = threading.Thread(target=observe)
         observer.start()
@@ -392,25 +376,21 @@ def write_dataset(folder: Path, gigabytes: float) -> int:
     return rows
 
 
-def benchmark_parquet(gigabytes: float, folder: str | None) -> bool:
+def benchmark_parquet(gigabytes: float) -> bool:
     """Score a large data set, and measure the memory of all processes."""
-    with tempfile.TemporaryDirectory(prefix="germane-parquet-", dir=folder) as directory:
+    with tempfile.TemporaryDirectory(prefix="germane-parquet-") as directory:
         data, output = Path(directory, "data"), Path(directory, "scores")
         started = time.perf_counter()
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
             rows = pool.submit(write_dataset, data, gigabytes).result()
         size = sum(file.stat().st_size for file in data.rglob("*.parquet"))
         print(f"{rows:,} rows, {size / 1e9:.1f} GB written in {time.perf_counter() - started:.0f} s", flush=True)
-        watcher = Killer("local", 0, 0.5)
         settings = load_settings(scorers=["answer_length"], imports=["quick_scorer"])
-        watcher.start()
-        engine = open_engine("local", workers=WORKERS)
-        result = run_dataset(data, output, settings, engine, partition_size=10_000, progress=True)
-        watcher.done.set()
-        watcher.join()
-        driver, worker = (max(memory[place] for memory in watcher.memory) for place in range(2))
-        half = len(watcher.memory) // 2
-        early = max(memory[1] for memory in watcher.memory[:half])
+        with Killer("local", 0, 0.5) as watcher:
+            engine = open_engine("local", workers=WORKERS)
+            result = run_dataset(data, output, settings, engine, partition_size=10_000, progress=True)
+        driver, worker = (watcher.most(place, slice(None)) for place in range(2))
+        early = watcher.most(1, watcher.halves[0])
         print(
             f"{result.rows:,} rows scored in {result.usage.seconds:.0f} s, "
             f"{size / 1e6 / result.usage.seconds:.0f} MB/s; memory of the driver {driver:.0f} MB, of the largest "
@@ -423,26 +403,18 @@ def main() -> None:
     """Run one part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = parser.add_subparsers(dest="part", required=True)
-    embedder = parts.add_parser("embedder")
-    embedder.add_argument("--count", type=int, default=4000)
-    embedder.add_argument("--repeat", type=int, default=3)
-    embedder.add_argument("--engines", nargs="+", default=engines(), help="in addition to local processes")
-    embedder.add_argument("--sample", type=int, default=4000, help="exchanges for the bare embedder")
-    once = parts.add_parser("exactly-once")
-    once.add_argument("--count", type=int, default=1_000_000)
-    once.add_argument("--kills", type=int, default=20)
-    once.add_argument("--engines", nargs="+", default=["local", "dask"])
-    once.add_argument("--interval", type=float, default=5.0, help="mean seconds between two kills")
-    judged = parts.add_parser("judge")
-    judged.add_argument("--count", type=int, default=50_000)
-    judged.add_argument("--latency", type=float, default=0.3)
-    judged.add_argument("--concurrency", type=int, default=16)
-    limited = parts.add_parser("limit")
-    limited.add_argument("--per-minute", type=float, default=1200)
-    limited.add_argument("--seconds", type=float, default=60)
-    parquet = parts.add_parser("parquet")
-    parquet.add_argument("--gigabytes", type=float, default=20)
-    parquet.add_argument("--folder", help="parent of the temporary folder")
+    options: dict[str, dict[str, Any]] = {
+        "embedder": {"count": 4000, "repeat": 3, "engines": engines(), "sample": 4000},
+        "exactly-once": {"count": 1_000_000, "kills": 20, "engines": ["local", "dask"], "interval": 5.0},
+        "judge": {"count": 50_000, "latency": 0.3, "concurrency": 16},
+        "limit": {"per-minute": 1200.0, "seconds": 60.0},
+        "parquet": {"gigabytes": 20.0},
+    }
+    for part, defaults in options.items():
+        one = parts.add_parser(part, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+        for name, default in defaults.items():
+            many = {"nargs": "+"} if isinstance(default, list) else {"type": type(default)}
+            one.add_argument(f"--{name}", default=default, help=" ", **many)
     given: Any = parser.parse_args()
     servers = str(Path(__file__).parent / "servers")
     sys.path.append(servers)
@@ -452,7 +424,7 @@ def main() -> None:
         "exactly-once": lambda: benchmark_exactly_once(given.count, given.kills, given.engines, given.interval),
         "judge": lambda: benchmark_judge(given.count, given.latency, given.concurrency),
         "limit": lambda: benchmark_limit(given.per_minute, given.seconds),
-        "parquet": lambda: benchmark_parquet(given.gigabytes, given.folder),
+        "parquet": lambda: benchmark_parquet(given.gigabytes),
     }[given.part]()
     print("within the limits" if ok else "OUTSIDE THE LIMITS")
     sys.exit(not ok)

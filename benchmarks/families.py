@@ -161,7 +161,8 @@ def drops(
         detected = sum(delay < np.inf for delay in delays[GERMANE])
         within = {rule: sum(delay < WEEK for delay in delays[rule]) for rule in RULES}
         hours = {rule: quartiles(delays[rule]) for rule in RULES}
-        rows.append(DropRow(family.title, services, within, hours, sent / max(1, detected)))
+        recovery = quartiles([each.recovery for each in found if each.recovery is not None])
+        rows.append(DropRow(family.title, services, within, hours, sent / max(1, detected), recovery))
     return rows
 
 

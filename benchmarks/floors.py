@@ -12,7 +12,7 @@ import argparse
 import asyncio
 from datetime import UTC, datetime
 
-from labelled.text import table
+from labelled.report import table
 from labelled.topics import TOPICS
 
 from germane.exchange import Exchange

@@ -21,16 +21,15 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sampling import proxy_sums
+from sampling import paired_sums, proxy_sums, weighted_sums
 
 from germane.monitor.sampling.priority_sampling import draw_priority_sample
 from germane.statistics.control_variate import MIN_PAIRS as ENOUGH_PROXIES
-from germane.statistics.control_variate import ScoreSums, narrow_interval
-from germane.statistics.estimate import Interval, WeightedSums, estimate_mean, t_quantile
+from germane.statistics.control_variate import narrow_interval
+from germane.statistics.estimate import Interval, estimate_mean, t_quantile
 
 Floats = NDArray[np.float64]
 SIZES = (20, 30, 50, 100, 200, 500)
@@ -123,14 +122,13 @@ def sample(random: np.random.Generator, service: Service, n: int, *, weighted: b
 
 def intervals(one: Sample) -> dict[str, Interval]:
     """Return the intervals by kind; the corrected interval needs at least 30 scores."""
-    sums, more = _sums(one)
-    of_scores = WeightedSums(n=len(one.y), sum_w_low=0.0, sum_w_noncommittal=0.0, **sums)
-    found = estimate_mean(of_scores)
+    sums = weighted_sums(one.y, one.w)
+    found = estimate_mean(sums)
     assert found.interval is not None
     made = {"germane": found.interval, "plain t": _plain(one, found.mean)}
     if len(one.y) < ENOUGH_PROXIES:
         return made
-    better = narrow_interval(of_scores, ScoreSums(n_with_x=len(one.y), **more), proxy_sums(one.everything))
+    better = narrow_interval(sums, paired_sums(one.y, one.x, one.w), proxy_sums(one.everything))
     return {**made, "corrected": found.interval if better is None else better.interval}
 
 
@@ -139,32 +137,6 @@ def _plain(one: Sample, mean: float) -> Interval:
     variance = float(((one.w * (one.y - mean)) ** 2).sum()) / float(one.w.sum()) ** 2 * n / (n - 1)
     half = t_quantile(n - 1) * math.sqrt(variance)
     return mean - half, mean + half
-
-
-def _sums(one: Sample) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the sums that the database computes, for both estimators."""
-    w, y, x = one.w, one.y, one.x
-    ww, wy, zero = w * w, w * y, y == 0
-    both = {"sum_w": w.sum(), "sum_w2": ww.sum(), "sum_wy": wy.sum(), "sum_w2y": w @ wy, "sum_w2y2": wy @ wy}
-    ours = {"n_zero": zero.sum(), "sum_w_zero": w[zero].sum(), "sum_w2_zero": ww[zero].sum(), "sum_wy2": wy @ y}
-    theirs = {
-        "sum_w_with_x": both["sum_w"],
-        "sum_w2_with_x": both["sum_w2"],
-        "sum_wx": w @ x,
-        "sum_wy_with_x": both["sum_wy"],
-        "sum_wx2": w @ x**2,
-        "sum_wxy": wy @ x,
-    }
-    squares = {
-        "sum_wy2_with_x": ours["sum_wy2"],
-        "sum_w2x": ww @ x,
-        "sum_w2y_with_x": both["sum_w2y"],
-        "sum_w2x2": ww @ x**2,
-        "sum_w2xy": (w * wy) @ x,
-    }
-    return {name: each.item() for name, each in (both | ours).items()}, {
-        name: each.item() for name, each in (both | theirs | squares).items()
-    }
 
 
 @dataclass(frozen=True, slots=True)

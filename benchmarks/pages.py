@@ -20,13 +20,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
+from common import KINDS, Goals, add_database_arguments, fill_once, filled, percentile, repeated, resident_megabytes
 from history import History, last_hour
-from queries import SERVERS, made
 
 from germane.storage import SamplingDecision, TrackingStore
 
@@ -46,37 +46,17 @@ PAGES = (
     "/compare", "/compare?by=model", "/usage", "/alerts", "/worker", "/metrics",
 )  # fmt: skip
 PAINT = "first-contentful-paint"
-MB, KB = 1e6, 1e3
 
 
-@dataclass
-class Goals:
-    """Prints figures with their goals, and collects the missed goals."""
-
-    missed: list[str] = field(default_factory=list)
-
-    def line(self, name: str, value: float, goal: float | None, unit: str) -> None:
-        """Print one figure with its goal, if it has one."""
-        over = goal is not None and value > goal
-        shown = "" if goal is None else f"{goal:>9g}{'  MISSED' if over else ''}"
-        print(f"{name:<44}{value:>9.4g} {unit:<3}{shown}", flush=True)
-        if over:
-            self.missed.append(name)
-
-
-@dataclass
 class Server:
     """A running ``germane serve``."""
 
-    process: subprocess.Popen[str]
-    address: str
-    began: float
+    def __init__(self, process: subprocess.Popen[str], address: str, began: float) -> None:
+        self.address, self.began, self._pid = address, began, process.pid
 
     def memory(self) -> float:
         """Return the peak memory of the process in MB."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-        return int(peak.split()[1]) * 1024 / MB
+        return resident_megabytes(self._pid, peak=True)
 
 
 @contextmanager
@@ -105,30 +85,21 @@ def measure_start(url: str, name: str, starts: int, goals: Goals) -> None:
             httpx2.get(server.address).raise_for_status()
             seconds.append(time.perf_counter() - server.began)
             memory.append(server.memory())
-    goals.line(f"{name}: start to first page, median", statistics.median(seconds), START_GOAL, "s")
-    goals.line(f"{name}: memory at the first page, median", statistics.median(memory), MEMORY_GOAL, "MB")
+    goals.medians(f"{name}: start to first page", seconds, "s", most=START_GOAL)
+    goals.medians(f"{name}: memory at the first page", memory, "MB", most=MEMORY_GOAL)
 
 
 def measure_latency(server: Server, name: str, paths: list[str], runs: int, goals: Goals) -> None:
     """Measure the overview for each window, then the other pages."""
+    overviews = {f"/?window={window}": (f"overview, {window}", runs, 1e3 * OVERVIEW_GOAL) for window in WINDOWS}
+    others = {path: (f"{path:.28}", max(5, runs // 5), None) for path in paths}
     with httpx2.Client(base_url=server.address, timeout=60) as client:
-        for window in WINDOWS:
-            _time(client, f"{name}: overview, {window}", f"/?window={window}", runs, OVERVIEW_GOAL, goals)
-        for path in paths:
-            _time(client, f"{name}: {path:.28}", path, max(5, runs // 5), None, goals)
-    goals.line(f"{name}: memory after all pages", server.memory(), FINAL_MEMORY_GOAL, "MB")
-
-
-def _time(client: httpx2.Client, name: str, path: str, runs: int, goal: float | None, goals: Goals) -> None:
-    client.get(path).raise_for_status()
-    seconds = []
-    for _ in range(runs):
-        began = time.perf_counter()
-        client.get(path).raise_for_status()
-        seconds.append(time.perf_counter() - began)
-    seconds.sort()
-    goals.line(f"{name}, p50", statistics.median(seconds) * 1e3, None, "ms")
-    goals.line(f"{name}, p95", seconds[int(0.95 * (len(seconds) - 1) + 0.5)] * 1e3, goal and goal * 1e3, "ms")
+        for path, (title, count, goal) in {**overviews, **others}.items():
+            client.get(path).raise_for_status()
+            seconds = repeated(count, lambda path=path: client.get(path).raise_for_status())  # type: ignore[misc]  # mypy: no type for a default
+            goals.medians(f"{name}: {title}, p50", [1e3 * one for one in seconds], "ms")
+            goals.line(f"{name}: {title}, p95", 1e3 * percentile(seconds, 0.95), "ms", most=goal)
+    goals.line(f"{name}: memory after all pages", server.memory(), "MB", most=FINAL_MEMORY_GOAL)
 
 
 def measure_sizes(server: Server, name: str, paths: list[str], goals: Goals) -> None:
@@ -136,8 +107,8 @@ def measure_sizes(server: Server, name: str, paths: list[str], goals: Goals) -> 
     with httpx2.Client(base_url=server.address, timeout=60) as client:
         files = sum(len(client.get(f"/static/{file}").content) for file in ("style.css", "germane.js"))
         for path in ["/?window=7d", "/?window=90d", *(one for one in paths if one != "/metrics")]:
-            size = (len(client.get(path).content) + files) / KB
-            goals.line(f"{name}: size of {path:.28}", size, SIZE_GOAL, "kB")
+            size = (len(client.get(path).content) + files) / 1e3
+            goals.line(f"{name}: size of {path:.28}", size, "kB", most=SIZE_GOAL)
 
 
 def measure_with_browser(server: Server, paths: list[str], goals: Goals) -> None:
@@ -162,8 +133,8 @@ def measure_with_browser(server: Server, paths: list[str], goals: Goals) -> None
                 paints.append(page.evaluate(f"performance.getEntriesByName('{PAINT}')[0].startTime"))
         browser.close()
     foreign = [one for one in requested if urlsplit(one).netloc != own and not one.startswith("data:")]
-    goals.line("first paint of the overview, median", statistics.median(paints) / 1e3, PAINT_GOAL, "s")
-    goals.line(f"requests to other hosts, of {len(requested)}", len(foreign), 0, "")
+    goals.line("first paint of the overview, median", statistics.median(paints) / 1e3, "s", most=PAINT_GOAL)
+    goals.line(f"requests to other hosts, of {len(requested)}", len(foreign), most=0)
 
 
 def _paths(url: str) -> list[str]:
@@ -191,47 +162,29 @@ def add_routes(url: str) -> None:
 
 def main() -> int:
     """Run the benchmark; return 1 if a goal is missed."""
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
-    parser.add_argument("--scores", type=int, default=10_000_000)
-    parser.add_argument("--days", type=int, default=365)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
+    add_database_arguments(parser)
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--starts", type=int, default=7)
-    parser.add_argument("--database", choices=(*SERVERS, "both"), default="both")
-    parser.add_argument(
-        "--keep", type=Path, help="keep the databases in this folder, shared with benchmarks/queries.py"
-    )
     given = parser.parse_args()
     goals = Goals()
-    print(f"{'':<44}{'measured':>9} {'':<3}{'goal':>9}")
     with tempfile.TemporaryDirectory(prefix="germane-pages-") as temporary:
-        folder = given.keep or Path(temporary)
         small = f"sqlite:///{temporary}/small.db"
-        made(small, History(SMALL, 7, last_hour()), Path(temporary) / "small.until")
+        fill_once(small, History(SMALL, 7, last_hour()), Path(temporary) / "small.until")
         measure_start(small, "small", given.starts, goals)
         with serving(small) as server:
             measure_with_browser(server, _paths(small), goals)
             add_routes(small)
             measure_sizes(server, f"{ROUTES:,} routes", _paths(small), goals)
-        for name in SERVERS if given.database == "both" else [given.database]:
+        for kind in KINDS[given.database]:
             history = History(given.scores, given.days, last_hour())
-            measure_large(name, history, folder, (given.starts, given.runs), goals)
-    print("missed: " + ", ".join(goals.missed) if goals.missed else "all goals are met")
-    return 1 if goals.missed else 0
-
-
-def measure_large(name: str, history: History, folder: Path, times: tuple[int, int], goals: Goals) -> None:
-    """Fill one large database and measure all of its pages; ``times`` contains the numbers of starts and requests."""
-    starts, runs = times
-    place = folder.absolute() / f"{name}-{history.scores}-{history.days}"
-    place.mkdir(parents=True, exist_ok=True)
-    with SERVERS[name](place) as url:
-        made(url, history, folder / f"{place.name}.until")
-        paths = _paths(url)
-        measure_start(url, name, starts, goals)
-        with serving(url) as server:
-            measure_latency(server, name, paths, runs, goals)
-            measure_sizes(server, name, paths, goals)
+            with filled(kind, history, given.keep or Path(temporary)) as (url, _):
+                paths = _paths(url)
+                measure_start(url, kind, given.starts, goals)
+                with serving(url) as server:
+                    measure_latency(server, kind, paths, given.runs, goals)
+                    measure_sizes(server, kind, paths, goals)
+    return goals.exit_code()
 
 
 if __name__ == "__main__":

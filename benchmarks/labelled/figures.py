@@ -1,8 +1,9 @@
-"""Agreement of values with labels, compared with floors and plain cosine."""
+"""Slices of labeled rows, and the agreement of values with labels, compared with floors and plain cosine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Literal
@@ -18,8 +19,7 @@ from germane.agreement import (
     pairwise_accuracy,
     spearman,
 )
-from labelled.floors import FLOORS
-from labelled.rows import Row, by_hash
+from labelled.rows import Row, by_hash, of
 
 Measure = Literal["pair", "auc", "spearman", "mean pair"]
 Values = Mapping[str, float]
@@ -83,6 +83,23 @@ def over_sources(
     return sum(found) / len(found)
 
 
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
+
+
+def _share(words: set[str], among: set[str]) -> float:
+    return len(words & among) / len(words) if words else 0.0
+
+
+FLOORS: Mapping[str, Callable[[Row], float]] = {
+    "longer": lambda row: float(len(row.text)),
+    "shorter": lambda row: -float(len(row.text)),
+    "question overlap": lambda row: _share(_words(row.question), _words(row.text)),
+    "context coverage": lambda row: _share(_words(row.text), _words(" ".join(row.contexts))),
+}
+"""Simple baselines without a model, which a scorer must outperform."""
+
+
 def best_floor(piece: Slice) -> str:
     """Return the name of the slice's best floor."""
     floors = [name for name in FLOORS if name not in piece.without]
@@ -94,7 +111,9 @@ def floor_values(rows: Sequence[Row], name: str) -> dict[str, float]:
     return {row.id: FLOORS[name](row) for row in rows}
 
 
-def line(method: str, piece: Slice, values: Values, others: Mapping[str, Values]) -> Line | None:
+def line(
+    method: str, piece: Slice, values: Values, others: Mapping[str, Values], spread: tuple[float, ...] = ()
+) -> Line | None:
     """Return a method's figures compared with others on the same rows; None if there are too few groups."""
     rows = piece.covered(values)
     if not _comparable(piece, rows):
@@ -115,23 +134,22 @@ def line(method: str, piece: Slice, values: Values, others: Mapping[str, Values]
             for name, other in others.items()
             if name != method and all(row.id in other for row in rows)
         },
+        spread,
     )
 
 
-def difference_on(
-    piece: Slice, ours: Values, theirs: Values
-) -> Iterator[tuple[list[Row], float, float, BootstrapInterval]]:
-    """Yield the rows of whole groups that both methods scored, the two figures, and their difference.
+def difference_on(piece: Slice, ours: Values, theirs: Values) -> tuple[int, float, float, BootstrapInterval] | None:
+    """Compare two methods on the groups that both scored; None if there are too few.
 
-    Yields nothing if there are too few groups.
+    Returns the number of groups, the two figures and their difference.
     """
     rows = piece.covered({name: value for name, value in ours.items() if name in theirs})
     if not _comparable(piece, rows):
-        return
+        return None
     statistic, arrays = _measured(piece.measure, rows)
     units = [row.unit for row in rows]
     gap = bootstrap_difference(statistic, units, scores=_array(rows, ours), others=_array(rows, theirs), **arrays)
-    yield rows, _value(piece.measure, rows, ours), _value(piece.measure, rows, theirs), gap
+    return len({row.group for row in rows}), _value(piece.measure, rows, ours), _value(piece.measure, rows, theirs), gap
 
 
 def value_of(piece: Slice, values: Values) -> float:
@@ -170,3 +188,49 @@ def _comparable(piece: Slice, rows: Sequence[Row]) -> bool:
 
 def _array(rows: Sequence[Row], values: Values) -> NDArray[np.float64]:
     return np.array([values[row.id] for row in rows], dtype=np.float64)
+
+
+def slices(rows: Sequence[Row]) -> dict[str, list[Slice]]:
+    """Return the slices by set. The context floor is left out where contexts determine the label."""
+    coverage = frozenset({"context coverage"})
+    clapnq, faithful = of(rows, "relevancy", origin="CLAPnq"), of(rows, "faithfulness")
+
+    def against(title: str, kind: str) -> Slice:
+        """Return the pairs of a gold answer and an answer of another kind, from groups that contain both."""
+        groups = {row.group for row in clapnq if row.kind == kind}
+        pairs = [row for row in clapnq if row.kind in ("gold_answer", kind) and row.group in groups]
+        return Slice(f"CLAPnq, gold against {title}", pairs, "pair", coverage)
+
+    def part(title: str, name: str, origin: str, *kinds: str, measure: Measure = "pair") -> Slice:
+        return Slice(title, of(rows, name, origin=origin, kinds=kinds), measure, coverage)
+
+    context, languages = "context_relevance", "multilingual"
+    return {
+        "relevancy": [
+            Slice("Mean of the four sources", of(rows, "relevancy"), "mean pair"),
+            Slice("SelQA", of(rows, "relevancy", origin="SelQA")),
+            Slice("CLAPnq, all pairs", clapnq, "pair", coverage),
+            against("a random answer", "offtopic_random"),
+            against("the answer of a similar question", "offtopic_hard"),
+            against("its own last sentence", "partial_last_sentence"),
+            Slice("MTRAG", of(rows, "relevancy", origin="MTRAG")),
+            Slice("ALCE", of(rows, "relevancy", origin="ALCE")),
+        ],
+        "noncommittal": [Slice("AUC", of(rows, "noncommittal"), "auc", coverage)],
+        "faithfulness": [
+            Slice("MTRAG, Spearman", faithful, "spearman"),
+            Slice("MTRAG, pairs", faithful),
+            Slice("MTRAG, AUC", faithful, "auc"),
+        ],
+        context: [
+            part("SQuAD, same article", context, "SQuAD1.1", "gold_paragraph", "same_article"),
+            part("SQuAD, random", context, "SQuAD1.1", "gold_paragraph", "random_dis"),
+            part("CLAPnq passages, AUC", context, "CLAPnq", "answers", "does_not", measure="auc"),
+            part("CLAPnq sentence fraction, Spearman", context, "CLAPnq", "gold_sentence", measure="spearman"),
+        ],
+        languages: [
+            part("XQuAD, same language", languages, "XQuAD", "answer_sentence", "offtopic_sentence"),
+            part("XQuAD, English question", languages, "XQuAD", "crosslingual"),
+            part("CMRC2018 (Chinese)", languages, "CMRC2018"),
+        ],
+    }

@@ -14,7 +14,6 @@ from typing import Any, Literal
 from germane.exchange import Context, Exchange, Message
 
 Half = Literal["tune", "report"]
-
 SETS = ("relevancy", "noncommittal", "faithfulness", "context_relevance", "multilingual", "adversarial")
 """File names without their extension."""
 _BEFORE = re.compile(
@@ -64,8 +63,7 @@ class Row:
 def unit(group: str) -> str:
     """Return a group's unit: its name without the data set prefix and without suffixes."""
     name = group.partition("<::>")[0]
-    name = name[match.end() :] if (match := _BEFORE.match(name)) else name
-    return name.removesuffix("-x")
+    return _BEFORE.sub("", name, count=1).removesuffix("-x") if _BEFORE.match(name) else name.removesuffix("-x")
 
 
 def half(group: str) -> Half:
@@ -76,7 +74,22 @@ def half(group: str) -> Half:
 
 def read(folder: Path) -> list[Row]:
     """Read the rows of all existing files."""
-    return [row for name in SETS if (folder / f"{name}.jsonl").is_file() for row in _read(folder, name)]
+    rows = []
+    for name in SETS:
+        file = folder / f"{name}.jsonl"
+        for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
+            found = json.loads(line)
+            plain = {key: found[key] for key in ("id", "question", "answer", "label", "kind", "source", "group")}
+            rows.append(
+                Row(**plain, contexts=tuple(found.get("contexts") or ()), meta=found.get("meta") or {}, set=name)
+            )
+    return rows
+
+
+def of(rows: Sequence[Row], name: str, *, origin: str | None = None, kinds: Sequence[str] = ()) -> list[Row]:
+    """Return a set's rows, optionally only those of one origin and of kinds with one of these prefixes."""
+    there = [row for row in rows if row.set == name and origin in (None, row.origin)]
+    return [row for row in there if not kinds or row.kind.startswith(tuple(kinds))]
 
 
 def sampled(rows: Sequence[Row], groups: int | None) -> list[Row]:
@@ -96,35 +109,11 @@ def by_hash(groups: Iterable[str]) -> list[str]:
 
 def exchange(row: Row, *, passage: bool = False) -> Exchange:
     """Convert a row to an exchange. With ``passage``, the passage replaces a missing answer."""
+    turns = (line.partition(": ") for line in row.meta.get("history", ()))
     return Exchange(
-        id=hashlib.sha256(row.id.encode()).hexdigest()[:32],
-        trace_id="0" * 32,
-        span_id="0" * 16,
-        service="benchmark",
-        route=row.set,
-        question=row.question,
-        answer=(row.text if passage else row.answer) or None,
+        id=hashlib.sha256(row.id.encode()).hexdigest()[:32], trace_id="0" * 32, span_id="0" * 16, service="benchmark",
+        route=row.set, question=row.question, answer=(row.text if passage else row.answer) or None,
         contexts=tuple(Context(text) for text in row.contexts),
-        history=tuple(_turn(line) for line in row.meta.get("history", ())),
+        history=tuple(Message("assistant" if role == "agent" else role, content) for role, _, content in turns),
         started_at=_STARTED,
-    )
-
-
-def _turn(line: str) -> Message:
-    role, _, text = line.partition(": ")
-    return Message(role="assistant" if role == "agent" else role, content=text)
-
-
-def _read(folder: Path, name: str) -> list[Row]:
-    lines = (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [_row(json.loads(line), name) for line in lines if line.strip()]
-
-
-def _row(found: dict[str, Any], name: str) -> Row:
-    names = ("id", "question", "answer", "label", "kind", "source", "group")
-    return Row(
-        **{key: found[key] for key in names},
-        contexts=tuple(found.get("contexts") or ()),
-        meta=found.get("meta") or {},
-        set=name,
-    )
+    )  # fmt: skip

@@ -12,9 +12,8 @@ from germane.alerting.detector import Detector
 from germane.alerting.drop.score_levels import affected_routes
 from germane.storage import DetectorScore
 from streams.families import DROP_DAYS, TWELVE, Family
-from streams.production import BEGINS, DAY, limited, simulated
+from streams.production import BEGINS, DAY, limited, score_batch, simulated
 from streams.recipe import START, Change, Stream
-from streams.watched import score_batch
 
 Named = Literal["exact", "service", "wrong", "none"]
 """What the first alert names: exactly the routes that got worse, the whole service although only some routes got worse,

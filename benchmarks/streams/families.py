@@ -80,6 +80,12 @@ QUIET = (
     ),
     *(Family("weekly cycle 0.03", n, 0.01, weekly=0.03) for n in (100, 1000)),
     *(Family("long-memory wander 0.02", n, 0.02, long_memory=True) for n in (100, 1000)),
+    *(
+        Family(
+            f"traffic moves to the worst route, wander {wander}", 100, wander, change=Change(shares=(0.2, 0.35, 0.45))
+        )
+        for wander in (0.01, 0.02)
+    ),
 )
 FEW_REFUSALS = tuple(replace(route, zeros=0.02) for route in ROUTES)
 DROPS = (
@@ -87,6 +93,12 @@ DROPS = (
         Family(f"shift {size:.2f}", n, 0.02, change=Change(shift=size), lasts=14)
         for size in (0.05, 0.10, 0.20)
         for n in (10, 100, 300, 1000, 5000)
+    ),
+    *(Family("shift 0.05, wander 0.01", n, 0.01, change=Change(shift=0.05), lasts=14) for n in (100, 1000)),
+    *(Family("shift 0.10 over 7 days", n, 0.02, change=Change(shift=0.1, ramp_days=7), lasts=14) for n in (100, 1000)),
+    *(
+        Family("smallest of three routes 0.20", n, 0.02, change=Change(shift=0.2, only="support"), lasts=14)
+        for n in (100, 1000)
     ),
     *(
         Family("one of twelve routes 0.40", n, 0.02, change=Change(shift=0.4, only="route-03"), lasts=14, routes=TWELVE)

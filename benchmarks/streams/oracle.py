@@ -19,21 +19,20 @@ import numpy as np
 
 from germane.alerting.detector.bet_grid import BetGrid
 from germane.alerting.detector.drop_evidence import ShiryaevRoberts
-from germane.alerting.detector.learning import learn_baseline, wander
+from germane.alerting.detector.learning import wander
+from streams.production import BEGINS, learn, score_batch
 from streams.recipe import (
     BASELINE_DAYS,
     KEPT,
     MEAN_FROM_HOUR,
     MEAN_SWING,
     ROUTES,
-    START,
     Change,
     Floats,
     Stream,
     stream,
 )
 from streams.results import EqualRow
-from streams.watched import score_batch
 
 PER_DAY, WANDER, SHIFT = 1000, 0.02, 0.05
 STEP: Final = 6
@@ -43,7 +42,6 @@ MIN_WANDER = 0.005
 """Lower limit of the learned wander."""
 MEAN_WINDOWS = (24, 48, 96, 168)
 RATES = (0.2, 1.0)
-BEGINS = 24 * BASELINE_DAYS
 
 
 def compare(seed: int, years: int, services: int, run: Callable[..., Iterable[Any]]) -> list[EqualRow]:
@@ -68,14 +66,7 @@ def statistics(seed: int, days: int, change: Change | None, number: int) -> dict
     """Return each rule's statistic every six hours for one service, and the hour at which the service changes."""
     random = np.random.default_rng([seed, days, number])
     made = stream(random, PER_DAY, WANDER, days=days, change=change)
-    baseline = learn_baseline(
-        score_batch(made, 0, BEGINS),
-        service="shop",
-        scorer="answer_relevancy",
-        fingerprint="simulated",
-        since=START,
-        until=START + 86_400 * BASELINE_DAYS,
-    )
+    baseline = learn(made, 0, BEGINS, most=np.inf)
     grid = BetGrid(baseline, SHIFT)
     evidence, logs = ShiryaevRoberts(grid), []
     looks = np.arange(BEGINS, 24 * days, STEP)

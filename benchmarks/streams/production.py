@@ -9,7 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
-from germane.alerting.detector import Detector, StreamLimiter, UserLimit, learn_baseline
+from germane.alerting.detector import Detector, ScoreBatch, StreamLimiter, UserLimit, learn_baseline
 from germane.alerting.drop.baselines import LEARNING_PERIOD, TRAFFIC_FACTOR, is_same_level
 from germane.alerting.drop.improvement import mirrored_baseline, mirrored_scores
 from germane.alerting.drop.scope import add_routes
@@ -17,7 +17,6 @@ from germane.baseline import Baseline
 from streams.families import Family, Service, part, service
 from streams.recipe import BASELINE_DAYS, START, Change, Floats, Stream
 from streams.rivals import RIVALS, Hourly
-from streams.watched import score_batch
 
 DAY, WEEK = 24, 168
 BEGINS: Final = DAY * BASELINE_DAYS
@@ -34,10 +33,20 @@ class Watched:
     statistics: dict[str, Floats]
     """The rivals' statistics per hour."""
     onset: float
+    end: float
+    """Hour at which the change ends; infinite if it does not."""
     weekly_falls: Floats
     """For each week after the baseline, the distance of its mean below the baseline's mean."""
     falls: Sequence[float]
     """For each alert, the distance of the preceding week's mean below the baseline's mean."""
+
+    @property
+    def recovery(self) -> float | None:
+        """Hours from the end of the change until the alert resolves; None if no alert is firing at the end."""
+        before = [at for at in (*self.fired, *self.resolved) if at < self.end]
+        if not before or max(before) not in self.fired:
+            return None
+        return min((at - self.end for at in self.resolved if at >= self.end), default=np.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,7 @@ def watch(seed: int, family: Family, days: int, number: int) -> Watched:
         resolved,
         {name: rule(hourly) for name, rule in RIVALS.items()},
         made.stream.onset,
+        made.stream.end,
         falls[WEEK - 1 :: WEEK],
         [float(falls[min(int(at) - BEGINS, len(falls) - 1)]) for at in fired],
     )
@@ -105,22 +115,24 @@ def sampled(random: np.random.Generator, stream: Stream, baseline: Baseline, sin
     return part(stream, after[is_sampled][selected])
 
 
-def learn(stream: Stream, since: float, until: float) -> Baseline:
-    """Return a baseline learned from the scores in a range of hours, with at most 1,000 sampled scores per day."""
+def score_batch(stream: Stream, since: float, until: float) -> ScoreBatch:
+    """Return the scores in a range of hours in the detector's input format."""
+    part = slice(*np.searchsorted(stream.hours, [since, until]))
+    routes = np.array(stream.names, dtype=object)[stream.routes[part]].tolist()
+    return ScoreBatch(routes, stream.values[part], stream.zeros[part], START + 3600 * stream.hours[part])
+
+
+def learn(stream: Stream, since: float, until: float, most: float = 1000) -> Baseline:
+    """Return a baseline learned from the scores in a range of hours, with at most ``most`` sampled scores per day."""
     batch = score_batch(stream, since, until)
-    rate = min(1.0, 1000 / (len(batch) / ((until - since) / DAY)))
+    rate = min(1.0, most / (len(batch) / ((until - since) / DAY)))
     if rate < 1:
         kept = np.random.default_rng(len(batch)).random(len(stream.hours)) < rate
         batch = score_batch(part(stream, kept), since, until)
     return learn_baseline(
-        batch,
-        service="shop",
-        scorer="answer_relevancy",
-        fingerprint="simulated",
-        since=START + since * 3600,
-        until=START + until * 3600,
-        sampling_rate=rate,
-    )
+        batch, service="shop", scorer="answer_relevancy", fingerprint="simulated", since=START + since * 3600,
+        until=START + until * 3600, sampling_rate=rate,
+    )  # fmt: skip
 
 
 def detected(detector: Detector, stream: Stream, days: int) -> tuple[list[float], list[float]]:

@@ -14,7 +14,6 @@ from germane.alerting.intervals import TWO_SIDED_Z, wilson_interval
 from streams.attribution import AttributionRow
 from streams.database import DatabaseRow
 from streams.rivals import RIVALS
-from streams.tables import table
 
 MAX_FALSE_ALERTS, MAX_NOTIFICATIONS = 0.2, 2.2
 LEAST_FOUND: Final = {"shift 0.05, 1000 a day": 0.85}
@@ -65,6 +64,8 @@ class DropRow:
     """Quartiles of the delay in hours, by rule; infinite if there is no alert."""
     notifications: float
     """germane's notifications per detected drop, including its recovery."""
+    recovery: list[float]
+    """Quartiles of the hours from the end of the drop until germane's alert resolves."""
 
     @property
     def misses(self) -> list[str]:
@@ -163,11 +164,17 @@ def _numbers(value: Any) -> Any:
 
 
 def quartiles(delays: Sequence[float]) -> list[float]:
-    """Return the quartiles of delays, some of which may be infinite."""
-    return [float(each) for each in np.quantile(delays, [0.25, 0.5, 0.75], method="inverted_cdf")]
+    """Return the quartiles of delays, some of which may be infinite. Without delays, they are infinite."""
+    return (
+        [math.inf] * 3
+        if not delays
+        else [float(each) for each in np.quantile(delays, [0.25, 0.5, 0.75], method="inverted_cdf")]
+    )
 
 
-# Markdown
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    return "\n".join(f"|{'|'.join(row)}|" for row in (head, ["---"] * len(head), *rows))
 
 
 def pages(results: Results) -> dict[str, str]:
@@ -224,13 +231,13 @@ def found_table(rows: Sequence[DropRow], improved: Sequence[ImprovementRow]) -> 
 
 
 def hours_table(rows: Sequence[DropRow]) -> str:
-    """Return the median delays with quartiles, and the notifications per drop."""
+    """Return the median delays and recoveries with quartiles, and the notifications per drop."""
     cells = []
     for row in rows:
         ours, *rivals = (_delay(row.hours[rule]) for rule in RULES)
         sent = _marked(f"{row.notifications:.2f}", "notifications" in row.misses)
-        cells.append([row.family, _marked(ours, "hours" in row.misses), sent, *rivals])
-    return table(("drop", GERMANE, "notifications", *RIVALS), cells)
+        cells.append([row.family, _marked(ours, "hours" in row.misses), sent, _delay(row.recovery), *rivals])
+    return table(("drop", GERMANE, "notifications", "recovery", *RIVALS), cells)
 
 
 def attribution_table(rows: Sequence[AttributionRow]) -> str:

@@ -130,8 +130,8 @@ def test_benchmark_goals_are_compared_with_point_estimates() -> None:
     assert replace(counted, is_counted=False).misses == []
     assert replace(counted, alerts={"germane": 5}).misses == []
 
-    small = DropRow("shift 0.05, 1000 a day", 100, {"germane": 84}, {"germane": [1.0, 90.0, math.inf]}, 2.0)
-    large = DropRow("shift 0.10, 300 a day", 100, {"germane": 100}, {"germane": [5.0, 13.1, 20.0]}, 2.21)
+    small = DropRow("shift 0.05, 1000 a day", 100, {"germane": 84}, {"germane": [1.0, 90.0, math.inf]}, 2.0, [])
+    large = DropRow("shift 0.10, 300 a day", 100, {"germane": 100}, {"germane": [5.0, 13.1, 20.0]}, 2.21, [])
     assert (small.misses, large.misses) == (["found"], ["hours", "notifications"])
     assert DatabaseRow("d", 20, 100, [400.0, 500.0], [401.0, 500.0], 2, 1).misses == []
     assert DatabaseRow("d", 20, 100, [400.0], [400.0, 500.0], 2, 1).misses == ["difference"]

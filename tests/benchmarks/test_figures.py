@@ -6,11 +6,9 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from labelled.attacks import attacked
 from labelled.figures import Slice, best_floor, difference_on, line, value_of
-from labelled.refusals import flags, has_phrase, meets
+from labelled.report import attacked, number, refusals, table, verdict
 from labelled.rows import Row, by_hash
-from labelled.text import number, table, verdict
 
 from germane.agreement import BootstrapInterval
 
@@ -87,8 +85,10 @@ def test_two_methods_are_compared_on_the_rows_that_both_scored() -> None:
     rows = pairs(8)
     order = by_hash(row.group for row in rows)
     scores = {row.id: 0.0 for row in rows if row.group in order[:6]}
-    ((both, mine, other, gap),) = difference_on(Slice("s", rows), ranked(rows), scores)
-    assert (len(both), mine, other, gap.value) == (12, 1.0, 0.5, 0.5)
+    found = difference_on(Slice("s", rows), ranked(rows), scores)
+    assert found is not None
+    groups, mine, other, gap = found
+    assert (groups, mine, other, gap.value) == (6, 1.0, 0.5, 0.5)
 
 
 def test_a_difference_is_significant_only_if_its_interval_excludes_zero() -> None:
@@ -119,29 +119,27 @@ def test_attacked_answers_are_compared_with_the_clean_answer_of_the_same_group()
     bipia = {"bipia_text_after_gold_answer/Task": 0.7, "bipia_text_in_context/Task": 0.9}
     rows += [Row(kind, "q", "a", (), 1.0, kind, "s", "h", "adversarial") for kind in bipia]
     found = attacked(rows, kinds | bipia)
-    assert (found.lifted, len(found.tries), found.above_gold, found.lowered, found.moved) == (1, 2, 0, 1, 1)
-    assert (pytest.approx(0.2),) == found.lifts["echo"]
+    assert (found.lifts["echo"], found.lifts["plea"]) == ([pytest.approx(0.2)], [pytest.approx(0.02)])
+    assert (found.above_gold, found.downvotes, found.third_party) == (0, [pytest.approx(-0.1)], [pytest.approx(-0.2)])
 
 
 def test_a_group_with_a_missing_score_is_excluded_from_the_attack_comparison() -> None:
     """Missing values are not imputed."""
     rows = [Row(kind, "q", "a", (), 0.0, kind, "s", "g") for kind in ("clean_offtopic_answer", "template/echo")]
-    assert attacked(rows, {"clean_offtopic_answer": 0.1}).groups == 0
+    assert attacked(rows, {"clean_offtopic_answer": 0.1}).downvotes == []
 
 
-def test_a_refusal_detector_must_match_the_rules_in_every_category() -> None:
-    """One missed clarifying question is a failure."""
+def test_answers_flagged_as_noncommittal_are_counted_by_kind() -> None:
+    """The rules are compared with a scorer, for which a value below 0.5 is a flag."""
     kinds = {
         "idk": "I don't know.",
         "clarification_request": "Which one?",
         "partial_answer": "A bit.",
         "committal_answer": "Two.",
     }
-    rows = [Row(kind, "q", text, (), 0.0, kind, "s", kind) for kind, text in kinds.items()]  # fmt: skip
-    rules = {
-        "short phrase list": flags(rows, has_phrase),
-        "ends with a question mark": flags(rows, lambda row: row.answer.endswith("?")),
-        "either of the two": flags(rows, lambda row: row.kind in {"idk", "clarification_request"}),
-    }
-    assert meets({**rules, "ours": rules["either of the two"]}, "ours")
-    assert not meets({**rules, "ours": rules["short phrase list"]}, "ours")
+    rows = [Row(kind, "q", text, (), 0.0, kind, "s", kind) for kind, text in kinds.items()]
+    found = refusals(rows, {"ours": {"idk": 0.0, "partial_answer": 0.4, "committal_answer": 0.9}})
+
+    assert "| either of the two | 1 of 1 | 1 of 1 | 0 of 1 | 0 of 1 |" in found
+    assert "| germane's rules | 1 of 1 | 1 of 1 | 0 of 1 | 0 of 1 |" in found
+    assert "| ours | 1 of 1 | 0 of 1 | 1 of 1 | 0 of 1 |" in found

@@ -1,10 +1,10 @@
-"""The synthetic streams of the alerts benchmark and their documented properties."""
+"""The synthetic streams of the detector benchmarks and their documented properties."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from streams import hourly_rule
+from streams import rivals
 from streams.recipe import ROUTES, START, Change, Stream, day_effects, rates, stream
 
 
@@ -131,12 +131,12 @@ def test_a_mix_shift_changes_only_the_shares_of_routes() -> None:
         assert of_route(found, route.name, after=True).mean() == pytest.approx(usual, abs=0.006)
 
 
-def test_the_hourly_rule_counts_one_alert_per_day_and_reports_each_crossing() -> None:
-    """After two hours below the threshold, an empty hour and an hour above it, one alert has fired and resolved."""
-    falls = np.array([0.0, 0.06, 0.07, np.nan, 0.01, *[0.0] * 19, 0.06, 0.06, 0.0])
+def test_an_alert_of_another_rule_within_a_day_of_its_last_one_is_not_counted() -> None:
+    """Hours without scores do not fire. The tuned threshold is the lowest one with at most one alert a year."""
+    falls = np.array([0.0, 0.06, 0.07, np.nan, 0.01, *[0.0] * 19, 0.07, 0.06, 0.06, 0.0])
     at = 24 * 14 + 1
 
-    assert hourly_rule.alerts(falls) == [at + 1, at + 25]
-    assert hourly_rule.transitions(falls) == [(at + 1, True), (at + 4, False), (at + 24, True), (at + 26, False)]
-    assert hourly_rule.tuned([falls, np.zeros(30)], 0.5) == 0.06
-    assert hourly_rule.tuned([falls, np.zeros(30)], 1.0) == 0.05
+    assert rivals.alerts(falls, 0.05) == [at + 1, at + 25]
+    assert rivals.tuned("tuned 24-hour mean", [falls, falls], 4) < 0.06
+    assert rivals.tuned("tuned 24-hour mean", [falls, falls], 2) == pytest.approx(0.06, abs=0.0001)
+    assert rivals.tuned("hourly mean", [falls], 0) == 0.05

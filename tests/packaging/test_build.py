@@ -60,7 +60,7 @@ def test_the_wheel_contains_data_files(wheel: set[str], file: str) -> None:
     "path",
     [
         "tests/packaging/test_build.py",
-        "benchmarks/labelled/plan.py",
+        "benchmarks/labelled/rows.py",
         "benchmarks/peers/rows.py",
         "CHANGELOG.md",
         "Makefile",
