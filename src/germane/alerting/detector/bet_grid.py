@@ -13,8 +13,8 @@ z = 1.5 for the first four bets and 3.5 for the others, wander s, and D the stre
 Large drops show up within hours, so their bets use the full stake, but only beyond 3.5 times the wander. Detecting
 small drops takes days of scores. Scores from one day share that day's wander, which resembles the wander of the next
 day. The variance terms u = 2 D s^2 and w = 2 D s^2 account for both effects and make the first four bets smaller. In
-simulations with z from 1 to 3 and with 1/4 to 3 times D s^2 (benchmarks/alerts.py, wander 0.02), these values detected
-the most drops of 0.05 at the same rate of false alerts.
+simulations with z from 1 to 3 and with 1/4 to 3 times D s^2 (wander 0.02), these values detected the most drops of 0.05
+at the same rate of false alerts.
 """
 
 from __future__ import annotations
