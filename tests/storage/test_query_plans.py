@@ -271,7 +271,7 @@ def search_answers(store: TrackingStore, window: dict[str, Any]) -> None:
     (newest,) = store.answers.list_exchanges(limit=1)
     for state in ("scored", "failed", "any"):
         parts += [{"state": state, "question": "why"}, {"state": state, "ids": (newest.id,)}]
-    store.questions.group_answers(AnswerFilter(scorer="a", **window))
+    store.questions.group_by_question(AnswerFilter(scorer="a", **window))
     store.answers.summarize_matches(AnswerFilter(session="s1", **window))
     for part in parts:
         chosen = AnswerFilter(scorer="a", route="route-1", low=True, below=0.9, **window, **part)
@@ -282,8 +282,8 @@ def search_answers(store: TrackingStore, window: dict[str, Any]) -> None:
             )
             store.answers.search(AnswerFilter(**part), sort=sort, limit=2)
         store.answers.count_matches(chosen)
-        store.questions.list_scores(chosen)
-        store.questions.list_scores(AnswerFilter(**part))
+        store.questions.load_question_scores(chosen)
+        store.questions.load_question_scores(AnswerFilter(**part))
     store.answers.find_neighbors(AnswerFilter(), "nobody")
     (exchange,) = store.answers.list_exchanges(limit=1)
     store.questions.find_last_good(exchange, Score(scorer="a", fingerprint="f1", value=0.1))
