@@ -248,7 +248,7 @@ def test_recognition_of_any_spans_never_fails(request: ExportTraceServiceRequest
     for trace_id in {item.trace_id for item in batch.items}:
         items = {item.key: item for item in batch.items if item.trace_id == trace_id}
         spans, logs = convert_items(tuple(items.values()))
-        recognizers.recognize(spans, logs)
+        recognizers.recognize_all(spans, logs)
         build(ReceivedTrace(trace_id, tuple(items.values()), len(items), 0))
 
 
