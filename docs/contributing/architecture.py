@@ -21,6 +21,7 @@ ABOUT = {
     "insights": "read models",
     "monitor": "background work",
     "alerting": "rules, detector, channels",
+    "delivery": "queued items to targets",
     "tracer": "capture, spans",
     "scorers": "exchange in, score out",
     "storage": "tables, queries",

@@ -20,6 +20,7 @@ from tests.alerting.channels.conftest import Receiver, receiver  # noqa: F401 - 
 from tests.alerting.drop.conftest import HOLDER, Simulation
 from tests.alerting.drop.killed_processes import Fuse
 from tests.conftest import migrated_file
+from tests.deliveries import Courier
 
 from germane.alerting import AlertEvaluator, ChannelMessage, build_channels
 from germane.settings import Settings
@@ -94,12 +95,12 @@ def evaluate_and_deliver(url: str, hook: str, now: datetime, die_at: int) -> Non
     event.listen(engine_of(store), "before_cursor_execute", fuse.burn)
     event.listen(engine_of(store), "commit", fuse.burn)
     new_evaluator(store, lambda: now).evaluate()
-    channel, owner = build_channels(configured())["hook"], f"process {os.getpid()}"
-    while (due := store.notifications.claim("hook", owner, lease=HOUR / 2)) is not None:
+    channel, courier = build_channels(configured())["hook"], Courier(store, "hook", f"process {os.getpid()}")
+    while (due := courier.claim()) is not None:
         fuse.burn()
         status = asyncio.run(channel.send(ChannelMessage(notification=due)))
         fuse.burn()
-        store.notifications.record_attempt(due.id, owner, DeliveryOutcome(http_status=status))
+        courier.record(DeliveryOutcome(http_status=status))
     store.close()
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 from tests.alerting.channels.conftest import Answer, Receiver, an_alert
+from tests.deliveries import Courier
 
 from germane.alert import Notification
 from germane.storage import AlertTransaction, DeliveryOutcome, TrackingStore
@@ -49,11 +50,7 @@ def died(store: TrackingStore) -> Callable[..., str]:
             event_ids=(), created_at=datetime.now(UTC),
         )  # fmt: skip
         assert store.alerts.commit(AlertTransaction(notifications=[notification]))
-        assert store.notifications.claim(channel, "me", lease=timedelta(minutes=1))
-        assert (
-            store.notifications.record_attempt(name, "me", DeliveryOutcome(http_status=404, error=error))
-            == "undelivered"
-        )
+        assert Courier(store, channel).deliver(DeliveryOutcome(http_status=404, error=error)) == name
         return name
 
     return died
@@ -133,7 +130,7 @@ def test_undelivered_notifications_can_be_resent(call: Call, store: TrackingStor
     assert call("alerts", "respond", "resend", "aa").out == "1 notification will be resent.\n"
     assert call("alerts", "respond", "resend", "--channel", "mail").out == "1 notification will be resent.\n"
     assert call("alerts", "respond", "resend", "ab", "--json").content["resent"] == 1
-    assert store.notifications.due_channels(["hook", "mail"]) == {"hook", "mail"}
+    assert store.notifications.list_due_channels(["hook", "mail"]) == {"hook", "mail"}
 
 
 def test_superseded_notifications_are_not_resent(call: Call, store: TrackingStore, died: Callable[..., str]) -> None:
@@ -144,8 +141,7 @@ def test_superseded_notifications_are_not_resent(call: Call, store: TrackingStor
         created_at=datetime.now(UTC),
     )  # fmt: skip
     assert store.alerts.commit(AlertTransaction(notifications=[later]))
-    store.notifications.claim("hook", "me", lease=timedelta(minutes=1))
-    store.notifications.record_attempt("n2", "me", DeliveryOutcome(http_status=200))
+    assert Courier(store, "hook").deliver() == "n2"
 
     assert (
         call("alerts", "respond", "resend", "aa1").out

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from tests.deliveries import Courier
+
 from germane.alert import Alert, AlertChange, AlertEvent, AlertEventType, alert_key
 from germane.alerting.drop.scope import learn_from_store
 from germane.alerting.evaluator import AlertEvaluator
@@ -96,9 +98,7 @@ def deliver_notifications(store: TrackingStore) -> None:
         "oncall": DeliveryOutcome(http_status=404, error="status 404"),
     }
     for channel, outcome in outcomes.items():
-        taken = store.notifications.claim(channel, OFFICE[1], lease=LEASE)
-        if taken is not None:
-            store.notifications.record_attempt(taken.id, OFFICE[1], outcome)
+        Courier(store, channel, OFFICE[1]).deliver(outcome)
 
 
 def add_resolved_alert(store: TrackingStore, service: str, now: datetime) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from tests.conftest import PostgreSQL, migrated_file
 
+from germane.delivery import Backoff
 from germane.exchange import Exchange, new_exchange_id, sampling_key_for
 from germane.monitor import Monitor
-from germane.monitor.loop.backoff import Backoff
 from germane.monitor.quota.limiter import shared_rate_limiter
 from germane.score import Score
 from germane.scorers import Scorer, build_scorers

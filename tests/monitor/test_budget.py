@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
+from germane.delivery import Backoff
 from germane.errors import DatabaseUnreachable, ScoringError, SettingsError
 from germane.exchange import Context, Message
-from germane.monitor.loop.backoff import Backoff
 from germane.monitor.quota.limiter import SharedRateLimiter, shared_rate_limiter
 from germane.monitor.scoring.failures import MAX_OUTAGES, CircuitBreaker
 from germane.phrasing import format_amount
@@ -45,7 +45,7 @@ WORKERS = """
 import json, os, signal, sys, threading
 import openai, psycopg
 from germane.monitor import Monitor, shared_rate_limiter
-from germane.monitor.loop.backoff import Backoff
+from germane.delivery import Backoff
 from germane.scorers import build_scorers
 from germane.settings import load_settings
 from germane.storage import TrackingStore

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from germane.delivery import Backoff
 from germane.monitor import Monitor
-from germane.monitor.loop.backoff import Backoff
 from germane.score import UnscoredReason
 from germane.settings import Settings
 from germane.storage import TrackingStore

@@ -13,8 +13,8 @@ from typing import IO, Any
 
 import pytest
 
+from germane.delivery import Backoff
 from germane.errors import DatabaseUnreachable, ScoringError
-from germane.monitor.loop.backoff import Backoff
 from germane.monitor.quota.limiter import (
     SharedRateLimiter,
     local_rate_limiter,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from germane.monitor.loop.backoff import Backoff
+from germane.delivery import Backoff
 from germane.monitor.scoring import failures
 from germane.monitor.scoring.failures import MAX_REJECTIONS, CircuitBreaker, RetryPolicy
 from germane.score import Score, UnscoredReason

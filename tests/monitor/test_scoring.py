@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from germane import tracer
+from germane.delivery import Backoff
 from germane.errors import ScoringError
 from germane.exchange import Exchange
 from germane.monitor import Monitor
-from germane.monitor.loop.backoff import Backoff
 from germane.score import Score, UnscoredReason
 from germane.settings import Settings
 from germane.storage import SamplingDecision, TrackingStore

@@ -247,7 +247,7 @@ def test_stopping_the_monitor_does_not_wait_for_a_hanging_channel(
     assert "stopped before these channels had sent all notifications: callback" in caplog.text
     (posted,) = store.notifications.search(channel="callback")
     assert posted.status == "waiting"
-    assert store.notifications.due_channels(["callback"]) == {"callback"}
+    assert store.notifications.list_due_channels(["callback"]) == {"callback"}
 
 
 def test_an_alert_callback_can_stop_the_monitor(

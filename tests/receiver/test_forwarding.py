@@ -6,6 +6,7 @@ import gzip
 import socket
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx2
@@ -14,10 +15,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tests.receiver.conftest import SCOPE, Running, Start, ask, exchanges, exporter, traced, wait_for
 from tests.receiver.messages import log_record, log_request, span, trace_request
 
+from germane.delivery import Backoff
 from germane.exchange import FORWARDING
 from germane.receiver import ForwardTarget, Receiver, forwarding
 from germane.receiver.requests import compress_request
-from germane.storage import QueuedRequest
+from germane.storage import Delivery, OutgoingRequest
 from germane.testing import OTLPReceiver
 
 
@@ -55,8 +57,8 @@ class Target:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeat requests soon."""
-    monkeypatch.setattr(forwarding, "DELAYS", (0.05, 0.1))
-    monkeypatch.setattr(forwarding, "POLL_INTERVAL", 0.05)
+    monkeypatch.setattr(forwarding, "BACKOFF", Backoff(initial=0.05, maximum=0.1))
+    monkeypatch.setattr(forwarding, "POLL_INTERVAL", timedelta(seconds=0.05))
 
 
 @pytest.fixture
@@ -73,11 +75,11 @@ def send(running: Running, content: bytes, path: str = "/v1/traces") -> int:
     return httpx2.post(running.receiver.http_address + path, content=content, headers=headers).status_code
 
 
-def forwarder(receiver: Receiver) -> forwarding.Forwarder:
-    """Return a receiver's forwarder."""
-    found = receiver._forwarder
-    assert found is not None
-    return found
+def target_of(receiver: Receiver) -> forwarding.OTLPTarget:
+    """Return the target of a receiver's forwarder."""
+    forwarder = receiver._forwarder
+    assert forwarder is not None
+    return forwarder.target
 
 
 def test_spans_and_log_records_are_forwarded_unchanged(start: Start) -> None:
@@ -108,7 +110,7 @@ def test_forwarding_retries_temporary_errors_and_drops_rejected_requests(start: 
 
     assert len(rejecting.requests) == 4
     assert {headers["authorization"] for _, headers in rejecting.requests} == {"Bearer secret"}
-    assert (forwarder(running.receiver).forwarded, forwarder(running.receiver).rejected) == (1, 1)
+    assert (target_of(running.receiver).forwarded, target_of(running.receiver).rejected) == (1, 1)
 
 
 def test_forwarded_requests_wait_until_the_target_is_reachable(start: Start) -> None:
@@ -189,18 +191,30 @@ def test_root_spans_without_pending_scores_do_not_wait(start: Start, case: str) 
         target.wait_for(lambda received: [span.name for span in received.spans] == ["root"])
 
 
+def target() -> forwarding.OTLPTarget:
+    """Return a target that is not used for sending."""
+    return forwarding.OTLPTarget(ForwardTarget(url="http://localhost:1"), httpx2.AsyncClient())
+
+
+def held_span(number: int, body: bytes) -> Delivery:
+    """Return a span that has waited for its score."""
+    payload = {"signal": "traces", "is_span": True, "attributes": {"score": 0.5}}
+    return Delivery(id=number, payload=payload, body=body, created_at=datetime.now(UTC), attempt=1)
+
+
 def test_spans_with_scores_are_sent_together() -> None:
     """A request per span would burden the target, and a request that is too large would be rejected."""
     requests = [span(name=f"{number}", attributes={"score": 1, "text": "x" * 400_000}) for number in range(5)]
     queued = [
-        QueuedRequest(number, "traces", compress_request(trace_request(each).SerializeToString()), True, {"score": 0.5})
+        held_span(number, compress_request(trace_request(each).SerializeToString()))
         for number, each in enumerate(requests)
     ]
 
-    sent = list(forwarding._combined(queued))
+    sent = list(target().group(queued))
 
-    assert [request.ids for request in sent] == [[0, 1], [2, 3], [4]]
-    parsed = [ExportTraceServiceRequest.FromString(gzip.decompress(request.body)) for request in sent]
+    assert [[item.id for item in items] for items in sent] == [[0, 1], [2, 3], [4]]
+    bodies = [forwarding._combined_body(items) or b"" for items in sent]
+    parsed = [ExportTraceServiceRequest.FromString(gzip.decompress(body)) for body in bodies]
     spans = [span for each in parsed for of in each.resource_spans for span in of.scope_spans[0].spans]
     assert [span.name for span in spans] == ["0", "1", "2", "3", "4"]
     scores = [[pair.value.double_value for pair in span.attributes if pair.key == "score"] for span in spans]
@@ -215,11 +229,26 @@ def test_spans_with_scores_are_sent_together() -> None:
 def test_a_damaged_request_does_not_delay_others(body: bytes) -> None:
     """It is sent alone and without scores, so that the target may reject it."""
     good = compress_request(trace_request(span(name="good")).SerializeToString())
-    queued = [
-        QueuedRequest(number, "traces", each, True, {"score": 0.5}) for number, each in enumerate([good, body, good])
-    ]
+    queued = [held_span(number, each) for number, each in enumerate([good, body, good])]
 
-    sent = list(forwarding._combined(queued))
+    sent = list(target().group(queued))
 
-    assert sorted(request.ids for request in sent) == [[0, 2], [1]]
-    assert next(request.body for request in sent if request.ids == [1]) == body
+    assert sorted([item.id for item in items] for items in sent) == [[0, 2], [1]]
+    assert forwarding._combined_body([queued[1]]) == body
+
+
+def test_requests_are_queued_for_one_target_and_its_headers(start: Start, rejecting: Target) -> None:
+    """A request for one backend is never sent to another one, or with another one's key."""
+    names = {
+        ForwardTarget(url="http://a", headers=headers).name
+        for headers in ({}, {"Authorization": "one"}, {"Authorization": "two"})
+    }
+    assert len(names) == 3
+    assert not any("one" in name or "two" in name for name in names)
+    running = start({"max_span_delay": 0}, forward=ForwardTarget(url=rejecting.url))
+    requests = [OutgoingRequest("traces", compress_request(b""))]
+    running.store.received.stage([], max_wait=1.0, requests=requests, target="http://elsewhere")
+    assert send(running, trace_request(span()).SerializeToString()) == 200
+    wait_for(lambda: len(rejecting.requests) == 3)
+
+    assert running.store.forwarding.measure() == len(requests[0].body)

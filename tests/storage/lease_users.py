@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import Table
+from tests.deliveries import SENT
 from tests.storage.conftest import ELEVEN, NOON, an_exchange
-from tests.storage.test_notifications import SENT, enqueue, make_alert, make_notification
+from tests.storage.test_notifications import enqueue, make_alert, make_notification
 
 from germane.score import Score
 from germane.storage import (
@@ -22,12 +23,16 @@ from germane.storage import (
     SamplingDecision,
     TraceOutcome,
     TrackingStore,
+    channel_queue,
+    forwarding_queue,
 )
 from germane.storage.db import tables
 
 LEASE = timedelta(seconds=60)
-SCORERS = {"relevancy": "f1"}
 ROWS_PER_CLAIM = 2
+SCORERS = {"relevancy": "f1"}
+ONCALL = channel_queue("oncall")
+THERE = replace(forwarding_queue("http://localhost:6006"), batch_size=ROWS_PER_CLAIM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +74,12 @@ def _add_notifications(store: TrackingStore, count: int) -> None:
 
 
 def _claim_notifications(store: TrackingStore, owner: str) -> Sequence[Any]:
-    claimed = [store.notifications.claim("oncall", owner, lease=LEASE) for _ in range(ROWS_PER_CLAIM)]
-    return [one for one in claimed if one is not None]
+    claimed = [store.outbox.claim(ONCALL, owner, lease=LEASE) for _ in range(ROWS_PER_CLAIM)]
+    return [item for items in claimed for item in items]
 
 
 def _finish_notifications(store: TrackingStore, owner: str, claims: Sequence[Any]) -> int:
-    return sum(store.notifications.record_attempt(one.id, owner, SENT) == "sent" for one in claims)
+    return sum(store.outbox.record_attempt(ONCALL, owner, [one.id], SENT) == "sent" for one in claims)
 
 
 def _add_traces(store: TrackingStore, count: int) -> None:
@@ -88,11 +93,12 @@ def _finish_traces(store: TrackingStore, owner: str, claims: Sequence[Any]) -> i
 
 
 def _add_requests(store: TrackingStore, count: int) -> None:
-    store.received.stage([], max_wait=0.0, requests=[OutgoingRequest("traces", b"spans") for _ in range(count)])
+    requests = [OutgoingRequest("traces", b"spans") for _ in range(count)]
+    store.received.stage([], max_wait=0.0, requests=requests, target=THERE.target)
 
 
 def _finish_requests(store: TrackingStore, owner: str, claims: Sequence[Any]) -> int:
-    return store.forwarding.delete(owner, [one.id for one in claims])
+    return sum(store.outbox.record_attempt(THERE, owner, [one.id], SENT) == "sent" for one in claims)
 
 
 def _add_partitions(store: TrackingStore, count: int) -> None:
@@ -134,7 +140,7 @@ USERS = (
     ),
     LeaseUser(
         "notifications",
-        tables.notification,
+        tables.delivery,
         _add_notifications,
         _claim_notifications,
         _finish_notifications,
@@ -150,9 +156,9 @@ USERS = (
     ),
     LeaseUser(
         "forwarding",
-        tables.forwarded_request,
+        tables.delivery,
         _add_requests,
-        lambda store, owner: store.forwarding.claim(owner, limit=ROWS_PER_CLAIM, lease=LEASE),
+        lambda store, owner: store.outbox.claim(THERE, owner, lease=LEASE),
         _finish_requests,
         lambda store: 0,
     ),

@@ -49,6 +49,7 @@ from germane.storage import (
     TrackingStore,
     WatchKey,
     WorkerHeartbeat,
+    channel_queue,
 )
 from germane.storage.db import tables
 from germane.storage.transfer.record import dump_line
@@ -253,9 +254,9 @@ def fill_alerts(store: TrackingStore) -> None:
         "busy": DeliveryOutcome(http_status=503, error="status 503", retry_after=timedelta(seconds=5)),
     }
     for channel in (*outcomes, "claimed"):
-        assert store.notifications.claim(channel, "away", lease=HOUR) is not None
+        (item,) = store.outbox.claim(channel_queue(channel), "away", lease=HOUR)
         if channel in outcomes:
-            store.notifications.record_attempt(channel, "away", outcomes[channel])
+            store.outbox.record_attempt(channel_queue(channel), "away", [item.id], outcomes[channel])
     silence: dict[str, Any] = {"matchers": {"route": "ask*"}, "created_by": "ann", "comment": ODD[0]}
     store.alerts.add_silence(Silence(id="s1", starts_at=NOON - HOUR, ends_at=NOON + HOUR, **silence))
 
@@ -313,16 +314,12 @@ def fill_received(store: TrackingStore) -> None:
         spans_omitted=2,
     )  # fmt: skip
     store.unreadable.add([trace])
-    request = {
-        "signal": "traces",
-        "payload": b"\x00request",
-        "size": 8,
-        "due_at": NOON.timestamp(),
-        "lease_owner": "away",
-    }
-    span_ids = {"trace_id": "1" * 32, "span_id": "2" * 16, "exchange_id": f"{0:032x}", "attributes": {"score": 0.5}}
-    add_row(store, "forwarded_request", request | dict.fromkeys(span_ids) | {"lease_owner": None})
-    add_row(store, "forwarded_request", request | span_ids)
+    request = {"kind": "forwarding", "target": "http://localhost:6006", "body": b"\x00request", "size": 8}
+    request |= {"created_at": NOON, "due_at": NOON}
+    add_row(store, "delivery", request | {"payload": {"signal": "logs"}})
+    span = {"trace_id": "1" * 32, "span_id": "2" * 16, "exchange_id": f"{0:032x}", "lease_owner": "away"}
+    payload = {"signal": "traces", "is_span": True, "attributes": {"score": 0.5}}
+    add_row(store, "delivery", request | span | {"payload": payload})
 
 
 def fill_history_and_archive(store: TrackingStore) -> None:

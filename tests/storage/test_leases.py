@@ -36,8 +36,8 @@ STEPS = st.lists(
         st.tuples(st.just("release"), OWNERS, SECONDS),
         st.tuples(st.just("wait"), OWNERS, SECONDS),
     ),
-    min_size=20,
-    max_size=50,
+    min_size=15,
+    max_size=30,
 )
 
 

@@ -1,21 +1,17 @@
-"""The notification outbox: exclusive claims, retries, and delivery in order."""
+"""Notifications in the outbox: their content, their order per alert, and resending them."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
 
+from tests.deliveries import BUSY, LEASE, REFUSED, SENT, Courier
 from tests.storage.conftest import NOON
 from tests.storage.test_query_plans import postgresql_scans, record_statements, sqlite_scans
 
 from germane.alert import Alert, AlertChange, AlertEvent, Notification, alert_key
-from germane.storage import AlertTransaction, ChannelQueue, DeliveryOutcome, TrackingStore
+from germane.storage import AlertTransaction, ChannelQueue, OutgoingRequest, TrackingStore, forwarding_queue
 from germane.testing import Clock, transaction
-
-LEASE = timedelta(seconds=60)
-SENT = DeliveryOutcome(http_status=200)
-RETRYABLE_FAILURE = DeliveryOutcome(http_status=503, error="status 503", retry_after=timedelta(seconds=5))
-PERMANENT_FAILURE = DeliveryOutcome(http_status=400, error="status 400")
 
 
 def make_alert(route: str = "docs", **given: Any) -> Alert:
@@ -42,7 +38,7 @@ def test_notification_round_trips_with_its_alerts(store: TrackingStore) -> None:
     written = make_notification("n1", make_alert(message="worse \ud83d\ude00", value=0.4), make_alert("faq"))
     enqueue(store, written)
 
-    claimed = store.notifications.claim("oncall", "me", lease=LEASE)
+    claimed = Courier(store).claim()
 
     assert claimed is not None
     assert (claimed.id, claimed.idempotency_key, claimed.type, claimed.attempt) == ("n1", "key-n1", "firing", 1)
@@ -59,56 +55,32 @@ def test_notification_is_rolled_back_with_its_transaction(store: TrackingStore) 
         AlertTransaction(holder=("watcher", "nobody"), changes=[change], notifications=[make_notification()])
     )
 
-    assert store.notifications.due_channels(["oncall"]) == set()
+    assert store.notifications.list_due_channels(["oncall"]) == set()
 
 
 def test_each_channel_claims_only_its_own_notifications(store: TrackingStore) -> None:
     """A process claims notifications only for the channels it names."""
     enqueue(store, make_notification("n1"), make_notification("n2", channel="log"))
 
-    assert store.notifications.due_channels(["oncall", "log", "other"]) == {"oncall", "log"}
-    assert store.notifications.due_channels(["log"]) == {"log"}
-    assert store.notifications.due_channels([]) == set()
-    assert store.notifications.claim("other", "me", lease=LEASE) is None
-    assert store.notifications.claim("log", "me", lease=LEASE) is not None
-    assert store.notifications.due_channels(["log"]) == set()
+    assert store.notifications.list_due_channels(["oncall", "log", "other"]) == {"oncall", "log"}
+    assert store.notifications.list_due_channels(["log"]) == {"log"}
+    assert store.notifications.list_due_channels([]) == set()
+    assert Courier(store, "other").claim() is None
+    assert Courier(store, "log").claim() is not None
+    assert store.notifications.list_due_channels(["log"]) == set()
 
 
-def test_retryable_failure_is_retried_after_the_requested_delay(store: TrackingStore, clock: Clock) -> None:
-    """Status and error are stored until the next attempt."""
+def test_status_and_error_are_stored_with_each_attempt(store: TrackingStore, clock: Clock) -> None:
+    """A failure waits for its retry; a later success replaces it."""
     enqueue(store, make_notification())
-    store.notifications.claim("oncall", "me", lease=LEASE)
-    assert store.notifications.record_attempt("n1", "me", RETRYABLE_FAILURE) == "waiting"
+    assert Courier(store).deliver(BUSY) == "n1"
     (record,) = store.notifications.search(channel="oncall")
-    assert (record.http_status, record.error, record.settled_at) == (503, "status 503", None)
+    assert (record.status, record.http_status, record.error, record.settled_at) == ("waiting", 503, "status 503", None)
 
-    clock.advance(seconds=4.9)
-    assert store.notifications.claim("oncall", "me", lease=LEASE) is None
-    clock.advance(seconds=0.1)
-    assert store.notifications.claim("oncall", "me", lease=LEASE) is not None
-    assert store.notifications.record_attempt("n1", "me", SENT) == "sent"
+    clock.advance(seconds=5)
+    assert Courier(store).deliver(SENT) == "n1"
     (record,) = store.notifications.search(status="sent")
     assert (record.http_status, record.error, record.settled_at) == (200, None, clock.now)
-
-
-def test_permanent_failures_and_expired_retries_are_marked_undelivered(store: TrackingStore, clock: Clock) -> None:
-    """Retryable failures are retried for a day; permanent ones are not retried."""
-    enqueue(store, make_notification("n1"), make_notification("n2", make_alert("faq")))
-    store.notifications.claim("oncall", "me", lease=LEASE)
-    assert store.notifications.record_attempt("n1", "me", PERMANENT_FAILURE) == "undelivered"
-    store.notifications.claim("oncall", "me", lease=LEASE)
-    clock.advance(hours=24, seconds=-1)
-    assert store.notifications.record_attempt("n2", "me", RETRYABLE_FAILURE) == "waiting"
-    clock.advance(seconds=5)
-    store.notifications.claim("oncall", "me", lease=LEASE)
-    assert store.notifications.record_attempt("n2", "me", RETRYABLE_FAILURE) == "undelivered"
-
-    assert store.notifications.due_channels(["oncall"]) == set()
-    assert store.notifications.list_channel_queues() == [
-        ChannelQueue(
-            channel="oncall", undelivered=2, last_undelivered_at=clock.now, last_undelivered_error="status 503"
-        ),
-    ]
 
 
 def test_notifications_about_one_alert_are_delivered_in_order(store: TrackingStore, clock: Clock) -> None:
@@ -116,73 +88,39 @@ def test_notifications_about_one_alert_are_delivered_in_order(store: TrackingSto
     resolved = make_alert(state="resolved", resolved_at=NOON)
     enqueue(store, make_notification("n1"), make_notification("n2", resolved, after=1, type="resolved"))
     enqueue(store, make_notification("n3", make_alert("faq"), after=2))
-    store.notifications.claim("oncall", "me", lease=LEASE)
-    store.notifications.record_attempt("n1", "me", RETRYABLE_FAILURE)
-
-    other = store.notifications.claim("oncall", "me", lease=LEASE)
-    assert other is not None
-    assert other.id == "n3"
-    assert store.notifications.claim("oncall", "me", lease=LEASE) is None
+    courier = Courier(store)
+    assert courier.deliver(BUSY) == "n1"
+    assert [courier.deliver(), courier.deliver()] == ["n3", None]
 
     clock.advance(seconds=5)
-    for expected in ("n1", "n2"):
-        claimed = store.notifications.claim("oncall", "me", lease=LEASE)
-        assert claimed is not None
-        assert claimed.id == expected
-        store.notifications.record_attempt(claimed.id, "me", SENT)
-
-
-def test_released_notification_is_due_immediately(store: TrackingStore) -> None:
-    """A stopping process does not keep notifications until its lease expires."""
-    enqueue(store, make_notification("n1"), make_notification("n2", make_alert("faq")))
-    store.notifications.claim("oncall", "me", lease=LEASE)
-    store.notifications.claim("oncall", "other", lease=LEASE)
-
-    assert store.notifications.release("me") == 1
-    assert store.notifications.release("me") == 0
-    claimed = store.notifications.claim("oncall", "third", lease=LEASE)
-    assert claimed is not None
-    assert (claimed.id, claimed.attempt) == ("n1", 2)
+    assert [courier.deliver(), courier.deliver()] == ["n1", "n2"]
 
 
 def test_undelivered_notifications_can_be_resent(store: TrackingStore, clock: Clock) -> None:
     """Resending by channel or ID resets the retries; sent notifications are not sent again."""
     enqueue(store, *(make_notification(f"n{number}", make_alert(f"r{number}")) for number in range(4)))
     enqueue(store, make_notification("other", channel="mail"))
+    courier = Courier(store)
     for number in range(4):
-        store.notifications.claim("oncall", "me", lease=LEASE)
-        store.notifications.record_attempt(f"n{number}", "me", PERMANENT_FAILURE if number else SENT)
+        courier.deliver(REFUSED if number else SENT)
     clock.advance(days=2)
 
     assert store.notifications.resend(channel="mail") == 0
     assert store.notifications.resend(ids=["n1", "n0"]) == 1
     assert store.notifications.resend(channel="oncall", max_age=timedelta(days=1)) == 0
     assert store.notifications.resend(channel="oncall") == 2
-    claimed = store.notifications.claim("oncall", "me", lease=LEASE)
+    claimed = courier.claim()
     assert claimed is not None
     assert (claimed.id, claimed.attempt, claimed.idempotency_key) == ("n1", 1, "key-n1")
-    assert store.notifications.record_attempt("n1", "me", RETRYABLE_FAILURE) == "waiting"
-
-
-def test_setting_the_clock_back_does_not_delay_notifications(store: TrackingStore, clock: Clock) -> None:
-    """Leases and retry times far in the future are ignored."""
-    clock.advance(days=3)
-    enqueue(store, make_notification())
-    store.notifications.claim("oncall", "me", lease=LEASE)
-    clock.advance(days=-3)
-
-    assert store.notifications.due_channels(["oncall"]) == {"oncall"}
-    assert store.notifications.claim("oncall", "other", lease=LEASE) is not None
+    assert courier.record(BUSY) == "waiting"
 
 
 def test_channel_queue_reports_waiting_and_undelivered_notifications(store: TrackingStore, clock: Clock) -> None:
     """Each channel has counts, the waiting time and the latest errors. Old failures are omitted."""
     enqueue(store, make_notification("n1"), make_notification("n2", make_alert("faq"), after=60))
     enqueue(store, make_notification("n3", channel="mail"))
-    store.notifications.claim("oncall", "me", lease=LEASE)
-    store.notifications.record_attempt("n1", "me", RETRYABLE_FAILURE)
-    store.notifications.claim("mail", "me", lease=LEASE)
-    store.notifications.record_attempt("n3", "me", PERMANENT_FAILURE)
+    Courier(store).deliver(BUSY)
+    Courier(store, "mail").deliver(REFUSED)
 
     assert store.notifications.list_channel_queues() == [
         ChannelQueue(channel="mail", undelivered=1, last_undelivered_at=NOON, last_undelivered_error="status 400"),
@@ -192,17 +130,27 @@ def test_channel_queue_reports_waiting_and_undelivered_notifications(store: Trac
     assert [channel_queue.channel for channel_queue in store.notifications.list_channel_queues()] == ["oncall"]
 
 
-def test_every_notification_query_uses_an_index(store: TrackingStore, clock: Clock) -> None:
+def test_every_delivery_query_uses_an_index(store: TrackingStore, clock: Clock) -> None:
     """Sent notifications do not slow down polling."""
 
     def work() -> None:
         enqueue(store, make_notification("n1"), make_notification("n2", make_alert("faq")))
-        store.notifications.due_channels(["oncall", "log"])
-        for name, outcome in {"n1": SENT, "n2": PERMANENT_FAILURE}.items():
-            store.notifications.claim("oncall", "me", lease=LEASE)
-            store.notifications.renew_lease(name, "me", lease=LEASE)
-            store.notifications.record_attempt(name, "me", outcome)
-        store.notifications.release("me")
+        store.notifications.list_due_channels(["oncall", "log"])
+        courier = Courier(store)
+        for outcome in (SENT, REFUSED):
+            courier.claim()
+            assert courier.item is not None
+            store.outbox.renew("me", [courier.item.id], lease=LEASE)
+            store.outbox.release("me", [courier.item.id])
+            courier.deliver(outcome)
+        clock.advance(days=2)
+        store.outbox.claim(courier.queue, "me", lease=LEASE)
+        requests = [OutgoingRequest("traces", b"body", "a" * 32, "b" * 16)]
+        store.received.stage([], max_wait=1.0, requests=requests, target="there")
+        (request,) = store.outbox.claim(forwarding_queue("there"), "me", lease=LEASE)
+        store.outbox.record_attempt(forwarding_queue("there"), "me", [request.id], SENT)
+        store.forwarding.attach("e", {"score": 0.5})
+        store.forwarding.measure()
         store.notifications.search(status="undelivered", channel="oncall", since=clock.now)
         store.notifications.list_channel_queues()
         store.notifications.resend(channel="oncall", ids=["n2"])
@@ -214,46 +162,23 @@ def test_every_notification_query_uses_an_index(store: TrackingStore, clock: Clo
             on_sqlite = connection.dialect.name == "sqlite"
             scans[shape] = (sqlite_scans if on_sqlite else postgresql_scans)(connection, statement, parameters)
 
-    assert len(scans) >= 10
+    assert len(scans) >= 15
     assert {shape: steps for shape, steps in scans.items() if steps} == {}
-
-
-def test_expired_notifications_are_marked_undelivered(store: TrackingStore, clock: Clock) -> None:
-    """A channel that is configured again after several weeks does not send outdated notifications."""
-    enqueue(store, make_notification("n1"), make_notification("n2", make_alert("faq")))
-    store.notifications.claim("oncall", "gone", lease=LEASE)
-    store.notifications.record_attempt("n1", "gone", RETRYABLE_FAILURE)
-    clock.advance(days=20)
-    enqueue(store, make_notification("n3"))  # created by a host whose clock is twenty days behind
-
-    claimed = store.notifications.claim("oncall", "me", lease=LEASE)
-
-    assert claimed is not None
-    assert claimed.id == "n3"
-    undelivered_errors = {
-        record.notification.id: (record.error, record.settled_at)
-        for record in store.notifications.search(status="undelivered")
-    }
-    assert undelivered_errors == {
-        "n1": ("status 503", clock.now),
-        "n2": ("no process attempted delivery in time", clock.now),
-    }
 
 
 def test_resent_notifications_keep_their_order(store: TrackingStore, clock: Clock) -> None:
     """Otherwise, an incident could be resolved before it is opened."""
+    courier = Courier(store)
     for number in range(9, 0, -1):  # IDs do not reflect the order
         enqueue(store, make_notification(f"n{number}", after=9 - number))
-        store.notifications.claim("oncall", "me", lease=LEASE)
-        store.notifications.record_attempt(f"n{number}", "me", PERMANENT_FAILURE)
+        courier.deliver(REFUSED)
     clock.advance(days=8)
     assert store.notifications.resend() == 0
     assert store.notifications.resend(ids=[f"n{number}" for number in range(1, 10)]) == 9
 
     claimed = []
-    while (one := store.notifications.claim("oncall", "me", lease=LEASE)) is not None:
-        claimed.append(one.id)
-        store.notifications.record_attempt(one.id, "me", SENT)
+    while (name := courier.deliver()) is not None:
+        claimed.append(name)
         clock.advance(seconds=1)
 
     assert claimed == [f"n{number}" for number in range(9, 0, -1)]
@@ -265,8 +190,7 @@ def test_superseded_notifications_are_not_resent(store: TrackingStore) -> None:
     enqueue(store, make_notification("n1"), make_notification("n2", make_alert(), make_alert("faq"), after=1))
     enqueue(store, make_notification("n3", channel="mail"), make_notification("n4", resolved, after=2, type="resolved"))
     for channel, name in (("oncall", "n1"), ("oncall", "n2"), ("mail", "n3"), ("oncall", "n4")):
-        assert store.notifications.claim(channel, "me", lease=LEASE)
-        store.notifications.record_attempt(name, "me", SENT if name == "n4" else PERMANENT_FAILURE)
+        assert Courier(store, channel).deliver(SENT if name == "n4" else REFUSED) == name
 
     assert store.notifications.resend(ids=["n1"]) == 0
     assert store.notifications.resend() == 2
@@ -277,8 +201,7 @@ def test_notifications_are_not_resent_after_a_resolution_that_waits(store: Track
     """The channel would be told of the resolution first, and then that the alert is firing."""
     resolved = make_alert(state="resolved", resolved_at=NOON)
     enqueue(store, make_notification("n1"))
-    assert store.notifications.claim("oncall", "me", lease=LEASE)
-    store.notifications.record_attempt("n1", "me", PERMANENT_FAILURE)
+    assert Courier(store).deliver(REFUSED) == "n1"
     enqueue(store, make_notification("n2", resolved, after=1, type="resolved"))
 
     assert store.notifications.resend() == 0

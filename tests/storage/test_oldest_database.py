@@ -16,12 +16,13 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import inspect, text
+from tests.deliveries import Courier
 from tests.storage.oldest_database import DIRECTORY, HOUR, NOON, REVISION, SCORERS, complete, read
 from tests.storage.test_migrations import describe_indexes
 
 import germane.storage.db.migrate as migrating
 from germane.errors import DatabaseNotMigrated
-from germane.storage import DeliveryOutcome, SamplerStep, SamplingDecision, SelectedCandidate, TrackingStore
+from germane.storage import SamplerStep, SamplingDecision, SelectedCandidate, TrackingStore
 from germane.storage.db.migrate import REVISIONS, VERSION_TABLE
 from germane.storage.db.models import metadata
 from germane.testing import Clock, transaction
@@ -153,7 +154,7 @@ def delivered(store: TrackingStore) -> list[str]:
     """Deliver all due notifications; return their ids."""
     found = []
     for channel in ("busy", "claimed", "waiting"):
-        while (taken := store.notifications.claim(channel, "new", lease=HOUR)) is not None:
-            assert store.notifications.record_attempt(taken.id, "new", DeliveryOutcome()) == "sent"
-            found.append(taken.id)
+        courier = Courier(store, channel, "new")
+        while (taken := courier.deliver()) is not None:
+            found.append(taken)
     return found

@@ -40,6 +40,7 @@ from germane.storage import (
     UncapturedTrace,
     WatchKey,
     WorkerHeartbeat,
+    forwarding_queue,
 )
 from germane.storage.answers.filter import SORTS
 from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest, scan_by_value, scan_route, scan_small_window
@@ -96,9 +97,7 @@ def receive_spans(store: TrackingStore, clock: Any) -> None:
     store.received.measure()
     store.forwarding.measure()
     store.forwarding.attach("e", {"score": 0.5})
-    requests = [request.id for request in store.forwarding.claim("me", limit=9, lease=LEASE)]
-    store.forwarding.postpone("me", requests, 1.0)
-    store.forwarding.delete("me", requests)
+    store.outbox.claim(forwarding_queue(""), "me", lease=LEASE)
     clock.advance(seconds=-2)
 
 

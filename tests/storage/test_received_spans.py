@@ -11,6 +11,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.deliveries import SENT
 
 from germane.exchange import FORWARDING, Exchange
 from germane.score import UnscoredReason
@@ -24,6 +25,7 @@ from germane.storage import (
     TrackingStore,
     UncapturedTrace,
     WatchKey,
+    forwarding_queue,
 )
 from germane.storage.ingest import received_spans
 from germane.testing import Clock
@@ -227,22 +229,15 @@ def test_records_of_finished_traces_are_deleted_after_a_while(store: TrackingSto
     assert store.received.measure().traces == 1
 
 
-def test_forwarded_requests_are_kept_until_they_are_deleted(store: TrackingStore, clock: Clock) -> None:
-    """They are committed together with the spans, and claimed oldest first."""
+def test_forwarded_requests_are_committed_with_their_spans(store: TrackingStore, clock: Clock) -> None:
+    """They are claimed oldest first, by a process with the same target."""
     requests = [OutgoingRequest("traces", b"one"), OutgoingRequest("logs", b"two")]
-    store.received.stage([span(1)], max_wait=MAX_WAIT, requests=requests)
+    store.received.stage([span(1)], max_wait=MAX_WAIT, requests=requests, target="there")
     assert store.forwarding.measure() == 6
 
-    first, second = store.forwarding.claim("me", limit=9, lease=LEASE)
-    assert (first.signal, first.body, second.signal, second.body) == ("traces", b"one", "logs", b"two")
-    assert store.forwarding.claim("other", limit=9, lease=LEASE) == []
-    store.forwarding.delete("me", [first.id])
-    store.forwarding.postpone("me", [second.id], 5)
-    assert store.forwarding.claim("other", limit=9, lease=LEASE) == []
-    clock.advance(seconds=5)
-    assert store.forwarding.claim("other", limit=9, lease=LEASE) == [second]
-    clock.advance(seconds=61)
-    assert store.forwarding.claim("third", limit=9, lease=LEASE) == [second]
+    assert store.outbox.claim(forwarding_queue("elsewhere"), "me", lease=LEASE) == []
+    claimed = store.outbox.claim(forwarding_queue("there"), "me", lease=LEASE)
+    assert [(item.payload["signal"], item.body) for item in claimed] == [("traces", b"one"), ("logs", b"two")]
 
 
 def finish(store: TrackingStore, make: Make, *, holder: str | None = FORWARDING) -> str:
@@ -261,7 +256,8 @@ def hold(store: TrackingStore) -> None:
 
 def forwarded(store: TrackingStore) -> list[object]:
     """Claim what is due, and return the attributes of each request."""
-    return [request.attributes for request in store.forwarding.claim("forwarder", limit=9, lease=LEASE)]
+    claimed = store.outbox.claim(forwarding_queue(""), "forwarder", lease=LEASE)
+    return [request.payload.get("attributes") for request in claimed]
 
 
 def test_a_span_waits_for_its_scores(store: TrackingStore, clock: Clock, make: Make) -> None:
@@ -304,8 +300,8 @@ def test_a_repeated_span_does_not_wait_again(store: TrackingStore, clock: Clock,
     hold(store)
     clock.advance(seconds=WAIT + 1)
     finish(store, make, holder=None)
-    (request,) = store.forwarding.claim("forwarder", limit=9, lease=LEASE)
-    store.forwarding.delete("forwarder", [request.id])
+    (request,) = store.outbox.claim(forwarding_queue(""), "forwarder", lease=LEASE)
+    store.outbox.record_attempt(forwarding_queue(""), "forwarder", [request.id], SENT)
     hold(store)
 
     assert store.forwarding.measure() == 0

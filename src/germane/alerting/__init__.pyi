@@ -15,7 +15,6 @@ from .changes import list_changes as list_changes
 from .channels import Callback as Callback
 from .channels import Channel as Channel
 from .channels import ChannelMessage as ChannelMessage
-from .channels import DeliveryError as DeliveryError
 from .channels import ExchangeQuote as ExchangeQuote
 from .channels import Log as Log
 from .channels import MessageFormat as MessageFormat

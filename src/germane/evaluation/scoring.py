@@ -12,11 +12,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from germane import sanitize
+from germane.delivery import Backoff
 from germane.errors import SettingsError, UsageError
 from germane.evaluation.cache import CacheKey, ScoreCache
 from germane.evaluation.progress import RunUsage
 from germane.exchange import Exchange
-from germane.monitor import Admission, Backoff, CircuitBreaker, retry_after
+from germane.monitor import Admission, CircuitBreaker, retry_after
 from germane.registry import BUILTIN_SCORER_NAMES
 from germane.score import Score, UnscoredReason
 from germane.scorers import exchange_concurrency, is_rejected, is_retryable, run_scorer

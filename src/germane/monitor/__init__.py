@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from germane.alert import Alert
 from germane.alerting import Callback
-from germane.monitor.loop.backoff import Backoff
 from germane.monitor.quota.limiter import local_rate_limiter, rate_limits, shared_rate_limiter
 from germane.monitor.quota.reservations import check_judge_price
 from germane.monitor.sampling.eligibility import EligibilityChecker
@@ -14,7 +13,6 @@ from germane.monitor.service import Monitor
 __all__ = [
     "Admission",
     "Alert",
-    "Backoff",
     "Callback",
     "CircuitBreaker",
     "EligibilityChecker",

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 from germane import alerting
 from germane.alerting import Channel, Log, build_channels
+from germane.delivery import Backoff
 from germane.monitor.jobs.maintenance import RetentionSchedule
-from germane.monitor.loop.backoff import Backoff
 from germane.monitor.loop.scheduler import Scheduler
 from germane.monitor.sampling.eligibility import EligibilityChecker, warn_unused_filters
 from germane.monitor.supervisor import AttachScores, MonitorStatus, Supervisor, SupervisorConfig, SuppressTelemetry

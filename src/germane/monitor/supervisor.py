@@ -17,12 +17,12 @@ from typing import Final
 from germane.alert import Alert
 from germane.alerting import AlertEvaluator, Channel, channel_filters, message_formats
 from germane.daemon_pool import DaemonThreadPool
+from germane.delivery import Backoff
 from germane.exchange import Exchange
 from germane.monitor.jobs.calibration import CalibrationJob
-from germane.monitor.jobs.delivery import DeliveryContext, NotificationDispatcher
+from germane.monitor.jobs.delivery import NotificationContext, NotificationDispatcher
 from germane.monitor.jobs.maintenance import RetentionJob, RetentionSchedule, RollupJob
 from germane.monitor.jobs.queue_metrics import QueueMetricsJob
-from germane.monitor.loop.backoff import Backoff
 from germane.monitor.loop.job import Job, JobStatus, OutageLog
 from germane.monitor.loop.leases import LeaderLease, build_heartbeat
 from germane.monitor.loop.scheduler import PeriodicJob
@@ -385,7 +385,7 @@ class Supervisor:
 
     def _new_dispatcher(self, filters: Mapping[str, Callable[[Alert], bool]]) -> NotificationDispatcher:
         config = self._config
-        context = DeliveryContext(
+        context = NotificationContext(
             store=config.store,
             owner=self._owner,
             threads=self._thread_pool,

@@ -6,44 +6,41 @@ attributes.
 
 from __future__ import annotations
 
+import asyncio
 import gzip
-import logging
-import random
-import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from hashlib import sha256
+from typing import Any, Final
 
 import httpx2
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from germane.daemon_pool import DaemonThreadPool
+from germane.delivery import Backoff, DeliveryContext, DeliveryError, DeliveryWorker, Target
 from germane.errors import StorageError, error_location
 from germane.logging_filters import suppressed_loggers
-from germane.receiver.requests import PROTOBUF, Signal, compress_request
+from germane.receiver.requests import PROTOBUF, compress_request
 from germane.receiver.threads import BackgroundThread
 from germane.retry_after import parse_retry_after
-from germane.storage import QueuedRequest, TrackingStore, new_worker_id
+from germane.storage import Delivery, TrackingStore, forwarding_queue, new_worker_id
 
 TIMEOUT: Final = 10.0
 """Seconds for each step of a request."""
-BATCH: Final = 32
-"""Maximum number of requests that are claimed at once."""
 LEASE: Final = timedelta(seconds=90)
 """Time after which requests that a killed process has claimed are sent by another one."""
-BATCH_TIME: Final = LEASE.total_seconds() / 3
-"""Seconds after which no further request of a batch is sent."""
 MAX_COMBINED_SIZE: Final = 2**20
 """Maximum size in bytes of the spans that are sent in one request, unless a single one is larger."""
-POLL_INTERVAL: Final = 0.5
-"""Seconds between two checks of an empty queue."""
-DELAYS: Final = (1.0, 30.0)
-"""Initial and maximum number of seconds between two attempts."""
+POLL_INTERVAL: Final = timedelta(seconds=0.5)
+"""Time between two checks of an empty queue."""
+BACKOFF: Final = Backoff(initial=1.0, maximum=30.0, max_retry_after=300.0)
 _RETRYABLE: Final = frozenset({408, 429, 502, 503, 504})
 """HTTP statuses after which a request is retried. OTLP specifies all but the first one."""
-_logger = logging.getLogger("germane.receiver")
+_FINGERPRINT_LENGTH: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,25 +52,64 @@ class ForwardTarget:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Headers of each request, such as ``Authorization``."""
 
-
-class _TargetUnavailable(Exception):
-    """The target did not accept a request. The request is retried after ``retry_after`` seconds, if the target gave a
-    delay.
-    """
-
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
+    @property
+    def name(self) -> str:
+        """The name of the target in the outbox. A request is sent only with the headers that it was queued for."""
+        headers = sha256(repr(sorted(self.headers.items())).encode()).hexdigest()
+        return f"{self.url} {headers[:_FINGERPRINT_LENGTH]}" if self.headers else self.url
 
 
-class _Request(NamedTuple):
-    """A request to the target."""
+class OTLPTarget(Target):
+    """An OTLP endpoint as a target of deliveries."""
 
-    ids: list[int]
-    """The queued requests that it consists of."""
-    signal: Signal
-    body: bytes
-    """An OTLP protobuf message, compressed with gzip."""
+    def __init__(self, target: ForwardTarget, client: httpx2.AsyncClient) -> None:
+        super().__init__(forwarding_queue(target.name), label="forwarding", noun="a request")
+        self._target = target
+        self._client = client
+        self.forwarded = 0
+        """Number of requests that the target has accepted."""
+        self.scored = 0
+        """Number of spans with scores in these requests."""
+        self.rejected = 0
+        """Number of requests that the target has rejected for good."""
+
+    def group(self, items: Sequence[Delivery]) -> Iterator[Sequence[Delivery]]:
+        """Combine the spans that have waited for their scores. All other requests are sent unchanged."""
+        spans: list[Delivery] = []
+        size = 0
+        for item in items:
+            span = _read_span(item)
+            if span is None:
+                yield [item]
+                continue
+            if spans and size + len(span) > MAX_COMBINED_SIZE:
+                yield spans
+                spans, size = [], 0
+            spans.append(item)
+            size += len(span)
+        if spans:
+            yield spans
+
+    async def send(self, items: Sequence[Delivery]) -> int:
+        """Send the requests of a group in one request."""
+        from germane.tracer import count_forwarded
+
+        url = f"{self._target.url}/v1/{items[0].payload['signal']}"
+        headers = {**self._target.headers, "Content-Type": PROTOBUF, "Content-Encoding": "gzip"}
+        try:
+            response = await self._client.post(url, content=_combined_body(items), headers=headers)
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            raise DeliveryError(f"the forwarding target is unreachable ({type(error).__name__})") from None
+        status, problem = response.status_code, f"the forwarding target responds with HTTP {response.status_code}"
+        if status in _RETRYABLE:
+            raise DeliveryError(problem, status=status, retry_after=parse_retry_after(response.headers))
+        count_forwarded("accepted" if response.is_success else "rejected")
+        if not response.is_success:
+            self.rejected += 1
+            raise DeliveryError(f"{problem}, and such requests are dropped", status=status, retryable=False)
+        self.forwarded += 1
+        self.scored += sum("attributes" in item.payload for item in items)
+        return status
 
 
 class Forwarder(BackgroundThread):
@@ -85,111 +121,66 @@ class Forwarder(BackgroundThread):
 
     def __init__(self, store: TrackingStore, target: ForwardTarget) -> None:
         super().__init__("germane-forwarding")
-        self._queue = store.forwarding
-        self._target = target
-        self._owner = new_worker_id()
-        self._failures = 0
-        self.forwarded = 0
-        """Number of requests that the target has accepted."""
-        self.scored = 0
-        """Number of spans with scores in these requests."""
-        self.rejected = 0
-        """Number of requests that the target has rejected for good."""
+        self._client = httpx2.AsyncClient(timeout=TIMEOUT, follow_redirects=False)
+        self._store = store
+        self.target = OTLPTarget(target, self._client)
 
     def describe(self) -> str:
         """Return the forwarding counts as a line of text."""
-        rejected = f", {self.rejected:,} rejected by the target" if self.rejected else ""
-        scored = f", {self.scored:,} {'span' if self.scored == 1 else 'spans'} with scores" if self.scored else ""
-        return f"{self.forwarded:,} requests forwarded{scored}{rejected}"
+        forwarded, scored = self.target.forwarded, self.target.scored
+        rejected = f", {self.target.rejected:,} rejected by the target" if self.target.rejected else ""
+        spans = f", {scored:,} {'span' if scored == 1 else 'spans'} with scores" if scored else ""
+        return f"{forwarded:,} requests forwarded{spans}{rejected}"
 
     def run(self) -> None:
-        with suppressed_loggers(), httpx2.Client(timeout=TIMEOUT, follow_redirects=False) as client:
+        asyncio.run(self._forward())
+
+    async def _forward(self) -> None:
+        threads = DaemonThreadPool(1, name="germane-forwarding-store")
+        context = DeliveryContext(
+            store=self._store,
+            owner=new_worker_id(),
+            threads=threads,
+            lease=LEASE,
+            backoff=BACKOFF,
+            stopping=self.stopping.is_set,
+        )
+        worker = DeliveryWorker(self.target, context)
+        with suppressed_loggers():
             while not self.stopping.is_set():
                 try:
-                    delay = self._forward_batch(client)
+                    await worker.deliver_due()
                 except Exception as error:  # noqa: BLE001 - if the thread ended, nothing would be forwarded any more
-                    delay = self._record_failure(
-                        str(error) if isinstance(error, StorageError) else error_location(error), None
-                    )
-                self.stopping.wait(delay)
-
-    def _forward_batch(self, client: httpx2.Client) -> float:
-        """Forward the requests that are due. Return the number of seconds until the next check of the queue."""
-        from germane.tracer import count_forwarded
-
-        claimed = self._queue.claim(self._owner, limit=BATCH, lease=LEASE)
-        requests, deadline = list(_combined(claimed)), time.monotonic() + BATCH_TIME
-        scored = {request.id for request in claimed if request.attributes}
-        for index, request in enumerate(requests):
-            left = [id_ for later in requests[index:] for id_ in later.ids]
-            try:
-                if self.stopping.is_set() or time.monotonic() > deadline:
-                    self._queue.postpone(self._owner, left, 0.0)
-                    break
-                is_accepted = self._send(client, request)
-            except _TargetUnavailable as error:
-                delay = self._record_failure(str(error), error.retry_after)
-                self._queue.postpone(self._owner, left, delay)
-                return delay
-            self._queue.delete(self._owner, request.ids)
-            count_forwarded("accepted" if is_accepted else "rejected")
-            self.scored += len(scored.intersection(request.ids)) if is_accepted else 0
-            if self._failures:
-                self._failures = 0
-                _logger.info("requests are forwarded again")
-        return 0.0 if len(claimed) == BATCH else POLL_INTERVAL
-
-    def _send(self, client: httpx2.Client, request: _Request) -> bool:
-        """Send a request. Return True if the target accepts it, and False if it permanently rejects it."""
-        headers = {**self._target.headers, "Content-Type": PROTOBUF, "Content-Encoding": "gzip"}
-        try:
-            response = client.post(f"{self._target.url}/v1/{request.signal}", content=request.body, headers=headers)
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            raise _TargetUnavailable(f"the forwarding target is unreachable ({type(error).__name__})") from None
-        if response.status_code in _RETRYABLE:
-            retry_after = parse_retry_after(response.headers)
-            raise _TargetUnavailable(f"the forwarding target responds with HTTP {response.status_code}", retry_after)
-        if response.is_success:
-            self.forwarded += 1
-            return True
-        self.rejected += 1
-        if self.rejected == 1:
-            _logger.warning(
-                "the forwarding target rejects requests with HTTP %d, which are dropped", response.status_code
-            )
-        return False
-
-    def _record_failure(self, problem: str, retry_after: float | None) -> float:
-        """Log the first failure. Return the number of seconds until the next attempt."""
-        if not self._failures:
-            _logger.warning("%s; requests stay in the database until they can be forwarded", problem)
-        first, longest = DELAYS
-        delay: float = min(longest, first * 2 ** min(self._failures, 30)) * random.uniform(0.5, 1)
-        self._failures += 1
-        return delay if retry_after is None else min(max(delay, retry_after), 10 * longest)
+                    worker.record_failure(str(error) if isinstance(error, StorageError) else error_location(error))
+                worker.wake_after(POLL_INTERVAL)
+                await worker.wait_for_work()
+            with suppress(StorageError):  # the leases expire
+                await worker.release()
+            await self._client.aclose()
+        threads.close()
 
 
-def _combined(claimed: Sequence[QueuedRequest]) -> Iterator[_Request]:
-    """Yield the requests to send: unchanged, except that spans that have waited for their scores are combined."""
-    ids: list[int] = []
-    body = b""
-    for request in claimed:
-        if not request.is_span:
-            yield _Request([request.id], request.signal, request.body)
-            continue
-        try:
-            span = _with_attributes(gzip.decompress(request.body), request.attributes)
-        except (IndexError, DecodeError, OSError, EOFError, zlib.error):
-            # The stored request is damaged. Alone, it delays no other request, and the target accepts or rejects it.
-            yield _Request([request.id], request.signal, request.body)
-            continue
-        if ids and len(body) + len(span) > MAX_COMBINED_SIZE:
-            yield _Request(ids, "traces", compress_request(body))
-            ids, body = [], b""
-        ids.append(request.id)
-        body += span  # concatenated messages are one message with the spans of all
-    if ids:
-        yield _Request(ids, "traces", compress_request(body))
+def _combined_body(items: Sequence[Delivery]) -> bytes | None:
+    """Return the body of the request that contains all items of a group."""
+    spans = [_read_span(item) for item in items]
+    if None in spans:
+        return items[0].body
+    # Concatenated messages are one message with the spans of all.
+    return compress_request(b"".join(filter(None, spans)))
+
+
+def _read_span(item: Delivery) -> bytes | None:
+    """Return the message of a span that has waited for its scores, with its scores.
+
+    None for other requests, and if the message is damaged: alone, it delays no other request, and the target accepts or
+    rejects it.
+    """
+    if "is_span" not in item.payload or item.body is None:
+        return None
+    try:
+        return _with_attributes(gzip.decompress(item.body), item.payload.get("attributes"))
+    except (IndexError, DecodeError, OSError, EOFError, zlib.error):
+        return None
 
 
 def _with_attributes(message: bytes, attributes: Mapping[str, Any] | None) -> bytes:

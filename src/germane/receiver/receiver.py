@@ -71,7 +71,12 @@ class Receiver:
         self, store: TrackingStore, settings: Settings, options: ReceiverOptions, *, scorers: Sequence[str] = ()
     ) -> None:
         token, custom = settings.receiver_token, registered_recognizers()
-        self._staging = StagingWriter(store, max_wait=options.waits.longest, max_staged_size=options.max_staged_size)
+        self._staging = StagingWriter(
+            store,
+            max_wait=options.waits.longest,
+            max_staged_size=options.max_staged_size,
+            target="" if options.forward is None else options.forward.name,
+        )
         # A budget selects exchanges at the end of an interval, and spans cannot wait that long.
         sample_rate = settings.sample_rate if settings.budget is None else 0.0
         holder = None

@@ -44,12 +44,14 @@ class StagingWriter:
         store: The tracking store.
         max_wait: Seconds after its first span after which a trace is finished in any case.
         max_staged_size: Maximum size in bytes of everything that is staged or waiting to be forwarded.
+        target: Name of the target that requests are forwarded to.
     """
 
-    def __init__(self, store: TrackingStore, *, max_wait: float, max_staged_size: int) -> None:
+    def __init__(self, store: TrackingStore, *, max_wait: float, max_staged_size: int, target: str = "") -> None:
         self._store = store
         self._max_wait = max_wait
         self._max_staged_size = max_staged_size
+        self._target = target
         self._changed = threading.Condition()
         self._queue: deque[_Submission] = deque()
         self._queued_bytes = 0
@@ -131,7 +133,7 @@ class StagingWriter:
         items = [item for submission in submissions for item in submission.batch.items]
         requests = [request for submission in submissions for request in submission.requests]
         try:
-            counts = self._store.received.stage(items, max_wait=self._max_wait, requests=requests)
+            counts = self._store.received.stage(items, max_wait=self._max_wait, requests=requests, target=self._target)
         except StorageError as error:
             self._fail(submissions, str(error))
             return

@@ -8,8 +8,9 @@ from .alerting.detectors import DetectorScore as DetectorScore
 from .alerting.detectors import DetectorScoreQuery as DetectorScoreQuery
 from .alerting.detectors import DetectorState as DetectorState
 from .alerting.notifications import ChannelQueue as ChannelQueue
-from .alerting.notifications import DeliveryOutcome as DeliveryOutcome
 from .alerting.notifications import NotificationRecord as NotificationRecord
+from .alerting.notifications import channel_queue as channel_queue
+from .alerting.notifications import parse_notification as parse_notification
 from .alerting.scoring_flow import ScoringFlow as ScoringFlow
 from .answers.detail import AnswerDetail as AnswerDetail
 from .answers.filter import Answer as Answer
@@ -43,7 +44,7 @@ from .history.partitions import PartitionKey as PartitionKey
 from .history.partitions import ScoreCounts as ScoreCounts
 from .ingest.drop_counts import TrafficThinner as TrafficThinner
 from .ingest.forwarding import OutgoingRequest as OutgoingRequest
-from .ingest.forwarding import QueuedRequest as QueuedRequest
+from .ingest.forwarding import forwarding_queue as forwarding_queue
 from .ingest.received_spans import ReceivedItem as ReceivedItem
 from .ingest.received_spans import ReceivedTrace as ReceivedTrace
 from .ingest.received_spans import StagingCounts as StagingCounts
@@ -51,6 +52,9 @@ from .ingest.received_spans import TraceOutcome as TraceOutcome
 from .ingest.received_spans import UncapturedTrace as UncapturedTrace
 from .ingest.unreadable_traces import SampleLimiter as SampleLimiter
 from .ingest.writer import ExchangeWriter as ExchangeWriter
+from .outbox import Delivery as Delivery
+from .outbox import DeliveryOutcome as DeliveryOutcome
+from .outbox import TargetQueue as TargetQueue
 from .queue.backlog import BACKLOG_COUNT_LIMIT as BACKLOG_COUNT_LIMIT
 from .queue.backlog import Backlog as Backlog
 from .queue.backlog import OpenTasks as OpenTasks

@@ -27,6 +27,7 @@ from germane.storage.ingest.forwarding import ForwardingQueue
 from germane.storage.ingest.received_spans import ReceivedSpanStore
 from germane.storage.ingest.store_exchanges import ExchangeStore
 from germane.storage.ingest.unreadable_traces import UnreadableTraceStore
+from germane.storage.outbox import Outbox
 from germane.storage.queue.backlog import BacklogReader
 from germane.storage.queue.expired import OrphanedTasks
 from germane.storage.queue.health import HealthReader
@@ -110,6 +111,7 @@ class TrackingStore:
         self.baselines = BaselineStore(self.context)
         self.detectors = DetectorStore(self.context)
         self.notifications = NotificationStore(self.context)
+        self.outbox = Outbox(self.context)
         self.retention = RetentionStore(self.context)
         self.archive = ArchiveStore(self.context)
         self.integrity = IntegrityChecker(self.context)

@@ -4,35 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import select
 from tests.alerting.channels.conftest import Answer, Receiver, an_alert, over
 
 from germane.alert import Alert, AlertChange, AlertEvent, Notification
-from germane.alerting.channels import ChannelMessage, DeliveryError, MessageFormat, Webhook
+from germane.alerting.channels import ChannelMessage, MessageFormat, Webhook
 from germane.alerting.channels.alertmanager import EXPIRY_INTERVALS
 from germane.daemon_pool import DaemonThreadPool
-from germane.errors import StorageError
+from germane.delivery import Backoff, DeliveryError
 from germane.monitor import Callback, Monitor
-from germane.monitor.jobs.delivery import ChannelWorker, DeliveryContext, NotificationDispatcher
-from germane.monitor.loop.backoff import Backoff
+from germane.monitor.jobs.delivery import NotificationContext, NotificationDispatcher
 from germane.monitor.loop.job import Job
 from germane.monitor.loop.leases import LeaderLease
 from germane.settings import Settings
 from germane.settings import channels as settings_of
 from germane.storage import AlertTransaction, TrackingStore
-from germane.storage.db.tables import notification
-from germane.testing import transaction
 
 QUICK = Backoff(initial=0.05, maximum=0.1, max_retry_after=0.2)
 Start = Callable[..., Monitor]
@@ -70,9 +63,9 @@ class Kept:
 
 
 @pytest.fixture
-def desk(store: TrackingStore) -> Iterator[DeliveryContext]:
+def desk(store: TrackingStore) -> Iterator[NotificationContext]:
     threads = DaemonThreadPool(4, name="test-desk")
-    yield DeliveryContext(
+    yield NotificationContext(
         store=store, owner="me", threads=threads, clock=lambda: datetime.now(UTC), lease=timedelta(seconds=5),
         backoff=QUICK,
     )  # fmt: skip
@@ -92,7 +85,9 @@ def monitor(start: Start, settings: Callable[..., Settings]) -> Callable[..., Mo
     return monitor
 
 
-def delivered(desk: DeliveryContext, channels: Mapping[str, Any], work: Callable[[NotificationDispatcher], Any]) -> Any:
+def delivered(
+    desk: NotificationContext, channels: Mapping[str, Any], work: Callable[[NotificationDispatcher], Any]
+) -> Any:
     """Run a dispatcher on an event loop for as long as the work takes."""
 
     async def run() -> Any:
@@ -138,134 +133,21 @@ def test_a_queued_notification_is_sent_and_recorded(
 
 
 def test_a_failed_delivery_is_retried_with_the_same_idempotency_key(
-    store: TrackingStore, receiver: Receiver, desk: DeliveryContext
+    store: TrackingStore, receiver: Receiver, desk: NotificationContext, caplog: Any
 ) -> None:
-    """Delivery succeeds after a 500, a 429 and a closed connection."""
+    """Delivery succeeds after a 500, a 429 and a closed connection. The outage is logged in two lines."""
     receiver.answers = [Answer(500), Answer(429, {"Retry-After": "0"}), Answer(0)]
     queued = tell(store)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("URL", receiver.url)
         channel = Webhook(settings_of.WebhookSettings(type="webhook", url="env:URL"))
-        delivered(desk, {"hook": channel}, lambda one: looking(one, lambda: len(receiver.posts) == 4))
+        delivered(desk, {"hook": channel}, lambda one: looking(one, lambda: store.notifications.search(status="sent")))
 
     assert receiver.keys == [queued.idempotency_key] * 4
     assert len({post.body for post in receiver.posts}) == 1
-
-
-def test_a_retry_after_header_of_a_channel_is_respected(store: TrackingStore, desk: DeliveryContext) -> None:
-    """No attempt is made earlier, even if the backoff is shorter."""
-    asked = DeliveryError("status 429", status=429, retry_after=0.2)
-    times: list[float] = []
-
-    class Timed(Kept):
-        async def send(self, message: ChannelMessage) -> int:
-            times.append(asyncio.get_running_loop().time())
-            return await super().send(message)
-
-    channel = Timed(asked)
-    tell(store)
-    delivered(desk, {"hook": channel}, lambda one: looking(one, lambda: channel.got))
-
-    assert times[1] - times[0] > 0.15
-
-
-def test_a_retry_does_not_wait_for_the_next_poll(store: TrackingStore, desk: DeliveryContext) -> None:
-    """Polls may be an hour apart."""
-    channel = Kept(DeliveryError("status 500", status=500))
-
-    async def work(delivery: NotificationDispatcher) -> None:
-        await delivery.wake_due_channels()
-        while not channel.got:  # noqa: ASYNC110 - there is no event to wait for
-            await asyncio.sleep(0.01)
-
-    queued = tell(store)
-    delivered(desk, {"hook": channel}, work)
-
-    assert channel.tries == [queued.idempotency_key] * 2
-
-
-def test_a_rejected_notification_is_marked_undelivered_and_logged_once(
-    store: TrackingStore, desk: DeliveryContext, caplog: Any
-) -> None:
-    """The log contains no secrets, and later notifications are still sent."""
-    channel = Kept(DeliveryError("status 404", status=404, retryable=False))
-    tell(store)
-    tell(store, an_alert(id="a2", key="other"))
-    again = "channel hook has recovered after 1 failed attempts"
-    delivered(desk, {"hook": channel}, lambda one: looking(one, lambda: again in caplog.text))
-
-    (dead,) = store.notifications.search(status="undelivered")
-    assert (dead.http_status, dead.error) == (404, "status 404")
-    assert len(channel.tries) == 2
-    assert caplog.text.count("channel hook gave up on a notification: status 404") == 1
-
-
-def test_a_blocked_channel_does_not_delay_other_channels(store: TrackingStore, desk: DeliveryContext) -> None:
-    """A failing channel does not delay the others either."""
-
-    class Hangs(Kept):
-        async def send(self, message: ChannelMessage) -> int:
-            await asyncio.Event().wait()
-            return 0
-
-    for name in ("slow", "broken", "fine"):
-        tell(store, channel=name)
-    channels = {"slow": Hangs(), "broken": Kept(*[DeliveryError("status 500")] * 99), "fine": Kept()}
-    delivered(desk, channels, lambda one: looking(one, lambda: store.notifications.search(status="sent")))
-
-    assert {posted.notification.channel for posted in store.notifications.search(status="waiting")} == {
-        "slow",
-        "broken",
-    }
-
-
-def test_a_resolution_is_never_delivered_before_the_firing_notification(
-    store: TrackingStore, desk: DeliveryContext
-) -> None:
-    """This holds even if the first attempt of the firing notification fails."""
-    channel = Kept(DeliveryError("status 503"), DeliveryError("status 503"))
-    tell(store)
-    tell(store, over(an_alert()))
-    delivered(desk, {"hook": channel}, lambda one: looking(one, lambda: len(channel.got) == 2))
-
-    assert [message.notification.type for message in channel.got] == ["firing", "resolved"]
-
-
-def test_the_lease_of_a_notification_is_renewed_during_a_slow_delivery(url: str, desk: DeliveryContext) -> None:
-    """A notification is not sent twice while its sender is running."""
-
-    class Slow(Kept):
-        begun, sent = False, False
-
-        async def send(self, message: ChannelMessage) -> int:
-            self.begun = True
-            while not self.sent:  # noqa: ASYNC110 - there is no event to wait for
-                await asyncio.sleep(0.01)
-            return await super().send(message)
-
-    channel, now, lease = Slow(), [datetime.now(UTC)], timedelta(seconds=0.6)
-    # The clock is frozen so that no lease expires while a busy machine delays the renewal.
-    store = TrackingStore(url, clock=lambda: now[0])
-    tell(store)
-
-    def lasts_until() -> datetime:
-        with transaction(store, read_only=True) as connection:
-            return connection.execute(select(notification.c.due_at)).scalar_one()
-
-    async def work(delivery: NotificationDispatcher) -> None:
-        await looking(delivery, lambda: channel.begun)
-        for _ in range(3):
-            now[0] += timedelta(seconds=0.4)
-            while await desk.run_in_thread(lasts_until) < now[0] + lease:  # noqa: ASYNC110 - there is no event to wait for
-                await asyncio.sleep(0.01)
-            assert await desk.run_in_thread(lambda: store.notifications.claim("hook", "other", lease=lease)) is None
-        channel.sent = True
-        await looking(delivery, lambda: channel.got)
-
-    delivered(replace(desk, store=store, lease=lease), {"hook": channel}, work)
-    store.close()
-
-    assert len(channel.tries) == 1
+    failure, recovery = (record.getMessage() for record in caplog.records)
+    assert failure.startswith("channel hook failed to deliver an alert: status 500; further failures are not logged")
+    assert recovery == "channel hook has recovered after 3 failed attempts"
 
 
 def test_a_process_without_the_channel_secret_leaves_notifications_to_others(
@@ -284,28 +166,8 @@ def test_a_process_without_the_channel_secret_leaves_notifications_to_others(
     until(lambda: running.status().channel_problems == {})
 
 
-def test_a_channel_backs_off_after_an_unexpected_exception(store: TrackingStore, desk: DeliveryContext) -> None:
-    """The exception's text is not recorded, and other channels continue."""
-
-    class Broken(Kept):
-        async def send(self, message: ChannelMessage) -> int:
-            raise RuntimeError("my-api-key")
-
-    fine = Kept()
-    tell(store), tell(store, channel="fine")
-    delivered(
-        desk,
-        {"hook": Broken(), "fine": fine},
-        lambda one: looking(one, lambda: store.notifications.search(status="undelivered") and fine.got),
-    )
-
-    (dead,) = store.notifications.search(status="undelivered")
-    assert dead.error is not None
-    assert dead.error.startswith("RuntimeError at test_delivery.py:")
-
-
 def test_answers_are_loaded_only_for_channels_that_include_text(
-    store: TrackingStore, desk: DeliveryContext, new_exchange: Any
+    store: TrackingStore, desk: NotificationContext, new_exchange: Any
 ) -> None:
     """Text is loaded at the time of sending, so erased text is not quoted."""
 
@@ -325,7 +187,7 @@ def test_answers_are_loaded_only_for_channels_that_include_text(
     assert silent.got[0].quotes == {}
 
 
-def test_draining_the_channels_sends_all_due_notifications(store: TrackingStore, desk: DeliveryContext) -> None:
+def test_draining_the_channels_sends_all_due_notifications(store: TrackingStore, desk: NotificationContext) -> None:
     """Draining also waits for deliveries in progress."""
     channel = Kept()
     for number in range(5):
@@ -334,25 +196,6 @@ def test_draining_the_channels_sends_all_due_notifications(store: TrackingStore,
 
     assert len(channel.got) == 5
     assert len(store.notifications.search(status="sent")) == 5
-
-
-def test_an_interrupted_delivery_is_due_immediately(
-    store: TrackingStore, other_store: TrackingStore, desk: DeliveryContext
-) -> None:
-    """A stopped process does not keep its lease."""
-
-    class Hangs(Kept):
-        async def send(self, message: ChannelMessage) -> int:
-            self.tries.append("")
-            await asyncio.Event().wait()
-            return 0
-
-    channel, queued = Hangs(), tell(store)
-    delivered(desk, {"hook": channel}, lambda one: looking(one, lambda: channel.tries))
-
-    taken = other_store.notifications.claim("hook", "next", lease=timedelta(seconds=9))
-    assert taken is not None
-    assert taken.idempotency_key == queued.idempotency_key
 
 
 class Forgets(Kept):
@@ -374,7 +217,7 @@ def begin(store: TrackingStore, alert: Alert) -> None:
 
 
 def test_firing_and_recently_resolved_alerts_are_resent_to_alertmanager(
-    store: TrackingStore, desk: DeliveryContext
+    store: TrackingStore, desk: NotificationContext
 ) -> None:
     """Silenced alerts and alerts that resolved earlier are not resent. No row is written."""
     now = datetime.now(UTC)
@@ -391,7 +234,7 @@ def test_firing_and_recently_resolved_alerts_are_resent_to_alertmanager(
 
 
 def test_only_one_process_resends_alerts(
-    store: TrackingStore, other_store: TrackingStore, desk: DeliveryContext
+    store: TrackingStore, other_store: TrackingStore, desk: NotificationContext
 ) -> None:
     """Other processes do nothing while its lease lasts."""
     begin(store, an_alert(notified_at=datetime.now(UTC)))
@@ -408,7 +251,7 @@ def test_only_one_process_resends_alerts(
 
 
 def test_the_successor_of_a_killed_process_resends_alerts_before_they_expire(
-    store: TrackingStore, desk: DeliveryContext
+    store: TrackingStore, desk: NotificationContext
 ) -> None:
     """Alerts do not expire at the receiver when a process is killed."""
     terms = []
@@ -433,7 +276,7 @@ def test_the_successor_of_a_killed_process_resends_alerts_before_they_expire(
     assert found_gone + reminded_anew < EXPIRY_INTERVALS * Forgets.resend_interval
 
 
-def test_a_failed_resend_is_shown_as_a_channel_problem(store: TrackingStore, desk: DeliveryContext) -> None:
+def test_a_failed_resend_is_shown_as_a_channel_problem(store: TrackingStore, desk: NotificationContext) -> None:
     """The channel keeps running."""
 
     class Away(Forgets):
@@ -447,72 +290,6 @@ def test_a_failed_resend_is_shown_as_a_channel_problem(store: TrackingStore, des
         return delivery.problems
 
     assert delivered(desk, {"hook": Away()}, work) == {"hook": "ConnectError"}
-
-
-def test_a_database_outage_after_sending_causes_no_duplicate_notification(
-    store: TrackingStore, url: str, desk: DeliveryContext
-) -> None:
-    """The result is recorded once the database is back."""
-    closed = Path(url.removeprefix("sqlite:///"))
-
-    class Cuts(Kept):
-        async def send(self, message: ChannelMessage) -> int:
-            await asyncio.to_thread(cut)
-            return await super().send(message)
-
-    def cut() -> None:
-        with sqlite3.connect(closed, isolation_level=None) as connection:
-            connection.execute("ALTER TABLE notification RENAME TO away")
-        connection.close()
-
-    def repair() -> None:
-        with sqlite3.connect(closed, isolation_level=None) as connection:
-            connection.execute("ALTER TABLE away RENAME TO notification")
-        connection.close()
-
-    channel, hasty = Cuts(), replace(desk, lease=timedelta(seconds=0.3))
-    tell(store)
-    lane = ChannelWorker("hook", channel, hasty)
-
-    async def work() -> None:
-        with pytest.raises(StorageError):
-            await lane.deliver_due()
-        await asyncio.to_thread(repair)
-        async with asyncio.timeout(30):
-            await lane.wait_for_work()
-        await lane.deliver_due()
-        lane.cancel_retries()
-
-    asyncio.run(work())
-
-    assert len(channel.got) == 1
-    assert [one.status for one in store.notifications.search()] == ["sent"]
-    assert lane.in_progress is None
-
-
-def test_the_outage_and_recovery_of_a_channel_are_each_logged_once(
-    store: TrackingStore, desk: DeliveryContext, caplog: Any
-) -> None:
-    """A long network outage is logged in two lines."""
-    channel = Kept(*[DeliveryError("ConnectError")] * 5)
-    lane = ChannelWorker("hook", channel, desk)
-    tell(store)
-
-    async def work() -> None:
-        while not channel.got:
-            await lane.deliver_due()
-            await asyncio.sleep(0.02)
-        lane.cancel_retries()
-
-    asyncio.run(work())
-
-    assert [record.getMessage() for record in caplog.records] == [
-        (
-            "channel hook failed to deliver an alert: ConnectError; "
-            "further failures are not logged until a delivery succeeds"
-        ),
-        "channel hook has recovered after 5 failed attempts",
-    ]
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)

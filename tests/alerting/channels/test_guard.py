@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.alerting.channels.conftest import Answer, Receiver, a_message
 
-from germane.alerting.channels import DeliveryError, Webhook
+from germane.alerting.channels import Webhook
 from germane.alerting.channels.http import (
     BLOCKED_NETWORKS,
     METADATA_ADDRESSES,
@@ -28,6 +28,7 @@ from germane.alerting.channels.http import (
     build_poster,
     is_blocked,
 )
+from germane.delivery import DeliveryError
 from germane.settings import channels as settings
 
 PUBLIC = "93.184.216.34"

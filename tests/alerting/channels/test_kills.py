@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.alerting.channels.conftest import Answer, Receiver, an_alert
 
-from germane.alert import IMPROVEMENT, AlertChange, AlertEvent, Notification
+from germane.alert import AlertChange, AlertEvent, Notification
 from germane.monitor import Monitor
 from germane.settings import load_settings
 from germane.storage import AlertTransaction, TrackingStore
@@ -41,18 +41,6 @@ def fires(url: str, key: str = "the-key", **fields: Any) -> TrackingStore:
         AlertTransaction(holder=("watcher", "me"), changes=changes, notifications=[notification])
     )
     return store
-
-
-def dies(url: str, hook: str) -> None:
-    """Exit before the delivery."""
-    fires(url)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def delivers(url: str, hook: str) -> None:
-    """Write a notification, and deliver until this process is killed."""
-    fires(url).close()
-    works(url, hook)
 
 
 def works(url: str, hook: str) -> None:
@@ -88,64 +76,8 @@ def status_of(process: ForkServerProcess) -> int | None:
     return process.exitcode
 
 
-@pytest.fixture
-def next_process(start: Any, settings: Any, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Start the next process."""
-    monkeypatch.setenv("HOOK_URL", receiver.url)
-
-    def next_process(store: TrackingStore) -> Monitor:
-        started: Monitor = start(store, settings=settings(rules=OFF, task_lease=1, channels=HOOK))
-        return started
-
-    return next_process
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_no_notification_is_lost_when_a_process_is_killed_before_delivery(
-    store: TrackingStore, begin: Any, next_process: Any, receiver: Receiver, until: Any
-) -> None:
-    """The next process sends the notification."""
-    assert status_of(begin(dies)) == -signal.SIGKILL
-    (alert,) = store.alerts.list_open()
-    assert (alert.state, receiver.posts) == ("firing", [])
-
-    next_process(store)
-    until(lambda: store.notifications.search(status="sent"))
-
-    assert receiver.keys == ["the-key"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-def test_a_notification_is_resent_with_the_same_key_when_its_process_is_killed(
-    store: TrackingStore, begin: Any, next_process: Any, receiver: Receiver, until: Any, hold: threading.Event
-) -> None:
-    """The notification is sent again after one lease. The receiver can recognize the duplicate."""
-    receiver.answers = [Answer(after=hold)]
-    process = begin(delivers)
-    until(lambda: receiver.posts)
-    process.kill()
-    assert status_of(process) == -signal.SIGKILL
-    hold.set()
-
-    next_process(store)
-    until(lambda: store.notifications.search(status="sent"))
-
-    assert receiver.keys == ["the-key"] * 2
-    assert receiver.posts[0].body == receiver.posts[1].body
-
-
-KINDS: dict[str, dict[str, Any]] = {
-    "a drop on a route": {},
-    "a bad new route": {"details": {"new_route": True, "other_routes": [0.7, 0.9]}},
-    "an improvement": {"type": IMPROVEMENT, "severity": "info"},
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
-@pytest.mark.parametrize("fields", KINDS.values(), ids=KINDS)
 def test_no_notification_is_lost_when_two_workers_are_killed(
     url: str,
     store: TrackingStore,
@@ -153,13 +85,12 @@ def test_no_notification_is_lost_when_two_workers_are_killed(
     receiver: Receiver,
     until: Any,
     hold: threading.Event,
-    fields: dict[str, Any],
 ) -> None:
     """Two workers share the database. Twice, both are killed during a delivery and replaced."""
     keys = [f"key-{number}" for number in range(8)]
     for key in keys:
         labels = {"service": "shop", "scorer": "relevancy", "route": key}
-        fires(url, key, id=key, labels=labels, **fields).close()
+        fires(url, key, id=key, labels=labels).close()
     receiver.answers = [Answer(), Answer(after=hold), Answer(), Answer(after=hold)]
     for count in (2, 4):
         workers = [begin(works), begin(works)]

@@ -10,7 +10,8 @@ import pytest
 from tests.alerting.channels.conftest import a_hostile_message, a_message, an_alert, over
 
 from germane.alert import Alert
-from germane.alerting.channels import Callback, DeliveryError, Log
+from germane.alerting.channels import Callback, Log
+from germane.delivery import DeliveryError
 
 
 def test_each_alert_is_logged_as_one_warning_line(caplog: pytest.LogCaptureFixture) -> None:

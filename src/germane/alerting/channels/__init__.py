@@ -6,7 +6,6 @@ from germane.alerting.channels.alertmanager import Alertmanager
 from germane.alerting.channels.channel import (
     Channel,
     ChannelMessage,
-    DeliveryError,
     ExchangeQuote,
     MessageFormat,
     ResendingChannel,
@@ -31,7 +30,6 @@ __all__ = [
     "Callback",
     "Channel",
     "ChannelMessage",
-    "DeliveryError",
     "Discord",
     "Email",
     "ExchangeQuote",

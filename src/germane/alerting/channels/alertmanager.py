@@ -13,7 +13,6 @@ from germane import sanitize
 from germane.alert import SEVERITIES, Alert, Notification, Severity
 from germane.alerting.channels.channel import (
     ChannelMessage,
-    DeliveryError,
     MessageFormat,
     config_error_of,
     quote_line,
@@ -21,6 +20,7 @@ from germane.alerting.channels.channel import (
 )
 from germane.alerting.channels.http import JsonPoster, build_poster, redact_url
 from germane.alerting.wording import alert_title
+from germane.delivery import DeliveryError
 from germane.settings import AlertmanagerSettings, resolve_secret
 
 MIN_RESEND_INTERVAL: Final = 60.0

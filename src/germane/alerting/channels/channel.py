@@ -15,7 +15,7 @@ from germane.alerting.evidence import GOOD_EXCHANGE
 from germane.alerting.formatting import format_score
 from germane.alerting.wording import alert_message, alert_title
 from germane.alerting.wording.details import alert_details
-from germane.errors import GermaneError, SettingsError
+from germane.errors import SettingsError
 from germane.settings import Rule
 
 MAX_EXCHANGES: Final = 5
@@ -202,26 +202,6 @@ def _url_values(alert: Alert) -> dict[str, str]:
 def _fill(template: str, values: Mapping[str, str]) -> str:
     """Replace the placeholders in one pass, so that braces in a value are not interpreted."""
     return re.sub(r"{([a-z_]+)}", lambda match: values.get(match[1], match[0]), template)
-
-
-class DeliveryError(GermaneError):
-    """A channel did not accept a message. The error text contains no secrets.
-
-    Args:
-        problem: Description of the failure, such as ``status 503``.
-        status: HTTP or SMTP status, if there was a response.
-        retryable: Whether a later attempt may succeed.
-        retry_after: The receiver's requested delay before a retry, in seconds.
-    """
-
-    def __init__(
-        self, problem: str, *, status: int | None = None, retryable: bool = True, retry_after: float | None = None
-    ) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.status = status
-        self.retryable = retryable
-        self.retry_after = retry_after
 
 
 class Channel(Protocol):

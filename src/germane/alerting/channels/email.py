@@ -17,11 +17,11 @@ from germane import sanitize
 from germane.alert import Alert
 from germane.alerting.channels.channel import (
     ChannelMessage,
-    DeliveryError,
     config_error_of,
 )
 from germane.alerting.wording import headline
 from germane.daemon_pool import DaemonThreadPool
+from germane.delivery import DeliveryError
 from germane.settings import EmailSettings, resolve_secret
 
 TIMEOUT: Final = 15.0

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from germane.alerting.channels.channel import DeliveryError
+from germane.delivery import DeliveryError
 from germane.errors import SettingsError
 from germane.logging_filters import suppressed_loggers
 from germane.retry_after import parse_retry_after

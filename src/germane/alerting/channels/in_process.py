@@ -7,8 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from germane.alert import Alert
-from germane.alerting.channels.channel import ChannelMessage, DeliveryError
+from germane.alerting.channels.channel import ChannelMessage
 from germane.daemon_pool import DaemonThreadPool
+from germane.delivery import DeliveryError
 from germane.errors import error_location
 
 logger = logging.getLogger("germane.alerting")

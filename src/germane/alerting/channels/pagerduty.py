@@ -9,13 +9,13 @@ from germane import sanitize
 from germane.alert import Alert
 from germane.alerting.channels.channel import (
     ChannelMessage,
-    DeliveryError,
     config_error_of,
     quote_line,
     worst_exchange_ids,
 )
 from germane.alerting.channels.http import JsonPoster, build_poster, redact_url
 from germane.alerting.wording import alert_title
+from germane.delivery import DeliveryError
 from germane.settings import PagerDutySettings, resolve_secret
 
 MAX_SUMMARY_LENGTH: Final = 1024

@@ -12,8 +12,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
+from germane.delivery import Backoff
 from germane.errors import ScoringError
-from germane.monitor.loop.backoff import Backoff
 from germane.monitor.quota.reservations import (
     REQUESTS,
     TOKENS,

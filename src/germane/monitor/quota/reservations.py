@@ -12,8 +12,8 @@ from functools import partial
 from typing import Final
 
 from germane.daemon_pool import DaemonThreadPool
+from germane.delivery import Backoff
 from germane.errors import ScoringError, SettingsError, StorageError
-from germane.monitor.loop.backoff import Backoff
 from germane.score import UnscoredReason
 from germane.scorers import PriceList, RequestReservation
 from germane.settings import LOCAL, Budget, Settings

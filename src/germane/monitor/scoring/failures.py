@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from germane.monitor.loop.backoff import Backoff
+from germane.delivery import Backoff
 from germane.score import Score, UnscoredReason
 from germane.scorers import is_rejected, is_retryable
 

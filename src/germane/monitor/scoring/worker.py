@@ -14,9 +14,9 @@ from typing import Final
 
 from germane import sanitize
 from germane.daemon_pool import DaemonThreadPool
+from germane.delivery import Backoff
 from germane.errors import GermaneError
 from germane.exchange import Exchange
-from germane.monitor.loop.backoff import Backoff
 from germane.monitor.scoring.failures import CircuitBreaker, RetryPolicy, retry_after
 from germane.monitor.scoring.result_writer import ExchangeResult, ResultWriter, ScheduledRetry
 from germane.score import Score, UnscoredReason

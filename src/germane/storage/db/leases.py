@@ -79,13 +79,7 @@ def finish(connection: Connection, table: Table, rows: Rows, owner: str, **value
 
 
 def _change_held(
-    connection: Connection,
-    table: Table,
-    rows: Rows,
-    owner: str,
-    values: dict[str, Any],
-    *,
-    skip_locked: bool = False,
+    connection: Connection, table: Table, rows: Rows, owner: str, values: dict[str, Any], *, skip_locked: bool = False
 ) -> int:
     key = tuple_(*table.primary_key) if len(table.primary_key) > 1 else next(iter(table.primary_key))
     held = lock_held(select(*table.primary_key).where(rows), table, owner, skip_locked=skip_locked)

@@ -96,23 +96,6 @@ alert_event = Table(
     Column("after", Text, nullable=False),
     Column("detail", Json, nullable=False),
 )
-notification = Table(
-    "notification",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("channel", Text, nullable=False),
-    Column("event_ids", Json, nullable=False),
-    Column("payload", Json, nullable=False),
-    Column("idempotency_key", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("due_at", UtcDateTime),
-    Column("lease_owner", Text),
-    Column("http_status", Integer),
-    Column("error", Text),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("settled_at", UtcDateTime),
-)
 silence = Table(
     "silence",
     metadata,
@@ -248,6 +231,28 @@ rollup_dimension = Table(
     "rollup_dimension",
     metadata,
     Column("name", Text, primary_key=True),
+)
+delivery = Table(
+    "delivery",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("order_keys", Json, nullable=False, server_default="[]"),
+    Column("payload", Json, nullable=False),
+    Column("size", Integer, nullable=False, server_default="0"),
+    Column("status", Text, nullable=False, server_default="waiting"),
+    Column("attempt", Integer, nullable=False, server_default="0"),
+    Column("due_at", UtcDateTime),
+    Column("lease_owner", Text),
+    Column("http_status", Integer),
+    Column("error", Text),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("settled_at", UtcDateTime),
+    Column("trace_id", Text),
+    Column("span_id", Text),
+    Column("exchange_id", Text),
+    Column("body", LargeBinary),
 )
 exchange = Table(
     "exchange",
@@ -411,20 +416,6 @@ unreadable_trace = Table(
     Column("sampled_at", UtcDateTime, nullable=False),
     Column("spans", Json, nullable=False),
     Column("spans_omitted", Integer, nullable=False),
-)
-forwarded_request = Table(
-    "forwarded_request",
-    metadata,
-    Column("id", Key, primary_key=True),
-    Column("signal", Text, nullable=False),
-    Column("payload", LargeBinary, nullable=False),
-    Column("size", Integer, nullable=False),
-    Column("due_at", Float, nullable=False),
-    Column("lease_owner", Text),
-    Column("trace_id", Text),
-    Column("span_id", Text),
-    Column("exchange_id", Text),
-    Column("attributes", Json),
 )
 lease = Table(
     "lease",

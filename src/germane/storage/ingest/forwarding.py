@@ -1,4 +1,4 @@
-"""The durable queue of requests that are forwarded to another OTLP endpoint, and of spans that wait for their scores.
+"""Requests in the outbox that are forwarded to another OTLP endpoint, and spans that wait there for their scores.
 
 The span of an exchange that will be scored is queued apart from its request. It waits until its trace is complete and
 its scores are attached, at most until its deadline, and is then forwarded once.
@@ -7,17 +7,19 @@ its scores are attached, at most until its deadline, and is then forwarded once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, select, update
 
 from germane.exchange import FORWARDING, Exchange
-from germane.storage.db import leases, mappers
+from germane.storage.db import mappers
 from germane.storage.db.component import StoreComponent
-from germane.storage.db.tables import forwarded_request
-from germane.storage.db.upsert import insert_into
+from germane.storage.db.tables import delivery
+from germane.storage.outbox import WAITS, TargetQueue, queue_items
 
+BATCH_SIZE: Final = 32
+"""Maximum number of requests that are claimed at once."""
 Signal = Literal["traces", "logs"]
 
 
@@ -34,31 +36,14 @@ class OutgoingRequest(NamedTuple):
     """Maximum number of seconds for which the span waits for its scores."""
 
 
-class QueuedRequest(NamedTuple):
-    """A claimed request."""
-
-    id: int
-    signal: Signal
-    body: bytes
-    """The request as an OTLP protobuf message, compressed with gzip."""
-    is_span: bool = False
-    """Whether the request is a single span that has waited for its scores."""
-    attributes: Mapping[str, Any] | None = None
-    """The scores to attach to the span; None if it has none."""
-
-
 class ForwardingQueue(StoreComponent):
-    """The requests to forward, in order of arrival. Each is kept until the other endpoint has accepted it."""
+    """The requests in the outbox, and the spans that wait there for their scores."""
 
-    def claim(self, owner: str, *, limit: int, lease: timedelta) -> list[QueuedRequest]:
-        """Claim requests that are due. If they are not completed before the lease ends, they can be claimed again."""
-        with self._database.write() as connection:
-            now = self._context.now(connection).timestamp()
-            rows = connection.execute(_READY, {"now": now, "limit": limit}).all()
-            for ids in mappers.batched([row.id for row in rows]):
-                claim = leases.claim(forwarded_request, owner=owner, until=now + lease.total_seconds())
-                connection.execute(claim.where(forwarded_request.c.id.in_(ids)))
-        return [QueuedRequest(row.id, row.signal, row.payload, row.span_id is not None, row.attributes) for row in rows]
+    def measure(self) -> int:
+        """Return the size of all waiting requests in bytes."""
+        query = select(func.coalesce(func.sum(delivery.c.size), 0)).where(delivery.c.kind == FORWARDING, WAITS)
+        with self._database.read() as connection:
+            return int(connection.execute(query).scalar_one())
 
     def attach(self, exchange_id: str, attributes: Mapping[str, Any]) -> bool:
         """Attach scores to an exchange's span, which is then forwarded.
@@ -66,102 +51,70 @@ class ForwardingQueue(StoreComponent):
         Returns:
             False if the span does not wait any longer. Its scores must be exported in another way.
         """
-        columns = forwarded_request.c
-        waits = (columns.exchange_id == exchange_id, columns.lease_owner.is_(None), columns.attributes.is_(None))
+        columns = delivery.c
+        query = select(columns.id, columns.payload, columns.attempt).where(columns.exchange_id == exchange_id)
         with self._database.write() as connection:
-            now = self._context.now(connection).timestamp()
-            attach = update(forwarded_request).where(*waits).values(attributes=dict(attributes), due_at=now)
-            return connection.execute(attach).rowcount > 0
-
-    def delete(self, owner: str, ids: Sequence[int]) -> int:
-        """Delete claimed requests that the other endpoint has accepted or permanently rejected. Return their number."""
-        deleted, columns = 0, forwarded_request.c
-        with self._database.write() as connection:
-            for batch in mappers.batched(ids):
-                held = leases.lock_held(select(columns.id).where(columns.id.in_(batch)), forwarded_request, owner)
-                deleted += connection.execute(delete(forwarded_request).where(columns.id.in_(held))).rowcount
-        return deleted
-
-    def postpone(self, owner: str, ids: Sequence[int], seconds: float) -> None:
-        """Make claimed requests available again after ``seconds``."""
-        with self._database.write() as connection:
-            due_at = self._context.now(connection).timestamp() + seconds
-            for batch in mappers.batched(ids):
-                leases.postpone(connection, forwarded_request, forwarded_request.c.id.in_(batch), owner, due_at)
-
-    def measure(self) -> int:
-        """Return the size of all waiting requests in bytes."""
-        # The condition holds for all rows. With it, the databases sum over the index, which contains no payloads.
-        query = select(func.coalesce(func.sum(forwarded_request.c.size), 0)).where(forwarded_request.c.due_at > 0)
-        with self._database.read() as connection:
-            return int(connection.execute(query).scalar_one())
+            row = connection.execute(query.where(columns.lease_owner.is_(None)).with_for_update()).one_or_none()
+            if row is None or "attributes" in row.payload:
+                return False
+            now = self._context.now(connection)
+            values: dict[str, Any] = {"payload": {**row.payload, "attributes": dict(attributes)}}
+            if not row.attempt:
+                values |= {"due_at": now, "created_at": now}
+            connection.execute(update(delivery).where(columns.id == row.id).values(values))
+            return True
 
 
-def queue_requests(connection: Connection, requests: Sequence[OutgoingRequest], now: float) -> None:
-    """Add requests in a transaction that writes. A span that is waiting already is not added again.
+def forwarding_queue(target: str) -> TargetQueue:
+    """Return the queue of the requests that are forwarded to a target. They are retried until it responds."""
+    return TargetQueue(FORWARDING, target, batch_size=BATCH_SIZE, retry_timeout=None, is_kept=False)
 
-    Args:
-        connection: The transaction.
-        requests: The requests.
-        now: The current time in seconds since 1970.
-    """
-    if requests:
-        rows = [
-            {
-                "signal": request.signal,
-                "payload": request.body,
-                "size": len(request.body),
-                "due_at": now + request.max_delay,
-                "trace_id": request.trace_id,
-                "span_id": request.span_id,
-            }
-            for request in requests
-        ]
-        connection.execute(insert_into(forwarded_request, connection.dialect.name).on_conflict_do_nothing(), rows)
+
+def queue_requests(connection: Connection, target: str, requests: Sequence[OutgoingRequest], now: datetime) -> None:
+    """Add requests for a target in a transaction that writes. A span that is waiting already is not added again."""
+    rows: list[dict[str, Any]] = []
+    for request in requests:
+        due_at = now + timedelta(seconds=request.max_delay)
+        payload = {"signal": request.signal} | ({} if request.span_id is None else {"is_span": True})
+        span = {"trace_id": request.trace_id, "span_id": request.span_id}
+        content = {"payload": payload, "body": request.body, "size": len(request.body)}
+        rows.append({**content, **span, "created_at": due_at, "due_at": due_at})
+    queue_items(connection, forwarding_queue(target), rows)
 
 
 def await_scores(
-    connection: Connection, trace_ids: Sequence[str], exchanges: Sequence[Exchange], max_delay: float, now: float
+    connection: Connection, trace_ids: Sequence[str], exchanges: Sequence[Exchange], max_delay: float, now: datetime
 ) -> None:
-    """Keep the spans of new exchanges waiting for their scores, and release all other waiting spans of their traces.
+    """Keep the spans of new exchanges waiting for their scores, and release all other spans of complete traces.
 
     Args:
         connection: A transaction that writes.
-        trace_ids: The traces that are complete.
-        exchanges: Their exchanges.
-        max_delay: Maximum number of seconds for which the spans of these exchanges wait from now on.
-        now: The current time in seconds since 1970.
+        trace_ids: The complete traces.
+        exchanges: Their exchanges, whose spans wait for at most ``max_delay`` seconds from now on.
     """
-    columns = forwarded_request.c
+    until = now + timedelta(seconds=max_delay)
     waiting = [
-        {"of": item.trace_id, "at": item.span_id, "exchange": item.id, "until": now + max_delay}
+        {"of": item.trace_id, "at": item.span_id, "exchange": item.id, "until": until}
         for item in exchanges
         if item.span_holder == FORWARDING
     ]
     for ids in mappers.batched(sorted(trace_ids)):
-        leave = update(forwarded_request).where(
-            columns.trace_id.in_(ids), columns.lease_owner.is_(None), columns.due_at > now
-        )
-        connection.execute(leave.values(due_at=now))
+        leave = update(delivery).where(delivery.c.trace_id.in_(ids), *_UNSENT, delivery.c.due_at > now)
+        connection.execute(leave.values(due_at=now, created_at=now))
     if waiting:
         connection.execute(_AWAIT, waiting)
 
 
-def delete_abandoned_requests(connection: Connection, due_before: float) -> int:
-    """Delete requests that were due before a time, in seconds since 1970. Return their number."""
-    return connection.execute(delete(forwarded_request).where(forwarded_request.c.due_at < due_before)).rowcount
+def delete_abandoned_requests(connection: Connection, due_before: datetime) -> int:
+    """Delete requests that were due before a time. Return their number."""
+    columns = delivery.c
+    abandoned = (columns.kind == FORWARDING, columns.created_at < due_before, columns.due_at < due_before)
+    return connection.execute(delete(delivery).where(*abandoned)).rowcount
 
 
+_UNSENT: Final = (delivery.c.lease_owner.is_(None), delivery.c.attempt == 0)
 _AWAIT: Final = (
-    update(forwarded_request)
-    .where(
-        forwarded_request.c.trace_id == bindparam("of"),
-        forwarded_request.c.span_id == bindparam("at"),
-        forwarded_request.c.lease_owner.is_(None),
-    )
-    .values(exchange_id=bindparam("exchange"), due_at=bindparam("until"))
-)
-_READY: Final = leases.select_due(
-    forwarded_request,
-    *(forwarded_request.c[name] for name in ("id", "signal", "payload", "span_id", "attributes")),
+    update(delivery)
+    .where(delivery.c.trace_id == bindparam("of"), delivery.c.span_id == bindparam("at"), *_UNSENT)
+    .values(exchange_id=bindparam("exchange"), due_at=bindparam("until"), created_at=bindparam("until"))
 )

@@ -157,7 +157,12 @@ class ReceivedSpanStore(StoreComponent):
     """Stages received spans, and converts finished traces to exchanges."""
 
     def stage(
-        self, items: Sequence[ReceivedItem], *, max_wait: float, requests: Sequence[OutgoingRequest] = ()
+        self,
+        items: Sequence[ReceivedItem],
+        *,
+        max_wait: float,
+        requests: Sequence[OutgoingRequest] = (),
+        target: str = "",
     ) -> StagingCounts:
         """Stage spans and log records, and queue requests to be forwarded, in one transaction.
 
@@ -165,13 +170,14 @@ class ReceivedSpanStore(StoreComponent):
             items: Spans and log records in any order, which may be repeated.
             max_wait: Seconds after its first span after which a trace is finished in any case.
             requests: The requests to be forwarded.
+            target: Name of the target that they are forwarded to.
         """
         with self._database.write() as connection:
-            now = self._context.now(connection).timestamp()
-            counts, received_before = _stage_items(connection, items, max_wait, now)
+            now = self._context.now(connection)
+            counts, received_before = _stage_items(connection, items, max_wait, now.timestamp())
             # A span that waits for its scores is queued when it arrives for the first time.
             new = [each for each in requests if (each.trace_id, each.span_id) not in received_before]
-            queue_requests(connection, new, now)
+            queue_requests(connection, target, new, now)
             return counts
 
     def claim(self, owner: str, *, limit: int, max_size: int, lease: timedelta) -> list[ReceivedTrace]:
@@ -229,7 +235,7 @@ class ReceivedSpanStore(StoreComponent):
             for ids in mappers.batched([outcome.trace.trace_id for outcome in held if outcome.is_postponed]):
                 leases.postpone(connection, received_trace, columns.trace_id.in_(ids), owner, columns.deadline)
             held = _without_inner_requests(connection, held)
-            now = self._context.now(connection).timestamp()
+            now = self._context.now(connection)
             parts = [part for outcome in held if not outcome.is_postponed for part in outcome.parts]
             captured = [part.result for part in parts if isinstance(part.result, Exchange)]
             await_scores(connection, [outcome.trace.trace_id for outcome in held], captured, max_span_delay, now)
@@ -238,7 +244,7 @@ class ReceivedSpanStore(StoreComponent):
             for ids in mappers.batched([outcome.trace.trace_id for outcome in held]):
                 connection.execute(delete(received_span).where(received_span.c.trace_id.in_(ids)))
             if held:
-                connection.execute(_FINISH, [_finished_values(outcome, now) for outcome in held])
+                connection.execute(_FINISH, [_finished_values(outcome, now.timestamp()) for outcome in held])
         return held
 
     def measure(self) -> StagingSize:
@@ -332,7 +338,7 @@ def delete_abandoned(connection: Connection, before: datetime) -> int:
     for batch in mappers.batched(ids):
         connection.execute(delete(received_span).where(received_span.c.trace_id.in_(batch)))
         connection.execute(delete(received_trace).where(received_trace.c.trace_id.in_(batch)))
-    return len(ids) + delete_abandoned_requests(connection, due_before)
+    return len(ids) + delete_abandoned_requests(connection, before)
 
 
 def _stage_items(

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, RowMapping, Table, delete, func, select, update
 
+from germane.storage.alerting.notifications import NOTIFICATION
 from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import DECLARED_MINUTE, TallyChanges
 from germane.storage.counts.watched import delete_watched
@@ -22,12 +23,12 @@ from germane.storage.db.tables import (
     alert,
     alert_event,
     budget,
+    delivery,
     detector_input,
     exchange,
     feedback,
     job,
     marker,
-    notification,
     score,
     scoring_task,
     silence,
@@ -224,7 +225,11 @@ def delete_alerts(connection: Connection, before: datetime) -> PruneResult:
 
 def delete_notifications(connection: Connection, before: datetime) -> PruneResult:
     """Delete notifications older than ``before``."""
-    return PruneResult(alerts=_delete_oldest(connection, notification, notification.c.created_at, before))
+    columns = delivery.c
+    old = select(columns.id).where(columns.kind == NOTIFICATION, columns.created_at < before)
+    old = old.order_by(columns.created_at).limit(BATCH_ROWS)
+    deleted = connection.execute(delete(delivery).where(columns.id.in_(old.scalar_subquery())))
+    return PruneResult(alerts=deleted.rowcount)
 
 
 def delete_silences(connection: Connection, before: datetime) -> PruneResult:

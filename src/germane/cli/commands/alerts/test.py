@@ -34,7 +34,8 @@ def command(
     The notification is marked as a test, and no database is needed. In PagerDuty, it opens an incident. To resolve the
     incident, pass --resolved with the ID that this command prints. Exits with 1 if delivery fails.
     """
-    from germane.alerting import DeliveryError, Log, build_channels, build_test_message, message_formats
+    from germane.alerting import Log, build_channels, build_test_message, message_formats
+    from germane.delivery import DeliveryError
 
     settings = load_settings_for(None)
     channels: dict[str, Channel] = {"log": Log(), **build_channels(settings)}

@@ -12,7 +12,6 @@ from germane.storage.db.models.alerting import (
     BaselineRow,
     DetectorInputRow,
     DetectorRow,
-    NotificationRow,
     SilenceRow,
 )
 from germane.storage.db.models.archive import ArchivedDayRow, ArchivedLowestRow
@@ -26,10 +25,10 @@ from germane.storage.db.models.counts import (
     TallyRow,
     WatchedTraceRow,
 )
+from germane.storage.db.models.delivery import DeliveryRow
 from germane.storage.db.models.exchanges import ExchangeRow, FeedbackRow, MarkerRow, ScoreRow, TaskRow
 from germane.storage.db.models.history import HistoryRunRow, PartitionRow
 from germane.storage.db.models.received import (
-    ForwardedRequestRow,
     ReceivedSpanRow,
     ReceivedTraceRow,
     UnreadableTraceRow,
@@ -53,16 +52,15 @@ __all__ = [
     "BaselineRow",
     "BudgetRow",
     "CalibrationRow",
+    "DeliveryRow",
     "DetectorInputRow",
     "DetectorRow",
     "ExchangeRow",
     "FeedbackRow",
-    "ForwardedRequestRow",
     "HistoryRunRow",
     "JobRow",
     "LeaseRow",
     "MarkerRow",
-    "NotificationRow",
     "PartitionRow",
     "RateLimitRow",
     "ReceivedSpanRow",

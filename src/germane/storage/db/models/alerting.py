@@ -1,14 +1,14 @@
-"""Alerting tables: detector input, baselines, detector states, alerts, notifications and silences."""
+"""Alerting tables: detector input, baselines, detector states, alerts and silences."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Float, Index, Integer, Text, UniqueConstraint, text
+from sqlalchemy import BigInteger, Boolean, Float, Index, Integer, Text, UniqueConstraint
 from sqlmodel import Field
 
-from germane.storage.db.models.base import Base
+from germane.storage.db.models.base import Base, partial_index
 from germane.storage.db.types import Json, Key, UtcDateTime
 
 
@@ -92,13 +92,7 @@ class AlertRow(Base, table=True):
 
     __tablename__ = "alert"
     __table_args__ = (
-        Index(
-            "uq_alert_open",
-            "key",
-            unique=True,
-            sqlite_where=text("state <> 'resolved'"),
-            postgresql_where=text("state <> 'resolved'"),
-        ),
+        partial_index("uq_alert_open", "key", unique=True, where="state <> 'resolved'"),
         Index("ix_alert_starts_at", "starts_at"),
     )
 
@@ -144,41 +138,6 @@ class AlertEventRow(Base, table=True):
     after: str = Field(sa_type=Text)
     """The alert's state after the event."""
     detail: dict[str, Any] = Field(sa_type=Json)
-
-
-class NotificationRow(Base, table=True):
-    """A message for one channel, written in the same transaction as its events and sent at least once."""
-
-    __tablename__ = "notification"
-    __table_args__ = (
-        Index(
-            "ix_notification_due",
-            "due_at",
-            sqlite_where=text("due_at IS NOT NULL"),
-            postgresql_where=text("due_at IS NOT NULL"),
-        ),
-        Index("ix_notification_created_at", "created_at"),
-    )
-
-    id: str = Field(primary_key=True, sa_type=Text)
-    channel: str = Field(sa_type=Text)
-    """Name of the channel in the settings."""
-    event_ids: list[str] = Field(sa_type=Json)
-    payload: dict[str, Any] = Field(sa_type=Json)
-    """The notification type, and the alerts as they were at the time of the events."""
-    idempotency_key: str = Field(sa_type=Text)
-    """Stays the same for every attempt."""
-    status: str = Field(sa_type=Text)
-    """One of ``waiting``, ``sent`` and ``undelivered``."""
-    attempt: int = Field(sa_type=Integer)
-    due_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    """Earliest time of the next attempt; during an attempt, the end of the lease. Null once sent or undelivered."""
-    lease_owner: str | None = Field(default=None, sa_type=Text)
-    http_status: int | None = Field(default=None, sa_type=Integer)
-    error: str | None = Field(default=None, sa_type=Text)
-    """The last attempt's error, without secrets."""
-    created_at: datetime = Field(sa_type=UtcDateTime)
-    settled_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
 
 
 class SilenceRow(Base, table=True):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Boolean, Float, Index, Integer, Text, UniqueConstraint, text
+from sqlalchemy import BigInteger, Boolean, Float, Index, Integer, Text, UniqueConstraint
 from sqlmodel import Field
 
-from germane.storage.db.models.base import Base
+from germane.storage.db.models.base import Base, partial_index
 from germane.storage.db.types import Json, Key, UtcDateTime
 
 ANSWERS_VIEW: Final = """
@@ -34,25 +34,10 @@ class ExchangeRow(Base, table=True):
     __table_args__ = (
         Index("ix_exchange_started_at", "started_at"),
         Index("ix_exchange_route", "route", "started_at"),
-        Index(
-            "ix_exchange_unsampled",
-            "started_at",
-            sqlite_where=text("sampling_reason IS NULL"),
-            postgresql_where=text("sampling_reason IS NULL"),
-        ),
-        Index(
-            "ix_exchange_candidate",
-            "started_at",
-            sqlite_where=text("sampling_reason = 'candidate'"),
-            postgresql_where=text("sampling_reason = 'candidate'"),
-        ),
-        Index(
-            "ix_exchange_text",
-            "started_at",
-            sqlite_where=text("erased_at IS NULL"),
-            postgresql_where=text("erased_at IS NULL"),
-        ),
-        Index(
+        partial_index("ix_exchange_unsampled", "started_at", where="sampling_reason IS NULL"),
+        partial_index("ix_exchange_candidate", "started_at", where="sampling_reason = 'candidate'"),
+        partial_index("ix_exchange_text", "started_at", where="erased_at IS NULL"),
+        partial_index(
             "ix_exchange_proxy",
             "started_at",
             "service",
@@ -60,8 +45,7 @@ class ExchangeRow(Base, table=True):
             "proxy",
             "proxy_probability",
             "capture_probability",
-            sqlite_where=text("proxy IS NOT NULL"),
-            postgresql_where=text("proxy IS NOT NULL"),
+            where="proxy IS NOT NULL",
         ),
     )
 
@@ -111,29 +95,17 @@ class TaskRow(Base, table=True):
     __tablename__ = "scoring_task"
     __table_args__ = (
         UniqueConstraint("exchange_id", "scorer", "fingerprint", name="uq_scoring_task"),
-        Index(
-            "ix_scoring_task_open",
-            "scorer",
-            "fingerprint",
-            "due_at",
-            "first_pending_at",
-            sqlite_where=text("due_at IS NOT NULL"),
-            postgresql_where=text("due_at IS NOT NULL"),
+        partial_index(
+            "ix_scoring_task_open", "scorer", "fingerprint", "due_at", "first_pending_at", where="due_at IS NOT NULL"
         ),
-        Index(
+        partial_index(
             "ix_scoring_task_candidate",
             "scorer",
             "fingerprint",
             "first_pending_at",
-            sqlite_where=text("state = 'pending' AND due_at IS NULL"),
-            postgresql_where=text("state = 'pending' AND due_at IS NULL"),
+            where="state = 'pending' AND due_at IS NULL",
         ),
-        Index(
-            "ix_scoring_task_lease_owner",
-            "lease_owner",
-            sqlite_where=text("lease_owner IS NOT NULL"),
-            postgresql_where=text("lease_owner IS NOT NULL"),
-        ),
+        partial_index("ix_scoring_task_lease_owner", "lease_owner", where="lease_owner IS NOT NULL"),
         Index("ix_scoring_task_state", "state", "reason"),
     )
 
@@ -213,18 +185,8 @@ class FeedbackRow(Base, table=True):
     __table_args__ = (
         Index("ix_feedback_created_at", "created_at"),
         Index("ix_feedback_exchange_id", "exchange_id"),
-        Index(
-            "ix_feedback_unconsidered",
-            "created_at",
-            sqlite_where=text("considered_at IS NULL"),
-            postgresql_where=text("considered_at IS NULL"),
-        ),
-        Index(
-            "ix_feedback_comment",
-            "created_at",
-            sqlite_where=text("comment IS NOT NULL"),
-            postgresql_where=text("comment IS NOT NULL"),
-        ),
+        partial_index("ix_feedback_unconsidered", "created_at", where="considered_at IS NULL"),
+        partial_index("ix_feedback_comment", "created_at", where="comment IS NOT NULL"),
     )
 
     id: str = Field(primary_key=True, sa_type=Text)

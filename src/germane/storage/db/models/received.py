@@ -1,6 +1,6 @@
-"""Tables for received spans, outlines of unreadable traces, and requests to be forwarded.
+"""Tables for received spans and outlines of unreadable traces.
 
-Times of received spans and requests are in seconds since 1970, because the databases compute with them.
+Times of received spans are in seconds since 1970, because the databases compute with them.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Boolean, Float, Index, Integer, LargeBinary, Text, text
+from sqlalchemy import Boolean, Float, Index, Integer, LargeBinary, Text
 from sqlmodel import Field
 
-from germane.storage.db.models.base import Base
-from germane.storage.db.types import Json, Key, UtcDateTime
+from germane.storage.db.models.base import Base, partial_index
+from germane.storage.db.types import Json, UtcDateTime
 
 
 class ReceivedTraceRow(Base, table=True):
@@ -20,18 +20,8 @@ class ReceivedTraceRow(Base, table=True):
 
     __tablename__ = "received_trace"
     __table_args__ = (
-        Index(
-            "ix_received_trace_due_at",
-            "due_at",
-            sqlite_where=text("due_at IS NOT NULL"),
-            postgresql_where=text("due_at IS NOT NULL"),
-        ),
-        Index(
-            "ix_received_trace_finished_at",
-            "finished_at",
-            sqlite_where=text("finished_at IS NOT NULL"),
-            postgresql_where=text("finished_at IS NOT NULL"),
-        ),
+        partial_index("ix_received_trace_due_at", "due_at", where="due_at IS NOT NULL"),
+        partial_index("ix_received_trace_finished_at", "finished_at", where="finished_at IS NOT NULL"),
     )
 
     trace_id: str = Field(primary_key=True, sa_type=Text)
@@ -90,44 +80,3 @@ class UnreadableTraceRow(Base, table=True):
     """Time at which the row was written, by which it expires."""
     spans: list[Any] = Field(sa_type=Json)
     spans_omitted: int = Field(sa_type=Integer)
-
-
-class ForwardedRequestRow(Base, table=True):
-    """An export request that is waiting to be forwarded to another OTLP endpoint."""
-
-    __tablename__ = "forwarded_request"
-    __table_args__ = (
-        Index("ix_forwarded_request_due_at", "due_at", "size"),
-        Index(
-            "ix_forwarded_request_span",
-            "trace_id",
-            "span_id",
-            unique=True,
-            sqlite_where=text("trace_id IS NOT NULL"),
-            postgresql_where=text("trace_id IS NOT NULL"),
-        ),
-        Index(
-            "ix_forwarded_request_exchange_id",
-            "exchange_id",
-            sqlite_where=text("exchange_id IS NOT NULL"),
-            postgresql_where=text("exchange_id IS NOT NULL"),
-        ),
-    )
-
-    id: int | None = Field(default=None, primary_key=True, sa_type=Key)
-    signal: str = Field(sa_type=Text)
-    """``traces`` or ``logs``."""
-    payload: bytes = Field(sa_type=LargeBinary)
-    """The request as an OTLP protobuf message, compressed with gzip."""
-    size: int = Field(sa_type=Integer)
-    """Size of the payload in bytes."""
-    due_at: float = Field(sa_type=Float)
-    """Time of the next attempt; for a claimed request, the end of the lease."""
-    lease_owner: str | None = Field(default=None, sa_type=Text)
-    trace_id: str | None = Field(default=None, sa_type=Text)
-    """If the request is a single span that waits for its scores: the id of its trace."""
-    span_id: str | None = Field(default=None, sa_type=Text)
-    exchange_id: str | None = Field(default=None, sa_type=Text)
-    """The exchange of the span, once its trace is complete."""
-    attributes: dict[str, Any] | None = Field(default=None, sa_type=Json)
-    """The scores, as attributes of the span."""

@@ -35,6 +35,7 @@ def upgrade() -> None:
     create_alerting()
     create_running()
     create_received()
+    create_deliveries()
     create_history()
     create_archive()
     op.execute(ANSWERS)
@@ -364,24 +365,6 @@ def create_alerting() -> None:
     )
     op.create_index("ix_alert_event_alert_id", "alert_event", ["alert_id"])
     op.create_table(
-        "notification",
-        sa.Column("id", sa.Text(), primary_key=True),
-        sa.Column("channel", sa.Text(), nullable=False),
-        sa.Column("event_ids", JSON, nullable=False),
-        sa.Column("payload", JSON, nullable=False),
-        sa.Column("idempotency_key", sa.Text(), nullable=False),
-        sa.Column("status", sa.Text(), nullable=False),
-        sa.Column("attempt", sa.Integer(), nullable=False),
-        sa.Column("due_at", MOMENT),
-        sa.Column("lease_owner", sa.Text()),
-        sa.Column("http_status", sa.Integer()),
-        sa.Column("error", sa.Text()),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("settled_at", MOMENT),
-    )
-    op.create_index("ix_notification_created_at", "notification", ["created_at"])
-    partial_index("ix_notification_due", "notification", ["due_at"], "due_at IS NOT NULL")
-    op.create_table(
         "silence",
         sa.Column("id", sa.Text(), primary_key=True),
         sa.Column("matchers", JSON, nullable=False),
@@ -500,24 +483,35 @@ def create_received() -> None:
     )
     op.create_index("ix_unreadable_trace_reason", "unreadable_trace", ["service", "scope", "reason", "sampled_at"])
     op.create_index("ix_unreadable_trace_sampled_at", "unreadable_trace", ["sampled_at"])
+
+
+def create_deliveries() -> None:
+    """Create the table of notifications and forwarded requests."""
     op.create_table(
-        "forwarded_request",
+        "delivery",
         sa.Column("id", KEY, primary_key=True),
-        sa.Column("signal", sa.Text(), nullable=False),
-        sa.Column("payload", sa.LargeBinary(), nullable=False),
-        sa.Column("size", sa.Integer(), nullable=False),
-        sa.Column("due_at", sa.Float(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("target", sa.Text(), nullable=False),
+        sa.Column("order_keys", JSON, nullable=False, server_default="[]"),
+        sa.Column("payload", JSON, nullable=False),
+        sa.Column("size", sa.Integer(), nullable=False, server_default="0"),
+        sa.Column("status", sa.Text(), nullable=False, server_default="waiting"),
+        sa.Column("attempt", sa.Integer(), nullable=False, server_default="0"),
+        sa.Column("due_at", MOMENT),
         sa.Column("lease_owner", sa.Text()),
+        sa.Column("http_status", sa.Integer()),
+        sa.Column("error", sa.Text()),
+        sa.Column("created_at", MOMENT, nullable=False),
+        sa.Column("settled_at", MOMENT),
         sa.Column("trace_id", sa.Text()),
         sa.Column("span_id", sa.Text()),
         sa.Column("exchange_id", sa.Text()),
-        sa.Column("attributes", JSON),
+        sa.Column("body", sa.LargeBinary()),
     )
-    op.create_index("ix_forwarded_request_due_at", "forwarded_request", ["due_at", "size"])
-    partial_index("ix_forwarded_request_exchange_id", "forwarded_request", ["exchange_id"], "exchange_id IS NOT NULL")
-    partial_index(
-        "ix_forwarded_request_span", "forwarded_request", ["trace_id", "span_id"], "trace_id IS NOT NULL", unique=True
-    )
+    op.create_index("ix_delivery_created_at", "delivery", ["kind", "created_at"])
+    partial_index("ix_delivery_exchange_id", "delivery", ["exchange_id"], "exchange_id IS NOT NULL")
+    partial_index("ix_delivery_span", "delivery", ["trace_id", "span_id"], "trace_id IS NOT NULL", unique=True)
+    partial_index("ix_delivery_waiting", "delivery", ["kind", "target", "created_at", "size"], "due_at IS NOT NULL")
 
 
 def create_history() -> None:
