@@ -45,7 +45,6 @@ def drop(route: str | None, severity: str) -> Alert:
     )
 
 
-@settings(max_examples=300)
 @given(
     st.lists(
         st.tuples(st.sampled_from(ROUTES), st.sampled_from(["warning", "critical"])), unique_by=lambda each: each[0]
@@ -140,7 +139,7 @@ EXPECTED: dict[str, set[str | None]] = {
 
 
 @pytest.mark.slow
-@settings(max_examples=240, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     scenario=st.sampled_from(sorted(EXPECTED)),
     silenced=st.lists(PATTERNS, max_size=2),

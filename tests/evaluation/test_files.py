@@ -175,7 +175,7 @@ def test_the_error_for_a_parquet_file_without_pyarrow_names_the_extra(
         read(Path("rows.parquet"), numeric)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(question=st.text(), context=st.text(min_size=1))
 def test_texts_are_unchanged_after_writing_and_reading_csv(file: File, question: str, context: str) -> None:
     """This holds for any text without lone surrogates, which no file can contain."""

@@ -240,7 +240,7 @@ def test_attribute_values_of_all_otlp_types_are_converted() -> None:
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(request=export_requests())
 def test_recognition_of_any_spans_never_fails(request: ExportTraceServiceRequest) -> None:
     """Recognition itself never fails, so the safeguard against failing recognizers is not needed for it."""

@@ -99,7 +99,7 @@ def test_pagination_has_no_gaps_in_any_sort_order(
     at_least=st.sampled_from([None, 0.0, 0.1]),
     below=st.sampled_from([None, 0.5, 0.9]),
 )
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_pages_contain_each_matching_answer_exactly_once(
     sqlite_store: TrackingStore,
     make: Make,

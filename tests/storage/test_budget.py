@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.settings import Budget
@@ -178,7 +178,6 @@ LIMITS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(budget=LIMITS, steps=STEPS)
 def test_no_order_of_operations_exceeds_the_budget(
     turning: tuple[TrackingStore, Turning], budget: Budget, steps: list[tuple[str, Any]]

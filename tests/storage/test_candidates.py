@@ -365,7 +365,7 @@ class CandidateModel:
 
 @pytest.mark.slow
 @given(operation_list=operations)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_tally_counts_add_up_after_every_candidate_operation(
     store: TrackingStore, make: Make, clock: Any, operation_list: list[tuple[str, Any]]
 ) -> None:

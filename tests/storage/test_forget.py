@@ -143,7 +143,7 @@ def test_forget_requires_exactly_one_user_session_or_attribute(
 users = st.lists(st.sampled_from(["u1", "u2", "u3", None]), max_size=12)
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings.default.max_examples // 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(users, st.integers(0, 12))
 def test_data_of_other_users_is_unchanged(store: TrackingStore, make: Make, of: list[str | None], scored: int) -> None:
     """For any mix of users, only the given user's data is deleted, and the counts are consistent."""

@@ -84,7 +84,7 @@ def finish_tasks(store: TrackingStore, outcomes: Sequence[float | UnscoredReason
 
 @pytest.mark.slow
 @given(minutes=st.lists(st.integers(0, 5), max_size=25), size=st.integers(2, 7))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_partitions_cover_every_exchange_of_the_window_once(
     store: TrackingStore, make: Make, minutes: list[int], size: int
 ) -> None:

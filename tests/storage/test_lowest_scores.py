@@ -119,7 +119,7 @@ def sorted_ids(given_rows: list[dict[str, Any]], score_filter: ScoreFilter) -> l
     return [row["id"] for row in ordered]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(row_lists=row_lists, filter_fields=filter_fields, strategy_lists=strategy_lists, limit=st.integers(1, 12))
 def test_every_query_strategy_returns_the_same_order_as_a_plain_sort(
     score_table: ScoreTable,

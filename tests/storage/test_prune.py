@@ -339,7 +339,7 @@ STATES = ("scored", "failed", "half", "running", "ended", "unsampled", "skipped"
 """The order prevents an exchange from being claimed in place of a later one."""
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(AGES, st.sampled_from(STATES)), max_size=8), st.floats(0.1, 450), st.floats(0.1, 450))
 def test_pruning_keeps_counts_consistent_and_recent_rows_unchanged(
     store: TrackingStore, make: Make, clock: Any, given_: list[tuple[float, str]], texts: float, all_: float

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.deliveries import SENT
 
@@ -388,7 +388,6 @@ def test_concurrent_receivers_store_each_trace_exactly_once(migrated_url: str, m
 BATCHES = st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1), max_size=8)
 
 
-@settings(max_examples=40)
 @given(BATCHES)
 def test_every_received_span_is_counted_as_staged_or_repeated(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[int, int]]]

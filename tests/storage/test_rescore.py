@@ -67,7 +67,7 @@ class RescoreModel(Run):
 
 @pytest.mark.slow
 @given(steps=operations)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_tally_counts_add_up_while_exchanges_are_rescored(
     sqlite_store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]]
 ) -> None:

@@ -209,7 +209,7 @@ class RollupModel:
 
 @pytest.mark.slow
 @given(steps=operations, window_list=windows, eager=st.booleans())
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_trends_from_rollups_equal_trends_from_rows_after_any_operations(
     store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]], window_list: list[Any], eager: bool
 ) -> None:
@@ -245,7 +245,7 @@ archiving_operations = st.lists(
 
 @pytest.mark.slow
 @given(steps=archiving_operations, window_list=windows)
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings.default.max_examples // 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_trends_match_rows_in_the_database_and_the_archive(
     store: TrackingStore, make: Make, clock: Any, tmp_path: Path, steps: list[tuple[str, Any, Any]], window_list: Any
 ) -> None:
@@ -449,7 +449,7 @@ def counts_of_rows(rows: list[dict[str, Any]], request: TrendRequest) -> dict[An
 
 @pytest.mark.slow
 @given(steps=operations)
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings.default.max_examples // 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_coverage_counts_from_rollups_add_up(
     store: TrackingStore, make: Make, clock: Any, steps: list[tuple[str, Any, Any]]
 ) -> None:

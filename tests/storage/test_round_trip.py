@@ -77,7 +77,7 @@ def record_of(id_: str, at: datetime, details: list[Any], number: float) -> Exch
     return ExchangeRecord(exchange, [task], [score])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     details=st.lists(values, max_size=4),
     number=st.floats(allow_nan=False, allow_infinity=False),

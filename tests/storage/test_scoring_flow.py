@@ -116,7 +116,7 @@ values = st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0]), min_size=1, max_si
 
 
 @given(values, values)
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings.default.max_examples // 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_attribute_mean_equals_the_plain_mean_of_matching_answers(
     store: TrackingStore, some: list[float], others: list[float]
 ) -> None:

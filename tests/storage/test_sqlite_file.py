@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.storage.conftest import an_exchange
 from tests.storage.test_writer import messages, until
@@ -225,7 +225,6 @@ def overwrite(path: Path, content: bytes) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
 @given(steps=st.lists(st.sampled_from([None, *DELETED, *LOG_DAMAGED]), min_size=2, max_size=6))
 def test_exchanges_are_kept_after_any_sequence_of_file_losses(
     steps: list[Damage | None], tmp_path_factory: pytest.TempPathFactory

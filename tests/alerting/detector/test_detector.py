@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.alerting.detector.reference_detector import ReferenceDetector, state_of
 from tests.alerting.detector.streams import ROUTES, bad_and_good, baseline, cut, scores
@@ -133,7 +133,6 @@ def test_detector_matches_the_reference_implementation() -> None:
     agree(detector, reference)
 
 
-@settings(max_examples=60)
 @given(baselines(), seen_scores, st.sampled_from([1.0, 1e3, 1e5]), st.sampled_from([0.01, 0.05, 0.3]))
 def test_detector_matches_the_reference_implementation_for_any_baseline_and_scores(
     given_baseline: Baseline, seen: ScoreBatch, false_alarms: float, min_drop: float
@@ -151,7 +150,6 @@ def test_detector_matches_the_reference_implementation_for_any_baseline_and_scor
     assert "Infinity" not in json.dumps(detector.state())
 
 
-@settings(max_examples=25)
 @given(st.lists(st.integers(0, len(STREAM)), max_size=12), st.booleans())
 def test_transitions_do_not_depend_on_batch_boundaries(cuts: list[int], through_json: bool) -> None:
     """The state may also make a round trip through JSON."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.alerting.detector.streams import DAY, scores
 
@@ -44,7 +44,6 @@ def wander_by_hand(values: list[float], times: list[float], since: float) -> flo
     return math.sqrt(max(0.0, (between - (len(blocks) - 1)) / c))
 
 
-@settings(max_examples=50)
 @given(
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 3 * DAY - 1)), min_size=30, max_size=120),
     st.sampled_from([0.0, 12_345.0]),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.alerting.detector import Contributor, ScoreBatch, learn_baseline
@@ -207,7 +207,6 @@ def test_small_falls_on_other_routes_do_not_hide_the_affected_route() -> None:
     assert affected_routes(found, scores, 0.05) == ("ask",)
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.sampled_from([0.1, 0.2, 0.3]), st.booleans())
 def test_a_drop_on_all_routes_is_attributed_to_no_route(seed: int, fall: float, refusals: bool) -> None:
     """By chance, the routes fall by different amounts. One attribution in a hundred may be wrong."""
