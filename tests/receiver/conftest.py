@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -31,6 +32,8 @@ from germane.storage import TrackingStore
 SCOPE = "openinference.instrumentation.langchain"
 QUICK = Waits(root=0.2, remote_root=0.5, longest=30.0)
 TOKEN = "a-token-of-a-receiver"
+PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For clients of plain HTTP: loading certificates would take longer than their requests."""
 
 
 @pytest.fixture(autouse=True)
@@ -126,6 +129,7 @@ def post_span(address: str) -> Any:
         content=trace_request(span()).SerializeToString(),
         headers={"Content-Type": "application/x-protobuf"},
         timeout=30,
+        verify=PLAIN,
     )
 
 

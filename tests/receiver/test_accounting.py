@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 import httpx2
-from tests.receiver.conftest import Running, Start, ask, exchanges, exporter, receive, traced, wait_for
+import pytest
+from tests.databases import POSTGRESQL_IS_THOROUGH
+from tests.receiver.conftest import PLAIN, Running, Start, ask, exchanges, exporter, receive, traced, wait_for
 from tests.receiver.messages import SCOPE, chain, model_call, span, trace_request
 
 from germane.cli.commands.doctor.watching import check_watching
@@ -24,7 +26,7 @@ def send(running: Running, *requests: object) -> None:
         body = request.SerializeToString()  # type: ignore[attr-defined]
         headers = {"Content-Type": "application/x-protobuf"}
         url = f"{running.receiver.http_address}/v1/traces"
-        assert httpx2.post(url, content=body, headers=headers).status_code == 200
+        assert httpx2.post(url, content=body, headers=headers, verify=PLAIN).status_code == 200
 
 
 def finish(store: TrackingStore) -> None:
@@ -120,6 +122,7 @@ def test_an_answer_that_arrives_after_its_trace_was_counted_still_yields_an_exch
     assert sorted((one.outcome, one.count) for one in counted) == [("not_an_exchange", 1), ("recognized", 1)]
 
 
+@POSTGRESQL_IS_THOROUGH
 def test_a_trace_without_an_answer_waits_for_the_answer(start: Start, store: TrackingStore) -> None:
     """At the maximum wait, the trace is counted as unreadable."""
     running = start(waits=Waits(root=0.1, remote_root=0.2, longest=2.0))
@@ -135,6 +138,7 @@ def test_a_trace_without_an_answer_waits_for_the_answer(start: Start, store: Tra
     assert sorted((one.outcome, one.count) for one in counted) == [("model_not_traced", 1), ("recognized", 1)]
 
 
+@POSTGRESQL_IS_THOROUGH
 def test_a_root_span_from_another_process_extends_the_wait(start: Start, store: TrackingStore) -> None:
     """The spans of two services become one exchange, although they are sent by different processes."""
     running = start(waits=Waits(root=0.3, remote_root=5.0, longest=30.0))
@@ -149,6 +153,8 @@ def test_a_root_span_from_another_process_extends_the_wait(start: Start, store: 
     assert (found.service, found.span_id) == ("rag", entry.span_id.hex())
 
 
+@pytest.mark.slow
+@POSTGRESQL_IS_THOROUGH
 def test_metrics_count_what_is_received_and_forwarded(store: TrackingStore, migrated_url: str) -> None:
     """They are exported when the receiver stops, to the endpoint that OpenTelemetry's variables name."""
     with OTLPReceiver() as backend:
@@ -170,6 +176,7 @@ def test_metrics_count_what_is_received_and_forwarded(store: TrackingStore, migr
     assert found["germane.watch.traces", "recognized"] == 1
 
 
+@POSTGRESQL_IS_THOROUGH
 def test_the_fix_depends_on_the_instrumentation(start: Start, store: TrackingStore) -> None:
     """An application names the scope of Haystack's spans itself."""
     running = start()

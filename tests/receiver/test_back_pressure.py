@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
+from tests.databases import POSTGRESQL_IS_THOROUGH
 from tests.receiver.conftest import Running, Start, ask, exchanges, exporter, post_span, traced, wait_for
 from tests.receiver.messages import span, trace_request
 
@@ -48,6 +49,7 @@ def test_a_failing_database_is_reported_as_a_temporary_error(start: Start, store
     assert post(running).status_code == 200
 
 
+@POSTGRESQL_IS_THOROUGH
 def test_exporters_deliver_their_spans_after_an_outage(
     start: Start, store: TrackingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,6 +67,7 @@ def test_exporters_deliver_their_spans_after_an_outage(
 
 
 @pytest.mark.slow
+@POSTGRESQL_IS_THOROUGH
 def test_a_full_staging_area_is_reported_as_a_temporary_error(start: Start, store: TrackingStore) -> None:
     """The error lasts until traces are finished, or the forwarding target accepts requests again."""
     running = start(max_staged_size=200, waits=Waits(root=2.0, remote_root=2.0, longest=30.0))
@@ -75,6 +78,7 @@ def test_a_full_staging_area_is_reported_as_a_temporary_error(start: Start, stor
     wait_for(lambda: post(running).status_code == 200)
 
 
+@POSTGRESQL_IS_THOROUGH
 def test_too_many_concurrent_requests_are_rejected_with_a_temporary_error(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx2
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from tests.receiver.conftest import SCOPE, Running, Start, ask, exchanges, exporter, traced, wait_for
+from tests.databases import POSTGRESQL_IS_THOROUGH
+from tests.receiver.conftest import PLAIN, SCOPE, Running, Start, ask, exchanges, exporter, traced, wait_for
 from tests.receiver.messages import log_record, log_request, span, trace_request
 
 from germane.delivery import Backoff
@@ -72,7 +73,7 @@ def rejecting() -> Iterator[Target]:
 def send(running: Running, content: bytes, path: str = "/v1/traces") -> int:
     """Send a request, and return the status."""
     headers = {"Content-Type": "application/x-protobuf"}
-    return httpx2.post(running.receiver.http_address + path, content=content, headers=headers).status_code
+    return httpx2.post(running.receiver.http_address + path, content=content, headers=headers, verify=PLAIN).status_code
 
 
 def target_of(receiver: Receiver) -> forwarding.OTLPTarget:
@@ -82,6 +83,7 @@ def target_of(receiver: Receiver) -> forwarding.OTLPTarget:
     return forwarder.target
 
 
+@POSTGRESQL_IS_THOROUGH
 def test_spans_and_log_records_are_forwarded_unchanged(start: Start) -> None:
     """Spans that the receiver ignores, or stages without attributes, are forwarded in full."""
     with OTLPReceiver() as target:
@@ -99,6 +101,7 @@ def test_spans_and_log_records_are_forwarded_unchanged(start: Start) -> None:
     assert running.receiver.describe()[-1] == "2 requests forwarded"
 
 
+@POSTGRESQL_IS_THOROUGH
 def test_forwarding_retries_temporary_errors_and_drops_rejected_requests(start: Start, rejecting: Target) -> None:
     """As OTLP says: 429 and 503 are temporary, 400 is not."""
     running = start(
@@ -113,6 +116,7 @@ def test_forwarding_retries_temporary_errors_and_drops_rejected_requests(start: 
     assert (target_of(running.receiver).forwarded, target_of(running.receiver).rejected) == (1, 1)
 
 
+@POSTGRESQL_IS_THOROUGH
 def test_forwarded_requests_wait_until_the_target_is_reachable(start: Start) -> None:
     """They stay in the database, and the receiver goes on receiving."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -162,6 +166,7 @@ def test_a_span_is_forwarded_once_with_its_scores(start: Start) -> None:
     assert running.receiver.describe()[-1] == "3 requests forwarded, 1 span with scores"
 
 
+@POSTGRESQL_IS_THOROUGH
 def test_a_span_is_forwarded_without_scores_after_the_delay(start: Start) -> None:
     """Later scores are exported on a carrier."""
     with OTLPReceiver() as target:
@@ -174,6 +179,7 @@ def test_a_span_is_forwarded_without_scores_after_the_delay(start: Start) -> Non
     assert not running.store.forwarding.attach(exchange.id, SCORES)
 
 
+@POSTGRESQL_IS_THOROUGH
 @pytest.mark.parametrize("case", ["unreadable", "not sampled", "budget", "not watched", "evaluation"])
 def test_root_spans_without_pending_scores_do_not_wait(start: Start, case: str) -> None:
     """Only exchanges that will be scored soon delay their span."""

@@ -24,7 +24,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 from tests.conftest import migrated_file
-from tests.receiver.conftest import TOKEN, Running, Start, exchanges, wait_for
+from tests.receiver.conftest import PLAIN, TOKEN, Running, Start, exchanges, wait_for
 from tests.receiver.messages import chain, export_requests, log_record, log_request, span, trace_request
 
 from germane.receiver.requests import Decompressor, InvalidRequest
@@ -48,7 +48,7 @@ def running(start: Start) -> Running:
 
 def post(running: Running, body: bytes, headers: dict[str, str] = PROTOBUF, path: str = "/v1/traces") -> Any:
     """Send a request."""
-    return httpx2.post(running.receiver.http_address + path, content=body, headers=headers)
+    return httpx2.post(running.receiver.http_address + path, content=body, headers=headers, verify=PLAIN)
 
 
 def test_a_protobuf_request_gets_a_protobuf_response(running: Running) -> None:
@@ -203,14 +203,14 @@ def test_malformed_http_requests_are_rejected(running: Running, name: str) -> No
 def test_http_requests_for_other_signals_get_status_404(running: Running, path: str) -> None:
     """The status tells exporters that metrics are not received."""
     assert post(running, b"", path=path).status_code in {404, 307}
-    assert httpx2.get(running.receiver.http_address + "/v1/traces").status_code == 405
+    assert httpx2.get(running.receiver.http_address + "/v1/traces", verify=PLAIN).status_code == 405
 
 
 def test_pages_of_other_sites_cannot_send_spans(running: Running) -> None:
     """A page can send some content types without a preflight request; such requests are rejected."""
     for content_type in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
         assert post(running, b"{}", {"Content-Type": content_type}).status_code == 415
-    assert httpx2.request("OPTIONS", running.receiver.http_address + "/v1/traces").status_code == 405
+    assert httpx2.options(running.receiver.http_address + "/v1/traces", verify=PLAIN).status_code == 405
 
 
 def test_a_compressed_request_that_expands_enormously_is_rejected_early() -> None:
@@ -265,18 +265,18 @@ class Lenient:
 
     def post(self, body: bytes, headers: dict[str, str] = PROTOBUF, path: str = "/v1/traces") -> Any:
         """Send a request."""
-        return self.client.post(self.running.receiver.http_address + path, content=body, headers=headers)
+        return self.client.post(self.running.receiver.http_address + path, content=body, headers=headers, verify=PLAIN)
 
 
 @pytest.fixture
 def lenient(start: Start) -> Iterator[Lenient]:
     """A receiver for many requests."""
-    with httpx2.Client() as client:
+    with httpx2.Client(verify=PLAIN) as client:
         yield Lenient(start(), client)
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(request=export_requests())
 def test_each_span_of_a_valid_request_is_accepted_or_reported_as_rejected(
     lenient: Lenient, request: ExportTraceServiceRequest
@@ -296,7 +296,7 @@ def test_each_span_of_a_valid_request_is_accepted_or_reported_as_rejected(
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.binary(max_size=300), kind=st.sampled_from([PROTOBUF, JSON]), path=st.sampled_from(["traces", "logs"]))
 def test_random_bytes_never_crash_the_receiver(lenient: Lenient, body: bytes, kind: dict[str, str], path: str) -> None:
     """The response is an acceptance or a rejection, never a server error."""
@@ -312,7 +312,7 @@ FIELDS = st.sampled_from([field.json_name for field in ExportLogsServiceRequest.
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_unexpected_json_values_never_crash_the_receiver(lenient: Lenient, data: st.DataObject) -> None:
     """Any value in place of any field of a span is accepted or rejected."""

@@ -12,6 +12,7 @@ import httpx2
 import pytest
 from opentelemetry import trace
 from tests.conftest import PostgreSQL
+from tests.databases import ON_SQLITE, POSTGRESQL_IS_THOROUGH
 from tests.receiver.conftest import TOKEN, ask, exchanges, exporter, post_span, receive, traced, wait_for
 
 from germane.exchange import exchange_id_for, sampling_key_for
@@ -19,26 +20,28 @@ from germane.storage import TrackingStore
 from germane.testing import OTLPReceiver
 
 
-@pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_traces_exported_to_the_receiver_become_exchanges(
-    protocol: str, store: TrackingStore, migrated_url: str
-) -> None:
-    """The exchange has all of its fields, and SIGTERM then stops the process."""
+def test_traces_exported_to_the_receiver_become_exchanges(store: TrackingStore, migrated_url: str) -> None:
+    """Both protocols work, the exchange has all of its fields, and SIGTERM then stops the process."""
     with receive(url=migrated_url) as process:
-        with traced(exporter(protocol, getattr(process, protocol))) as provider:
-            trace_ids = [ask(provider, f"How do I pay {number}?", f"By card {number}.") for number in range(3)]
-        found = wait_for(lambda: len(exchanges(store)) == 3 and exchanges(store))
+        trace_ids = []
+        for protocol in ("http", "grpc"):
+            with traced(exporter(protocol, getattr(process, protocol))) as provider:
+                trace_ids += [ask(provider, f"Is {protocol} {number} ok?", f"Yes, {number}.") for number in range(3)]
+        found = wait_for(lambda: len(exchanges(store)) == 6 and exchanges(store))
 
         assert process.stop() == 0
-    assert [(one.question, one.answer, one.trace_id) for one in found] == [
-        (f"How do I pay {number}?", f"By card {number}.", trace_ids[number]) for number in range(3)
-    ]
-    one = found[0]
-    assert [context.text for context in one.contexts] == ["A document."]
-    assert (one.service, one.route, one.model, one.status) == ("shop", "RunnableSequence", "small", "ok")
-    assert one.sampling_key == sampling_key_for(one.trace_id)
-    assert one.id == exchange_id_for(one.trace_id, one.span_id, int(one.started_at.timestamp() * 1000) * 1_000_000)
-    assert process.lines[-2:] == ["9 spans and log records received", "3 traces: 3 recognized"]
+    assert {(one.question, one.answer, one.trace_id) for one in found} == {
+        (f"Is {protocol} {number} ok?", f"Yes, {number}.", trace_ids[3 * (protocol == "grpc") + number])
+        for protocol in ("http", "grpc")
+        for number in range(3)
+    }
+    for one in found:
+        assert [context.text for context in one.contexts] == ["A document."]
+        assert (one.service, one.route, one.model, one.status) == ("shop", "RunnableSequence", "small", "ok")
+        assert one.sampling_key == sampling_key_for(one.trace_id)
+        started_ns = int(one.started_at.timestamp() * 1000) * 1_000_000
+        assert one.id == exchange_id_for(one.trace_id, one.span_id, started_ns)
+    assert process.lines[-2:] == ["18 spans and log records received", "6 traces: 6 recognized"]
 
 
 def test_clients_are_asked_to_retry_until_the_tables_exist(postgresql: PostgreSQL) -> None:
@@ -63,6 +66,7 @@ def test_clients_are_asked_to_retry_until_the_tables_exist(postgresql: PostgreSQ
     assert "4 spans and log records received" in process.lines
 
 
+@pytest.mark.slow
 def test_a_receiver_stops_while_it_waits_for_the_tables(postgresql: PostgreSQL) -> None:
     """It exits with 0, as after any SIGTERM."""
     with receive(url=postgresql.url(postgresql.create())) as process:
@@ -82,6 +86,7 @@ def test_the_first_start_with_an_sqlite_file_prints_no_warning(tmp_path: Path) -
 
 
 @pytest.mark.slow
+@POSTGRESQL_IS_THOROUGH
 def test_incomplete_traces_are_finished_after_a_restart(store: TrackingStore, migrated_url: str) -> None:
     """A stopped receiver leaves traces in the database, and the next receiver finishes them."""
     with receive("--trace-wait", "2", url=migrated_url) as process:
@@ -120,6 +125,7 @@ def test_two_receivers_can_share_a_database(store: TrackingStore, migrated_url: 
 
 
 @pytest.mark.slow
+@ON_SQLITE
 def test_the_error_for_a_port_in_use_names_the_port(migrated_url: str) -> None:
     """The process exits with code 1, and the message names the port."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -135,6 +141,7 @@ def test_the_error_for_a_port_in_use_names_the_port(migrated_url: str) -> None:
 
 
 @pytest.mark.slow
+@ON_SQLITE
 def test_addresses_other_than_localhost_are_allowed_with_a_token(store: TrackingStore, migrated_url: str) -> None:
     """Clients send it as a bearer token."""
     headers = {"authorization": f"Bearer {TOKEN}"}
@@ -149,12 +156,16 @@ def test_addresses_other_than_localhost_are_allowed_with_a_token(store: Tracking
 
 
 @pytest.mark.slow
+@POSTGRESQL_IS_THOROUGH
 def test_spans_with_all_attributes_are_forwarded(store: TrackingStore, migrated_url: str) -> None:
     """Another OTLP endpoint gets the same spans, and the exchanges are stored."""
-    with OTLPReceiver() as target, receive("--forward", target.endpoint, url=migrated_url) as process:
+    # The root span waits for its scores, which no worker computes here.
+    with (
+        OTLPReceiver() as target,
+        receive("--forward", target.endpoint, url=migrated_url, GERMANE_MAX_SPAN_DELAY="1") as process,
+    ):
         with traced(exporter("http", process.http)) as provider:
             ask(provider, "How do I pay?", "By card.")
-        # The root span waits up to 15 seconds for its scores, which no worker computes here.
         target.wait_for(lambda received: len(received.spans) == 3, timeout=60)
         wait_for(lambda: exchanges(store))
 

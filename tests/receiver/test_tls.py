@@ -14,6 +14,7 @@ import pytest
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GRPCSpanExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HTTPSpanExporter
 from opentelemetry.sdk.trace.export import SpanExporter
+from tests.databases import ON_SQLITE
 from tests.receiver.conftest import ask, exchanges, receive, traced, wait_for
 
 from germane.storage import TrackingStore
@@ -51,6 +52,7 @@ def certificates(tmp_path: Path) -> Callable[[str, str], tuple[Path, Path]]:
     return make
 
 
+@ON_SQLITE
 def test_clients_need_a_certificate_if_a_client_authority_is_configured(
     certificates: Callable[[str, str], tuple[Path, Path]],
     tmp_path: Path,
@@ -98,6 +100,7 @@ def test_clients_need_a_certificate_if_a_client_authority_is_configured(
         wait_for(lambda: len(exchanges(store)) == 2)
 
 
+@ON_SQLITE
 def test_tls_certificates_are_read_at_the_start(tmp_path: Path, migrated_url: str) -> None:
     """An unusable file is an error before anything is received."""
     nonsense = tmp_path / "nonsense.pem"

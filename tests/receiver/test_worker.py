@@ -11,6 +11,7 @@ import sys
 import httpx2
 import pytest
 from tests.conftest import PostgreSQL
+from tests.databases import ON_SQLITE, POSTGRESQL_IS_THOROUGH
 from tests.receiver.conftest import ask, exchanges, exporter, post_span, traced, wait_for
 
 from germane.storage import TrackingStore
@@ -19,6 +20,7 @@ from germane.testing import FakeJudge, OTLPReceiver
 pytestmark = pytest.mark.slow
 
 
+@POSTGRESQL_IS_THOROUGH
 def test_a_worker_with_a_receiver_receives_and_scores_exchanges(
     store: TrackingStore, migrated_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +88,7 @@ def test_a_worker_asks_clients_to_retry_until_the_tables_exist(postgresql: Postg
     assert "1 spans and log records received" in err
 
 
+@ON_SQLITE
 def test_a_worker_that_receives_spans_cannot_be_limited_to_a_single_run(migrated_url: str) -> None:
     """A receiver runs until it is stopped."""
     command = [sys.executable, "-m", "germane", "worker", "--otlp", "--once", "--database", migrated_url]
