@@ -11,6 +11,7 @@ from datetime import timedelta
 
 import pytest
 from audit import DatabaseAudit
+from tests.databases import POSTGRESQL_IS_THOROUGH
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange, new_exchange_id, sampling_key_for
@@ -20,6 +21,7 @@ from germane.settings import load_settings
 from germane.storage import SamplingDecision, TrackingStore
 from germane.testing import Clock
 
+pytestmark = POSTGRESQL_IS_THOROUGH
 Until = Callable[..., None]
 LogLines = Callable[[], list[str]]
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

@@ -73,12 +73,14 @@ class Simulation:
         drawn = self._draw(values, hours, self.now, **fields)
         self._store(drawn, fingerprint, why)
 
-    def add_day(self, means: Mapping[str, float], *, per_day: int = 20, refused: float = 0.05, **fields: Any) -> None:
-        """Store a day of scores, with a given mean per route. The routes follow each other."""
+    def add_routes(
+        self, means: Mapping[str, float], *, count: int = 20, hours: float = 24, refused: float = 0.05, **fields: Any
+    ) -> None:
+        """Store ``count`` scores for each route, with a given mean. The routes follow each other."""
         drawn: list[tuple[Exchange, float]] = []
         for route, mean in means.items():
             start = drawn[-1][0].started_at if drawn else self.now
-            drawn += self._draw(self.values(per_day, mean, refused), 24 / len(means), start, route=route, **fields)
+            drawn += self._draw(self.values(count, mean, refused), hours / len(means), start, route=route, **fields)
         self._store(drawn, "f1", "sampled")
 
     def _draw(
@@ -107,7 +109,7 @@ class Simulation:
         if len(routes) > 1:
             mean = given.pop("mean", 0.8)
             for _ in range(count):
-                self.add_day(dict.fromkeys(routes, mean), per_day=per_day, **given)
+                self.add_routes(dict.fromkeys(routes, mean), count=per_day, **given)
             return
         names = {name: given.pop(name) for name in ("mean", "refused") if name in given}
         self.add_scores(self.values(count * per_day, **names), hours=24 * count, route=routes[0], **given)
