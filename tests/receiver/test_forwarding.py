@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import socket
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -119,9 +118,9 @@ def test_forwarding_retries_temporary_errors_and_drops_rejected_requests(start: 
 @POSTGRESQL_IS_THOROUGH
 def test_forwarded_requests_wait_until_the_target_is_reachable(start: Start) -> None:
     """They stay in the database, and the receiver goes on receiving."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    running = start({"max_span_delay": 0}, forward=ForwardTarget(url=f"http://127.0.0.1:{port}"))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler, bind_and_activate=False)
+    server.server_bind()  # connections are refused until it listens, and no other process can take the port
+    running = start({"max_span_delay": 0}, forward=ForwardTarget(url=f"http://127.0.0.1:{server.server_port}"))
     for number in range(5):
         with traced(exporter("http", running.receiver.http_address)) as provider:
             ask(provider, f"Why {number}?", "So.")
@@ -129,7 +128,8 @@ def test_forwarded_requests_wait_until_the_target_is_reachable(start: Start) -> 
 
     target = Target()
     target.close()
-    server = ThreadingHTTPServer(("127.0.0.1", port), target.server.RequestHandlerClass)
+    server.RequestHandlerClass = target.server.RequestHandlerClass
+    server.server_activate()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     wait_for(lambda: running.store.forwarding.measure() == 0)
