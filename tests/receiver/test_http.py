@@ -265,7 +265,7 @@ class Lenient:
 
     def post(self, body: bytes, headers: dict[str, str] = PROTOBUF, path: str = "/v1/traces") -> Any:
         """Send a request."""
-        return self.client.post(self.running.receiver.http_address + path, content=body, headers=headers, verify=PLAIN)
+        return self.client.post(self.running.receiver.http_address + path, content=body, headers=headers)
 
 
 @pytest.fixture
