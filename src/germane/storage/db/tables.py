@@ -1,488 +1,178 @@
-"""The tables for queries, without constraints and indexes. Written by .ci/tables.py; do not edit.
+"""The tables for queries, without constraints and indexes. ``python .ci/tables.py`` writes them from the models.
 
 Building the SQLModel classes takes longer, and more memory, than a page or a report needs for everything else.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, LargeBinary, MetaData, Table, Text
+from typing import Any, Final
 
+from sqlalchemy import BigInteger, Boolean, Float, Integer, LargeBinary, MetaData, Table, Text
+
+from germane.storage.db.columns import parse_columns
 from germane.storage.db.types import Json, Key, UtcDateTime
 
+TYPES: Final[dict[str, Any]] = {
+    "text": Text(),
+    "integer": Integer(),
+    "bigint": BigInteger(),
+    "float": Float(),
+    "boolean": Boolean(),
+    "bytes": LargeBinary(),
+    "time": UtcDateTime(),
+    "json": Json(),
+    "serial": Key,
+}
+
+
+def _table(name: str, columns: str) -> Table:
+    return Table(name, metadata, *parse_columns(columns, TYPES))
+
+
 metadata = MetaData()
-detector_input = Table(
+detector_input = _table(
     "detector_input",
-    metadata,
-    Column("id", Key, primary_key=True),
-    Column("service", Text, nullable=False),
-    Column("route", Text, nullable=False),
-    Column("scorer", Text, nullable=False),
-    Column("fingerprint", Text, nullable=False),
-    Column("exchange_id", Text, nullable=False),
-    Column("value", Float, nullable=False),
-    Column("is_zero", Boolean, nullable=False),
-    Column("arrived_at", UtcDateTime, nullable=False),
+    "id serial key, service text, route text, scorer text, fingerprint text, exchange_id text, value float, "
+    "is_zero boolean, arrived_at time",
 )
-baseline = Table(
+baseline = _table(
     "baseline",
-    metadata,
-    Column("id", Key, primary_key=True),
-    Column("service", Text, nullable=False),
-    Column("scorer", Text, nullable=False),
-    Column("fingerprint", Text, nullable=False),
-    Column("scope", Text, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("since", UtcDateTime, nullable=False),
-    Column("until", UtcDateTime, nullable=False),
-    Column("n", BigInteger, nullable=False),
-    Column("mean", Float),
-    Column("deviation", Float),
-    Column("numbers", Json, nullable=False),
-    Column("model", Text),
-    Column("prompt_version", Text),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("accepted_by", Text),
+    "id serial key, service text, scorer text, fingerprint text, scope text, version integer, status text, "
+    "reason text, since time, until time, n bigint, mean float null, deviation float null, numbers json, "
+    "model text null, prompt_version text null, created_at time, accepted_by text null",
 )
-detector = Table(
+detector = _table(
     "detector",
-    metadata,
-    Column("rule", Text, primary_key=True),
-    Column("service", Text, primary_key=True),
-    Column("scorer", Text, primary_key=True),
-    Column("parameters", Text, nullable=False),
-    Column("baseline_id", BigInteger, nullable=False),
-    Column("state", Json, nullable=False),
-    Column("log_evidence", Float),
-    Column("seen_at", UtcDateTime),
-    Column("row_version", BigInteger, nullable=False),
+    "rule text key, service text key, scorer text key, parameters text, baseline_id bigint, state json, "
+    "log_evidence float null, seen_at time null, row_version bigint",
 )
-alert = Table(
+alert = _table(
     "alert",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("key", Text, nullable=False),
-    Column("rule", Text, nullable=False),
-    Column("type", Text, nullable=False),
-    Column("labels", Json, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("severity", Text, nullable=False),
-    Column("cause", Text),
-    Column("message", Text, nullable=False),
-    Column("fingerprint", Text),
-    Column("value", Float),
-    Column("threshold", Float),
-    Column("window", Float),
-    Column("onset", UtcDateTime),
-    Column("body", Json, nullable=False),
-    Column("starts_at", UtcDateTime, nullable=False),
-    Column("fired_at", UtcDateTime),
-    Column("resolved_at", UtcDateTime),
-    Column("evaluated_at", UtcDateTime, nullable=False),
-    Column("notified_at", UtcDateTime),
-    Column("acknowledged_at", UtcDateTime),
-    Column("acknowledged_by", Text),
-    Column("resolve_reason", Text),
+    "id text key, key text, rule text, type text, labels json, state text, severity text, cause text null, "
+    "message text, fingerprint text null, value float null, threshold float null, window float null, onset time null, "
+    "body json, starts_at time, fired_at time null, resolved_at time null, evaluated_at time, notified_at time null, "
+    "acknowledged_at time null, acknowledged_by text null, resolve_reason text null",
 )
-alert_event = Table(
+alert_event = _table(
     "alert_event",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("alert_id", Text, nullable=False),
-    Column("at", UtcDateTime, nullable=False),
-    Column("type", Text, nullable=False),
-    Column("before", Text),
-    Column("after", Text, nullable=False),
-    Column("detail", Json, nullable=False),
+    "id text key, alert_id text, at time, type text, before text null, after text, detail json",
 )
-silence = Table(
+silence = _table(
     "silence",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("matchers", Json, nullable=False),
-    Column("starts_at", UtcDateTime, nullable=False),
-    Column("ends_at", UtcDateTime, nullable=False),
-    Column("created_by", Text),
-    Column("comment", Text),
+    "id text key, matchers json, starts_at time, ends_at time, created_by text null, comment text null",
 )
-archived_day = Table(
+archived_day = _table(
     "archived_day",
-    metadata,
-    Column("day", UtcDateTime, primary_key=True),
-    Column("location", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("removed_before", UtcDateTime, nullable=False),
-    Column("manifest", Json, nullable=False),
-    Column("dimensions", Json, nullable=False),
-    Column("has_stale_files", Boolean, nullable=False),
-    Column("has_lowest", Boolean),
-    Column("labels", BigInteger),
-    Column("written_at", UtcDateTime, nullable=False),
-    Column("verified_at", UtcDateTime),
-    Column("removed_at", UtcDateTime),
+    "day time key, location text, state text, removed_before time, manifest json, dimensions json, "
+    "has_stale_files boolean, has_lowest boolean null, labels bigint null, written_at time, verified_at time null, "
+    "removed_at time null",
 )
-archived_lowest = Table(
+archived_lowest = _table(
     "archived_lowest",
-    metadata,
-    Column("dimension", Text, primary_key=True),
-    Column("day", UtcDateTime, primary_key=True),
-    Column("service", Text, primary_key=True),
-    Column("route", Text, primary_key=True),
-    Column("scorer", Text, primary_key=True),
-    Column("fingerprint", Text, primary_key=True),
-    Column("entries", LargeBinary, nullable=False),
+    "dimension text key, day time key, service text key, route text key, scorer text key, fingerprint text key, "
+    "entries bytes",
 )
-tally = Table(
+tally = _table(
     "tally",
-    metadata,
-    Column("minute", UtcDateTime, primary_key=True),
-    Column("service", Text, primary_key=True),
-    Column("route", Text, primary_key=True),
-    Column("scorer", Text, primary_key=True),
-    Column("process", Text, primary_key=True),
-    Column("outcome", Text, primary_key=True),
-    Column("reason", Text, primary_key=True),
-    Column("count", BigInteger, nullable=False),
+    "minute time key, service text key, route text key, scorer text key, process text key, outcome text key, "
+    "reason text key, count bigint",
 )
-watched_trace = Table(
+watched_trace = _table(
     "watched_trace",
-    metadata,
-    Column("hour", UtcDateTime, primary_key=True),
-    Column("service", Text, primary_key=True),
-    Column("scope", Text, primary_key=True),
-    Column("outcome", Text, primary_key=True),
-    Column("count", BigInteger, nullable=False),
+    "hour time key, service text key, scope text key, outcome text key, count bigint",
 )
-rollup = Table(
+rollup = _table(
     "rollup",
-    metadata,
-    Column("span", Integer, primary_key=True),
-    Column("dimension", Text, primary_key=True),
-    Column("start", UtcDateTime, primary_key=True),
-    Column("service", Text, primary_key=True),
-    Column("route", Text, primary_key=True),
-    Column("scorer", Text, primary_key=True),
-    Column("fingerprint", Text, primary_key=True),
-    Column("label", Text, primary_key=True),
-    Column("n", BigInteger, nullable=False),
-    Column("n_zero", BigInteger, nullable=False),
-    Column("sum_w", Float, nullable=False),
-    Column("sum_w_zero", Float, nullable=False),
-    Column("sum_w2", Float, nullable=False),
-    Column("sum_w2_zero", Float, nullable=False),
-    Column("sum_wy", Float, nullable=False),
-    Column("sum_wy2", Float, nullable=False),
-    Column("sum_w2y", Float, nullable=False),
-    Column("sum_w2y2", Float, nullable=False),
-    Column("sum_w_low", Float, nullable=False),
-    Column("sum_w_noncommittal", Float, nullable=False),
-    Column("n_with_x", BigInteger, nullable=False),
-    Column("sum_w_with_x", Float, nullable=False),
-    Column("sum_w2_with_x", Float, nullable=False),
-    Column("sum_wx", Float, nullable=False),
-    Column("sum_wy_with_x", Float, nullable=False),
-    Column("sum_wx2", Float, nullable=False),
-    Column("sum_wxy", Float, nullable=False),
-    Column("sum_wy2_with_x", Float, nullable=False),
-    Column("sum_w2x", Float, nullable=False),
-    Column("sum_w2y_with_x", Float, nullable=False),
-    Column("sum_w2x2", Float, nullable=False),
-    Column("sum_w2xy", Float, nullable=False),
-    Column("latest", UtcDateTime, nullable=False),
-    Column("histogram", LargeBinary, nullable=False),
+    "span integer key, dimension text key, start time key, service text key, route text key, scorer text key, "
+    "fingerprint text key, label text key, n bigint, n_zero bigint, sum_w float, sum_w_zero float, sum_w2 float, "
+    "sum_w2_zero float, sum_wy float, sum_wy2 float, sum_w2y float, sum_w2y2 float, sum_w_low float, "
+    "sum_w_noncommittal float, n_with_x bigint, sum_w_with_x float, sum_w2_with_x float, sum_wx float, "
+    "sum_wy_with_x float, sum_wx2 float, sum_wxy float, sum_wy2_with_x float, sum_w2x float, sum_w2y_with_x float, "
+    "sum_w2x2 float, sum_w2xy float, latest time, histogram bytes",
 )
-rollup_count = Table(
+rollup_count = _table(
     "rollup_count",
-    metadata,
-    Column("span", Integer, primary_key=True),
-    Column("dimension", Text, primary_key=True),
-    Column("start", UtcDateTime, primary_key=True),
-    Column("service", Text, primary_key=True),
-    Column("route", Text, primary_key=True),
-    Column("scorer", Text, primary_key=True),
-    Column("outcome", Text, primary_key=True),
-    Column("reason", Text, primary_key=True),
-    Column("count", BigInteger, nullable=False),
+    "span integer key, dimension text key, start time key, service text key, route text key, scorer text key, "
+    "outcome text key, reason text key, count bigint",
 )
-rollup_proxy = Table(
+rollup_proxy = _table(
     "rollup_proxy",
-    metadata,
-    Column("span", Integer, primary_key=True),
-    Column("dimension", Text, primary_key=True),
-    Column("start", UtcDateTime, primary_key=True),
-    Column("service", Text, primary_key=True),
-    Column("route", Text, primary_key=True),
-    Column("n", BigInteger, nullable=False),
-    Column("sum_v", Float, nullable=False),
-    Column("sum_v2", Float, nullable=False),
-    Column("sum_vx", Float, nullable=False),
-    Column("sum_vx2", Float, nullable=False),
-    Column("sum_v2x", Float, nullable=False),
-    Column("sum_v2x2", Float, nullable=False),
+    "span integer key, dimension text key, start time key, service text key, route text key, n bigint, sum_v float, "
+    "sum_v2 float, sum_vx float, sum_vx2 float, sum_v2x float, sum_v2x2 float",
 )
-rollup_dirty_hour = Table(
-    "rollup_dirty_hour",
-    metadata,
-    Column("id", Key, primary_key=True),
-    Column("hour", UtcDateTime, nullable=False),
-)
-rollup_dimension = Table(
-    "rollup_dimension",
-    metadata,
-    Column("name", Text, primary_key=True),
-)
-delivery = Table(
+rollup_dirty_hour = _table("rollup_dirty_hour", "id serial key, hour time")
+rollup_dimension = _table("rollup_dimension", "name text key")
+delivery = _table(
     "delivery",
-    metadata,
-    Column("id", Key, primary_key=True),
-    Column("kind", Text, nullable=False),
-    Column("target", Text, nullable=False),
-    Column("order_keys", Json, nullable=False, server_default="[]"),
-    Column("payload", Json, nullable=False),
-    Column("size", Integer, nullable=False, server_default="0"),
-    Column("status", Text, nullable=False, server_default="waiting"),
-    Column("attempt", Integer, nullable=False, server_default="0"),
-    Column("due_at", UtcDateTime),
-    Column("lease_owner", Text),
-    Column("http_status", Integer),
-    Column("error", Text),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("settled_at", UtcDateTime),
-    Column("trace_id", Text),
-    Column("span_id", Text),
-    Column("exchange_id", Text),
-    Column("body", LargeBinary),
+    "id serial key, kind text, target text, order_keys json = [], payload json, size integer = 0, "
+    "status text = waiting, attempt integer = 0, due_at time null, lease_owner text null, http_status integer null, "
+    "error text null, created_at time, settled_at time null, trace_id text null, span_id text null, "
+    "exchange_id text null, body bytes null",
 )
-exchange = Table(
+exchange = _table(
     "exchange",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("trace_id", Text, nullable=False),
-    Column("span_id", Text, nullable=False),
-    Column("service", Text, nullable=False),
-    Column("route", Text, nullable=False),
-    Column("question", Text),
-    Column("answer", Text),
-    Column("contexts", Json, nullable=False),
-    Column("history", Json, nullable=False),
-    Column("model", Text),
-    Column("prompt_version", Text),
-    Column("session", Text),
-    Column("user", Text),
-    Column("attributes", Json, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("error", Text),
-    Column("started_at", UtcDateTime, nullable=False),
-    Column("duration", Float, nullable=False),
-    Column("sampling_key", Float, nullable=False),
-    Column("traced", Boolean, nullable=False),
-    Column("capture_probability", Float, nullable=False, server_default="1"),
-    Column("proxy", Float),
-    Column("proxy_probability", Float),
-    Column("sampling_probability", Float),
-    Column("sampling_reason", Text),
-    Column("erased_at", UtcDateTime),
-    Column("span_holder", Text),
+    "id text key, trace_id text, span_id text, service text, route text, question text null, answer text null, "
+    "contexts json, history json, model text null, prompt_version text null, session text null, user text null, "
+    "attributes json, status text, error text null, started_at time, duration float, sampling_key float, "
+    "traced boolean, capture_probability float = 1, proxy float null, proxy_probability float null, "
+    "sampling_probability float null, sampling_reason text null, erased_at time null, span_holder text null",
 )
-scoring_task = Table(
+scoring_task = _table(
     "scoring_task",
-    metadata,
-    Column("id", Key, primary_key=True),
-    Column("exchange_id", Text, nullable=False),
-    Column("scorer", Text, nullable=False),
-    Column("fingerprint", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("reason", Text),
-    Column("error", Text),
-    Column("claims", Integer, nullable=False),
-    Column("first_pending_at", UtcDateTime, nullable=False),
-    Column("due_at", UtcDateTime),
-    Column("lease_owner", Text),
-    Column("scored_as", Text),
-    Column("retries", Integer, nullable=False, server_default="0"),
+    "id serial key, exchange_id text, scorer text, fingerprint text, state text, reason text null, error text null, "
+    "claims integer, first_pending_at time, due_at time null, lease_owner text null, scored_as text null, "
+    "retries integer = 0",
 )
-score = Table(
+score = _table(
     "score",
-    metadata,
-    Column("id", Key, primary_key=True),
-    Column("exchange_id", Text, nullable=False),
-    Column("scorer", Text, nullable=False),
-    Column("fingerprint", Text, nullable=False),
-    Column("service", Text, nullable=False),
-    Column("route", Text, nullable=False),
-    Column("started_at", UtcDateTime, nullable=False),
-    Column("sampling_probability", Float),
-    Column("proxy", Float),
-    Column("value", Float, nullable=False),
-    Column("label", Text),
-    Column("explanation", Text),
-    Column("details", Json, nullable=False),
-    Column("judge", Text),
-    Column("embedder", Text),
-    Column("input_tokens", BigInteger),
-    Column("output_tokens", BigInteger),
-    Column("cost", Float),
-    Column("latency", Float),
-    Column("scored_at", UtcDateTime),
+    "id serial key, exchange_id text, scorer text, fingerprint text, service text, route text, started_at time, "
+    "sampling_probability float null, proxy float null, value float, label text null, explanation text null, "
+    "details json, judge text null, embedder text null, input_tokens bigint null, output_tokens bigint null, "
+    "cost float null, latency float null, scored_at time null",
 )
-feedback = Table(
+feedback = _table(
     "feedback",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("exchange_id", Text, nullable=False),
-    Column("score", Float, nullable=False),
-    Column("comment", Text),
-    Column("user", Text),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("considered_at", UtcDateTime),
+    "id text key, exchange_id text, score float, comment text null, user text null, created_at time, "
+    "considered_at time null",
 )
-marker = Table(
-    "marker",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("service", Text, nullable=False),
-    Column("at", UtcDateTime, nullable=False),
-    Column("attributes", Json, nullable=False),
-)
-history_run = Table(
+marker = _table("marker", "id text key, name text, service text, at time, attributes json")
+history_run = _table(
     "history_run",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("kind", Text, nullable=False),
-    Column("since", UtcDateTime, nullable=False),
-    Column("until", UtcDateTime, nullable=False),
-    Column("selection", Json, nullable=False),
-    Column("partition_size", Integer, nullable=False),
-    Column("partitions", Integer, nullable=False),
-    Column("exchanges", BigInteger, nullable=False),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("finished_at", UtcDateTime),
+    "id text key, kind text, since time, until time, selection json, partition_size integer, partitions integer, "
+    "exchanges bigint, created_at time, finished_at time null",
 )
-partition = Table(
+partition = _table(
     "partition",
-    metadata,
-    Column("run_id", Text, primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("first_at", UtcDateTime, nullable=False),
-    Column("first_id", Text, nullable=False),
-    Column("last_at", UtcDateTime, nullable=False),
-    Column("last_id", Text, nullable=False),
-    Column("exchanges", Integer, nullable=False),
-    Column("attempts", Integer, nullable=False),
-    Column("due_at", UtcDateTime),
-    Column("lease_owner", Text),
-    Column("error", Text),
-    Column("scored", Integer, nullable=False),
-    Column("failed", Integer, nullable=False),
-    Column("skipped", Integer, nullable=False),
-    Column("cost", Float),
-    Column("checksum", Text, nullable=False),
-    Column("remaining", Json),
+    "run_id text key, number integer key, first_at time, first_id text, last_at time, last_id text, "
+    "exchanges integer, attempts integer, due_at time null, lease_owner text null, error text null, scored integer, "
+    "failed integer, skipped integer, cost float null, checksum text, remaining json null",
 )
-received_trace = Table(
+received_trace = _table(
     "received_trace",
-    metadata,
-    Column("trace_id", Text, primary_key=True),
-    Column("due_at", Float),
-    Column("deadline", Float, nullable=False),
-    Column("wait", Float, nullable=False),
-    Column("spans", Integer, nullable=False),
-    Column("size", Integer, nullable=False),
-    Column("dropped", Integer, nullable=False),
-    Column("lease_owner", Text),
-    Column("finished_at", Float),
-    Column("span_keys", LargeBinary),
+    "trace_id text key, due_at float null, deadline float, wait float, spans integer, size integer, dropped integer, "
+    "lease_owner text null, finished_at float null, span_keys bytes null",
 )
-received_span = Table(
+received_span = _table(
     "received_span",
-    metadata,
-    Column("trace_id", Text, primary_key=True),
-    Column("key", Text, primary_key=True),
-    Column("is_log", Boolean, nullable=False),
-    Column("service", Text, nullable=False),
-    Column("scope", Text, nullable=False),
-    Column("payload", LargeBinary, nullable=False),
+    "trace_id text key, key text key, is_log boolean, service text, scope text, payload bytes",
 )
-unreadable_trace = Table(
+unreadable_trace = _table(
     "unreadable_trace",
-    metadata,
-    Column("trace_id", Text, primary_key=True),
-    Column("service", Text, nullable=False),
-    Column("scope", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("started_at", UtcDateTime, nullable=False),
-    Column("sampled_at", UtcDateTime, nullable=False),
-    Column("spans", Json, nullable=False),
-    Column("spans_omitted", Integer, nullable=False),
+    "trace_id text key, service text, scope text, reason text, started_at time, sampled_at time, spans json, "
+    "spans_omitted integer",
 )
-lease = Table(
-    "lease",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("owner", Text, nullable=False),
-    Column("expires_at", UtcDateTime, nullable=False),
-    Column("cursor", Text),
-    Column("renewed_at", UtcDateTime),
-)
-rate_limit = Table(
-    "rate_limit",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("arrival", Float, nullable=False),
-    Column("waited", Float, nullable=False),
-    Column("used_at", UtcDateTime, nullable=False),
-)
-worker = Table(
+lease = _table("lease", "name text key, owner text, expires_at time, cursor text null, renewed_at time null")
+rate_limit = _table("rate_limit", "name text key, arrival float, waited float, used_at time")
+worker = _table(
     "worker",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("host", Text, nullable=False),
-    Column("pid", Integer, nullable=False),
-    Column("service", Text, nullable=False),
-    Column("version", Text, nullable=False),
-    Column("scorers", Json, nullable=False),
-    Column("concurrency", Integer, nullable=False),
-    Column("in_flight", Integer, nullable=False),
-    Column("problem", Text),
-    Column("started_at", UtcDateTime, nullable=False),
-    Column("seen_at", UtcDateTime, nullable=False),
+    "id text key, host text, pid integer, service text, version text, scorers json, concurrency integer, "
+    "in_flight integer, problem text null, started_at time, seen_at time",
 )
-job = Table(
-    "job",
-    metadata,
-    Column("process", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("every", Float),
-    Column("runs", Json, nullable=False),
-)
-saved_view = Table(
-    "saved_view",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("path", Text, nullable=False),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("created_by", Text),
-)
-budget = Table(
-    "budget",
-    metadata,
-    Column("day", Text, primary_key=True),
-    Column("requests", BigInteger, nullable=False),
-    Column("tokens", Float, nullable=False),
-    Column("usd", Float, nullable=False),
-    Column("selected", BigInteger, nullable=False),
-)
-calibration = Table(
+job = _table("job", "process text key, name text key, every float null, runs json")
+saved_view = _table("saved_view", "name text key, path text, created_at time, created_by text null")
+budget = _table("budget", "day text key, requests bigint, tokens float, usd float, selected bigint")
+calibration = _table(
     "calibration",
-    metadata,
-    Column("id", Key, primary_key=True),
-    Column("embedder", Text, nullable=False),
-    Column("scorer", Text, nullable=False),
-    Column("fingerprint", Text, nullable=False),
-    Column("floor", Float, nullable=False),
-    Column("topic_floor", Float, nullable=False),
-    Column("n", Integer, nullable=False),
-    Column("made_at", UtcDateTime, nullable=False),
+    "id serial key, embedder text, scorer text, fingerprint text, floor float, topic_floor float, n integer, "
+    "made_at time",
 )

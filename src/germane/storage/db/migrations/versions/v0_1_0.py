@@ -6,13 +6,201 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from germane.storage.db.columns import parse_columns
+
 revision = "0.1.0"
 down_revision = None
 
-MOMENT = sa.DateTime(timezone=True)
-JSON = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
-KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-
+TYPES = {
+    "text": sa.Text(),
+    "integer": sa.Integer(),
+    "bigint": sa.BigInteger(),
+    "float": sa.Float(),
+    "boolean": sa.Boolean(),
+    "bytes": sa.LargeBinary(),
+    "time": sa.DateTime(timezone=True),
+    "json": sa.JSON().with_variant(postgresql.JSONB(), "postgresql"),
+    "serial": sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
+}
+TABLES = {
+    # Exchanges, scoring tasks, scores, labels and markers.
+    "exchange": (
+        "id text key, trace_id text, span_id text, service text, route text, question text null, answer text null, "
+        "contexts json, history json, model text null, prompt_version text null, session text null, user text null, "
+        "attributes json, status text, error text null, started_at time, duration float, sampling_key float, "
+        "traced boolean, capture_probability float = 1, proxy float null, proxy_probability float null, "
+        "sampling_probability float null, sampling_reason text null, erased_at time null, span_holder text null"
+    ),
+    "scoring_task": (
+        "id serial key, exchange_id text, scorer text, fingerprint text, state text, reason text null, "
+        "error text null, claims integer, first_pending_at time, due_at time null, lease_owner text null, "
+        "scored_as text null, retries integer = 0"
+    ),
+    "score": (
+        "id serial key, exchange_id text, scorer text, fingerprint text, service text, route text, started_at time, "
+        "sampling_probability float null, proxy float null, value float, label text null, explanation text null, "
+        "details json, judge text null, embedder text null, input_tokens bigint null, output_tokens bigint null, "
+        "cost float null, latency float null, scored_at time null"
+    ),
+    "feedback": (
+        "id text key, exchange_id text, score float, comment text null, user text null, created_at time, "
+        "considered_at time null"
+    ),
+    "marker": "id text key, name text, service text, at time, attributes json",
+    # Counts and rollups.
+    "tally": (
+        "minute time key, service text key, route text key, scorer text key, process text key, outcome text key, "
+        "reason text key, count bigint"
+    ),
+    "watched_trace": "hour time key, service text key, scope text key, outcome text key, count bigint",
+    "rollup": (
+        "span integer key, dimension text key, start time key, service text key, route text key, scorer text key, "
+        "fingerprint text key, label text key, n bigint, n_zero bigint, sum_w float, sum_w_zero float, sum_w2 float, "
+        "sum_w2_zero float, sum_wy float, sum_wy2 float, sum_w2y float, sum_w2y2 float, sum_w_low float, "
+        "sum_w_noncommittal float, n_with_x bigint, sum_w_with_x float, sum_w2_with_x float, sum_wx float, "
+        "sum_wy_with_x float, sum_wx2 float, sum_wxy float, sum_wy2_with_x float, sum_w2x float, "
+        "sum_w2y_with_x float, sum_w2x2 float, sum_w2xy float, latest time, histogram bytes"
+    ),
+    "rollup_count": (
+        "span integer key, dimension text key, start time key, service text key, route text key, scorer text key, "
+        "outcome text key, reason text key, count bigint"
+    ),
+    "rollup_proxy": (
+        "span integer key, dimension text key, start time key, service text key, route text key, n bigint, "
+        "sum_v float, sum_v2 float, sum_vx float, sum_vx2 float, sum_v2x float, sum_v2x2 float"
+    ),
+    "rollup_dirty_hour": "id serial key, hour time",
+    "rollup_dimension": "name text key",
+    # Baselines, detectors and alerts.
+    "detector_input": (
+        "id serial key, service text, route text, scorer text, fingerprint text, exchange_id text, value float, "
+        "is_zero boolean, arrived_at time"
+    ),
+    "baseline": (
+        "id serial key, service text, scorer text, fingerprint text, scope text, version integer, status text, "
+        "reason text, since time, until time, n bigint, mean float null, deviation float null, numbers json, "
+        "model text null, prompt_version text null, created_at time, accepted_by text null"
+    ),
+    "detector": (
+        "rule text key, service text key, scorer text key, parameters text, baseline_id bigint, state json, "
+        "log_evidence float null, seen_at time null, row_version bigint"
+    ),
+    "alert": (
+        "id text key, key text, rule text, type text, labels json, state text, severity text, cause text null, "
+        "message text, fingerprint text null, value float null, threshold float null, window float null, "
+        "onset time null, body json, starts_at time, fired_at time null, resolved_at time null, evaluated_at time, "
+        "notified_at time null, acknowledged_at time null, acknowledged_by text null, resolve_reason text null"
+    ),
+    "alert_event": "id text key, alert_id text, at time, type text, before text null, after text, detail json",
+    "silence": "id text key, matchers json, starts_at time, ends_at time, created_by text null, comment text null",
+    # Workers, leases and limits.
+    "lease": "name text key, owner text, expires_at time, cursor text null, renewed_at time null",
+    "rate_limit": "name text key, arrival float, waited float, used_at time",
+    "worker": (
+        "id text key, host text, pid integer, service text, version text, scorers json, concurrency integer, "
+        "in_flight integer, problem text null, started_at time, seen_at time"
+    ),
+    "job": "process text key, name text key, every float null, runs json",
+    "saved_view": "name text key, path text, created_at time, created_by text null",
+    "budget": "day text key, requests bigint, tokens float, usd float, selected bigint",
+    "calibration": (
+        "id serial key, embedder text, scorer text, fingerprint text, floor float, topic_floor float, n integer, "
+        "made_at time"
+    ),
+    # Received spans and traces.
+    "received_trace": (
+        "trace_id text key, due_at float null, deadline float, wait float, spans integer, size integer, "
+        "dropped integer, lease_owner text null, finished_at float null, span_keys bytes null"
+    ),
+    "received_span": "trace_id text key, key text key, is_log boolean, service text, scope text, payload bytes",
+    "unreadable_trace": (
+        "trace_id text key, service text, scope text, reason text, started_at time, sampled_at time, spans json, "
+        "spans_omitted integer"
+    ),
+    # Notifications and forwarded requests.
+    "delivery": (
+        "id serial key, kind text, target text, order_keys json = [], payload json, size integer = 0, "
+        "status text = waiting, attempt integer = 0, due_at time null, lease_owner text null, "
+        "http_status integer null, error text null, created_at time, settled_at time null, trace_id text null, "
+        "span_id text null, exchange_id text null, body bytes null"
+    ),
+    # Runs over the history.
+    "history_run": (
+        "id text key, kind text, since time, until time, selection json, partition_size integer, partitions integer, "
+        "exchanges bigint, created_at time, finished_at time null"
+    ),
+    "partition": (
+        "run_id text key, number integer key, first_at time, first_id text, last_at time, last_id text, "
+        "exchanges integer, attempts integer, due_at time null, lease_owner text null, error text null, "
+        "scored integer, failed integer, skipped integer, cost float null, checksum text, remaining json null"
+    ),
+    # Archived days.
+    "archived_day": (
+        "day time key, location text, state text, removed_before time, manifest json, dimensions json, "
+        "has_stale_files boolean, has_lowest boolean null, labels bigint null, written_at time, "
+        "verified_at time null, removed_at time null"
+    ),
+    "archived_lowest": (
+        "dimension text key, day time key, service text key, route text key, scorer text key, fingerprint text key, "
+        "entries bytes"
+    ),
+}
+UNIQUE = {
+    "scoring_task": sa.UniqueConstraint("exchange_id", "scorer", "fingerprint", name="uq_scoring_task"),
+    "score": sa.UniqueConstraint("exchange_id", "scorer", "fingerprint", name="uq_score"),
+    "baseline": sa.UniqueConstraint("service", "scorer", "fingerprint", "scope", "version", name="uq_baseline"),
+}
+WITHOUT_ROWID = {
+    "tally",
+    "watched_trace",
+    "rollup",
+    "rollup_count",
+    "rollup_proxy",
+    "rollup_dimension",
+    "archived_day",
+    "archived_lowest",
+}
+AUTOINCREMENT = {"rollup_dirty_hour", "detector_input"}
+INDEXES = """
+CREATE INDEX ix_exchange_candidate ON exchange (started_at) WHERE sampling_reason = 'candidate';
+CREATE INDEX ix_exchange_proxy
+    ON exchange (started_at, service, route, proxy, proxy_probability, capture_probability) WHERE proxy IS NOT NULL;
+CREATE INDEX ix_exchange_route ON exchange (route, started_at);
+CREATE INDEX ix_exchange_started_at ON exchange (started_at);
+CREATE INDEX ix_exchange_text ON exchange (started_at) WHERE erased_at IS NULL;
+CREATE INDEX ix_exchange_unsampled ON exchange (started_at) WHERE sampling_reason IS NULL;
+CREATE INDEX ix_scoring_task_candidate
+    ON scoring_task (scorer, fingerprint, first_pending_at) WHERE state = 'pending' AND due_at IS NULL;
+CREATE INDEX ix_scoring_task_lease_owner ON scoring_task (lease_owner) WHERE lease_owner IS NOT NULL;
+CREATE INDEX ix_scoring_task_open
+    ON scoring_task (scorer, fingerprint, due_at, first_pending_at) WHERE due_at IS NOT NULL;
+CREATE INDEX ix_scoring_task_state ON scoring_task (state, reason);
+CREATE INDEX ix_score_started_at
+    ON score (started_at, scorer, service, route, fingerprint, value, label, sampling_probability, proxy);
+CREATE INDEX ix_score_value ON score (value, scorer, started_at, route);
+CREATE INDEX ix_feedback_comment ON feedback (created_at) WHERE comment IS NOT NULL;
+CREATE INDEX ix_feedback_created_at ON feedback (created_at);
+CREATE INDEX ix_feedback_exchange_id ON feedback (exchange_id);
+CREATE INDEX ix_feedback_unconsidered ON feedback (created_at) WHERE considered_at IS NULL;
+CREATE INDEX ix_marker_at ON marker (at);
+CREATE INDEX ix_rollup_dirty_hour_hour ON rollup_dirty_hour (hour);
+CREATE INDEX ix_detector_input_exchange_id ON detector_input (exchange_id);
+CREATE INDEX ix_baseline_status ON baseline (status);
+CREATE INDEX ix_alert_starts_at ON alert (starts_at);
+CREATE UNIQUE INDEX uq_alert_open ON alert ("key") WHERE state <> 'resolved';
+CREATE INDEX ix_alert_event_alert_id ON alert_event (alert_id);
+CREATE INDEX ix_silence_ends_at ON silence (ends_at);
+CREATE INDEX ix_worker_seen_at ON worker (seen_at);
+CREATE INDEX ix_calibration_made_at ON calibration (made_at);
+CREATE INDEX ix_received_trace_due_at ON received_trace (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX ix_received_trace_finished_at ON received_trace (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX ix_unreadable_trace_reason ON unreadable_trace (service, scope, reason, sampled_at);
+CREATE INDEX ix_unreadable_trace_sampled_at ON unreadable_trace (sampled_at);
+CREATE INDEX ix_delivery_created_at ON delivery (kind, created_at);
+CREATE INDEX ix_delivery_exchange_id ON delivery (exchange_id) WHERE exchange_id IS NOT NULL;
+CREATE UNIQUE INDEX ix_delivery_span ON delivery (trace_id, span_id) WHERE trace_id IS NOT NULL;
+CREATE INDEX ix_delivery_waiting ON delivery (kind, target, created_at, size) WHERE due_at IS NOT NULL;
+"""
 ANSWERS = """
 CREATE VIEW answers AS
 SELECT exchange.id AS exchange_id, exchange.trace_id, exchange.service, exchange.route, exchange.model,
@@ -29,560 +217,15 @@ LEFT JOIN score ON score.exchange_id = scoring_task.exchange_id AND score.scorer
 
 
 def upgrade() -> None:
-    """Create the tables and the view."""
-    create_exchanges()
-    create_counts()
-    create_alerting()
-    create_running()
-    create_received()
-    create_deliveries()
-    create_history()
-    create_archive()
+    """Create the tables, the indexes and the view."""
+    for name, columns in TABLES.items():
+        op.create_table(
+            name,
+            *parse_columns(columns, TYPES),
+            *([UNIQUE[name]] if name in UNIQUE else []),
+            sqlite_with_rowid=name not in WITHOUT_ROWID,
+            sqlite_autoincrement=name in AUTOINCREMENT,
+        )
+    for statement in INDEXES.strip().split(";\n"):
+        op.execute(statement)
     op.execute(ANSWERS)
-
-
-def create_exchanges() -> None:
-    """Create the tables of exchanges, scoring tasks, scores, labels and markers."""
-    op.create_table(
-        "exchange",
-        sa.Column("id", sa.Text(), primary_key=True),
-        sa.Column("trace_id", sa.Text(), nullable=False),
-        sa.Column("span_id", sa.Text(), nullable=False),
-        sa.Column("service", sa.Text(), nullable=False),
-        sa.Column("route", sa.Text(), nullable=False),
-        sa.Column("question", sa.Text()),
-        sa.Column("answer", sa.Text()),
-        sa.Column("contexts", JSON, nullable=False),
-        sa.Column("history", JSON, nullable=False),
-        sa.Column("model", sa.Text()),
-        sa.Column("prompt_version", sa.Text()),
-        sa.Column("session", sa.Text()),
-        sa.Column("user", sa.Text()),
-        sa.Column("attributes", JSON, nullable=False),
-        sa.Column("status", sa.Text(), nullable=False),
-        sa.Column("error", sa.Text()),
-        sa.Column("started_at", MOMENT, nullable=False),
-        sa.Column("duration", sa.Float(), nullable=False),
-        sa.Column("sampling_key", sa.Float(), nullable=False),
-        sa.Column("traced", sa.Boolean(), nullable=False),
-        sa.Column("capture_probability", sa.Float(), nullable=False, server_default="1"),
-        sa.Column("proxy", sa.Float()),
-        sa.Column("proxy_probability", sa.Float()),
-        sa.Column("sampling_probability", sa.Float()),
-        sa.Column("sampling_reason", sa.Text()),
-        sa.Column("erased_at", MOMENT),
-        sa.Column("span_holder", sa.Text()),
-    )
-    partial_index("ix_exchange_candidate", "exchange", ["started_at"], "sampling_reason = 'candidate'")
-    partial_index(
-        "ix_exchange_proxy",
-        "exchange",
-        ["started_at", "service", "route", "proxy", "proxy_probability", "capture_probability"],
-        "proxy IS NOT NULL",
-    )
-    op.create_index("ix_exchange_route", "exchange", ["route", "started_at"])
-    op.create_index("ix_exchange_started_at", "exchange", ["started_at"])
-    partial_index("ix_exchange_text", "exchange", ["started_at"], "erased_at IS NULL")
-    partial_index("ix_exchange_unsampled", "exchange", ["started_at"], "sampling_reason IS NULL")
-    op.create_table(
-        "scoring_task",
-        sa.Column("id", KEY, primary_key=True),
-        sa.Column("exchange_id", sa.Text(), nullable=False),
-        sa.Column("scorer", sa.Text(), nullable=False),
-        sa.Column("fingerprint", sa.Text(), nullable=False),
-        sa.Column("state", sa.Text(), nullable=False),
-        sa.Column("reason", sa.Text()),
-        sa.Column("error", sa.Text()),
-        sa.Column("claims", sa.Integer(), nullable=False),
-        sa.Column("first_pending_at", MOMENT, nullable=False),
-        sa.Column("due_at", MOMENT),
-        sa.Column("lease_owner", sa.Text()),
-        sa.Column("scored_as", sa.Text()),
-        sa.Column("retries", sa.Integer(), nullable=False, server_default="0"),
-        sa.UniqueConstraint("exchange_id", "scorer", "fingerprint", name="uq_scoring_task"),
-    )
-    partial_index(
-        "ix_scoring_task_candidate",
-        "scoring_task",
-        ["scorer", "fingerprint", "first_pending_at"],
-        "state = 'pending' AND due_at IS NULL",
-    )
-    partial_index("ix_scoring_task_lease_owner", "scoring_task", ["lease_owner"], "lease_owner IS NOT NULL")
-    partial_index(
-        "ix_scoring_task_open",
-        "scoring_task",
-        ["scorer", "fingerprint", "due_at", "first_pending_at"],
-        "due_at IS NOT NULL",
-    )
-    op.create_index("ix_scoring_task_state", "scoring_task", ["state", "reason"])
-    op.create_table(
-        "score",
-        sa.Column("id", KEY, primary_key=True),
-        sa.Column("exchange_id", sa.Text(), nullable=False),
-        sa.Column("scorer", sa.Text(), nullable=False),
-        sa.Column("fingerprint", sa.Text(), nullable=False),
-        sa.Column("service", sa.Text(), nullable=False),
-        sa.Column("route", sa.Text(), nullable=False),
-        sa.Column("started_at", MOMENT, nullable=False),
-        sa.Column("sampling_probability", sa.Float()),
-        sa.Column("proxy", sa.Float()),
-        sa.Column("value", sa.Float(), nullable=False),
-        sa.Column("label", sa.Text()),
-        sa.Column("explanation", sa.Text()),
-        sa.Column("details", JSON, nullable=False),
-        sa.Column("judge", sa.Text()),
-        sa.Column("embedder", sa.Text()),
-        sa.Column("input_tokens", sa.BigInteger()),
-        sa.Column("output_tokens", sa.BigInteger()),
-        sa.Column("cost", sa.Float()),
-        sa.Column("latency", sa.Float()),
-        sa.Column("scored_at", MOMENT),
-        sa.UniqueConstraint("exchange_id", "scorer", "fingerprint", name="uq_score"),
-    )
-    op.create_index(
-        "ix_score_started_at",
-        "score",
-        ["started_at", "scorer", "service", "route", "fingerprint", "value", "label", "sampling_probability", "proxy"],
-    )
-    op.create_index("ix_score_value", "score", ["value", "scorer", "started_at", "route"])
-    op.create_table(
-        "feedback",
-        sa.Column("id", sa.Text(), primary_key=True),
-        sa.Column("exchange_id", sa.Text(), nullable=False),
-        sa.Column("score", sa.Float(), nullable=False),
-        sa.Column("comment", sa.Text()),
-        sa.Column("user", sa.Text()),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("considered_at", MOMENT),
-    )
-    partial_index("ix_feedback_comment", "feedback", ["created_at"], "comment IS NOT NULL")
-    op.create_index("ix_feedback_created_at", "feedback", ["created_at"])
-    op.create_index("ix_feedback_exchange_id", "feedback", ["exchange_id"])
-    partial_index("ix_feedback_unconsidered", "feedback", ["created_at"], "considered_at IS NULL")
-    op.create_table(
-        "marker",
-        sa.Column("id", sa.Text(), primary_key=True),
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("service", sa.Text(), nullable=False),
-        sa.Column("at", MOMENT, nullable=False),
-        sa.Column("attributes", JSON, nullable=False),
-    )
-    op.create_index("ix_marker_at", "marker", ["at"])
-
-
-def create_counts() -> None:
-    """Create the tables of counts and sums."""
-    op.create_table(
-        "tally",
-        sa.Column("minute", MOMENT, primary_key=True),
-        sa.Column("service", sa.Text(), primary_key=True),
-        sa.Column("route", sa.Text(), primary_key=True),
-        sa.Column("scorer", sa.Text(), primary_key=True),
-        sa.Column("process", sa.Text(), primary_key=True),
-        sa.Column("outcome", sa.Text(), primary_key=True),
-        sa.Column("reason", sa.Text(), primary_key=True),
-        sa.Column("count", sa.BigInteger(), nullable=False),
-        sqlite_with_rowid=False,
-    )
-    op.create_table(
-        "watched_trace",
-        sa.Column("hour", MOMENT, primary_key=True),
-        sa.Column("service", sa.Text(), primary_key=True),
-        sa.Column("scope", sa.Text(), primary_key=True),
-        sa.Column("outcome", sa.Text(), primary_key=True),
-        sa.Column("count", sa.BigInteger(), nullable=False),
-        sqlite_with_rowid=False,
-    )
-    op.create_table(
-        "rollup",
-        sa.Column("span", sa.Integer(), primary_key=True),
-        sa.Column("dimension", sa.Text(), primary_key=True),
-        sa.Column("start", MOMENT, primary_key=True),
-        sa.Column("service", sa.Text(), primary_key=True),
-        sa.Column("route", sa.Text(), primary_key=True),
-        sa.Column("scorer", sa.Text(), primary_key=True),
-        sa.Column("fingerprint", sa.Text(), primary_key=True),
-        sa.Column("label", sa.Text(), primary_key=True),
-        sa.Column("n", sa.BigInteger(), nullable=False),
-        sa.Column("n_zero", sa.BigInteger(), nullable=False),
-        sa.Column("sum_w", sa.Float(), nullable=False),
-        sa.Column("sum_w_zero", sa.Float(), nullable=False),
-        sa.Column("sum_w2", sa.Float(), nullable=False),
-        sa.Column("sum_w2_zero", sa.Float(), nullable=False),
-        sa.Column("sum_wy", sa.Float(), nullable=False),
-        sa.Column("sum_wy2", sa.Float(), nullable=False),
-        sa.Column("sum_w2y", sa.Float(), nullable=False),
-        sa.Column("sum_w2y2", sa.Float(), nullable=False),
-        sa.Column("sum_w_low", sa.Float(), nullable=False),
-        sa.Column("sum_w_noncommittal", sa.Float(), nullable=False),
-        sa.Column("n_with_x", sa.BigInteger(), nullable=False),
-        sa.Column("sum_w_with_x", sa.Float(), nullable=False),
-        sa.Column("sum_w2_with_x", sa.Float(), nullable=False),
-        sa.Column("sum_wx", sa.Float(), nullable=False),
-        sa.Column("sum_wy_with_x", sa.Float(), nullable=False),
-        sa.Column("sum_wx2", sa.Float(), nullable=False),
-        sa.Column("sum_wxy", sa.Float(), nullable=False),
-        sa.Column("sum_wy2_with_x", sa.Float(), nullable=False),
-        sa.Column("sum_w2x", sa.Float(), nullable=False),
-        sa.Column("sum_w2y_with_x", sa.Float(), nullable=False),
-        sa.Column("sum_w2x2", sa.Float(), nullable=False),
-        sa.Column("sum_w2xy", sa.Float(), nullable=False),
-        sa.Column("latest", MOMENT, nullable=False),
-        sa.Column("histogram", sa.LargeBinary(), nullable=False),
-        sqlite_with_rowid=False,
-    )
-    op.create_table(
-        "rollup_count",
-        sa.Column("span", sa.Integer(), primary_key=True),
-        sa.Column("dimension", sa.Text(), primary_key=True),
-        sa.Column("start", MOMENT, primary_key=True),
-        sa.Column("service", sa.Text(), primary_key=True),
-        sa.Column("route", sa.Text(), primary_key=True),
-        sa.Column("scorer", sa.Text(), primary_key=True),
-        sa.Column("outcome", sa.Text(), primary_key=True),
-        sa.Column("reason", sa.Text(), primary_key=True),
-        sa.Column("count", sa.BigInteger(), nullable=False),
-        sqlite_with_rowid=False,
-    )
-    op.create_table(
-        "rollup_proxy",
-        sa.Column("span", sa.Integer(), primary_key=True),
-        sa.Column("dimension", sa.Text(), primary_key=True),
-        sa.Column("start", MOMENT, primary_key=True),
-        sa.Column("service", sa.Text(), primary_key=True),
-        sa.Column("route", sa.Text(), primary_key=True),
-        sa.Column("n", sa.BigInteger(), nullable=False),
-        sa.Column("sum_v", sa.Float(), nullable=False),
-        sa.Column("sum_v2", sa.Float(), nullable=False),
-        sa.Column("sum_vx", sa.Float(), nullable=False),
-        sa.Column("sum_vx2", sa.Float(), nullable=False),
-        sa.Column("sum_v2x", sa.Float(), nullable=False),
-        sa.Column("sum_v2x2", sa.Float(), nullable=False),
-        sqlite_with_rowid=False,
-    )
-    op.create_table(
-        "rollup_dirty_hour",
-        sa.Column("id", KEY, primary_key=True),
-        sa.Column("hour", MOMENT, nullable=False),
-        sqlite_autoincrement=True,
-    )
-    op.create_index("ix_rollup_dirty_hour_hour", "rollup_dirty_hour", ["hour"])
-    op.create_table(
-        "rollup_dimension",
-        sa.Column("name", sa.Text(), primary_key=True),
-        sqlite_with_rowid=False,
-    )
-
-
-def create_alerting() -> None:
-    """Create the tables of baselines, detectors, alerts and notifications."""
-    op.create_table(
-        "detector_input",
-        sa.Column("id", KEY, primary_key=True),
-        sa.Column("service", sa.Text(), nullable=False),
-        sa.Column("route", sa.Text(), nullable=False),
-        sa.Column("scorer", sa.Text(), nullable=False),
-        sa.Column("fingerprint", sa.Text(), nullable=False),
-        sa.Column("exchange_id", sa.Text(), nullable=False),
-        sa.Column("value", sa.Float(), nullable=False),
-        sa.Column("is_zero", sa.Boolean(), nullable=False),
-        sa.Column("arrived_at", MOMENT, nullable=False),
-        sqlite_autoincrement=True,
-    )
-    op.create_index("ix_detector_input_exchange_id", "detector_input", ["exchange_id"])
-    op.create_table(
-        "baseline",
-        sa.Column("id", KEY, primary_key=True),
-        sa.Column("service", sa.Text(), nullable=False),
-        sa.Column("scorer", sa.Text(), nullable=False),
-        sa.Column("fingerprint", sa.Text(), nullable=False),
-        sa.Column("scope", sa.Text(), nullable=False),
-        sa.Column("version", sa.Integer(), nullable=False),
-        sa.Column("status", sa.Text(), nullable=False),
-        sa.Column("reason", sa.Text(), nullable=False),
-        sa.Column("since", MOMENT, nullable=False),
-        sa.Column("until", MOMENT, nullable=False),
-        sa.Column("n", sa.BigInteger(), nullable=False),
-        sa.Column("mean", sa.Float()),
-        sa.Column("deviation", sa.Float()),
-        sa.Column("numbers", JSON, nullable=False),
-        sa.Column("model", sa.Text()),
-        sa.Column("prompt_version", sa.Text()),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("accepted_by", sa.Text()),
-        sa.UniqueConstraint("service", "scorer", "fingerprint", "scope", "version", name="uq_baseline"),
-    )
-    op.create_index("ix_baseline_status", "baseline", ["status"])
-    op.create_table(
-        "detector",
-        sa.Column("rule", sa.Text(), primary_key=True),
-        sa.Column("service", sa.Text(), primary_key=True),
-        sa.Column("scorer", sa.Text(), primary_key=True),
-        sa.Column("parameters", sa.Text(), nullable=False),
-        sa.Column("baseline_id", sa.BigInteger(), nullable=False),
-        sa.Column("state", JSON, nullable=False),
-        sa.Column("log_evidence", sa.Float()),
-        sa.Column("seen_at", MOMENT),
-        sa.Column("row_version", sa.BigInteger(), nullable=False),
-    )
-    op.create_table(
-        "alert",
-        sa.Column("id", sa.Text(), primary_key=True),
-        sa.Column("key", sa.Text(), nullable=False),
-        sa.Column("rule", sa.Text(), nullable=False),
-        sa.Column("type", sa.Text(), nullable=False),
-        sa.Column("labels", JSON, nullable=False),
-        sa.Column("state", sa.Text(), nullable=False),
-        sa.Column("severity", sa.Text(), nullable=False),
-        sa.Column("cause", sa.Text()),
-        sa.Column("message", sa.Text(), nullable=False),
-        sa.Column("fingerprint", sa.Text()),
-        sa.Column("value", sa.Float()),
-        sa.Column("threshold", sa.Float()),
-        sa.Column("window", sa.Float()),
-        sa.Column("onset", MOMENT),
-        sa.Column("body", JSON, nullable=False),
-        sa.Column("starts_at", MOMENT, nullable=False),
-        sa.Column("fired_at", MOMENT),
-        sa.Column("resolved_at", MOMENT),
-        sa.Column("evaluated_at", MOMENT, nullable=False),
-        sa.Column("notified_at", MOMENT),
-        sa.Column("acknowledged_at", MOMENT),
-        sa.Column("acknowledged_by", sa.Text()),
-        sa.Column("resolve_reason", sa.Text()),
-    )
-    op.create_index("ix_alert_starts_at", "alert", ["starts_at"])
-    partial_index("uq_alert_open", "alert", ["key"], "state <> 'resolved'", unique=True)
-    op.create_table(
-        "alert_event",
-        sa.Column("id", sa.Text(), primary_key=True),
-        sa.Column("alert_id", sa.Text(), nullable=False),
-        sa.Column("at", MOMENT, nullable=False),
-        sa.Column("type", sa.Text(), nullable=False),
-        sa.Column("before", sa.Text()),
-        sa.Column("after", sa.Text(), nullable=False),
-        sa.Column("detail", JSON, nullable=False),
-    )
-    op.create_index("ix_alert_event_alert_id", "alert_event", ["alert_id"])
-    op.create_table(
-        "silence",
-        sa.Column("id", sa.Text(), primary_key=True),
-        sa.Column("matchers", JSON, nullable=False),
-        sa.Column("starts_at", MOMENT, nullable=False),
-        sa.Column("ends_at", MOMENT, nullable=False),
-        sa.Column("created_by", sa.Text()),
-        sa.Column("comment", sa.Text()),
-    )
-    op.create_index("ix_silence_ends_at", "silence", ["ends_at"])
-
-
-def create_running() -> None:
-    """Create the tables of workers, leases and limits."""
-    op.create_table(
-        "lease",
-        sa.Column("name", sa.Text(), primary_key=True),
-        sa.Column("owner", sa.Text(), nullable=False),
-        sa.Column("expires_at", MOMENT, nullable=False),
-        sa.Column("cursor", sa.Text()),
-        sa.Column("renewed_at", MOMENT),
-    )
-    op.create_table(
-        "rate_limit",
-        sa.Column("name", sa.Text(), primary_key=True),
-        sa.Column("arrival", sa.Float(), nullable=False),
-        sa.Column("waited", sa.Float(), nullable=False),
-        sa.Column("used_at", MOMENT, nullable=False),
-    )
-    op.create_table(
-        "worker",
-        sa.Column("id", sa.Text(), primary_key=True),
-        sa.Column("host", sa.Text(), nullable=False),
-        sa.Column("pid", sa.Integer(), nullable=False),
-        sa.Column("service", sa.Text(), nullable=False),
-        sa.Column("version", sa.Text(), nullable=False),
-        sa.Column("scorers", JSON, nullable=False),
-        sa.Column("concurrency", sa.Integer(), nullable=False),
-        sa.Column("in_flight", sa.Integer(), nullable=False),
-        sa.Column("problem", sa.Text()),
-        sa.Column("started_at", MOMENT, nullable=False),
-        sa.Column("seen_at", MOMENT, nullable=False),
-    )
-    op.create_index("ix_worker_seen_at", "worker", ["seen_at"])
-    op.create_table(
-        "job",
-        sa.Column("process", sa.Text(), primary_key=True),
-        sa.Column("name", sa.Text(), primary_key=True),
-        sa.Column("every", sa.Float()),
-        sa.Column("runs", JSON, nullable=False),
-    )
-    op.create_table(
-        "saved_view",
-        sa.Column("name", sa.Text(), primary_key=True),
-        sa.Column("path", sa.Text(), nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("created_by", sa.Text()),
-    )
-    op.create_table(
-        "budget",
-        sa.Column("day", sa.Text(), primary_key=True),
-        sa.Column("requests", sa.BigInteger(), nullable=False),
-        sa.Column("tokens", sa.Float(), nullable=False),
-        sa.Column("usd", sa.Float(), nullable=False),
-        sa.Column("selected", sa.BigInteger(), nullable=False),
-    )
-    op.create_table(
-        "calibration",
-        sa.Column("id", KEY, primary_key=True),
-        sa.Column("embedder", sa.Text(), nullable=False),
-        sa.Column("scorer", sa.Text(), nullable=False),
-        sa.Column("fingerprint", sa.Text(), nullable=False),
-        sa.Column("floor", sa.Float(), nullable=False),
-        sa.Column("topic_floor", sa.Float(), nullable=False),
-        sa.Column("n", sa.Integer(), nullable=False),
-        sa.Column("made_at", MOMENT, nullable=False),
-    )
-    op.create_index("ix_calibration_made_at", "calibration", ["made_at"])
-
-
-def create_received() -> None:
-    """Create the tables of received spans and traces."""
-    op.create_table(
-        "received_trace",
-        sa.Column("trace_id", sa.Text(), primary_key=True),
-        sa.Column("due_at", sa.Float()),
-        sa.Column("deadline", sa.Float(), nullable=False),
-        sa.Column("wait", sa.Float(), nullable=False),
-        sa.Column("spans", sa.Integer(), nullable=False),
-        sa.Column("size", sa.Integer(), nullable=False),
-        sa.Column("dropped", sa.Integer(), nullable=False),
-        sa.Column("lease_owner", sa.Text()),
-        sa.Column("finished_at", sa.Float()),
-        sa.Column("span_keys", sa.LargeBinary()),
-    )
-    partial_index("ix_received_trace_due_at", "received_trace", ["due_at"], "due_at IS NOT NULL")
-    partial_index("ix_received_trace_finished_at", "received_trace", ["finished_at"], "finished_at IS NOT NULL")
-    op.create_table(
-        "received_span",
-        sa.Column("trace_id", sa.Text(), primary_key=True),
-        sa.Column("key", sa.Text(), primary_key=True),
-        sa.Column("is_log", sa.Boolean(), nullable=False),
-        sa.Column("service", sa.Text(), nullable=False),
-        sa.Column("scope", sa.Text(), nullable=False),
-        sa.Column("payload", sa.LargeBinary(), nullable=False),
-    )
-    op.create_table(
-        "unreadable_trace",
-        sa.Column("trace_id", sa.Text(), primary_key=True),
-        sa.Column("service", sa.Text(), nullable=False),
-        sa.Column("scope", sa.Text(), nullable=False),
-        sa.Column("reason", sa.Text(), nullable=False),
-        sa.Column("started_at", MOMENT, nullable=False),
-        sa.Column("sampled_at", MOMENT, nullable=False),
-        sa.Column("spans", JSON, nullable=False),
-        sa.Column("spans_omitted", sa.Integer(), nullable=False),
-    )
-    op.create_index("ix_unreadable_trace_reason", "unreadable_trace", ["service", "scope", "reason", "sampled_at"])
-    op.create_index("ix_unreadable_trace_sampled_at", "unreadable_trace", ["sampled_at"])
-
-
-def create_deliveries() -> None:
-    """Create the table of notifications and forwarded requests."""
-    op.create_table(
-        "delivery",
-        sa.Column("id", KEY, primary_key=True),
-        sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("target", sa.Text(), nullable=False),
-        sa.Column("order_keys", JSON, nullable=False, server_default="[]"),
-        sa.Column("payload", JSON, nullable=False),
-        sa.Column("size", sa.Integer(), nullable=False, server_default="0"),
-        sa.Column("status", sa.Text(), nullable=False, server_default="waiting"),
-        sa.Column("attempt", sa.Integer(), nullable=False, server_default="0"),
-        sa.Column("due_at", MOMENT),
-        sa.Column("lease_owner", sa.Text()),
-        sa.Column("http_status", sa.Integer()),
-        sa.Column("error", sa.Text()),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("settled_at", MOMENT),
-        sa.Column("trace_id", sa.Text()),
-        sa.Column("span_id", sa.Text()),
-        sa.Column("exchange_id", sa.Text()),
-        sa.Column("body", sa.LargeBinary()),
-    )
-    op.create_index("ix_delivery_created_at", "delivery", ["kind", "created_at"])
-    partial_index("ix_delivery_exchange_id", "delivery", ["exchange_id"], "exchange_id IS NOT NULL")
-    partial_index("ix_delivery_span", "delivery", ["trace_id", "span_id"], "trace_id IS NOT NULL", unique=True)
-    partial_index("ix_delivery_waiting", "delivery", ["kind", "target", "created_at", "size"], "due_at IS NOT NULL")
-
-
-def create_history() -> None:
-    """Create the tables of runs over the history."""
-    op.create_table(
-        "history_run",
-        sa.Column("id", sa.Text(), primary_key=True),
-        sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("since", MOMENT, nullable=False),
-        sa.Column("until", MOMENT, nullable=False),
-        sa.Column("selection", JSON, nullable=False),
-        sa.Column("partition_size", sa.Integer(), nullable=False),
-        sa.Column("partitions", sa.Integer(), nullable=False),
-        sa.Column("exchanges", sa.BigInteger(), nullable=False),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("finished_at", MOMENT),
-    )
-    op.create_table(
-        "partition",
-        sa.Column("run_id", sa.Text(), primary_key=True),
-        sa.Column("number", sa.Integer(), primary_key=True),
-        sa.Column("first_at", MOMENT, nullable=False),
-        sa.Column("first_id", sa.Text(), nullable=False),
-        sa.Column("last_at", MOMENT, nullable=False),
-        sa.Column("last_id", sa.Text(), nullable=False),
-        sa.Column("exchanges", sa.Integer(), nullable=False),
-        sa.Column("attempts", sa.Integer(), nullable=False),
-        sa.Column("due_at", MOMENT),
-        sa.Column("lease_owner", sa.Text()),
-        sa.Column("error", sa.Text()),
-        sa.Column("scored", sa.Integer(), nullable=False),
-        sa.Column("failed", sa.Integer(), nullable=False),
-        sa.Column("skipped", sa.Integer(), nullable=False),
-        sa.Column("cost", sa.Float()),
-        sa.Column("checksum", sa.Text(), nullable=False),
-        sa.Column("remaining", JSON),
-    )
-
-
-def create_archive() -> None:
-    """Create the tables of archived days."""
-    op.create_table(
-        "archived_day",
-        sa.Column("day", MOMENT, primary_key=True),
-        sa.Column("location", sa.Text(), nullable=False),
-        sa.Column("state", sa.Text(), nullable=False),
-        sa.Column("removed_before", MOMENT, nullable=False),
-        sa.Column("manifest", JSON, nullable=False),
-        sa.Column("dimensions", JSON, nullable=False),
-        sa.Column("has_stale_files", sa.Boolean(), nullable=False),
-        sa.Column("has_lowest", sa.Boolean()),
-        sa.Column("labels", sa.BigInteger()),
-        sa.Column("written_at", MOMENT, nullable=False),
-        sa.Column("verified_at", MOMENT),
-        sa.Column("removed_at", MOMENT),
-        sqlite_with_rowid=False,
-    )
-    op.create_table(
-        "archived_lowest",
-        sa.Column("dimension", sa.Text(), primary_key=True),
-        sa.Column("day", MOMENT, primary_key=True),
-        sa.Column("service", sa.Text(), primary_key=True),
-        sa.Column("route", sa.Text(), primary_key=True),
-        sa.Column("scorer", sa.Text(), primary_key=True),
-        sa.Column("fingerprint", sa.Text(), primary_key=True),
-        sa.Column("entries", sa.LargeBinary(), nullable=False),
-        sqlite_with_rowid=False,
-    )
-
-
-def partial_index(name: str, table: str, columns: list[str], where: str, *, unique: bool = False) -> None:
-    """Create an index of the rows that satisfy a condition."""
-    condition = sa.text(where)
-    op.create_index(name, table, columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
