@@ -245,11 +245,10 @@ def test_a_damaged_request_does_not_delay_others(body: bytes) -> None:
 
 def test_requests_are_queued_for_one_target_and_its_headers(start: Start, rejecting: Target) -> None:
     """A request for one backend is never sent to another one, or with another one's key."""
-    names = {
-        ForwardTarget(url="http://a", headers=headers).name
-        for headers in ({}, {"Authorization": "one"}, {"Authorization": "two"})
-    }
-    assert len(names) == 3
+    targets = [ForwardTarget(url="http://a", headers=headers) for headers in ({}, {"Key": "one"}, {"Key": "two"})]
+    targets += [ForwardTarget(url=f"http://user:{password}@a") for password in ("one", "two")]
+    names = {target.name for target in targets}
+    assert len(names) == 5
     assert not any("one" in name or "two" in name for name in names)
     running = start({"max_span_delay": 0}, forward=ForwardTarget(url=rejecting.url))
     requests = [OutgoingRequest("traces", compress_request(b""))]
@@ -258,3 +257,30 @@ def test_requests_are_queued_for_one_target_and_its_headers(start: Start, reject
     wait_for(lambda: len(rejecting.requests) == 3)
 
     assert running.store.forwarding.measure() == len(requests[0].body)
+
+
+@POSTGRESQL_IS_THOROUGH
+def test_requests_for_a_dead_target_take_no_space_of_another_receiver(start: Start, rejecting: Target) -> None:
+    """A receiver accepts requests as long as its own target does."""
+    running = start({"max_span_delay": 0}, max_staged_size=10_000, forward=ForwardTarget(url=rejecting.url))
+    dead = [OutgoingRequest("traces", bytes(20_000))]
+    running.store.received.stage([], max_wait=1.0, requests=dead, target="http://dead")
+    running.receiver._staging.measure()
+
+    assert send(running, trace_request(span()).SerializeToString()) == 200
+
+
+@POSTGRESQL_IS_THOROUGH
+def test_rejected_requests_are_reported_once(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """A target that rejects some requests does not fill the log."""
+    target = Target(400, 200, 400, 200)
+    running = start({"max_span_delay": 0}, forward=ForwardTarget(url=target.url))
+    for _ in range(4):
+        assert send(running, trace_request(span()).SerializeToString()) == 200
+    wait_for(lambda: target_of(running.receiver).forwarded == 2)
+    target.close()
+
+    assert target_of(running.receiver).rejected == 2
+    assert [record.message for record in caplog.records if "forwarding" in record.message] == [
+        "the forwarding target rejects requests with HTTP 400, which are dropped"
+    ]

@@ -6,12 +6,13 @@ import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.deliveries import SENT
+from tests.deliveries import BUSY, SENT
 
 from germane.exchange import FORWARDING, Exchange
 from germane.score import UnscoredReason
@@ -347,6 +348,22 @@ def test_abandoned_spans_are_deleted_like_other_texts(store: TrackingStore, cloc
     store.received.stage([span(1, "c" * 32)], max_wait=MAX_WAIT)
     store.retention.prune(texts_before=clock.now - timedelta(days=30))
     assert store.received.measure().traces == 1
+    assert store.forwarding.measure() == 0
+
+
+def test_requests_wait_as_long_as_a_receiver_sends_them(store: TrackingStore, clock: Clock) -> None:
+    """During an outage of the target only the oldest one is retried, and the others are kept too."""
+    requests = [OutgoingRequest("traces", b"text")] * 2
+    queue = replace(forwarding_queue("there"), batch_size=1)
+    store.received.stage([], max_wait=MAX_WAIT, requests=requests, target="there")
+    clock.advance(days=31)
+    (item,) = store.outbox.claim(queue, "me", lease=LEASE)
+    store.outbox.record_attempt(queue, "me", [item.id], BUSY)
+    store.retention.prune(texts_before=clock.now - timedelta(days=30))
+    assert store.forwarding.measure() == 8
+
+    clock.advance(days=31)
+    store.retention.prune(texts_before=clock.now - timedelta(days=30))
     assert store.forwarding.measure() == 0
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import logging
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx2
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -40,7 +42,7 @@ POLL_INTERVAL: Final = timedelta(seconds=0.5)
 BACKOFF: Final = Backoff(initial=1.0, maximum=30.0, max_retry_after=300.0)
 _RETRYABLE: Final = frozenset({408, 429, 502, 503, 504})
 """HTTP statuses after which a request is retried. OTLP specifies all but the first one."""
-_FINGERPRINT_LENGTH: Final = 8
+_logger = logging.getLogger("germane.receiver")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +56,16 @@ class ForwardTarget:
 
     @property
     def name(self) -> str:
-        """The name of the target in the outbox. A request is sent only with the headers that it was queued for."""
-        headers = sha256(repr(sorted(self.headers.items())).encode()).hexdigest()
-        return f"{self.url} {headers[:_FINGERPRINT_LENGTH]}" if self.headers else self.url
+        """The name of the target in the outbox, without secrets.
+
+        A request is sent only with the credentials and headers that it was queued for.
+        """
+        parts = urlsplit(self.url)
+        credentials, _, address = parts.netloc.rpartition("@")
+        url = parts._replace(netloc=address).geturl()
+        if not self.headers and not credentials:
+            return url
+        return f"{url} {sha256(repr((credentials, sorted(self.headers.items()))).encode()).hexdigest()[:8]}"
 
 
 class OTLPTarget(Target):
@@ -91,7 +100,7 @@ class OTLPTarget(Target):
             yield spans
 
     async def send(self, items: Sequence[Delivery]) -> int:
-        """Send the requests of a group in one request."""
+        """Send the requests of a group in one request. If the target rejects them for good, they are dropped."""
         from germane.tracer import count_forwarded
 
         url = f"{self._target.url}/v1/{items[0].payload['signal']}"
@@ -100,15 +109,18 @@ class OTLPTarget(Target):
             response = await self._client.post(url, content=_combined_body(items), headers=headers)
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise DeliveryError(f"the forwarding target is unreachable ({type(error).__name__})") from None
-        status, problem = response.status_code, f"the forwarding target responds with HTTP {response.status_code}"
+        status = response.status_code
         if status in _RETRYABLE:
+            problem = f"the forwarding target responds with HTTP {status}"
             raise DeliveryError(problem, status=status, retry_after=parse_retry_after(response.headers))
         count_forwarded("accepted" if response.is_success else "rejected")
-        if not response.is_success:
+        if response.is_success:
+            self.forwarded += 1
+            self.scored += sum("attributes" in item.payload for item in items)
+        else:
             self.rejected += 1
-            raise DeliveryError(f"{problem}, and such requests are dropped", status=status, retryable=False)
-        self.forwarded += 1
-        self.scored += sum("attributes" in item.payload for item in items)
+            if self.rejected == 1:
+                _logger.warning("the forwarding target rejects requests with HTTP %d, which are dropped", status)
         return status
 
 

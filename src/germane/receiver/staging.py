@@ -43,7 +43,7 @@ class StagingWriter:
     Args:
         store: The tracking store.
         max_wait: Seconds after its first span after which a trace is finished in any case.
-        max_staged_size: Maximum size in bytes of everything that is staged or waiting to be forwarded.
+        max_staged_size: Maximum size in bytes of everything that is staged or waiting to be forwarded to the target.
         target: Name of the target that requests are forwarded to.
     """
 
@@ -96,7 +96,7 @@ class StagingWriter:
         Raises:
             StorageError: The database failed.
         """
-        size = self._store.received.measure().size + self._store.forwarding.measure()
+        size = self._store.received.measure().size + self._store.forwarding.measure(self._target)
         with self._changed:
             self._staged_size = size
 

@@ -39,9 +39,11 @@ class OutgoingRequest(NamedTuple):
 class ForwardingQueue(StoreComponent):
     """The requests in the outbox, and the spans that wait there for their scores."""
 
-    def measure(self) -> int:
-        """Return the size of all waiting requests in bytes."""
+    def measure(self, target: str | None = None) -> int:
+        """Return the size of all waiting requests, or of those for one target, in bytes."""
         query = select(func.coalesce(func.sum(delivery.c.size), 0)).where(delivery.c.kind == FORWARDING, WAITS)
+        if target is not None:
+            query = query.where(delivery.c.target == target)
         with self._database.read() as connection:
             return int(connection.execute(query).scalar_one())
 
@@ -106,9 +108,13 @@ def await_scores(
 
 
 def delete_abandoned_requests(connection: Connection, due_before: datetime) -> int:
-    """Delete requests that were due before a time. Return their number."""
+    """Delete requests that were due before a time, if none for their target has been due since. Return their number.
+
+    As long as a receiver sends to a target, all requests for it wait, although only the oldest one is retried.
+    """
     columns = delivery.c
-    abandoned = (columns.kind == FORWARDING, columns.created_at < due_before, columns.due_at < due_before)
+    active = select(columns.target).where(columns.kind == FORWARDING, columns.due_at >= due_before)
+    abandoned = (columns.kind == FORWARDING, columns.created_at < due_before, columns.target.not_in(active))
     return connection.execute(delete(delivery).where(*abandoned)).rowcount
 
 
