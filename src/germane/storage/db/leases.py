@@ -53,7 +53,7 @@ def release(table: Table, of_owner: Rows, due_at: Any) -> Update:
     return update(table).where(of_owner, table.c.due_at.is_not(None)).values(lease_owner=None, due_at=due_at)
 
 
-def lock_held(query: Select[Any], table: Table, owner: str, *, skip_locked: bool = False) -> Select[Any]:
+def lock_held(query: Select[Any], table: Table, owner: Any, *, skip_locked: bool = False) -> Select[Any]:
     """Restrict a query to rows that the owner holds, and lock them until the transaction ends."""
     # Without coalesce(), the databases might use the index on owners, which is slower than the index on keys. Processes
     # that lock rows in the same order do not wait for each other.

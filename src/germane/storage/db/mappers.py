@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
 from sqlalchemy import Boolean, Column, Connection, Dialect, Float, Table, Text
@@ -188,13 +189,17 @@ def _decoding(name: str, item: Any) -> str:
 
 EXCHANGES: Final = RecordMapper(exchange, Exchange)
 SCORES: Final = RecordMapper(score, Score)
-SHARED_COLUMNS: Final = tuple(
-    column.name
-    for column in score.columns
-    if column.name in exchange.columns and column.name not in {"id", *SCORES.columns}
+SHARED_COLUMNS: Final = (
+    "started_at",
+    *(
+        column.name
+        for column in score.c
+        if column.name in exchange.c and column.name not in {"id", "started_at", *SCORES.columns}
+    ),
 )
-"""The columns of the exchange that its scores repeat."""
+"""The columns of the exchange that its scores repeat: its time, texts and numbers."""
 SCORE_COLUMNS: Final = ("exchange_id", *SHARED_COLUMNS, *SCORES.columns)
+_OF_EXCHANGE: Final = itemgetter("exchange_id", *SHARED_COLUMNS)
 
 
 def score_values(row: Mapping[Any, Any], result: Score, now: datetime, stamp: TimestampEncoder) -> Values:
@@ -206,9 +211,9 @@ def score_values(row: Mapping[Any, Any], result: Score, now: datetime, stamp: Ti
         now: The time of scores without ``scored_at``.
         stamp: Encodes a time for the driver.
     """
-    shared = [stamp(value) if isinstance(value := row[name], datetime) else value for name in SHARED_COLUMNS]
+    exchange_id, started_at, *shared = _OF_EXCHANGE(row)
     dated = result if result.scored_at else replace(result, scored_at=now)
-    return (row["exchange_id"], *shared, *SCORES.encode(dated, stamp))
+    return (exchange_id, stamp(started_at), *shared, *SCORES.encode(dated, stamp))
 
 
 def score_key(task: Mapping[str, Any]) -> tuple[str, str]:

@@ -178,19 +178,24 @@ def lock_owned_tasks(connection: Connection, owner: str, tasks: Sequence[Scoring
     """Lock the tasks that this owner still holds. Return their rows by task id, with the columns that a score needs."""
     held: dict[int, RowMapping] = {}
     for ids in batched(sorted({task.id for task in tasks})):
-        query = leases.lock_held(_WITH_EXCHANGE.where(scoring_task.c.id.in_(ids)), scoring_task, owner)
-        held |= {row["id"]: row for row in connection.execute(query).mappings()}
+        held |= {row["id"]: row for row in connection.execute(_HELD, {"ids": ids, "owner": owner}).mappings()}
     return held
 
 
-_WITH_EXCHANGE = select(
-    scoring_task.c.id,
-    scoring_task.c.exchange_id,
-    scoring_task.c.scorer,
-    scoring_task.c.scored_as,
-    exchange.c.sampling_reason,
-    *(exchange.c[name] for name in SHARED_COLUMNS),
-).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
+_HELD = leases.lock_held(
+    select(
+        scoring_task.c.id,
+        scoring_task.c.exchange_id,
+        scoring_task.c.scorer,
+        scoring_task.c.scored_as,
+        exchange.c.sampling_reason,
+        *(exchange.c[name] for name in SHARED_COLUMNS),
+    )
+    .join(exchange, exchange.c.id == scoring_task.c.exchange_id)
+    .where(scoring_task.c.id.in_(bindparam("ids", expanding=True))),
+    scoring_task,
+    bindparam("owner"),
+)
 
 
 MAX_CLAIMS: Final = 5
