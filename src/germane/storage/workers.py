@@ -19,6 +19,7 @@ from sqlalchemy import Connection, bindparam, delete, or_, select, update
 from germane.sanitize import clean_text
 from germane.storage.db import leases
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.conditions import matching, within
 from germane.storage.db.mappers import RecordMapper, batched
 from germane.storage.db.tables import job, scoring_task, worker
 from germane.storage.db.tables import lease as lease_table
@@ -130,9 +131,7 @@ class Worker(WorkerHeartbeat):
 
 def load_workers(connection: Connection, since: datetime | None = None) -> list[Worker]:
     """Return the workers that have sent a heartbeat since a given time, latest heartbeat first."""
-    query = select(worker).order_by(worker.c.seen_at.desc(), worker.c.id)
-    if since is not None:
-        query = query.where(worker.c.seen_at >= since)
+    query = select(worker).where(*within(worker.c.seen_at, since, None)).order_by(worker.c.seen_at.desc(), worker.c.id)
     return [_WORKERS.decode(row) for row in connection.execute(query).mappings()]
 
 
@@ -227,9 +226,7 @@ class WorkerStore(StoreComponent):
         Args:
             process: Only jobs of the process with this id.
         """
-        query = select(job).order_by(job.c.process, job.c.name)
-        if process is not None:
-            query = query.where(job.c.process == process)
+        query = select(job).where(*matching(job, process=process)).order_by(job.c.process, job.c.name)
         with self._database.read() as connection:
             rows = connection.execute(query).all()
         return [

@@ -13,6 +13,7 @@ from germane.alert import Alert, AlertChange, AlertEvent, AlertState, Notificati
 from germane.storage.alerting import notifications
 from germane.storage.db import tables
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.conditions import matching, within
 from germane.storage.db.mappers import RecordMapper, batched
 from germane.storage.db.sanitize import clean_json
 from germane.storage.db.upsert import insert_into
@@ -88,14 +89,14 @@ class AlertReader(StoreComponent):
         """
         columns = tables.alert.c
         query = select(tables.alert).order_by(columns.starts_at.desc(), columns.id).limit(limit)
-        if since is not None:
-            query = query.where(columns.starts_at >= since)
+        query = query.where(
+            *within(columns.starts_at, since, None), *matching(tables.alert, state=state, rule=rule, severity=severity)
+        )
+        if service is not None:
+            query = query.where(columns.labels["service"].as_string() == service)
         if after is not None:
             at, id_ = after
             query = query.where(columns.starts_at <= at, or_(columns.starts_at < at, columns.id > id_))
-        equal = {columns.state: state, columns.rule: rule, columns.severity: severity}
-        equal |= {columns.labels["service"].as_string(): service}
-        query = query.where(*(column == value for column, value in equal.items() if value is not None))
         with self._database.read() as connection:
             return [_alert_of(row) for row in connection.execute(query).mappings()]
 

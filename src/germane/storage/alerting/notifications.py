@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, select, update
 
 from germane.alert import Alert, Notification
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.conditions import matching, within
 from germane.storage.db.sanitize import clean_json
 from germane.storage.db.tables import delivery
 from germane.storage.outbox import WAITS, Delivery, Status, TargetQueue, is_due, queue_items
@@ -123,14 +124,9 @@ class NotificationStore(StoreComponent):
         """
         columns = delivery.c
         query = select(delivery).where(_IS_NOTIFICATION).order_by(columns.created_at.desc(), columns.id).limit(limit)
-        if status is not None:
-            query = query.where(columns.status == status)
-        if channel is not None:
-            query = query.where(columns.target == channel)
-        if since is not None:
-            query = query.where(columns.created_at >= since)
-        if until is not None:
-            query = query.where(columns.created_at < until)
+        query = query.where(
+            *within(columns.created_at, since, until), *matching(delivery, status=status, target=channel)
+        )
         with self._database.read() as connection:
             return [
                 NotificationRecord(
@@ -161,9 +157,7 @@ class NotificationStore(StoreComponent):
         """
         columns = delivery.c
         wanted = select(columns.id, columns.target, columns.created_at, columns.payload, columns.order_keys)
-        wanted = wanted.order_by(columns.created_at, columns.id)
-        if channel is not None:
-            wanted = wanted.where(columns.target == channel)
+        wanted = wanted.where(*matching(delivery, target=channel)).order_by(columns.created_at, columns.id)
         with self._database.write() as connection:
             now = self._context.now(connection)
             rows = connection.execute(wanted.where(_is_undelivered(None if ids else now - max_age))).all()

@@ -20,6 +20,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, or_, select
 
 from germane.score import GRADES, LOW_SCORE, LOWEST_BAND, NONCOMMITTAL
+from germane.storage.db.conditions import matching, within
 from germane.storage.db.functions import Unindexed
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, score
@@ -76,8 +77,7 @@ class ScoreFilter(ScoreCriteria):
     def conditions(self, moment: ColumnElement[Any] = score.c.started_at) -> list[ColumnElement[bool]]:
         """Return all conditions as SQL; ``moment`` is the expression for the answer time."""
         named = {name: getattr(self, name) for name in ("scorer", "service", "route", "fingerprint", "label")}
-        conditions = self.window(moment)
-        conditions += [score.c[name] == value for name, value in named.items() if value is not None]
+        conditions = [*self.window(moment), *matching(score, **named)]
         if self.low:
             conditions.append(IS_LOW)
         if self.refusals is not None:
@@ -96,8 +96,7 @@ class ScoreFilter(ScoreCriteria):
 
     def window(self, moment: ColumnElement[Any]) -> list[ColumnElement[bool]]:
         """Return the SQL conditions that restrict ``moment`` to the window."""
-        since = [] if self.since is None else [moment >= self.since]
-        return since if self.until is None else [*since, moment < self.until]
+        return within(moment, self.since, self.until)
 
     def _range(self, value: ColumnElement[Any]) -> list[ColumnElement[bool]]:
         lower = [] if self.at_least is None else [value >= self.at_least]

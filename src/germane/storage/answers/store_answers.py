@@ -34,6 +34,7 @@ from germane.storage.answers.search import (
 )
 from germane.storage.archive.reader import open_exchanges, open_newest
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.conditions import matching, within
 from germane.storage.db.mappers import EXCHANGES, SCORES
 from germane.storage.db.tables import exchange, score, scoring_task
 
@@ -90,12 +91,7 @@ class AnswerReader(StoreComponent):
     ) -> list[Exchange]:
         """Return up to ``limit`` exchanges in the window, newest first."""
         query = select(exchange).order_by(exchange.c.started_at.desc(), exchange.c.id.desc()).limit(limit)
-        if route is not None:
-            query = query.where(exchange.c.route == route)
-        if since is not None:
-            query = query.where(exchange.c.started_at >= since)
-        if until is not None:
-            query = query.where(exchange.c.started_at < until)
+        query = query.where(*within(exchange.c.started_at, since, until), *matching(exchange, route=route))
         with self._database.read(snapshot=True) as connection:
             rows = list(connection.execute(query).mappings())
             since = max(rows[-1]["started_at"], since or BEGINNING) if len(rows) >= limit else since

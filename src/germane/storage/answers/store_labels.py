@@ -8,7 +8,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Final
 
-from sqlalchemy import ColumnElement, bindparam, select, update
+from sqlalchemy import bindparam, select, update
 
 from germane.annotation import Feedback
 from germane.calibration import Calibration
@@ -18,6 +18,7 @@ from germane.storage.answers.lowest_scores import ScoreFilter
 from germane.storage.archive.reader import open_exchanges, open_labeled
 from germane.storage.counts.dirty_hours import mark_dirty
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.conditions import matching, within
 from germane.storage.db.mappers import RecordMapper, batched
 from germane.storage.db.tables import calibration, exchange, feedback, score
 from germane.storage.queue.feedback import LABELS, LabeledExchange, select_labels
@@ -67,13 +68,7 @@ class LabelReader(StoreComponent):
         Labels whose exchange is not in the database are omitted.
         """
         created_at = feedback.c.created_at
-        conditions: list[ColumnElement[bool]] = []
-        if since is not None:
-            conditions.append(created_at >= since)
-        if until is not None:
-            conditions.append(created_at < until)
-        if route is not None:
-            conditions.append(exchange.c.route == route)
+        conditions = [*within(created_at, since, until), *matching(exchange, route=route)]
         with self._database.read() as connection:
             return select_labels(connection, *conditions, order=(created_at.desc(), feedback.c.id.desc()), limit=limit)
 

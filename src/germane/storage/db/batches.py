@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from sqlalchemy import RowMapping, and_, or_
+from sqlalchemy import RowMapping
 
 from germane import sanitize
-from germane.storage.db.tables import exchange
 
 BATCH_SIZE: Final = 1000
 """Maximum number of rows per transaction."""
@@ -92,9 +91,3 @@ class PruneBatch:
     removed: PruneResult
     last: RowCursor | None
     """Position after which the next transaction continues; None at the end."""
-
-
-def after_cursor(cursor: RowCursor) -> Any:
-    """Return the SQL condition that selects the exchanges after a position."""
-    later = or_(exchange.c.started_at > cursor.at, and_(exchange.c.started_at == cursor.at, exchange.c.id > cursor.id))
-    return and_(exchange.c.started_at >= cursor.at, later)  # the first condition can use the index

@@ -25,6 +25,7 @@ from sqlalchemy import (
 
 from germane.exchange import Exchange
 from germane.storage.db import leases
+from germane.storage.db.conditions import matching, within
 from germane.storage.db.mappers import EXCHANGES, bulk_insert, timestamp_encoder
 from germane.storage.db.tables import exchange, history_run, partition, score, scoring_task
 from germane.storage.queue.erase_text import OPEN_STATES
@@ -402,20 +403,19 @@ def _matching_results(selection: HistorySelection) -> tuple[Table, list[ColumnEl
 
 
 def _in_window(selection: HistorySelection) -> list[ColumnElement[bool]]:
-    window = [exchange.c.started_at >= selection.since, exchange.c.started_at < selection.until]
-    return window if selection.route is None else [*window, exchange.c.route == selection.route]
+    window = within(exchange.c.started_at, selection.since, selection.until)
+    return [*window, *matching(exchange, route=selection.route)]
 
 
 def _in_partition(claimed: PartitionClaim) -> list[ColumnElement[bool]]:
     (first_at, first_id), (last_at, last_id), at = claimed.first, claimed.last, exchange.c.started_at
-    conditions = [
+    return [
         at >= first_at,  # the first two conditions can use the index
         at <= last_at,
         or_(at > first_at, exchange.c.id >= first_id),
         or_(at < last_at, exchange.c.id <= last_id),
+        *matching(exchange, route=claimed.selection.route),
     ]
-    route = claimed.selection.route
-    return conditions if route is None else [*conditions, exchange.c.route == route]
 
 
 def is_partition(key: PartitionKey) -> ColumnElement[bool]:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, bindparam, delete, func, select, update
 from germane.exchange import FORWARDING, Exchange
 from germane.storage.db import mappers
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.conditions import matching
 from germane.storage.db.tables import delivery
 from germane.storage.outbox import WAITS, TargetQueue, queue_items
 
@@ -41,9 +42,8 @@ class ForwardingQueue(StoreComponent):
 
     def measure(self, target: str | None = None) -> int:
         """Return the size of all waiting requests, or of those for one target, in bytes."""
-        query = select(func.coalesce(func.sum(delivery.c.size), 0)).where(delivery.c.kind == FORWARDING, WAITS)
-        if target is not None:
-            query = query.where(delivery.c.target == target)
+        query = select(func.coalesce(func.sum(delivery.c.size), 0)).where(WAITS)
+        query = query.where(*matching(delivery, kind=FORWARDING, target=target))
         with self._database.read() as connection:
             return int(connection.execute(query).scalar_one())
 

@@ -19,6 +19,7 @@ from germane.storage.counts.tally import TallyChanges
 from germane.storage.counts.watched import WatchedTraces, WatchKey, add_watched
 from germane.storage.db import mappers
 from germane.storage.db.component import StoreComponent, StoreContext
+from germane.storage.db.conditions import within
 from germane.storage.db.engine import CommitEvent, record_events
 from germane.storage.db.tables import exchange, score, scoring_task, watched_trace
 from germane.storage.db.upsert import insert_into
@@ -129,9 +130,7 @@ class ExchangeStore(StoreComponent):
         columns = (watched_trace.c.service, watched_trace.c.scope, watched_trace.c.outcome)
         total = func.sum(watched_trace.c.count).label("count")
         start = since.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-        query = select(*columns, total).where(watched_trace.c.hour >= start).group_by(*columns)
-        if until is not None:
-            query = query.where(watched_trace.c.hour < until)
+        query = select(*columns, total).where(*within(watched_trace.c.hour, start, until)).group_by(*columns)
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(total.desc(), *columns)).mappings()
             return [WatchedTraces(**{**row, "count": int(row["count"])}) for row in rows]

@@ -16,6 +16,7 @@ from germane.score import UnscoredReason
 from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.batches import BATCH_SIZE, PruneBatch, PruneResult, RowCursor
+from germane.storage.db.conditions import following
 from germane.storage.db.mappers import EXCHANGES, RecordMapper, batched
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 from germane.storage.queue.candidates import CANDIDATE
@@ -134,9 +135,7 @@ def abandon_unmatched(
     moment, key = feedback.c.created_at, feedback.c.id
     has_exchange = exists().where(exchange.c.id == feedback.c.exchange_id)
     query = select(moment, key, has_exchange.label("has_exchange")).where(feedback.c.considered_at.is_(None))
-    query = query.where(moment < before)
-    if after is not None:
-        query = query.where(moment >= after[0], tuple_(moment, key) > tuple_(*after))
+    query = query.where(moment < before, *following(moment, key, after))
     rows = connection.execute(query.order_by(moment, key).limit(BATCH_SIZE)).mappings().all()
     mark_processed(connection, [row["id"] for row in rows if not row["has_exchange"]], now)
     return PruneBatch(PruneResult(), RowCursor.after_batch(rows, "created_at"))

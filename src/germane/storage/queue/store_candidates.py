@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, func, select, tuple_, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from germane.score import UnscoredReason
 from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.conditions import following
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, scoring_task
 from germane.storage.queue import erase_text
@@ -87,12 +88,9 @@ class CandidatePool(StoreComponent):
 
     def list_candidates(self, limit: int, *, after: Candidate | None = None) -> list[Candidate]:
         """Return up to ``limit`` candidates, oldest first, starting after ``after`` or at the beginning."""
-        query = select(*_LIGHT).where(IS_CANDIDATE).order_by(exchange.c.started_at, exchange.c.id).limit(limit)
-        if after is not None:
-            query = query.where(
-                exchange.c.started_at >= after.started_at,
-                tuple_(exchange.c.started_at, exchange.c.id) > tuple_(after.started_at, after.id),
-            )
+        position = None if after is None else (after.started_at, after.id)
+        query = select(*_LIGHT).where(IS_CANDIDATE, *following(exchange.c.started_at, exchange.c.id, position))
+        query = query.order_by(exchange.c.started_at, exchange.c.id).limit(limit)
         with self._database.read() as connection:
             return [Candidate(**row) for row in connection.execute(query).mappings()]
 

@@ -16,7 +16,8 @@ from germane.storage.alerting.notifications import NOTIFICATION
 from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import DECLARED_MINUTE, TallyChanges
 from germane.storage.counts.watched import delete_watched
-from germane.storage.db.batches import BATCH_SIZE, PruneBatch, PruneResult, RowCursor, after_cursor
+from germane.storage.db.batches import BATCH_SIZE, PruneBatch, PruneResult, RowCursor
+from germane.storage.db.conditions import following
 from germane.storage.db.functions import is_one_of
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import (
@@ -109,8 +110,7 @@ def _lock_oldest(
     query = select(*(exchange.c[name] for name in columns)).where(exchange.c.started_at < before)
     if with_text:
         query = query.where(exchange.c.erased_at.is_(None))
-    if after is not None:
-        query = query.where(after_cursor(after))
+    query = query.where(*following(exchange.c.started_at, exchange.c.id, after))
     query = query.order_by(exchange.c.started_at, exchange.c.id).limit(BATCH_SIZE)
     rows = connection.execute(query.with_for_update(skip_locked=True)).mappings().all()
     return rows, RowCursor.after_batch(rows, "started_at")

@@ -31,7 +31,8 @@ from sqlalchemy import (
 from germane.errors import UsageError
 from germane.sanitize import clean_text
 from germane.storage.archive.dialect import NAME as ARCHIVE
-from germane.storage.db.batches import BATCH_SIZE, PruneBatch, PruneResult, RowCursor, after_cursor
+from germane.storage.db.batches import BATCH_SIZE, PruneBatch, PruneResult, RowCursor
+from germane.storage.db.conditions import following
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 from germane.storage.queue.erase_text import OPEN_STATES, lock_tasks
@@ -150,8 +151,7 @@ def count_labels_batch(connection: Connection, user: str, after: RowCursor | Non
 def _load_exchanges(connection: Connection, subject: DataSubject, after: RowCursor | None) -> list[RowMapping]:
     columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at)
     query = select(*columns).where(subject.condition(connection.dialect.name))
-    if after is not None:
-        query = query.where(after_cursor(after))
+    query = query.where(*following(exchange.c.started_at, exchange.c.id, after))
     return list(connection.execute(query.order_by(exchange.c.started_at, exchange.c.id).limit(BATCH_SIZE)).mappings())
 
 
@@ -160,8 +160,7 @@ def _load_labels(connection: Connection, user: str, after: RowCursor | None) -> 
     own_exchange = (exchange.c.user == clean_text(user)).label("own_exchange")
     query = select(at, id_, own_exchange).where(feedback.c.user == clean_text(user))
     query = query.outerjoin_from(feedback, exchange, exchange.c.id == feedback.c.exchange_id)
-    if after is not None:
-        query = query.where(at >= after.at, or_(at > after.at, and_(at == after.at, id_ > after.id)))
+    query = query.where(*following(at, id_, after))
     return connection.execute(query.order_by(at, id_).limit(BATCH_SIZE)).mappings().all()
 
 

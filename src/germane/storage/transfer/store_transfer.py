@@ -14,8 +14,9 @@ from germane.annotation import Marker
 from germane.storage.archive.reader import find_ids, open_exchanges, open_oldest, open_window
 from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import DECLARED_MINUTE, TallyChanges
-from germane.storage.db.batches import RowCursor, after_cursor
+from germane.storage.db.batches import RowCursor
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.conditions import following, matching, within
 from germane.storage.db.functions import is_one_of
 from germane.storage.db.mappers import batched, bulk_insert, score_key, timestamp_encoder
 from germane.storage.db.sanitize import to_json
@@ -175,15 +176,10 @@ class TransferStore(StoreComponent):
         """Return the counts of exchanges that were captured but not stored, by minute and process."""
         query = select(*(tally.c[name] for name in DroppedCount.__slots__))
         first = (chosen.since or DECLARED_MINUTE).replace(second=0, microsecond=0)
-        query = query.where(tally.c.minute >= first, tally.c.outcome == "skipped", tally.c.reason.in_(NEVER_STORED))
-        if chosen.until is not None:
-            query = query.where(tally.c.minute < chosen.until)
-        if chosen.route is not None:
-            query = query.where(tally.c.route == chosen.route)
-        if chosen.scorer is not None:
-            query = query.where(tally.c.scorer == chosen.scorer)
-        order = [tally.c[name] for name in DroppedCount.__slots__]
-        query = query.order_by(*order)
+        query = query.where(tally.c.outcome == "skipped", tally.c.reason.in_(NEVER_STORED))
+        query = query.where(*within(tally.c.minute, first, chosen.until))
+        query = query.where(*matching(tally, route=chosen.route, scorer=chosen.scorer))
+        query = query.order_by(*(tally.c[name] for name in DroppedCount.__slots__))
         with self._database.read(snapshot=True) as connection:
             rows = [DroppedCount(**row) for row in connection.execute(query).mappings()]
             with open_window(connection, first, chosen.until) as archive:
@@ -345,14 +341,10 @@ def _add_late_labels(connection: Connection, archived: Sequence[StoredRecord]) -
 
 def _select_page(query: Select[Any], chosen: ExportSelection, after: RowCursor | None, limit: int) -> Select[Any]:
     """Return the query for the next page of exchanges, ordered by (started_at, id)."""
-    if after is not None:  # replaces `since`, because an index search has one lower bound
-        query = query.where(after_cursor(after))
-    elif chosen.since is not None:
-        query = query.where(exchange.c.started_at >= chosen.since)
-    if chosen.until is not None:
-        query = query.where(exchange.c.started_at < chosen.until)
-    if chosen.route is not None:
-        query = query.where(exchange.c.route == chosen.route)
+    # The position replaces `since`, because an index search has one lower bound.
+    since = chosen.since if after is None else None
+    query = query.where(*within(exchange.c.started_at, since, chosen.until), *matching(exchange, route=chosen.route))
+    query = query.where(*following(exchange.c.started_at, exchange.c.id, after))
     if chosen.scorer is not None:
         has_task = exists().where(scoring_task.c.exchange_id == exchange.c.id, scoring_task.c.scorer == chosen.scorer)
         query = query.where(has_task)

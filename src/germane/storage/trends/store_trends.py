@@ -13,6 +13,7 @@ from germane.errors import UsageError
 from germane.statistics import Comparisons, TimeWindow
 from germane.storage.counts.tally import Coverage, coverage_counts
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.conditions import matching, within
 from germane.storage.db.mappers import RecordMapper
 from germane.storage.db.tables import marker
 from germane.storage.trends import attribute_means, comparisons, usage
@@ -192,14 +193,7 @@ class TrendReader(StoreComponent):
             limit: Maximum number of markers to return; None for all.
         """
         query = select(marker).order_by(marker.c.at.desc(), marker.c.id.desc()).limit(limit)
-        if service is not None:
-            query = query.where(marker.c.service == service)
-        if name is not None:
-            query = query.where(marker.c.name == name)
-        if since is not None:
-            query = query.where(marker.c.at >= since)
-        if until is not None:
-            query = query.where(marker.c.at < until)
+        query = query.where(*within(marker.c.at, since, until), *matching(marker, service=service, name=name))
         with self._database.read() as connection:
             return [_MARKERS.decode(row) for row in connection.execute(query).mappings()]
 
@@ -345,7 +339,8 @@ class TrendStore(TrendReader):
         """
         with self._database.read(snapshot=True) as connection:
             equal = {"scorer": scorer, "route": route, "service": service}
-            return attribute_means.means_with(connection, attributes, since, until, **equal)
+            groups = attribute_means.sum_scores(connection, attributes, since, until, **equal)
+        return [mean for mean, _ in WindowSums(groups, {}, {}).route_means()]
 
     def window_summary(
         self,

@@ -1,0 +1,30 @@
+"""SQL conditions from optional arguments. None selects all rows."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, FromClause, and_, or_
+
+Conditions = list[ColumnElement[bool]]
+
+
+def matching(table: FromClause, **values: Any) -> Conditions:
+    """Return the conditions that the columns with these names have these values."""
+    return [table.c[name] == value for name, value in values.items() if value is not None]
+
+
+def within(moment: ColumnElement[Any], since: datetime | None, until: datetime | None) -> Conditions:
+    """Return the conditions of ``since <= moment < until``."""
+    start = [] if since is None else [moment >= since]
+    return start if until is None else [*start, moment < until]
+
+
+def following(moment: ColumnElement[Any], key: ColumnElement[Any], position: tuple[datetime, str] | None) -> Conditions:
+    """Return the conditions that a row comes after a position in the order by time and key."""
+    if position is None:
+        return []
+    at, id_ = position
+    # The first condition can use an index.
+    return [moment >= at, or_(moment > at, and_(moment == at, key > id_))]
