@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +16,7 @@ from tests.dashboard.form_helpers import submit_form
 from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
 from tests.dashboard.seeding import FINGERPRINTS, LEASE, NOW
 
+from germane.annotation import RecordedScore
 from germane.dashboard import create_app
 from germane.exchange import Exchange
 from germane.insights.answers import TraceLink, build_trace_link, describe_answer_sampling
@@ -225,6 +226,32 @@ def test_a_label_is_shown_and_replaces_an_earlier_one(
     assert "replaced by a later label" in text_of(own_page, address)
     (last,) = own_week.store.labels.count_disagreements(scorer="answer_relevancy")
     assert last.labeled == before.labeled + 1
+
+
+def test_an_answer_is_placed_among_the_scores_that_its_page_shows(own_page: TestClient, own_week: Week) -> None:
+    """Its position counts the scores of the scorer that is shown first, even if another scorer's are lower."""
+    store = own_week.store
+    (worst, second) = store.answers.worst(scorer="answer_relevancy", limit=2)
+    _record(store, "thumbs", [second.exchange, *(exchange for exchange, _ in own_week.seeded.scores[:5])])
+
+    assert "1 of " in text_of(own_page, f"/a/{worst.exchange.id}?sort=lowest")
+    assert "2 of " in text_of(own_page, f"/a/{second.exchange.id}?sort=lowest")
+
+
+def test_labels_are_not_compared_with_scores_from_outside(own_page: TestClient, own_week: Week) -> None:
+    """People can disagree with a judge; a score that the application recorded is no judge's."""
+    exchange, _ = newest_exchange(own_week, lambda one, _: bool(_labels(own_week.store, one)))
+    _record(own_week.store, "thumbs", [exchange])
+
+    assert "People disagree with this judge" in text_of(own_page, f"/a/{exchange.id}")
+    assert "People disagree" not in text_of(own_page, f"/a/{exchange.id}?scorer=thumbs")
+
+
+def _record(store: TrackingStore, name: str, exchanges: Sequence[Exchange]) -> None:
+    """Record the lowest score for some answers, as the application would."""
+    store.exchanges.record_scores(
+        [RecordedScore(exchange_id=each.id, name=name, value=-1.0, recorded_at=NOW) for each in exchanges]
+    )
 
 
 def _labels(store: TrackingStore, exchange: Exchange) -> Any:

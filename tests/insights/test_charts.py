@@ -202,6 +202,19 @@ def test_marker_labels_in_a_chart_are_links() -> None:
     assert not list(plain.iter(f"{SVG}a"))
 
 
+def test_alerts_get_marker_labels_before_judge_changes_and_these_before_deployments() -> None:
+    """If only some labels fit, the most important markers have them, and among equal ones the newest."""
+    at = SINCE + 8 * SIX
+    kinds = ["deploy", "judge", "alert"]
+    crowd = [ChartMarker(at + timedelta(hours=hour), f"{kind} {hour}", kind) for hour in range(3) for kind in kinds]
+    labels = [one.text or "" for one in draw_week([point(3)], markers=crowd).iter(f"{SVG}text")]
+    shown = [label for label in labels if label.partition(" ")[0] in kinds]
+
+    importance = sorted(crowd, key=lambda marker: (-kinds.index(marker.kind), -marker.at.timestamp()))
+    assert 0 < len(shown) < len(crowd)
+    assert shown == [marker.label for marker in importance][: len(shown)]
+
+
 def test_values_of_the_dropped_route_are_in_the_chart_data_and_the_legend() -> None:
     """Each row of the data has the route's mean and n in the same bucket; few scores are explained in the legend."""
     failing = [point(3, 0.3, n=7), point(9, 0.2)]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from germane.annotation import Feedback
+from germane.daemon_pool import DaemonThreadPool
 from germane.exchange import Exchange
 from germane.monitor import Monitor
+from germane.monitor.loop.leases import LeaderLease
+from germane.monitor.sampling.eligibility import EligibilityChecker
+from germane.monitor.sampling.sampler import FeedbackRequeue
 from germane.score import UnscoredReason
-from germane.settings import Settings
-from germane.storage import TrackingStore
+from germane.settings import AlwaysScore, Settings
+from germane.storage import SamplingDecision, TrackingStore
 
 BELOW = [{"feedback_below": 0.5}]
 
@@ -103,3 +108,35 @@ def test_labels_stay_pending_without_a_feedback_rule(
 
     until(lambda: store.answers.counts().scores == 1)
     assert store.sampling.list_pending_feedback(5) == []
+
+
+def test_labels_stay_pending_when_another_process_has_taken_the_lease(
+    store: TrackingStore, other_store: TrackingStore, new_exchange: Any
+) -> None:
+    """A process that does not know yet that its lease has expired requeues nothing, and reports nothing."""
+    exchange = new_exchange()
+    store.exchanges.add([exchange])
+    store.sampling.assign_tasks(
+        [SamplingDecision(exchange.id, 0.1, "not_sampled", {"plain": UnscoredReason.NOT_SAMPLED})], {"plain": "f1"}
+    )
+    store.labels.add_feedback([label(exchange, 0.0)])
+    now = datetime.now(UTC)
+    lease = LeaderLease(store, "sampler", "me", ttl=timedelta(minutes=1), clock=lambda: now)
+    requeue = FeedbackRequeue(
+        store,
+        EligibilityChecker([Plain()], always_score=[AlwaysScore(feedback_below=0.5)]),
+        {"plain": "f1"},
+        leader=lease,
+        thread_pool=DaemonThreadPool(1, name="germane-test"),
+        lease_holder=("sampler", "me"),
+    )
+    assert lease.acquire()
+    store.workers.acquire_lease("sampler", "me", ttl=timedelta())
+    assert other_store.workers.acquire_lease("sampler", "another", ttl=timedelta(minutes=1))
+
+    assert asyncio.run(requeue.run()) == 0
+
+    assert [pending.exchange.id for pending in store.sampling.list_pending_feedback(5)] == [exchange.id]
+    store.workers.acquire_lease("sampler", "another", ttl=timedelta())
+    assert store.workers.acquire_lease("sampler", "me", ttl=timedelta(minutes=1))
+    assert asyncio.run(requeue.run()) == 1

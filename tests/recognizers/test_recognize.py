@@ -19,6 +19,7 @@ from tests.spans.samples import SAMPLES, Sample, Texts, node, parts, trace
 
 from germane.recognizers import LogData, RawValue, Recognized, SpanData, SpanEvent, SpanReading, Unreadable, complete
 from germane.recognizers.conventions import CONVENTIONS, GENERIC
+from germane.recognizers.reading import Convention
 from germane.recognizers.recognition import recognize
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "spans"
@@ -69,6 +70,18 @@ def test_question_answer_and_contexts_are_recognized_in_every_convention(make: C
     assert (texts.question, texts.answer) == (result.question, result.answer)
     if sample.has_contexts:
         assert texts.documents == tuple(context.text for context in result.contexts)
+
+
+@each("convention", [convention for convention in CONVENTIONS if convention.scopes])
+def test_attributes_of_other_conventions_complete_those_of_the_instrumentation(convention: Convention) -> None:
+    """An instrumentation may also record texts in attributes that another convention defines."""
+    attributes = {"gen_ai.operation.name": "chat", "input.value": "Who?", "output.value": "Ada."}
+    span = SpanData(trace_id="a" * 32, span_id="b" * 16, scope=convention.scopes[0], attributes=attributes)
+
+    result = recognize((span,), ())
+
+    assert isinstance(result, Recognized)
+    assert (result.question, result.answer) == ("Who?", "Ada.")
 
 
 def test_messages_of_earlier_turns_become_the_history(make: Callable[[Texts], Sample]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -9,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import IO, Any
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select, update
 from tests.storage.archive_templates import Copy
 from tests.storage.archiving import FIRST_DAY, OLD, Make, archive, fill
 from tests.storage.test_archive import archived_counts, counts
@@ -18,10 +19,11 @@ from germane.annotation import Feedback
 from germane.errors import ArchiveError
 from germane.storage import TrackingStore
 from germane.storage.archive.location import ArchiveLocation
+from germane.storage.db.tables import archived_day
 from germane.storage.retention import archiving
 from germane.storage.retention.archive_lease import NAME, TTL
 from germane.storage.retention.expire import delete_exchanges
-from germane.testing import Clock
+from germane.testing import Clock, transaction
 
 
 @pytest.fixture
@@ -117,6 +119,26 @@ def test_two_databases_cannot_share_a_location(sqlite_archived: Copy, sqlite_sto
     assert sorted(folder.rglob("*")) == files
     assert store.archive.verify() == {}
     assert archive(sqlite_store, str(folder.with_name("elsewhere")))
+
+
+def test_rows_of_a_day_that_another_process_has_rewritten_stay(sqlite_filled: Copy) -> None:
+    """A process that was paused longer than its lease removes no rows: the files that it has read are replaced."""
+    store = sqlite_filled.store
+    rows = counts(store)
+    times = (FIRST_DAY - timedelta(days=number) for number in itertools.count())
+
+    def rewrite_before_the_removal() -> bool:
+        with transaction(store) as connection:
+            verified = connection.execute(select(archived_day).where(archived_day.c.state == "verified")).mappings()
+            for day in verified.all():
+                changed = day["manifest"] | {"created_at": next(times).isoformat()}
+                connection.execute(update(archived_day).values(manifest=changed))
+        return False
+
+    (result,) = archive_first_day(sqlite_filled, stopping=rewrite_before_the_removal)
+
+    assert (result.manifest, result.waiting_for) == (None, "another process is archiving it")
+    assert counts(store) == rows
 
 
 def test_rows_that_are_committed_during_the_removal_stay(

@@ -305,6 +305,7 @@ class TestSeveralTexts:
     ) -> None:
         """Nothing is logged if exactly one parameter has a conventional name, or if there is only one text."""
         germane.observe(lambda tenant, question: "a")("acme", "Why?")
+        germane.observe(lambda question, **options: "a")("Why?", prompt="Be brief.")
         germane.observe(lambda k, text, language: "a")(3, "Why?", Language.ENGLISH)
 
         assert caplog.records == []

@@ -309,7 +309,7 @@ def check_thresholds(
     for summary in summaries:
         mean_message, mean_failed = _check_mean(summary, min_mean)
         coverage_message = f"{summary.scored} of {summary.rows} rows scored"
-        coverage_failed = min_coverage is not None and summary.rows > 0 and summary.coverage < min_coverage
+        coverage_failed = min_coverage is not None and summary.coverage < min_coverage
         if min_coverage is not None:
             coverage_message += f", {'below' if coverage_failed else 'at least'} {min_coverage:.1%}"
         if summary.reasons:

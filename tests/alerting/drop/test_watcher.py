@@ -206,14 +206,15 @@ def test_a_judge_that_is_used_again_gets_its_old_baseline(learned: Any) -> None:
 
 
 def test_a_baseline_is_relearned_after_two_weeks_of_higher_traffic(learned: Any) -> None:
-    """Two weeks with three times the traffic at the same level become the baseline. Nobody is notified."""
+    """Two weeks with three times the traffic at the same level become the baseline, at once. Nobody is notified."""
     watcher = learned.new_watcher()
     happened = []
     for _ in range(16):
         learned.pass_days(1, per_day=80)
         happened += learned.evaluate(watcher)
+        (baseline,) = learned.store.baselines.list_versions()
+        assert {state.baseline_id for state in learned.store.detectors.list_states()} == {baseline.id}
 
-    (baseline,) = learned.store.baselines.list_versions()
     assert (baseline.status, baseline.reason, happened) == ("active", "traffic_changed", [])
     assert baseline.baseline.scores_per_day == pytest.approx(80, rel=0.05)
     learned.pass_days(1, per_day=80, mean=0.4)
@@ -221,12 +222,16 @@ def test_a_baseline_is_relearned_after_two_weeks_of_higher_traffic(learned: Any)
 
 
 @pytest.mark.parametrize(
-    ("per_day", "mean"), [(30, 0.8), (80, 0.74)], ids=["a little growth", "growth with a small drop"]
+    "days",
+    [[(30, 0.8)] * 16, [(80, 0.74)] * 16, [(20, 0.8)] * 8 + [(120, 0.8)] * 7],
+    ids=["a little growth", "growth with a small drop", "growth in one week"],
 )
-def test_a_baseline_is_kept_if_traffic_grows_little_or_scores_drop(learned: Any, per_day: int, mean: float) -> None:
-    """A drop that coincides with growing traffic does not become the baseline."""
+def test_a_baseline_is_kept_unless_traffic_grows_for_two_weeks_at_the_same_level(
+    learned: Any, days: list[tuple[int, float]]
+) -> None:
+    """A drop that coincides with growing traffic does not become the baseline, and neither does a busy week."""
     watcher = learned.new_watcher()
-    for _ in range(16):
+    for per_day, mean in days:
         learned.pass_days(1, per_day=per_day, mean=mean)
         learned.evaluate(watcher)
 

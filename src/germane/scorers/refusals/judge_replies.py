@@ -310,7 +310,7 @@ def _is_conversation(text: str, subjects: set[str], question: str) -> bool:
     is_fragment = count <= _MAX_FRAGMENT_WORDS - (not text.isascii()) and not _ASKS.search(text)
     # In scripts without spaces, a whole sentence counts as one word.
     is_fragment = is_fragment and all(kind not in _UNSPACED_CHARACTERS for _, kind in _pieces(text))
-    if subjects <= _EMPTY_WORDS or is_fragment or _CONVERSATION.search(text):
+    if not subjects - _EMPTY_WORDS or is_fragment or _CONVERSATION.search(text):
         return True
     return _ADDRESS.search(text) and not _ADDRESS.search(question)
 

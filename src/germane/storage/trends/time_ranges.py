@@ -65,7 +65,7 @@ def split_window(
             begin, end = up(run[0], span), down(run[1], span)
             if begin < end:
                 rolled.append((span, (begin, end)))
-                rest += [part for part in ((run[0], begin), (end, run[1])) if part[0] < part[1]]
+                rest += [(run[0], begin), (end, run[1])]
             else:
                 rest.append(run)
         left = rest
