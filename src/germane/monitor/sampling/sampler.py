@@ -178,20 +178,20 @@ class FeedbackRequeue:
 
     async def run(self) -> int:
         """Process all pending labels, and return the number of tasks that became ready."""
-        total, labels = 0, LABELS_PER_TRANSACTION if self._rules else 0
-        while labels == LABELS_PER_TRANSACTION and not self.stopping:
-            labels, ready = await self._thread_pool.run(self._process_batch)
+        total, has_more = 0, bool(self._rules)
+        while has_more and not self.stopping:
+            has_more, ready = await self._thread_pool.run(self._process_batch)
             total += ready
         return total
 
-    def _process_batch(self) -> tuple[int, int]:
+    def _process_batch(self) -> tuple[bool, int]:
         """Process a batch of labels.
 
-        Return the number of labels processed and the number of tasks that became ready.
+        Return whether there were any, and the number of tasks that became ready.
         """
         labels = self._store.sampling.list_pending_feedback(LABELS_PER_TRANSACTION) if self._leader.acquire() else []
         if not labels:
-            return 0, 0
+            return False, 0
         requeued = [
             label.exchange.id
             for label in labels
@@ -199,4 +199,4 @@ class FeedbackRequeue:
         ]
         processed = [label.feedback.id for label in labels]
         ready = self._store.sampling.apply_feedback(processed, requeued, self._fingerprints, holder=self._lease_holder)
-        return (0, 0) if ready is None else (len(labels), ready)
+        return ready is not None, ready or 0
