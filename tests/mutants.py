@@ -1,16 +1,24 @@
-"""Mutation test: changes the core at random places, and runs the nearest tests against each change.
+"""Mutation test: changes the core at random places, and runs the tests that execute the place against each change.
 
 A mutant that survives shows a promise that no test holds, or code that makes no difference. The seed selects the
 mutants. Most of them stay the same when other code changes. They run in copies of the repository.
 
     python tests/mutants.py --seed 1
     python tests/mutants.py --at tracer/recording.py:243   # all mutants of one line
+
+Left out is what no test could hold, except by repeating it:
+
+- annotations, docstrings, assertions and ``repr``, and arguments such as ``strict=True`` that state an assumption;
+- what is only logged for the developers of germane;
+- constants that name a single number, because their values are choices: a limit, a size, a duration. The code that
+  uses them is changed, such as ``<`` into ``<=``.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import difflib
 import hashlib
 import os
 import re
@@ -23,27 +31,30 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+from tests.executed_lines import FAST, PYTEST, ExecutedLines  # noqa: E402 - after the path is set
+
 SOURCE = Path("src/germane")
 PACKAGES = (
     "alerting", "delivery", "evaluation", "insights", "monitor", "receiver", "recognizers", "scorers", "storage",
     "tracer",
 )  # fmt: skip
 EXCLUDED = "storage/db/migrations"  # slow tests compare the migrated database with the tables
-FOLDERS = {"insights": ("insights", "dashboard"), "delivery": ("delivery", "alerting", "receiver")}
-"""Test directories of the packages that do not have exactly one of the same name."""
-OTHER_FOLDERS = {"agreement", "cli", "runtime"}
-NEAREST_FILES = 8
-PROCESSES = 2
+NEAREST_FILES = 30
+"""Test files whose fast tests run against a mutant. Some lines are executed by more."""
+NEAREST_SLOW_FILES = 5
+"""Test files whose slow tests run if no fast one fails."""
+SLOW = ("-m", "slow and not thorough", "-k", "not postgresql")
+"""Selects the slow tests without the variants that repeat one on the other database."""
 TIME_LIMIT = 900.0
-"""Seconds for the tests of a mutant. A mutant that takes longer, such as an endless loop, counts as killed."""
+"""Seconds for the tests of a mutant. Each test has its own limit, so that an endless loop makes a test fail."""
 MIN_KILLED = 0.9
-PYTEST_OPTIONS = ("--tb=no", "--timeout=120", "-p", "no:cacheprovider")
 
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
@@ -70,6 +81,8 @@ class Mutant:
     module: str
     """Path below ``src/germane``."""
     line: int
+    end: int
+    """The last line of the changed expression."""
     kind: str
     change: str
     number: int
@@ -86,15 +99,17 @@ class Trial:
     mutant: Mutant
     source: str
     """The changed module."""
-    tests: tuple[list[str], list[str]]
-    """The nearest test files, and the other ones of the package."""
+    difference: str
+    """The changed line before and after, in the format of ``ast.unparse``."""
+    tests: list[str]
+    """The test files that execute the line, nearest first."""
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What the tests found."""
 
-    mutant: Mutant
+    trial: Trial
     killer: str | None
     """The test that failed."""
     seconds: float
@@ -109,14 +124,71 @@ def mutants_of(module: str) -> Iterator[tuple[Mutant, ast.Module]]:
             change = f"{_in_one_line(old)} -> {_in_one_line(new)}"
             numbers[kind, change] += 1
             _put(parent, field, index, new)
-            yield Mutant(module, old.lineno, kind, change, numbers[kind, change]), tree
+            yield Mutant(module, old.lineno, old.end_lineno or old.lineno, kind, change, numbers[kind, change]), tree
             _put(parent, field, index, old)
 
 
-def prepare(mutant: Mutant) -> Trial:
+def prepare(mutant: Mutant, executed: ExecutedLines) -> Trial:
     """Return a mutant with its source and its tests."""
+    text = (ROOT / SOURCE / mutant.module).read_text()
     source = next(ast.unparse(tree) for each, tree in mutants_of(mutant.module) if each == mutant)
-    return Trial(mutant, source, nearest_tests(mutant.module))
+    before = ast.unparse(ast.parse(text)).splitlines()
+    changed = [line for line in difflib.ndiff(before, source.splitlines()) if line[0] in "-+"]
+    return Trial(
+        mutant,
+        source,
+        "\n    ".join(changed[:6]),
+        nearest_tests(mutant, text, executed),
+    )
+
+
+def nearest_tests(mutant: Mutant, text: str, executed: ExecutedLines) -> list[str]:
+    """Return the test files that execute the changed line.
+
+    A line outside functions is executed by imports. Return the files that import the module, and those that execute a
+    line with the name that it defines. If no fast test executes a line, return the files that execute its module.
+    """
+    name = _name_defined_at(mutant.line, ast.parse(text))
+    lines = {line.strip() for line in text.splitlines()[mutant.line - 1 : mutant.end]}
+    if name is None:
+        files = executed.files(mutant.module, lambda module, found: module == mutant.module and lines & found)
+    else:
+        mentions = re.compile(rf"\b{name}\b").search
+        files = executed.files(mutant.module, lambda _, found: any(map(mentions, found)))
+        files = list(dict.fromkeys([*_importing(mutant.module)[: NEAREST_FILES // 2], *files]))
+    return files or executed.files(mutant.module, lambda module, _: module == mutant.module)
+
+
+def _importing(module: str) -> list[str]:
+    """Return the test files that import a module or, without a module of its own, its package."""
+    dotted = f"germane.{module.removesuffix('.py').replace('/', '.')}"
+    return [file for file, imported in _imports().items() if {dotted, dotted.rpartition(".")[0]} & imported]
+
+
+@cache
+def _imports() -> dict[str, set[str]]:
+    """Return what each test file imports, as dotted names."""
+    imports: dict[str, set[str]] = {}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+        names = {f"{node.module}.{alias.name}" for node in nodes for alias in node.names}
+        imports[path.relative_to(ROOT).as_posix()] = names | {str(node.module) for node in nodes}
+    return imports
+
+
+def _name_defined_at(line: int, tree: ast.Module) -> str | None:
+    """Return the name that a line outside function bodies helps to define."""
+    name: str | None = None
+    for node in ast.walk(tree):  # inner nodes last
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            match node:
+                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                    if not isinstance(node, ast.ClassDef) and node.body[0].lineno <= line:
+                        return None
+                    name = node.name
+                case ast.Assign(targets=[ast.Name() as target]) | ast.AnnAssign(target=ast.Name() as target):
+                    name = target.id
+    return name
 
 
 def _places(parent: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.expr | ast.stmt]]:
@@ -151,8 +223,10 @@ def _is_skipped(node: ast.AST) -> bool:
             return isinstance(value, ast.Constant)
         case ast.FunctionDef(name=name):
             return name in SKIPPED_FUNCTIONS
-        case ast.Assign(targets=[ast.Name(id=name)]):
-            return name in SKIPPED_VARIABLES
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=value)
+        ):
+            return name in SKIPPED_VARIABLES or (name.isupper() and _is_number(value))
         case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.Subscript(value=ast.Name(id="Literal")):
             return True
         case ast.keyword(arg=str(name)):
@@ -184,6 +258,16 @@ def _replacements(node: ast.expr | ast.stmt, field: str, parent: ast.AST) -> Ite
         yield "removed branch", ast.Constant(value=False)
 
 
+def _is_number(node: ast.AST | None) -> bool:
+    """Return whether an expression is a number, or a duration with one."""
+    match node:
+        case ast.Call(func=ast.Name(id="timedelta"), args=[], keywords=[ast.keyword(value=value)]):
+            return _is_number(value)
+        case ast.UnaryOp(ast.USub(), value):
+            return _is_number(value)
+    return isinstance(node, ast.Constant) and type(node.value) in {int, float}
+
+
 def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
@@ -211,52 +295,15 @@ def core_modules() -> list[str]:
     return sorted(module for module in modules if not module.startswith(EXCLUDED))
 
 
-def nearest_tests(module: str) -> tuple[list[str], list[str]]:
-    """Return the test files that are closest to a module, and the other test files of its package.
-
-    A file is close if it contains many of the module's public names that few other files contain.
-    """
-    tree = ast.parse((ROOT / SOURCE / module).read_text())
-    definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    defined = [node for node in ast.walk(tree) if isinstance(node, definitions)]
-    names = {node.name for node in defined if not node.name.startswith("_")} | {module.removesuffix(".py")}
-    package = module.partition("/")[0]
-    folders = FOLDERS.get(package, (package,))
-    words = _words_of_tests()
-    number_of_files = Counter(name for found in words.values() for name in names & found)
-
-    def closeness(path: str) -> float:
-        share = sum(1 / number_of_files[name] for name in names & words[path])
-        return share if Path(path).parts[1] in folders else share / 4
-
-    nearest = sorted(words, key=lambda path: (-closeness(path), path))[:NEAREST_FILES]
-    nearest = [path for path in nearest if closeness(path)]
-    others = [path for path in words if Path(path).parts[1] in folders and path not in nearest]
-    return nearest, others
-
-
-@cache
-def _words_of_tests() -> dict[str, set[str]]:
-    """Return the words of each test file, and its imported modules as paths."""
-    folders = {folder for package in PACKAGES for folder in FOLDERS.get(package, (package,))} | OTHER_FOLDERS
-    files = sorted(path for folder in folders for path in (ROOT / "tests" / folder).rglob("test_*.py"))
-    words = {}
-    for path in files:
-        text = path.read_text()
-        imported = {name.replace(".", "/") for name in re.findall(r"germane\.([\w.]+)", text)}
-        words[path.relative_to(ROOT).as_posix()] = {*re.findall(r"\w+", text), *imported}
-    return words
-
-
 class Copies:
     """Copies of the repository, in which tests run against mutants."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, number_of_copies: int) -> None:
         self._free: SimpleQueue[Path] = SimpleQueue()
         self._running: set[subprocess.Popen[str]] = set()
         self._stopped = False
         ignored = shutil.ignore_patterns(".*cache", ".git", ".venv", "build", "dist")
-        for number in range(PROCESSES):
+        for number in range(number_of_copies):
             self._free.put(shutil.copytree(ROOT, directory / str(number), symlinks=True, ignore=ignored))
 
     def judge(self, trial: Trial) -> Outcome:
@@ -268,18 +315,18 @@ class Copies:
         try:
             path.write_text(trial.source)
             os.utime(path, (started, started))  # not the times of the original, so that no cached byte code is used
-            nearest, others = trial.tests
-            killer = self._first_failure(copy, nearest) or self._first_failure(copy, others)
+            killer = self._first_failure(copy, FAST, trial.tests[:NEAREST_FILES])
+            killer = killer or self._first_failure(copy, SLOW, trial.tests[:NEAREST_SLOW_FILES])
         finally:
             path.write_text(original)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
             self._free.put(copy)
-        return Outcome(trial.mutant, killer, time.monotonic() - started)
+        return Outcome(trial, killer, time.monotonic() - started)
 
     def failures(self, tests: Sequence[str]) -> set[str]:
         """Return the tests that fail without a mutant."""
         copy = self._free.get()
-        output, _ = self._run_pytest(copy, tests)
+        output, _ = self._run_pytest(copy, ["-m", "not thorough", *tests])
         self._free.put(copy)
         return set(_failed_tests(output))
 
@@ -289,19 +336,18 @@ class Copies:
         for process in list(self._running):
             _interrupt(process)
 
-    def _first_failure(self, copy: Path, tests: Sequence[str]) -> str | None:
+    def _first_failure(self, copy: Path, selection: Sequence[str], tests: Sequence[str]) -> str | None:
         if not tests or self._stopped:
             return None
-        output, code = self._run_pytest(copy, [*tests, "-x"])
-        if code is None:
-            return "time limit"
-        # 5: no test was collected.
-        return None if code in {0, 5} else next(_failed_tests(output), f"pytest exited with {code}: {output[-300:]}")
+        output, code = self._run_pytest(copy, [*selection, *tests, "-x"])
+        # None: the time is over. 5: no test was collected.
+        return (
+            None if code in {None, 0, 5} else next(_failed_tests(output), f"pytest exited with {code}: {output[-300:]}")
+        )
 
     def _run_pytest(self, copy: Path, arguments: Sequence[str]) -> tuple[str, int | None]:
-        fast = ["-m", "not thorough and not slow"]  # in this order, their CPU time is not limited: see tests/costs.py
         process = subprocess.Popen(
-            [Path(sys.executable).with_name("pytest"), "-q", "-n", "0", *PYTEST_OPTIONS, *fast, *arguments],
+            [*PYTEST, "-n", "0", "--timeout=120", *arguments],
             cwd=copy,
             env={**os.environ, "PYTHONPATH": str(copy / "src"), "COLUMNS": "1000"},
             stdout=subprocess.PIPE,
@@ -340,6 +386,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--places", type=int, default=60)
     parser.add_argument("--at", nargs="+", default=[], metavar="MODULE:LINE", help="all mutants of these lines")
+    parser.add_argument("--processes", type=int, default=2)
     parser.add_argument(
         "--list", action="store_true", help="print the mutants and their nearest tests, and run nothing"
     )
@@ -354,41 +401,46 @@ def main() -> int:
         ]
     else:
         mutants = draw(options.seed, options.places)
+    executed = ExecutedLines.load(options.processes)
+    trials = [prepare(mutant, executed) for mutant in mutants]
     if options.list:
-        for mutant in mutants:
-            _print(mutant, *nearest_tests(mutant.module)[0])
+        for trial in trials:
+            _print(trial.mutant, trial.difference, *trial.tests[:NEAREST_FILES])
         return 0
-    return report(run(mutants), needed=0.0 if options.at else MIN_KILLED)
+    return report(run(trials, options.processes), needed=0.0 if options.at else MIN_KILLED)
 
 
-def run(mutants: Sequence[Mutant]) -> list[Outcome]:
-    """Run the tests against each mutant, and print each outcome."""
+def run(trials: Sequence[Trial], processes: int) -> list[Outcome]:
+    """Run the tests against each mutant, and print each outcome. A test that always fails kills no mutant."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    trials, outcomes = [prepare(mutant) for mutant in mutants], []
+    outcomes = []
     with tempfile.TemporaryDirectory(prefix="germane-mutants-") as directory:
-        copies = Copies(Path(directory))
-        with ThreadPoolExecutor(PROCESSES) as pool:
+        copies = Copies(Path(directory), processes)
+        with ThreadPoolExecutor(processes) as pool:
             try:
                 for outcome in pool.map(copies.judge, trials):
                     outcomes.append(outcome)
                     verdict = f"killed by {outcome.killer}" if outcome.killer else "SURVIVED"
-                    _print(f"{len(outcomes):3} {outcome.seconds:4.0f} s  {outcome.mutant}", verdict)
+                    _print(f"{len(outcomes):3} {outcome.seconds:4.0f} s  {outcome.trial.mutant}", verdict)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
                 copies.stop()
         killers = sorted({outcome.killer for outcome in outcomes if outcome.killer and "::" in outcome.killer})
-        for test in sorted(copies.failures(killers)) if killers else []:
-            _print(f"unreliable, because it also fails without a mutant: {test}")
-    return outcomes
+        unreliable = copies.failures(killers) if killers else set()
+    for test in sorted(unreliable):
+        _print(f"unreliable, because it also fails without a mutant: {test}")
+    return [replace(each, killer=None) if each.killer in unreliable else each for each in outcomes]
 
 
 def report(outcomes: Sequence[Outcome], needed: float) -> int:
     """Print the survivors and the share of killed mutants. Return the exit code."""
     for outcome in outcomes:
         if outcome.killer is None:
-            _print(f"survived: {outcome.mutant}")
-    drawn = Counter(outcome.mutant.kind for outcome in outcomes)
-    killed = Counter(outcome.mutant.kind for outcome in outcomes if outcome.killer)
+            number = min(NEAREST_FILES, len(outcome.trial.tests))
+            ran = f"{number} test files ran" if number else "no fast test executes it"
+            _print(f"survived: {outcome.trial.mutant} ({ran})", outcome.trial.difference)
+    drawn = Counter(outcome.trial.mutant.kind for outcome in outcomes)
+    killed = Counter(outcome.trial.mutant.kind for outcome in outcomes if outcome.killer)
     _print(", ".join(f"{kind} {killed[kind]}/{number}" for kind, number in sorted(drawn.items())))
     share = killed.total() / max(1, drawn.total())
     _print(f"{killed.total()} of {drawn.total()} mutants killed ({share:.2f})")
