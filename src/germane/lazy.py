@@ -23,7 +23,11 @@ def attach_stub(package: str) -> tuple[Callable[[str], Any], Callable[[], list[s
     """
     stub = ast.parse(get_data(package, "__init__.pyi") or b"")
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
-    module_of = {alias.name: f"{package}.{node.module}" for node in imports for alias in node.names}
+    module_of = {
+        alias.name: f"{package}.{node.module}" if node.level else str(node.module)
+        for node in imports
+        for alias in node.names
+    }
 
     def load(name: str) -> Any:
         if name not in module_of:

@@ -14,8 +14,8 @@ from tests.cases import each
 
 from germane.cli.core.forecast import TYPICAL_EXCHANGE
 from germane.exchange import Exchange
+from germane.registry import BUILTIN_SCORER_NAMES
 from germane.score import Score
-from germane.scorers import BUILTIN_SCORER_NAMES
 from germane.storage import SamplingDecision, TrackingStore
 
 Call = Callable[..., Any]

@@ -11,8 +11,8 @@ from tests.cases import each
 
 from germane.insights.explanation import explain_score
 from germane.insights.worst_answers import reads_like
+from germane.registry import BUILTIN_SCORER_NAMES
 from germane.score import Score
-from germane.scorers import BUILTIN_SCORER_NAMES
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),

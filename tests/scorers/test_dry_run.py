@@ -9,8 +9,8 @@ import pytest
 from tests.cases import each
 
 from germane.exchange import Exchange
+from germane.registry import BUILTIN_SCORER_NAMES
 from germane.score import Score
-from germane.scorers import BUILTIN_SCORER_NAMES
 from germane.scorers.factory.dry_run import RequestEstimate, build_dry_run_scorer, estimate_output_tokens, minimal_value
 from germane.settings import load_settings
 

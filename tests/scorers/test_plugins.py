@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from germane.errors import SettingsError, UsageError
-from germane.scorers import BUILTIN_SCORER_NAMES, build_scorers
+from germane.registry import BUILTIN_SCORER_NAMES
+from germane.scorers import build_scorers
 from germane.settings import load_settings
 
 MODULE = """

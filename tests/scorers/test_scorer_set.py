@@ -12,7 +12,8 @@ from tests.cases import each
 
 from germane.errors import SettingsError
 from germane.installation import install_command
-from germane.scorers import BUILTIN_SCORER_NAMES, ScorerSet, build_scorers
+from germane.registry import BUILTIN_SCORER_NAMES
+from germane.scorers import ScorerSet, build_scorers
 from germane.settings import Settings, load_settings
 from germane.testing import FakeJudge
 

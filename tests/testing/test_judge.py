@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import germane
-from germane.scorers import BUILTIN_SCORER_NAMES
+from germane.registry import BUILTIN_SCORER_NAMES
 from germane.testing import FakeEmbedder, FakeJudge, Fault, hashed_words
 
 

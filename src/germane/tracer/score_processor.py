@@ -53,7 +53,7 @@ def forget_closed_processors() -> None:
 
 
 def set_orphan_handler(handler: OrphanHandler) -> None:
-    """Set the handler that new processors call with score attributes whose span never arrives."""
+    """Set the handler that processors call with score attributes whose span never arrives."""
     global _orphan_handler
     _orphan_handler = handler
 
@@ -118,7 +118,8 @@ class ScoreSpanProcessor(SpanProcessor):
         self.processor = processor
         self.max_delay = max_delay
         self.max_spans = max_spans
-        self.on_orphaned_score: OrphanHandler = _orphan_handler
+        # Looked up late, because the module that sets the handler may be imported after this processor is created.
+        self.on_orphaned_score: OrphanHandler = lambda key, attributes: _orphan_handler(key, attributes)
         """Called with score attributes that were stashed for a span that never arrived."""
         self.closed = False
         """Whether the processor has been shut down. If so, spans are passed on immediately."""

@@ -12,6 +12,7 @@ import click
 
 from germane import sanitize
 from germane.exchange import Context, Exchange
+from germane.registry import BUILTIN_SCORER_NAMES
 from germane.settings import DEFAULT_EMBEDDER, LOCAL, Price, Settings
 
 if TYPE_CHECKING:
@@ -165,7 +166,6 @@ def forecast_rescoring(
         counts: Number of answers by scorer.
         samples: A few of the answers by scorer.
     """
-    from germane.scorers import BUILTIN_SCORER_NAMES
 
     models = find_model_prices(settings, has_server=settings.has_server)
     forecasts: dict[str, ScorerForecast] = {}

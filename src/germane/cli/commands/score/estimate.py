@@ -17,6 +17,7 @@ from germane.cli.core.forecast import TYPICAL_EXCHANGE, find_model_prices, forec
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, print_json, print_table
 from germane.errors import DatabaseNotMigrated, StorageError
 from germane.phrasing import format_amount
+from germane.registry import BUILTIN_SCORER_NAMES
 from germane.settings import LOCAL, Price, Settings
 
 if TYPE_CHECKING:
@@ -186,7 +187,6 @@ def load_basis(
 
 
 def _load_from_store(store: TrackingStore, per_day: float | None) -> EstimateBasis | None:
-    from germane.scorers import BUILTIN_SCORER_NAMES
 
     now = datetime.now(UTC)
     traffic = store.quota.load_traffic(since=now - _DAY)
@@ -218,7 +218,7 @@ def _select_scorers(settings: Settings, *, has_server: bool) -> tuple[list[str],
     Raises:
         SettingsError: A scorer does not exist.
     """
-    from germane.scorers import BUILTIN_SCORER_NAMES, build_scorers, default_scorer_names
+    from germane.scorers import build_scorers, default_scorer_names
 
     names = settings.scorers
     if names is None:

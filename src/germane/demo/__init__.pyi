@@ -1,0 +1,9 @@
+from .run import RULE as RULE
+from .run import SCORER as SCORER
+from .run import DemoProgress as DemoProgress
+from .run import DemoResult as DemoResult
+from .run import ProgressCallback as ProgressCallback
+from .run import run_demo as run_demo
+from .traffic import BROKEN_ROUTE as BROKEN_ROUTE
+from .traffic import DURATION as DURATION
+from .traffic import FAULT_TIME as FAULT_TIME

@@ -1,0 +1,20 @@
+from germane.tracer import strict as strict
+
+from .application import Clock as Clock
+from .application import IncrementalIdGenerator as IncrementalIdGenerator
+from .application import collect as collect
+from .database import engine_of as engine_of
+from .database import transaction as transaction
+from .embedder import FakeEmbedder as FakeEmbedder
+from .embedder import hashed_words as hashed_words
+from .fake_judge import FakeJudge as FakeJudge
+from .fake_judge import questions_about as questions_about
+from .fault import Fault as Fault
+from .judge_request import JudgeRequest as JudgeRequest
+from .otlp import OTLPReceiver as OTLPReceiver
+from .otlp_records import ReceivedDataPoint as ReceivedDataPoint
+from .otlp_records import ReceivedEvent as ReceivedEvent
+from .otlp_records import ReceivedLink as ReceivedLink
+from .otlp_records import ReceivedLog as ReceivedLog
+from .otlp_records import ReceivedMetric as ReceivedMetric
+from .otlp_records import ReceivedSpan as ReceivedSpan
