@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from germane.errors import ScoringError
 from germane.exchange import Message
 from germane.score import Score, UnscoredReason
 from germane.scorers import Embedder, Judge, Reply, Scorer, Vectors, run_scorer
-from germane.scorers.factory.scorer_set import ScorerFactory
+from germane.scorers.factory.scorer_set import ScorerFactory, builtin_class
 from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.settings import Settings
 from labelled.rows import Row, exchange
@@ -229,7 +228,7 @@ class Bench(ScorerFactory):
         if name not in VARIANTS:
             return super().get_scorer(name)
         base, options = VARIANTS[name]
-        scorer: Scorer = import_module(f"germane.scorers.metrics.{base}").build(self, options)
+        scorer: Scorer = builtin_class(base).build(self, options)
         return scorer
 
     async def score(self, names: Sequence[str], rows: Sequence[Row], *, run: int = 0) -> dict[str, dict[str, Outcome]]:

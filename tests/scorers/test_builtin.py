@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +27,12 @@ class Brevity:
     def __init__(self, *, limit: int = 10) -> None:
         self.limit = limit
 
+    @classmethod
+    def build(cls, models, options):
+        return cls(**options)
+
     async def score(self, exchange):
         return float(len(exchange.answer) <= self.limit)
-
-
-def build(models, options):
-    return Brevity(**options)
 """
 SCRIPT = """
 import json, germane
@@ -56,7 +55,6 @@ def test_every_built_in_module_builds_the_scorer_that_it_is_named_after() -> Non
         asyncio.run(scorer_set.aclose())
 
     assert [scorer.name for scorer in scorer_set.scorers] == list(BUILTIN_SCORER_NAMES)
-    assert all(hasattr(import_module(f"germane.scorers.metrics.{name}"), "build") for name in BUILTIN_SCORER_NAMES)
 
 
 def test_refusal_shares_are_measured_only_for_scorers_that_detect_refusals(fake: FakeJudge, exchange: Any) -> None:

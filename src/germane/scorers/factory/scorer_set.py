@@ -10,7 +10,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
 from germane import registry
 from germane.errors import SettingsError, UnknownScorer, UsageError
@@ -81,7 +81,7 @@ class ScorerFactory:
         """Instantiate a scorer class: a built-in one or its subclass from the settings, any other without arguments."""
         builtin = builtin_base(scorer)
         if builtin is scorer:
-            return self.get_scorer(_builtin_name(builtin))
+            return self.get_scorer(_builtin_name(scorer))
         init = inspect.getattr_static(scorer, "__init__")
         has_own_init = builtin is None or init is not inspect.getattr_static(builtin, "__init__")
         if has_own_init and _takes_no_arguments(scorer):
@@ -104,7 +104,10 @@ class ScorerFactory:
         """
         if name not in self._scorers:
             is_builtin = name in registry.BUILTIN_SCORER_NAMES
-            self._scorers[name] = self._build_builtin(name) if is_builtin else self._find_user_scorer(name)
+            if is_builtin:
+                self._scorers[name] = self._build_builtin(name, builtin_class(name))
+            else:
+                self._scorers[name] = self._find_user_scorer(name)
         return self._scorers[name]
 
     @cached_property
@@ -153,20 +156,18 @@ class ScorerFactory:
         """The judge and the embedder; each is None if no scorer has needed it yet."""
         return self.__dict__.get("judge"), self.__dict__.get("embedder")
 
-    def _build_builtin(self, name: str, subclass: type | None = None) -> Scorer:
-        """Build a built-in scorer, or a subclass of it, with the options in the settings.
+    def _build_builtin(self, name: str, kind: Any) -> Scorer:
+        """Build an instance of a built-in scorer's class, or of a subclass, with the options in the settings.
 
         Raises:
             TypeError: the subclass does not accept the arguments.
         """
-        build = import_module(f"germane.scorers.metrics.{name}").build
-        options = self.settings.scorer_options.get(name, {})
         try:
-            scorer: Scorer = build(self, options) if subclass is None else build(self, options, subclass)
+            scorer: Scorer = kind.build(self, self.settings.scorer_options.get(name, {}))
         except SettingsError:
             raise
         except (TypeError, ValueError) as error:
-            if subclass is not None and isinstance(error, TypeError):
+            if isinstance(error, TypeError) and not _builtin_name(kind):
                 raise
             raise SettingsError(f"setting scorer_options.{name}: {error}") from None
         return scorer
@@ -200,6 +201,13 @@ class ScorerFactory:
             base_url=settings.base_url.get_secret_value() if settings.base_url else None,
             timeout=settings.judge_timeout,
         )
+
+
+def builtin_class(name: str) -> Any:
+    """Return the class of a built-in scorer, the only one in its module that scores."""
+    content = vars(import_module(f"germane.scorers.metrics.{name}")).values()
+    classes = (each for each in content if isinstance(each, type) and _builtin_name(each) == name)
+    return next(kind for kind in classes if hasattr(kind, "score"))
 
 
 def builtin_base(scorer: type) -> type | None:

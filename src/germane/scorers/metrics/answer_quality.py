@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self, get_args
 
 from germane.exchange import Exchange
 from germane.score import Score
@@ -99,6 +99,12 @@ class AnswerQuality(CompositeScorer):
         self.aggregate: QualityAggregate = aggregate
         self.grade_from: QualityAggregate = grade_from or aggregate
 
+    @classmethod
+    def build(cls, models: ScorerModels, options: Mapping[str, Any]) -> Self:
+        """Build the scorer from the settings, with the parts that it needs."""
+        weights = part_weights(options.get("relevancy", "answer_relevancy"), options.get("weights"))
+        return cls({name: models.get_scorer(name) for name in weights}, **options)
+
     def __repr__(self) -> str:
         return f"AnswerQuality({', '.join(self.scorers)}; aggregate={self.aggregate!r}, missing={self.missing!r})"
 
@@ -132,11 +138,3 @@ class AnswerQuality(CompositeScorer):
             explanation=f"{', '.join(present)}{without}.",
             details={**aggregates, "grade": letter},
         )
-
-
-def build(
-    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = AnswerQuality
-) -> Scorer:
-    """Build the scorer from the settings, with the parts that it needs."""
-    weights = part_weights(options.get("relevancy", "answer_relevancy"), options.get("weights"))
-    return build_scorer({name: models.get_scorer(name) for name in weights}, **options)

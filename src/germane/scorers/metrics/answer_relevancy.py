@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self, get_args
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
 from germane.score import LOWEST_BAND, MEANINGS, NONCOMMITTAL, Score, UnscoredReason, band_of
 from germane.scorers.base.expected_kind import describe_missing_kind, find_missing_kind
-from germane.scorers.base.protocols import Embedder, Judge, Scorer, ScorerModels
+from germane.scorers.base.protocols import Embedder, Judge, ScorerModels
 from germane.scorers.base.text import ONLY_QUESTION_ECHO, shorten
 from germane.scorers.base.vectors import mean_pairwise_cosine
 from germane.scorers.calibration import MISSING_KIND_LIMIT, apply_calibration
@@ -114,6 +114,21 @@ class AnswerRelevancy(JudgeScorer):
         self._rater = Rater(judge, DIRECT_PROMPT) if label_from == "guarded" else None
         method = generation_method(prompt_style, votes=judge_detects_refusals)
         self._generator = QuestionGenerator(judge, method, generated_questions)
+
+    @classmethod
+    def build(cls, models: ScorerModels, options: Mapping[str, Any]) -> Self:
+        """Build the scorer from the settings."""
+        settings = models.settings
+        arguments: dict[str, Any] = {
+            "generated_questions": settings.generated_questions,
+            "prompt_style": "few_shot" if settings.judge == LOCAL else "instructions",
+            "judge_detects_refusals": settings.judge_detects_refusals,
+            # The embedded judge is too small to rate answers.
+            **({"label_from": "answer"} if settings.judge == LOCAL and options.get("similarity") != "judge" else {}),
+            **options,
+        }
+        needs_embedder = arguments.get("similarity", "embedding") == "embedding"
+        return cls(models.judge, models.embedder if needs_embedder else None, **arguments)
 
     def __repr__(self) -> str:
         return (
@@ -266,23 +281,6 @@ class AnswerRelevancy(JudgeScorer):
             "asked": generated.request_kind,
             "similarity": self.similarity,
         }
-
-
-def build(
-    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = AnswerRelevancy
-) -> Scorer:
-    """Build the scorer from the settings."""
-    settings = models.settings
-    arguments: dict[str, Any] = {
-        "generated_questions": settings.generated_questions,
-        "prompt_style": "few_shot" if settings.judge == LOCAL else "instructions",
-        "judge_detects_refusals": settings.judge_detects_refusals,
-        # The embedded judge is too small to rate answers.
-        **({"label_from": "answer"} if settings.judge == LOCAL and options.get("similarity") != "judge" else {}),
-        **options,
-    }
-    needs_embedder = arguments.get("similarity", "embedding") == "embedding"
-    return build_scorer(models.judge, models.embedder if needs_embedder else None, **arguments)
 
 
 def _error_without_question(generated: GeneratedQuestions) -> ScoringError:

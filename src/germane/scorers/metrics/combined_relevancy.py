@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 from germane.exchange import Exchange
 from germane.score import Score
@@ -58,6 +58,12 @@ class CombinedRelevancy(CompositeScorer):
         """
         super().__init__(scorers, validate_weights(weights, WEIGHTS), missing)
 
+    @classmethod
+    def build(cls, models: ScorerModels, options: Mapping[str, Any]) -> Self:
+        """Build the scorer from the settings, with the parts that have a weight."""
+        parts = {name: models.get_scorer(name) for name in validate_weights(options.get("weights"), WEIGHTS)}
+        return cls(parts, **options)
+
     def __repr__(self) -> str:
         return f"CombinedRelevancy(weights={self.weights}, missing={self.missing!r})"
 
@@ -84,11 +90,3 @@ class CombinedRelevancy(CompositeScorer):
         return self.build_score(
             parts, value=value, label=band_of_parts(parts), explanation=f"{explanation}.", details={}
         )
-
-
-def build(
-    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = CombinedRelevancy
-) -> Scorer:
-    """Build the scorer from the settings, with the parts that have a weight."""
-    parts = {name: models.get_scorer(name) for name in validate_weights(options.get("weights"), WEIGHTS)}
-    return build_scorer(parts, **options)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason, band_of
 from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
-from germane.scorers.base.protocols import Scorer, ScorerModels
+from germane.scorers.base.protocols import ScorerModels
 from germane.scorers.base.text import shorten, split_words, strip_control_characters
 
 VERSION = "1"
@@ -33,6 +33,11 @@ class ContextCoverage:
     name = "context_coverage"
     requires = frozenset({"answer", "contexts"})
     range = (0.0, 1.0)
+
+    @classmethod
+    def build(cls, models: ScorerModels, options: Mapping[str, Any]) -> Self:  # noqa: ARG003 - most scorers use it
+        """Build the scorer from the settings."""
+        return cls(**options)
 
     def __repr__(self) -> str:
         return "ContextCoverage()"
@@ -67,13 +72,6 @@ class ContextCoverage:
                 "not_found": [shorten(word, 50) for word in missing[:MAX_WORDS_SHOWN]],
             },
         )
-
-
-def build(
-    _models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = ContextCoverage
-) -> Scorer:
-    """Build the scorer from the settings."""
-    return build_scorer(**options)
 
 
 def _compare_words(answer: str, contexts: Iterable[str]) -> tuple[int, list[str]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self
 
 from germane.exchange import Exchange
 from germane.score import LOW_SCORE, Score
-from germane.scorers.base.protocols import Embedder, Judge, Scorer, ScorerModels
+from germane.scorers.base.protocols import Embedder, Judge, ScorerModels
 from germane.scorers.base.reply_parser import parse_list, parse_number
 from germane.scorers.base.text import MAX_EMBEDDED_BYTES
 from germane.scorers.judge.embedders import EmbeddingBatcher
@@ -98,6 +98,15 @@ class ContextRelevance(JudgeScorer):
         self.decay = validate_decay(decay)
         self.rater = Rater(judge, SINGLE_PROMPT, logprobs=logprobs)
 
+    @classmethod
+    def build(cls, models: ScorerModels, options: Mapping[str, Any]) -> Self:
+        """Build the scorer from the settings. The ``guarded`` option multiplies ratings by cosines."""
+        arguments = dict(options)
+        guarded = arguments.pop("guarded", False)
+        if not isinstance(guarded, bool):
+            raise TypeError(f"guarded must be true or false, not {guarded!r}")
+        return cls(models.judge, models.embedder if guarded else None, **arguments)
+
     def prompts(self) -> Sequence[Prompt]:
         """Return the prompts for a single context and for several contexts."""
         return (SINGLE_PROMPT, LIST_PROMPT)
@@ -177,14 +186,3 @@ class ContextRelevance(JudgeScorer):
         written = await session.ask_json(LIST_PROMPT, values, schema, parse, top_tokens=top_tokens)
         expected = expected_ratings(session.replies[-1].tokens, [rating.points for rating in written])
         return (expected, "list expected") if expected else (written, "list parsed")
-
-
-def build(
-    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = ContextRelevance
-) -> Scorer:
-    """Build the scorer from the settings. The ``guarded`` option multiplies ratings by cosines."""
-    arguments = dict(options)
-    guarded = arguments.pop("guarded", False)
-    if not isinstance(guarded, bool):
-        raise TypeError(f"guarded must be true or false, not {guarded!r}")
-    return build_scorer(models.judge, models.embedder if guarded else None, **arguments)

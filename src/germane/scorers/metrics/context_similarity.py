@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
-from germane.scorers.base.protocols import Embedder, Scorer, ScorerModels
+from germane.scorers.base.protocols import Embedder, ScorerModels
 from germane.scorers.base.text import MAX_EMBEDDED_BYTES, strip_control_characters, truncate_utf8
 from germane.scorers.calibration import apply_calibration
 from germane.scorers.judge.embedders import EmbeddingBatcher
@@ -58,6 +58,11 @@ class ContextSimilarity:
         self.aggregate = validate_aggregate(aggregate)
         self.decay = validate_decay(decay)
 
+    @classmethod
+    def build(cls, models: ScorerModels, options: Mapping[str, Any]) -> Self:
+        """Build the scorer from the settings."""
+        return cls(models.embedder, **options)
+
     def __repr__(self) -> str:
         return f"ContextSimilarity({self.embedder.model!r}, aggregate={self.aggregate!r})"
 
@@ -100,10 +105,3 @@ class ContextSimilarity:
             embedder=self.embedder.model,
         )
         return apply_calibration(score, {})
-
-
-def build(
-    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = ContextSimilarity
-) -> Scorer:
-    """Build the scorer from the settings."""
-    return build_scorer(models.embedder, **options)

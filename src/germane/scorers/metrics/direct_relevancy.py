@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from germane.exchange import Exchange
 from germane.score import NONCOMMITTAL, Score, band_of
-from germane.scorers.base.protocols import Judge, Scorer, ScorerModels
+from germane.scorers.base.protocols import Judge
 from germane.scorers.base.text import ONLY_QUESTION_ECHO
 from germane.scorers.prompting.judge_scorer import JudgeScorer, JudgeSession
 from germane.scorers.prompting.prompt import Prompt, PromptInputs, build_prompt_inputs, load_prompt
@@ -66,46 +66,37 @@ class DirectRelevancy(JudgeScorer):
         """
         inputs = build_prompt_inputs(exchange, remove_echo=self.remove_question_echo, include_contexts=False)
         if inputs.is_only_question_echo:
-            return await score_question_echo(self, self.rater, inputs)
+            return await self.score_question_echo(inputs)
         session = JudgeSession(self.judge)
         rating = await self.rater.rate(session, inputs.template_values())
-        return self.build_score(rating.value, session, **rating_fields(self, inputs, session, rating, rating.value))
+        return self.build_score(rating.value, session, **self.rating_fields(inputs, session, rating, rating.value))
 
+    async def score_question_echo(self, inputs: PromptInputs) -> Score:
+        """Return a score of 0 without requesting a rating.
 
-def build(
-    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = DirectRelevancy
-) -> Scorer:
-    """Build the scorer from the settings."""
-    return build_scorer(models.judge, **options)
+        The fingerprint is the same as for rated scores, so that they share a trend.
+        """
+        method = await self.rater.rating_method()  # call this first, because it may also identify the judge
+        return await self.build_score_without_request(
+            0.0,
+            fingerprint=self.fingerprint_for(await self.judge.identify(), rated=method),
+            explanation=ONLY_QUESTION_ECHO,
+            details=inputs.details(),
+        )
 
-
-async def score_question_echo(scorer: JudgeScorer, rater: Rater, inputs: PromptInputs) -> Score:
-    """Return a score of 0 without requesting a rating.
-
-    The fingerprint is the same as for rated scores, so that they share a trend.
-    """
-    method = await rater.rating_method()  # call this first, because it may also identify the judge
-    return await scorer.build_score_without_request(
-        0.0,
-        fingerprint=scorer.fingerprint_for(await scorer.judge.identify(), rated=method),
-        explanation=ONLY_QUESTION_ECHO,
-        details=inputs.details(),
-    )
-
-
-def rating_fields(
-    scorer: JudgeScorer, inputs: PromptInputs, session: JudgeSession, rating: Rating, value: float
-) -> dict[str, Any]:
-    """Return the fields of a rated :class:`Score` as a dict: fingerprint, label, explanation and details."""
-    match = find_noncommittal(inputs.answer)
-    explanation = f"The judge rates how well the answer addresses the question: {rating}."
-    details = {**rating.details(), **inputs.details()}
-    if match:
-        explanation += f" The answer is noncommittal: {match.rule}."
-        details["noncommittal"] = match.details()
-    return {
-        "fingerprint": scorer.fingerprint_for(session.model, rated=rating.method),
-        "label": NONCOMMITTAL if match else band_of(value),
-        "explanation": explanation,
-        "details": details,
-    }
+    def rating_fields(
+        self, inputs: PromptInputs, session: JudgeSession, rating: Rating, value: float
+    ) -> dict[str, Any]:
+        """Return the fields of a rated :class:`Score` as a dict: fingerprint, label, explanation and details."""
+        match = find_noncommittal(inputs.answer)
+        explanation = f"The judge rates how well the answer addresses the question: {rating}."
+        details = {**rating.details(), **inputs.details()}
+        if match:
+            explanation += f" The answer is noncommittal: {match.rule}."
+            details["noncommittal"] = match.details()
+        return {
+            "fingerprint": self.fingerprint_for(session.model, rated=rating.method),
+            "label": NONCOMMITTAL if match else band_of(value),
+            "explanation": explanation,
+            "details": details,
+        }

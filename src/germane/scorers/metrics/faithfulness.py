@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
-from germane.scorers.base.protocols import Judge, Scorer, ScorerModels
+from germane.scorers.base.protocols import Judge
 from germane.scorers.base.reply_parser import (
     QUESTION_MARKS,
     UnreadableReply,
@@ -324,10 +324,3 @@ class Faithfulness(JudgeScorer):
         return await session.ask_json(
             load_prompt("verify_claims"), values, schema, parse, max_tokens=BASE_TOKENS + TOKENS_PER_CLAIM * count
         )
-
-
-def build(
-    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = Faithfulness
-) -> Scorer:
-    """Build the scorer from the settings."""
-    return build_scorer(models.judge, **options)

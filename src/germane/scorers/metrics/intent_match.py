@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from germane.score import Score
-from germane.scorers.base.protocols import Scorer, ScorerModels
 from germane.scorers.base.reply_parser import is_placeholder, parse_number, parse_text
 from germane.scorers.base.text import shorten
 from germane.scorers.prompting.judge_scorer import JudgeSession, SingleRequestScorer
@@ -79,10 +78,3 @@ class IntentMatch(SingleRequestScorer[IntentRating]):
             details={"intent": parsed.intent, "given": parsed.given, "rating": parsed.rating, **inputs.details()},
             explanation=f'{explanation}; the answer gives: "{parsed.given}"' if parsed.given else explanation,
         )
-
-
-def build(
-    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = IntentMatch
-) -> Scorer:
-    """Build the scorer from the settings."""
-    return build_scorer(models.judge, **options)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 from germane.exchange import Exchange
 from germane.score import NONCOMMITTAL, Score
 from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
-from germane.scorers.base.protocols import Judge, Scorer, ScorerModels
+from germane.scorers.base.protocols import Judge, ScorerModels
 from germane.scorers.base.reply_parser import parse_choice, parse_text
 from germane.scorers.base.text import shorten
 from germane.scorers.prompting.judge_scorer import JudgeSession
@@ -54,6 +54,15 @@ class Noncommittal:
         self.judge = judge
         self.remove_question_echo = remove_question_echo
         self.requires = frozenset({"answer"} if judge is None else {"question", "answer"})
+
+    @classmethod
+    def build(cls, models: ScorerModels, options: Mapping[str, Any]) -> Self:
+        """Build the scorer from the settings. With the ``judge`` option, the judge decides if no rule matches."""
+        arguments = dict(options)
+        use_judge = arguments.pop("judge", False)
+        if not isinstance(use_judge, bool):
+            raise TypeError(f"judge must be true or false, not {use_judge!r}")
+        return cls(models.judge if use_judge else None, **arguments)
 
     def __repr__(self) -> str:
         return f"Noncommittal({self.judge!r})"
@@ -120,14 +129,3 @@ class Noncommittal:
             prompt=PROMPT.text if self.judge else "",
             judge=model,
         )
-
-
-def build(
-    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = Noncommittal
-) -> Scorer:
-    """Build the scorer from the settings. With the ``judge`` option, the judge decides if no rule matches."""
-    arguments = dict(options)
-    use_judge = arguments.pop("judge", False)
-    if not isinstance(use_judge, bool):
-        raise TypeError(f"judge must be true or false, not {use_judge!r}")
-    return build_scorer(models.judge if use_judge else None, **arguments)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 from germane.exchange import Exchange
 from germane.score import Score
 from germane.scorers.base.expected_kind import describe_missing_kind, find_missing_kind
 from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
-from germane.scorers.base.protocols import Embedder, Scorer, ScorerModels
+from germane.scorers.base.protocols import Embedder, ScorerModels
 from germane.scorers.base.text import MAX_EMBEDDED_BYTES, ONLY_QUESTION_ECHO, strip_control_characters, truncate_utf8
 from germane.scorers.calibration import apply_calibration
 from germane.scorers.judge.embedders import EmbeddingBatcher
@@ -40,6 +40,11 @@ class QuestionAnswerSimilarity:
         """
         self.embedder = EmbeddingBatcher.wrap(embedder)
         self.remove_question_echo = remove_question_echo
+
+    @classmethod
+    def build(cls, models: ScorerModels, options: Mapping[str, Any]) -> Self:
+        """Build the scorer from the settings."""
+        return cls(models.embedder, **options)
 
     def __repr__(self) -> str:
         return f"QuestionAnswerSimilarity({self.embedder.model!r})"
@@ -88,13 +93,6 @@ class QuestionAnswerSimilarity:
             embedder=self.embedder.model,
         )
         return apply_calibration(score, {})
-
-
-def build(
-    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = QuestionAnswerSimilarity
-) -> Scorer:
-    """Build the scorer from the settings."""
-    return build_scorer(models.embedder, **options)
 
 
 def embedder_inputs(exchange: Exchange) -> tuple[str, str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from germane.score import Score
-from germane.scorers.base.protocols import Scorer, ScorerModels
 from germane.scorers.base.reply_parser import UnreadableReply, is_placeholder, parse_choice, parse_list, parse_text
 from germane.scorers.base.text import shorten
 from germane.scorers.prompting.judge_scorer import JudgeSession, SingleRequestScorer
@@ -112,10 +111,3 @@ class QuestionCoverage(SingleRequestScorer[list[SubQuestion]]):
             },
             explanation=f"{explanation}; it misses {', '.join(missed)}." if missed else f"{explanation}.",
         )
-
-
-def build(
-    models: ScorerModels, options: Mapping[str, Any], build_scorer: Callable[..., Scorer] = QuestionCoverage
-) -> Scorer:
-    """Build the scorer from the settings."""
-    return build_scorer(models.judge, **options)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Generic, Literal, TypeVar, Unpack
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, Unpack
 
 from germane.exchange import Exchange, Message
 from germane.score import Score, UnscoredReason, band_of
 from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
-from germane.scorers.base.protocols import MAX_REPLY_TOKENS, Embedder, Judge, JudgeOptions, Reply
+from germane.scorers.base.protocols import MAX_REPLY_TOKENS, Embedder, Judge, JudgeOptions, Reply, ScorerModels
 from germane.scorers.base.reply_parser import UnreadableReply, is_placeholder, parse_json_object
 from germane.scorers.base.text import ONLY_QUESTION_ECHO, has_letters, split_words
 from germane.scorers.prompting.prompt import MAX_ANSWER_BYTES, Prompt, PromptInputs, build_prompt_inputs, load_prompt
@@ -207,6 +207,11 @@ class JudgeScorer(ABC):
         self.judge = judge
         self.embedder = embedder
         self._fingerprints: dict[tuple[object, ...], str] = {}
+
+    @classmethod
+    def build(cls, models: ScorerModels, options: Mapping[str, Any]) -> Self:
+        """Build the scorer from the settings. Scorers with other models override this method."""
+        return cls(models.judge, **options)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.judge!r})"
