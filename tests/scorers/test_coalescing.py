@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from tests.cases import each
 from germane.errors import ScoringError
 from germane.exchange import Message
 from germane.score import UnscoredReason
-from germane.scorers import Judge, Reply, UsageMeter, uses_coalescing_judge
+from germane.scorers import Reply, UsageMeter, uses_coalescing_judge
 from germane.scorers.base.protocols import DEFAULT_JUDGE_OPTIONS
 from germane.scorers.judge.client import ModelServer
 from germane.scorers.judge.coalescing import CoalescingJudge
@@ -127,13 +126,6 @@ def test_requests_with_omitted_and_default_options_are_coalesced() -> None:
     together(oracle, lambda judge: judge.ask(ASKED), lambda judge: judge.ask(ASKED, **DEFAULT_JUDGE_OPTIONS))
 
     assert oracle.asked == 1
-
-
-def test_default_options_equal_those_of_the_judge_protocol() -> None:
-    """The defaults are those in the signature of `Judge.ask`."""
-    parameters = inspect.signature(Judge.ask).parameters.values()
-
-    assert {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY} == DEFAULT_JUDGE_OPTIONS
 
 
 def test_a_reply_is_not_reused_after_its_request_has_finished() -> None:

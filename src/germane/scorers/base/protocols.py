@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,20 +56,26 @@ class Reply:
 
 
 class JudgeOptions(TypedDict, total=False):
-    """The keyword arguments of :meth:`Judge.ask`, for functions that forward them."""
+    """The keyword arguments of :meth:`Judge.ask`."""
 
     n: int
+    """The number of choices to request."""
     temperature: float
+    """The sampling temperature."""
     max_tokens: int
+    """The token limit for each choice."""
     stop: Sequence[str]
+    """Stop sequences. Each of them ends a choice."""
     schema: Mapping[str, Any] | None
+    """A JSON schema for the reply. Servers may ignore it."""
     top_tokens: int
+    """The number of most likely tokens to return per position, if the server supports logprobs."""
 
 
 DEFAULT_JUDGE_OPTIONS: JudgeOptions = {
     "n": 1, "temperature": 0.0, "max_tokens": 512, "stop": (), "schema": None, "top_tokens": 0,
 }  # fmt: skip
-"""The default values in the signature of :meth:`Judge.ask`."""
+"""The default values of the options."""
 
 
 class Judge(Protocol):
@@ -88,27 +94,8 @@ class Judge(Protocol):
         """
         ...
 
-    async def ask(
-        self,
-        messages: Sequence[Message],
-        *,
-        n: int = 1,
-        temperature: float = 0.0,
-        max_tokens: int = 512,
-        stop: Sequence[str] = (),
-        schema: Mapping[str, Any] | None = None,
-        top_tokens: int = 0,
-    ) -> Reply:
+    async def ask(self, messages: Sequence[Message], **options: Unpack[JudgeOptions]) -> Reply:
         """Send a conversation to the model, and return its reply with up to ``n`` choices.
-
-        Args:
-            messages: The conversation to send.
-            n: The number of choices to request.
-            temperature: The sampling temperature.
-            max_tokens: The token limit for each choice.
-            stop: Stop sequences. Each of them ends a choice.
-            schema: A JSON schema for the reply. Servers may ignore it.
-            top_tokens: The number of most likely tokens to return per position, if the server supports logprobs.
 
         Raises:
             ScoringError: the request failed. The reason is one of the ``judge_...`` reasons, or ``unparsable``.

@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from germane.exchange import Message
-from germane.scorers.base.protocols import Reply, Scorer, Vectors
+from germane.scorers.base.protocols import DEFAULT_JUDGE_OPTIONS, JudgeOptions, Reply, Scorer, Vectors
 from germane.scorers.factory.scorer_set import ScorerFactory
 from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.judge.rate_limit import BYTES_PER_TOKEN, estimate_tokens
@@ -56,18 +56,10 @@ class DryRunJudge:
         """
         return self.model
 
-    async def ask(
-        self,
-        messages: Sequence[Message],
-        *,
-        n: int = 1,
-        temperature: float = 0.0,  # noqa: ARG002 - required by the protocol
-        max_tokens: int = 512,
-        stop: Sequence[str] = (),  # noqa: ARG002
-        schema: Mapping[str, Any] | None = None,
-        top_tokens: int = 0,
-    ) -> Reply:
+    async def ask(self, messages: Sequence[Message], **given: Unpack[JudgeOptions]) -> Reply:
         """Count the request, and return a reply with all ``n`` choices."""
+        options: JudgeOptions = {**DEFAULT_JUDGE_OPTIONS, **given}
+        n, schema, top_tokens = options["n"], options["schema"], options["top_tokens"]
         question_list = _QUESTION_LIST.search(messages[-1].content)
         items = len(question_list[2].splitlines()) if question_list else 1
         if schema is not None:
@@ -76,7 +68,7 @@ class DryRunJudge:
             texts = [_RATING if top_tokens else _question(number) for number in range(1, n + 1)]
         self.estimate.requests += 1
         self.estimate.input_tokens += estimate_tokens(messages)
-        self.estimate.output_tokens += sum(min(estimate_output_tokens(text), max_tokens) for text in texts)
+        self.estimate.output_tokens += sum(min(estimate_output_tokens(text), options["max_tokens"]) for text in texts)
         return Reply(tuple(texts), model=self.model, first_token={_RATING: 1.0} if top_tokens else {})
 
 

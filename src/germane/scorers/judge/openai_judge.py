@@ -8,12 +8,12 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from germane.errors import ScoringError
 from germane.exchange import Message
 from germane.score import UnscoredReason
-from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Reply
+from germane.scorers.base.protocols import CHECK_MESSAGE, DEFAULT_JUDGE_OPTIONS, MAX_REPLY_TOKENS, JudgeOptions, Reply
 from germane.scorers.judge.client import ClientPool, ModelServer, post_json
 from germane.scorers.judge.http_client import MAX_REPLY_BYTES
 from germane.scorers.judge.openai_protocol import SupportedOptions, build_request_options, parse_reply, served_model
@@ -94,17 +94,7 @@ class OpenAIJudge:
     def __repr__(self) -> str:
         return f"OpenAIJudge({self.model!r})"
 
-    async def ask(
-        self,
-        messages: Sequence[Message],
-        *,
-        n: int = 1,
-        temperature: float = 0.0,
-        max_tokens: int = 512,
-        stop: Sequence[str] = (),
-        schema: Mapping[str, Any] | None = None,
-        top_tokens: int = 0,
-    ) -> Reply:
+    async def ask(self, messages: Sequence[Message], **given: Unpack[JudgeOptions]) -> Reply:
         """Send a request, and return the reply with up to ``n`` choices. There are fewer if the server ignores ``n``.
 
         Time spent waiting for a slot does not count towards the timeout. If the server requests a pause during that
@@ -115,20 +105,18 @@ class OpenAIJudge:
                 ``judge_rejected`` (key, quota, model), ``judge_unreachable``, ``judge_refused`` or ``unparsable``;
                 ``budget`` if a budget is exhausted.
         """
-        options = build_request_options(
-            n=n, temperature=temperature, max_tokens=max_tokens, stop=stop, schema=schema, top_tokens=top_tokens
-        )
+        options: JudgeOptions = {**DEFAULT_JUDGE_OPTIONS, **given}
         body = {
             "model": self.model,
             "messages": [{"role": message.role, "content": message.content} for message in messages],
         }
         called = time.monotonic()
-        async with self._rate_limit.slot(messages, n, max_tokens) as rate_slot:
+        async with self._rate_limit.slot(messages, options["n"], options["max_tokens"]) as rate_slot:
             async with self._slots.acquire() as slot:
                 pause = self._server_pause  # the server may have requested it since the call
                 if pause is not None and pause.since >= called and (remaining := pause.until - time.monotonic()) > 0:
                     raise ScoringError(pause.error.reason, str(pause.error), retry_after=remaining)
-                reply = await self._send(self._clients.client_for(slot), body, options)
+                reply = await self._send(self._clients.client_for(slot), body, build_request_options(options))
                 cost = self._prices.request_cost(self.model, reply.model, reply.input_tokens, reply.output_tokens)
                 rate_slot.reply = replace(reply, cost=cost)
             return rate_slot.reply

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from germane.errors import ScoringError
 from germane.score import UnscoredReason
-from germane.scorers.base.protocols import MAX_TOTAL_PROBABILITY, Reply, Token
+from germane.scorers.base.protocols import MAX_TOTAL_PROBABILITY, JudgeOptions, Reply, Token
 from germane.scorers.base.reply_parser import MAX_REPLY_CHARACTERS
 from germane.scorers.base.text import shorten, strip_control_characters
 from germane.scorers.judge.client import reason_for_error, server_message
@@ -34,26 +34,18 @@ _MIN_LOGPROB = -10_000.0
 """Lower limit for log probabilities. Servers may send -infinity or a large negative number for a probability of 0."""
 
 
-def build_request_options(
-    *,
-    n: int,
-    temperature: float,
-    max_tokens: int,
-    stop: Sequence[str],
-    schema: Mapping[str, Any] | None,
-    top_tokens: int,
-) -> dict[str, Any]:
-    """Return the arguments of :meth:`Judge.ask` as a dict of request options in the OpenAI API format."""
-    options: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}
-    if n > 1:
-        options["n"] = n
-    if stop:
-        options["stop"] = list(stop)
-    if schema is not None:
-        json_schema = {"name": "reply", "strict": True, "schema": dict(schema)}
+def build_request_options(given: JudgeOptions) -> dict[str, Any]:
+    """Return all options of :meth:`Judge.ask` as a dict of request options in the OpenAI API format."""
+    options: dict[str, Any] = {"temperature": given["temperature"], "max_tokens": given["max_tokens"]}
+    if given["n"] > 1:
+        options["n"] = given["n"]
+    if given["stop"]:
+        options["stop"] = list(given["stop"])
+    if given["schema"] is not None:
+        json_schema = {"name": "reply", "strict": True, "schema": dict(given["schema"])}
         options["response_format"] = {"type": "json_schema", "json_schema": json_schema}
-    if top_tokens:
-        options |= {"logprobs": True, "top_logprobs": top_tokens}
+    if given["top_tokens"]:
+        options |= {"logprobs": True, "top_logprobs": given["top_tokens"]}
     return options
 
 
