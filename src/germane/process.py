@@ -60,7 +60,7 @@ class Runtime:
         on_alert: Callable[[Alert], object] | None,
         tracer_provider: TracerProvider | None,
     ) -> None:
-        from germane.storage import CalibrationCache, ExchangeWriter, TrackingStore, new_worker_id
+        from germane.storage import ExchangeWriter, TrackingStore, new_worker_id
 
         self.settings = settings
         self._worker_id = new_worker_id()
@@ -73,7 +73,6 @@ class Runtime:
         self._redact = redact
         self._on_alert = on_alert
         self._tracer_provider = tracer_provider
-        self._calibrations = CalibrationCache(self.store)
         self._build_background()
         self._scorer_names = [scorer.name for scorer in self.scorer_set.scorers] if self.scorer_set else []
         self.writer = ExchangeWriter(
@@ -186,7 +185,7 @@ class Runtime:
 
         try:
             rate_limiter = shared_rate_limiter(settings, self.store)
-            scorer_set = build_scorers(settings, calibrations=self._calibrations, rate_limiter=rate_limiter)
+            scorer_set = build_scorers(settings, rate_limiter=rate_limiter)
         except ModelError as error:
             _logger.warning("nothing will be scored: %s", error)
             scorer_set = ScorerSet(unavailable_reason=f"nothing will be scored: {error}")
@@ -203,7 +202,6 @@ class Runtime:
             budget_exhausted_until=lambda: scorer_set.budget_exhausted_until,
             worker_id=self._worker_id,
             waiting_exchanges=tracer.exchanges_with_waiting_spans,
-            calibrations=self._calibrations,
         )
 
     def _telemetry_state(self) -> tracer.TelemetryState:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import each
 
 from germane.calibration import Calibration
-from germane.exchange import Exchange
 from germane.score import GRADES, LOW_SCORE, MEANINGS, UNCALIBRATED, UNRATED_MEANINGS, Score, UnscoredReason, band_of
-from germane.scorers import QuestionAnswerSimilarity, apply_calibration, run_scorer
-from germane.scorers.calibration import CalibratedScorer, measurement_fingerprint, with_calibrated_labels
-from germane.testing import FakeEmbedder
+from germane.scorers import apply_calibration
+from germane.scorers.calibration import measurement_fingerprint
 
 NAME = "question_answer_similarity"
 
@@ -221,41 +215,3 @@ def test_calibration_does_not_replace_labels_other_than_bands() -> None:
     """For example, `noncommittal` remains the label."""
     found = apply_calibration(replace(RAW, value=0.0, label="noncommittal"), FLOORS)
     assert (found.label, found.details["calibrated"]) == ("noncommittal", 0.0)
-
-
-def test_calibration_changes_labels_and_no_values(exchange: Callable[..., Exchange]) -> None:
-    """Calibrations that are added later apply to later scores."""
-    scorer = QuestionAnswerSimilarity(FakeEmbedder())
-    floors: dict[tuple[str, str], Calibration] = {}
-    wrapped = with_calibrated_labels(scorer, floors)
-    assert isinstance(wrapped, CalibratedScorer)
-    assert (wrapped.name, wrapped.requires, wrapped.range) == (scorer.name, scorer.requires, scorer.range)
-    assert (wrapped.fingerprint, wrapped.embedder, repr(wrapped)) == (scorer.fingerprint, scorer.embedder, repr(scorer))
-
-    async def both() -> list[Any]:
-        before = await run_scorer(wrapped, exchange(question="red shoes", answer="red shoes"))
-        floors[scorer.embedder.model, scorer.name] = calibration(
-            scorer.embedder.model, scorer.name, floor=-0.5, topic_floor=0.9
-        )
-        return [before, await run_scorer(wrapped, exchange(question="red shoes", answer="red hats"))]
-
-    before, after = asyncio.run(both())
-    assert before.label == "relevant"
-    assert after.details["calibrated"] == pytest.approx(0.45 * (after.value + 0.5) / 1.4, abs=1e-9)
-
-
-def test_calibration_applies_only_to_cosine_scorers() -> None:
-    """Scorers are wrapped only if there are calibrations."""
-
-    class Rating:
-        name = "faithfulness"
-        fingerprint = "f1"
-        requires: frozenset[str] = frozenset()
-        range = (0.0, 1.0)
-
-        async def score(self, exchange: Exchange) -> float:
-            return 1.0
-
-    rating, cosine = Rating(), QuestionAnswerSimilarity(FakeEmbedder())
-    assert with_calibrated_labels(rating, FLOORS) is rating
-    assert with_calibrated_labels(cosine, None) is cosine

@@ -28,7 +28,7 @@ from germane.evaluation.scoring import is_final, partition_concurrency, partitio
 from germane.logging_filters import suppressed_loggers
 from germane.monitor import EligibilityChecker, shared_rate_limiter
 from germane.score import Score, UnscoredReason
-from germane.scorers import ScorerSet, build_scorers
+from germane.scorers import ScorerSet, apply_calibration, build_scorers
 from germane.settings import Settings
 from germane.storage import (
     CalibrationCache,
@@ -183,7 +183,6 @@ async def _score_items(
     scorer_set = build_scorers(
         settings,
         sorted(fingerprints),
-        calibrations=CalibrationCache(store),
         rate_limiter=shared_rate_limiter(settings, store),
     )
     try:
@@ -201,8 +200,11 @@ async def _score_items(
             names=names,
             concurrency=partition_concurrency(scorer_set, settings.concurrency, len(items)),
         )
+        calibrations = CalibrationCache(store)
         results = [
-            (item.exchange.id, score) for item, each in zip(items, scores, strict=True) for score in each.values()
+            (item.exchange.id, apply_calibration(score, calibrations))
+            for item, each in zip(items, scores, strict=True)
+            for score in each.values()
         ]
         interruption = find_interruption(scorer, scorer_set, [score for _, score in results])
         remaining = frozenset[tuple[str, str]]()

@@ -37,7 +37,6 @@ class Monitor:
         retention_schedule: The schedule for deleting old data.
         worker_id: The worker id of this process. Defaults to a new id.
         waiting_exchanges: Returns the ids of the exchanges whose spans this process holds. It scores them first.
-        calibrations: The calibrations that the scorers use for labels. Defaults to those in the store.
 
     Raises:
         SettingsError: A predicate cannot be imported.
@@ -60,7 +59,6 @@ class Monitor:
         retention_schedule: RetentionSchedule | None = None,
         worker_id: str | None = None,
         waiting_exchanges: Callable[[], Sequence[str]] = tuple,
-        calibrations: CalibrationCache | None = None,
     ) -> None:
         names = [scorer.name for scorer in scorers]
         alerting.warn_about_missing_scorers(settings.rules, names)
@@ -81,7 +79,7 @@ class Monitor:
             retention_schedule=retention_schedule or RetentionSchedule(),
             worker_id=worker_id,
             waiting_exchanges=waiting_exchanges,
-            calibrations=CalibrationCache(store) if calibrations is None else calibrations,
+            calibrations=CalibrationCache(store),
         )
         self._scheduler = Scheduler(lambda: Supervisor(config), poll_interval=settings.poll_interval)
 

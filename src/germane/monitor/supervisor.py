@@ -91,7 +91,7 @@ class SupervisorConfig:
     waiting_exchanges: Callable[[], Sequence[str]]
     """Returns the ids of the exchanges whose spans this process holds until their scores arrive."""
     calibrations: CalibrationCache
-    """The calibrations that the scorers use for labels."""
+    """The calibrations that determine the labels of scores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,6 +380,7 @@ class Supervisor:
             owner=self._owner,
             thread_pool=self._thread_pool,
             clock=config.clock,
+            calibrations=config.calibrations,
             preferred=config.waiting_exchanges,
         )
 

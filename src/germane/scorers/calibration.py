@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from germane.score import (
     band_of,
 )
 from germane.scorers.base.fingerprint import fingerprint
-from germane.scorers.base.protocols import Embedder, Scorer, Vectors
+from germane.scorers.base.protocols import Embedder, Vectors
 from germane.scorers.base.text import (
     MAX_EMBEDDED_BYTES,
     ONLY_QUESTION_ECHO,
@@ -219,55 +219,6 @@ async def _embed_all(embedder: Embedder, texts: Sequence[str | None]) -> Vectors
     return np.concatenate([await embedder.embed(batch) for batch in batches])
 
 
-class CalibratedScorer:
-    """A scorer whose labels are based on the calibrated value, which is stored in ``details["calibrated"]``.
-
-    The value and the fingerprint do not change. Calibrations for other embedders are ignored. Labels that are not
-    bands, such as ``noncommittal``, are kept.
-    """
-
-    def __init__(self, scorer: Scorer, calibrations: Calibrations) -> None:
-        self.scorer = scorer
-        self._calibrations = calibrations
-
-    def __repr__(self) -> str:
-        return repr(self.scorer)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return any other attribute of the wrapped scorer, such as its judge."""
-        return getattr(self.__dict__["scorer"], name)
-
-    # These properties are explicit, because type checkers ignore __getattr__ when matching the Scorer protocol.
-    @property
-    def name(self) -> str:
-        """The name of the wrapped scorer."""
-        return self.scorer.name
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of the wrapped scorer."""
-        return self.scorer.fingerprint
-
-    @property
-    def requires(self) -> frozenset[str]:
-        """The required inputs of the wrapped scorer."""
-        return self.scorer.requires
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """The range of the wrapped scorer."""
-        return self.scorer.range
-
-    async def score(self, exchange: Exchange) -> Score | float:
-        """Return the wrapped scorer's score with the label for its calibrated value.
-
-        Raises:
-            ScoringError: the wrapped scorer failed.
-        """
-        score = await self.scorer.score(exchange)
-        return apply_calibration(score, self._calibrations) if isinstance(score, Score) else score
-
-
 def calibration_of(calibrations: Calibrations, embedder: str | None, scorer: str) -> Calibration | None:
     """Return the calibration that applies: a current measured one, otherwise the default one, otherwise None."""
     key = (embedder or "", scorer)
@@ -344,10 +295,3 @@ def _calibrated_value(score: Score, calibrations: Calibrations) -> float | None:
 
 def _is_only_question_echo(score: Score) -> bool:
     return score.value == 0 and score.explanation == ONLY_QUESTION_ECHO
-
-
-def with_calibrated_labels(scorer: Scorer, calibrations: Calibrations | None) -> Scorer:
-    """Wrap scorers whose values are cosines in :class:`CalibratedScorer`. Other scorers are returned unchanged."""
-    if calibrations is None or scorer.name not in CALIBRATED_SCORERS:
-        return scorer
-    return CalibratedScorer(scorer, calibrations)

@@ -20,8 +20,16 @@ from germane.exchange import Exchange
 from germane.monitor.scoring.failures import CircuitBreaker, RetryPolicy, retry_after
 from germane.monitor.scoring.result_writer import ExchangeResult, ResultWriter, ScheduledRetry
 from germane.score import Score, UnscoredReason
-from germane.scorers import Scorer, exchange_concurrency, is_rejected, is_retryable, run_scorer, uses_coalescing_judge
-from germane.storage import ScoringTask, TaskClaim, TrackingStore
+from germane.scorers import (
+    Scorer,
+    apply_calibration,
+    exchange_concurrency,
+    is_rejected,
+    is_retryable,
+    run_scorer,
+    uses_coalescing_judge,
+)
+from germane.storage import CalibrationCache, ScoringTask, TaskClaim, TrackingStore
 
 JUDGE_TIMEOUTS_PER_SCORER: Final = 4
 """Maximum time for a scorer to score one exchange, as a multiple of the judge timeout. A scorer may send several
@@ -75,6 +83,7 @@ class ScoringWorker:
         owner: str,
         thread_pool: DaemonThreadPool,
         clock: Callable[[], datetime],
+        calibrations: CalibrationCache,
         preferred: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self.in_flight = 0
@@ -91,6 +100,7 @@ class ScoringWorker:
         self._owner = owner
         self._thread_pool = thread_pool
         self._clock = clock
+        self._calibrations = calibrations
         self._preferred = preferred
         self._retry_policy = RetryPolicy(retry_timeout, backoff=backoff, clock=clock)
         self._uses_judge = any(uses_coalescing_judge(scorer) for scorer in scorers)
@@ -271,7 +281,7 @@ class ScoringWorker:
             self.in_flight -= 1
         seconds, average = max(time.monotonic() - started, 1e-3), self._seconds_per_score
         self._seconds_per_score = seconds if average == math.inf else 0.8 * average + 0.2 * seconds
-        return score
+        return apply_calibration(score, self._calibrations)
 
     def _retry_or_fail(self, task: ScoringTask, score: Score, *, retry_after: float | None) -> TaskOutcome:
         """Return a scheduled retry, or the unscored result if the task has been retried for too long."""

@@ -17,7 +17,6 @@ from germane.errors import SettingsError, UnknownScorer, UsageError
 from germane.installation import install_command
 from germane.registry import BUILTIN_SCORER_NAMES, NameConflict
 from germane.scorers.base.protocols import CHECK_MESSAGE, MAX_REPLY_TOKENS, Embedder, Judge, Scorer
-from germane.scorers.calibration import Calibrations, with_calibrated_labels
 from germane.scorers.judge.client import ModelServer
 from germane.scorers.judge.coalescing import ClosableJudge, CoalescingJudge
 from germane.scorers.judge.embedders import EmbeddingBatcher, OpenAIEmbedder
@@ -279,7 +278,6 @@ def build_scorers(
     settings: Settings,
     scorers: Sequence[object] | None = None,
     *,
-    calibrations: Calibrations | None = None,
     rate_limiter: RateLimiter | None = None,
 ) -> ScorerSet:
     """Build the scorers named in the settings, or the default scorers.
@@ -290,7 +288,6 @@ def build_scorers(
     Args:
         settings: The settings of this process.
         scorers: Scorer names, scoring functions, scorers or scorer classes to use instead of those in the settings.
-        calibrations: Calibrations for labels, by embedder and scorer. More can be added later.
         rate_limiter: Limits the judge's requests to a server. Closed with the scorers.
 
     Raises:
@@ -327,7 +324,7 @@ def build_scorers(
             raise SettingsError(f"setting scorer_options: {name!r} is not a built-in scorer; built-in scorers: {known}")
     judge, embedder = factory.models_in_use
     return ScorerSet(
-        tuple(with_calibrated_labels(scorer, calibrations) for scorer in resolved.values()),
+        tuple(resolved.values()),
         judge,
         embedder,
         meter=factory.meter,
