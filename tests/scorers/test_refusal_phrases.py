@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import each
 
+from germane.scorers.base.phrases import load_sections
 from germane.scorers.refusals.judge_replies import _PHRASES as JUDGE_PHRASES
-from germane.scorers.refusals.rules import PHRASES_TEXT, PhrasePattern, load_sections
+from germane.scorers.refusals.rules import PHRASES_TEXT, PhrasePattern
 
 SECTIONS = [[*load_sections(text).values()] for text in (PHRASES_TEXT, JUDGE_PHRASES)]
 EXPRESSIONS = [

@@ -10,6 +10,7 @@ from typing import Any
 
 from germane.errors import ScoringError
 from germane.score import UnscoredReason
+from germane.scorers.base.phrases import any_of, words_in
 from germane.scorers.base.text import strip_control_characters
 
 MAX_REPLY_CHARACTERS = 100_000
@@ -34,26 +35,13 @@ _STRING_OR_COMMA = re.compile(r'("(?:[^"\\]|\\[\s\S])*(?:"|\Z))|,(\s*[}\]])')
 _OPENING = re.compile(r"[{\[]")
 _WORD = re.compile(r"\w+")
 _FENCE = re.compile(r"```\w*")
-_INTRODUCTION_WORDS = frozenset(
-    {
-        *("sure", "ok", "okay", "certainly", "of", "course", "here", "is", "s", "are", "the", "my", "your", "this"),
-        *("json", "object", "format", "in", "output", "response", "reply", "result", "results", "answer", "requested"),
-        *("rating", "ratings", "score", "scores", "verdict", "verdicts", "evaluation", "analysis", "assessment", "as"),
-        *("below", "following", "final", "what", "you", "asked", "for", "i", "hope", "that", "it", "helps", "based"),
-        *("on", "and", "a", "each", "any", "time", "valid", "only", "claims", "passages", "sub", "questions", "all"),
-        *("done", "thank", "thanks", "let", "me", "see", "know", "if", "need", "anything", "else"),
-    }
-)
+_INTRODUCTION_WORDS = words_in("introduction")
 """Words allowed around a rating in a code fence, or around a JSON object."""
 _MAX_INTRODUCTION = 60
 """Maximum length of an introduction in any language."""
 _NO_INTRODUCTION = re.compile(
-    r"[.!?\u3002\uff01\uff1f;\d]|n't\b|n\u2019t\b|\b(?:not|no|cannot|unable|fail\w*|would|could|should|if|e\.?g|i\.?e|\w*format\w*"
-    r"|example\w*|sample|schema|template|instance|error\w*|warning|exception|timeout|timed|refus\w*|sorry|default|fallback"
-    r"|nicht|kein\w*|beispiel\w*|fehler\w*|w[\u00e4a]re|w[\u00fcu]rde|leider|pas|exemple\w*|erreur\w*|serait|d\u00e9sol\w+|ejemplo\w*|ser[i\u00ed]a"
-    r"|esempio|esempi|errore|non|sarebbe|exemplo\w*|n[\u00e3a]o|erro|seria|voorbeeld\w*|fout\w*|niet|geen|zou"
-    r"|przyk\u0142ad\w*|b\u0142\u0105d\w*|nie|\u00f6rnek\w*|hata\w*|\u043d\u0435|\u043f\u0440\u0438\u043c\u0435\u0440\w*|\u043e\u0448\u0438\u0431\u043a\w+|\u0444\u043e\u0440\u043c\u0430\u0442\w*)\b"
-    r"|\u4f8b|\u683c\u5f0f|\u9519\u8bef|\u932f\u8aa4|\u65e0\u6cd5|\u7121\u6cd5|\u4e0d|\u30a8\u30e9\u30fc|\u5f62\u5f0f|\u307e\u305b\u3093|\uc608\uc2dc|\uc624\ub958|\ud615\uc2dd|\uc5c6|\u0645\u062b\u0627\u0644|\u062e\u0637\u0623",
+    rf"[.!?\u3002\uff01\uff1f;\d]|n't\b|n\u2019t\b|\b(?:{any_of('no introduction')})\b"
+    rf"|{any_of('no introduction in scripts without word boundaries')}",
     re.IGNORECASE,
 )
 """Signs that a short text before a value does not introduce the value: a negation, an example, a format, an error."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, Unpack
 from germane.exchange import Exchange, Message
 from germane.score import Score, UnscoredReason, band_of
 from germane.scorers.base.fingerprint import fingerprint, fingerprint_name
+from germane.scorers.base.phrases import words_in
 from germane.scorers.base.protocols import MAX_REPLY_TOKENS, Embedder, Judge, JudgeOptions, Reply, ScorerModels
 from germane.scorers.base.reply_parser import UnreadableReply, is_placeholder, parse_json_object
 from germane.scorers.base.text import ONLY_QUESTION_ECHO, has_letters, split_words
@@ -20,16 +21,7 @@ RETRY_MESSAGE = Message(
 )
 _MAX_QUOTED_CHARACTERS = 2_000
 """Maximum length of an unreadable reply that is sent back. Longer ones are truncated."""
-_NOTHING_WORDS = frozenset(
-    {
-        *("nothing", "none", "no", "not", "found", "empty", "blank", "na", "the", "in", "of", "this", "any"),
-        *("near", "nearest", "matching", "relevant", "source", "sources", "sentence", "sentences", "quote", "claim"),
-        *("supports", "support", "states", "stated", "available", "applicable", "is", "there", "mentioned", "given"),
-        *("nichts", "keine", "keiner", "rien", "aucun", "aucune", "nada", "ninguno", "ninguna", "niente", "nessuno"),
-        *("nessuna", "nenhum", "nenhuma", "niets", "geen", "nic", "brak", "yok", "hiçbir", "ничего", "нет", "нічого"),
-        *("没有", "无", "なし", "없음", "لا", "شيء", "कुछ", "नहीं", "inget", "intet", "ingenting", "nimic", "semmi"),
-    }
-)
+_NOTHING_WORDS = words_in("nothing")
 """Words for "nothing". A text that consists only of them means that there is nothing to quote."""
 _MIN_STATEMENT_WORDS = 3
 _QUOTED_WORDS = 5

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from germane.errors import ScoringError
 from germane.exchange import Message
 from germane.score import UnscoredReason
+from germane.scorers.base.phrases import any_of, words_in
 from germane.scorers.base.protocols import MAX_REPLY_TOKENS, MAX_TOTAL_PROBABILITY, Judge, Reply, Token
 from germane.scorers.base.reply_parser import (
     UnreadableReply,
@@ -42,14 +43,7 @@ _FENCE = re.compile(r"```[a-z]*\s+(.*?)\s*```", re.DOTALL | re.IGNORECASE)
 _SCALE = r"(?: ?\((?:1|one) ?(?:[-\u2013\u2014/]|to|bis|\u00e0|a|until) ?(?:5|five)\))?"
 _LABEL = re.compile(
     r"\A(?:(?:the|my|your|final|overall|relevance|relevancy|numeric|answer|i) )*"
-    r"(?:rating|score|grade|rate|verdict|answer|result|relevance|relevancy|overall|bewertung|wertung|punkte"
-    r"|note(?: finale)?|puntuaci[o\u00f3]n|puntaje|calificaci[o\u00f3]n|valoraci[o\u00f3]n|valutazione"
-    r"|punteggio|voto|avalia[c\u00e7][a\u00e3]o"
-    r"|pontua[c\u00e7][a\u00e3]o|nota|beoordeling|cijfer|betyg|ocena|puan|arvosana|hodnocen\u00ed|\u0111i\u1ec3m"
-    r"|\u043e\u0446\u0435\u043d\u043a\u0430|\u0431\u0430\u043b\u043b|\u8bc4\u5206|\u8a55\u5206|\u8bc4\u7ea7"
-    r"|\u8bc4\u4ef7|\u8a55\u4fa1|\u5f97\u5206|\u5206\u6570|\u5206\u6578"
-    r"|\ud3c9\uac00|\ud3c9\uc810|\uc810\uc218|\u0627\u0644\u062a\u0642\u064a\u064a\u0645"
-    r"|\u0930\u0947\u091f\u093f\u0902\u0917|\u0e04\u0e30\u0e41\u0e19\u0e19)"
+    rf"(?:{any_of('rating label')})"
     rf"{_SCALE}(?: (?:is|it|this|would be|of))*[\s*_`]*(?:[:=\uff1a\u2013\u2014\u2192-]|\Z|(?=\s))\s*",
     re.IGNORECASE,
 )
@@ -74,26 +68,7 @@ _NUMBER = re.compile(
 _MAX_WORD_DIFFERENCE = 0.5
 """Maximum difference between a number and the rating that its verdict means, as in "3.5 (mostly)"."""
 _RATING_MEMBERS = ("rating", "score")
-_OTHER_MEMBERS = frozenset(
-    {
-        *("reason", "reasons", "reasoning", "explanation", "explanations", "rationale", "justification", "comment"),
-        *(
-            "comments",
-            "analysis",
-            "thought",
-            "thoughts",
-            "thinking",
-            "notes",
-            "note",
-            "feedback",
-            "evidence",
-            "summary",
-        ),
-        *("confidence", "verdict", "label", "question", "answer", "meaning", "parts", "relevant", "language", "usage"),
-        *("scale", "max", "maximum", "min", "minimum", "range", "best", "worst", "outof", "why", "details"),
-        *("error", "errors"),  # parse_json_object accepts them only if they are empty
-    }
-)
+_OTHER_MEMBERS = words_in("members next to a rating")
 """Words in the names that other members of a rating may have."""
 _SCALE_WORDS = frozenset({"scale", "max", "maximum", "min", "minimum", "range", "outof", "best", "worst", "limit"})
 """Words in the names of members that describe the scale."""

@@ -14,13 +14,13 @@ from functools import cached_property, lru_cache
 from importlib.resources import files
 from typing import Literal
 
+from germane.scorers.base.phrases import load_sections
 from germane.scorers.refusals.rules import (
     DOES_NOT_KNOW,
     QUESTION_ENDINGS,
     REFUSAL_RULES_HASH,
     STARTS_WITH_APOLOGY,
     PhrasePattern,
-    load_sections,
     split_into_sentences,
 )
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal
 
+from germane.scorers.base.phrases import load_sections
 from germane.scorers.base.reply_parser import QUESTION_MARKS
 from germane.scorers.base.text import shorten
 
@@ -44,23 +45,6 @@ _QUOTED = re.compile(r'"[^"\n]{1,200}"|\u201c[^\u201d\n]{1,200}\u201d|\u00ab[^\u
 _WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]{1,2}|[^\W\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]+")
 """A word; in scripts without spaces, up to two characters."""
 _EDGES = " \t\r\n*_#>-\u2013\u2014\"'\u201c\u201d\u00ab\u00bb()[]"
-
-
-def load_sections(text: str) -> dict[str, list[str]]:
-    """Return the regular expressions by section name. Named parts are substituted."""
-    parts: dict[str, str] = {}
-    sections: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        if not line.strip() or line.startswith("#"):
-            continue
-        name, is_definition, expression = line.partition(" := ")
-        if is_definition:
-            parts[name] = expression
-        elif line.startswith("[") and line.endswith("]"):
-            section = sections.setdefault(line[1:-1], [])
-        else:
-            section.append(re.sub(r"<(\w+)>", lambda part: parts[part[1]], line))
-    return sections
 
 
 class PhrasePattern:
