@@ -30,7 +30,7 @@ from tests.cases import each
 
 import germane
 from germane.errors import UsageError
-from germane.tracer.recording import RECORDING_KEY
+from germane.tracer.handler_recording import RECORDING_KEY
 
 
 class SoftTimeLimit(Exception):

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace import SpanProcessor
 from tests.cases import each
 
 import germane
-from germane.tracer.recording import enclosing_recording
+from germane.tracer.handler_recording import enclosing_recording
 
 KINDS = ["function", "coroutine", "generator", "async generator"]
 

@@ -99,7 +99,7 @@ class TestNesting:
 
         @germane.observe
         async def ask(question: str, left: int) -> str:
-            recording = germane.tracer.recording.enclosing_recording()
+            recording = germane.tracer.handler_recording.enclosing_recording()
             assert recording is not None
             depth, outer = 0, recording.root
             while outer.outer is not None:

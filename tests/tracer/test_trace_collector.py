@@ -32,13 +32,13 @@ def test_a_trace_that_starts_while_others_are_taken_stays_relevant(monkeypatch: 
     tracer = provider.get_tracer("openinference.instrumentation.openai")
     for _ in range(6):
         tracer.start_span("ended", attributes=ATTRIBUTES).end()
-    take, started = collector._assembler.take, []
+    take, started = collector.assembler.take, []
 
     def start_and_take() -> Any:
         started.append(tracer.start_span("late", attributes=ATTRIBUTES))
         return take()
 
-    monkeypatch.setattr(collector._assembler, "take", start_and_take)
+    monkeypatch.setattr(collector.assembler, "take", start_and_take)
     collector.take()
 
     assert list(collector._relevant) == [started[0].get_span_context().trace_id]

@@ -279,7 +279,7 @@ def test_late_spans_of_an_answered_trace_are_counted(application: Application) -
     late.end()
 
     assert application.exchange.answer == "Because."
-    assert application.watcher.collector.late == 1
+    assert application.watcher.collector.assembler.late == 1
 
 
 def test_a_handlers_own_contexts_are_kept(watched: Application) -> None:
@@ -494,7 +494,7 @@ def test_a_late_span_of_an_irrelevant_trace_is_an_exchange_of_its_own(
     application.watch(TraceLimits(grace=0.0))
     with application.tracer("x").start_as_current_span("POST /ask"):
         late = application.tracer("x").start_span("task")
-    wait_until(lambda: not application.exchanges and not application.watcher.collector.open_traces)
+    wait_until(lambda: not application.exchanges and not application.watcher.collector.assembler.buffers)
     late.set_attributes({KIND: "CHAIN", "input.value": "Why?", "output.value": "Because."})
     late.end()
 
@@ -569,7 +569,7 @@ def test_open_traces_above_the_limit_are_counted_and_not_read(application: Appli
     application.ask()
 
     assert application.exchange.question == "Why?"
-    assert application.watcher.collector.not_watched == 3
+    assert application.watcher.collector.assembler.not_watched == 3
 
 
 def test_later_spans_of_a_rejected_trace_do_not_count_as_another_trace(application: Application) -> None:
@@ -582,7 +582,7 @@ def test_later_spans_of_a_rejected_trace_do_not_count_as_another_trace(applicati
         application.ask("Final?", "Answer.")
 
     assert application.exchanges == []
-    assert application.watcher.collector.not_watched == 1
+    assert application.watcher.collector.assembler.not_watched == 1
 
 
 @pytest.mark.parametrize("kind", ["attribute", "sequence", "event", "log"])
@@ -607,7 +607,7 @@ def test_texts_in_attributes_events_and_log_records_count_towards_the_memory_lim
 
     assert application.exchanges == []
     assert len(application.unreadable) == 1
-    assert application.watcher.collector._assembler.size == 0
+    assert application.watcher.collector.assembler.size == 0
 
 
 def test_the_size_of_a_log_record_that_contains_itself_is_finite() -> None:
@@ -644,7 +644,7 @@ def test_texts_of_concurrent_requests_are_never_mixed(watched: Application) -> N
 
     pairs = {(exchange.question, exchange.answer) for exchange in watched.exchanges}
     assert pairs == {(f"Question {t}.{n}?", f"Answer {t}.{n}.") for t in range(8) for n in range(40)}
-    assert watched.watcher.collector.open_traces == 0
+    assert watched.watcher.collector.assembler.buffers == {}
 
 
 def test_spans_of_scorers_are_not_watched(watched: Application) -> None:
@@ -657,7 +657,7 @@ def test_spans_of_scorers_are_not_watched(watched: Application) -> None:
 
 def test_an_error_does_not_reach_the_application(watched: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever fails in germane, the application's spans are recorded and exported."""
-    monkeypatch.setattr(watched.watcher.collector._assembler, "_classify", lambda *_: 1 / 0)
+    monkeypatch.setattr(watched.watcher.collector.assembler, "_classify", lambda *_: 1 / 0)
 
     watched.ask()
 
@@ -751,7 +751,7 @@ def test_spans_are_not_collected_after_a_stop(watched: Application) -> None:
 
     watched.ask()
 
-    assert watched.watcher.collector.open_traces == 0
+    assert watched.watcher.collector.assembler.buffers == {}
     assert watched.exchanges == []
 
 

@@ -11,14 +11,14 @@ from opentelemetry.trace import SpanKind
 from germane.tracer import conventions
 from germane.tracer.contexts import ContextReader, document_attributes
 from germane.tracer.guard import guarded, log_once
+from germane.tracer.handler_recording import enclosing_recording
 from germane.tracer.known_types import is_lazy_sequence
 from germane.tracer.provider import tracer
-from germane.tracer.recording import enclosing_recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from germane.tracer.recording import EnclosingRecording
+    from germane.tracer.handler_recording import HandlerRecording
     from germane.tracer.selectors import Selector
 
 
@@ -72,7 +72,7 @@ def add_contexts(
         score: Selector for the score that the retriever gave a context.
     """
 
-    def add(recording: EnclosingRecording) -> None:
+    def add(recording: HandlerRecording) -> None:
         items = list(contexts) if is_lazy_sequence(type(contexts)) else contexts  # the caller passed it to be read
         added = recording.add_contexts(ContextReader(content=content, id=id, score=score).read_all(items))
         source = tracer()
@@ -92,7 +92,7 @@ def add_contexts(
     guarded("contexts", _change, "add_contexts", add)
 
 
-def _change(function: str, change: Callable[[EnclosingRecording], object]) -> None:
+def _change(function: str, change: Callable[[HandlerRecording], object]) -> None:
     """Apply a change to the current exchange. If there is none, log that the public function has no effect."""
     recording = enclosing_recording()
     if recording is None:

@@ -6,16 +6,18 @@ from datetime import UTC, datetime
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, create_key
+
 from germane.exchange import Exchange, new_exchange_id, sampling_key_for
 from germane.tracer import conventions
-from germane.tracer.connection import SPAN_TEXT_LIMIT
+from germane.tracer.connection import SPAN_TEXT_LIMIT, current_connection
 from germane.tracer.contexts import MAX_CONTEXTS
-from germane.tracer.guard import guarded
+from germane.tracer.guard import guarded, log_once
 from germane.tracer.handler import Handler, read_history
 from germane.tracer.iterator_proxy import is_proxy, proxy_iterator
 from germane.tracer.privacy import Privacy
 from germane.tracer.provider import tracer
-from germane.tracer.recording import RECORDING_KEY, EnclosingRecording, Recording, recording_scope
+from germane.tracer.recording import Recording, current_context
 from germane.tracer.responses import http_status, is_redirect, is_response, is_text, media_type
 from germane.tracer.score_processor import score_processors
 from germane.tracer.selectors import Call
@@ -30,7 +32,10 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from germane.exchange import AttributeValue, Context, Message, Status
+    from germane.tracer.connection import Connection
 
+RECORDING_KEY = create_key("germane.recording")
+"""OpenTelemetry context key under which the innermost handler's recording is stored."""
 _COLUMNS = {
     "model": (conventions.REQUEST_MODEL,),
     "prompt_version": (conventions.PROMPT_VERSION,),
@@ -58,6 +63,7 @@ class HandlerRecording(Recording):
         "contexts",
         "handler",
         "history",
+        "outer",
         "question",
         "span_context",
     )
@@ -68,9 +74,11 @@ class HandlerRecording(Recording):
         span: Span,
         outer_context: OTelContext,
         privacy: Privacy,
-        outer: EnclosingRecording | None,
+        outer: HandlerRecording | None,
     ) -> None:
-        super().__init__(span, outer_context, privacy, outer)
+        super().__init__(span, outer_context, privacy)
+        self.outer = outer
+        """The recording of the enclosing handler, if any."""
         dict.__setitem__(self.context, RECORDING_KEY, self)  # a context is read-only, but no one else has it yet
         self.span_context = span.get_span_context()
         self.handler = handler
@@ -90,9 +98,9 @@ class HandlerRecording(Recording):
         """The media type of a stream that is not captured. None once a warning has been logged."""
 
     @property
-    def root(self) -> EnclosingRecording:
+    def root(self) -> HandlerRecording:
         """The outermost active handler around this call, or this call itself."""
-        root: EnclosingRecording = self
+        root: HandlerRecording = self
         while (outer := root.outer) is not None:
             if outer.active:
                 root = outer
@@ -329,6 +337,30 @@ class HandlerRecording(Recording):
         self._end_span(status, error, error_text)
         for processor in processors:
             processor.withdraw(key)
+
+
+def recording_scope() -> tuple[Connection, OTelContext, HandlerRecording | None] | None:
+    """Return the connection, context and enclosing recording for a new recording.
+
+    Returns None if nothing is recorded: before ``germane.start()``, and inside calls that germane itself makes.
+    """
+    connection = current_connection()
+    if connection is None:
+        log_once("an observed handler was called, but germane is not running: nothing is captured")
+        return None
+    context = current_context()
+    if context.get(_SUPPRESS_INSTRUMENTATION_KEY):
+        return None
+    return connection, context, enclosing_recording(context) if RECORDING_KEY in context else None
+
+
+def enclosing_recording(context: OTelContext | None = None) -> HandlerRecording | None:
+    """Return the recording of the innermost handler that is still active, if any."""
+    value: Any = (current_context() if context is None else context).get(RECORDING_KEY)
+    recording: HandlerRecording | None = value
+    while recording is not None and not recording.active:
+        recording = recording.outer
+    return recording
 
 
 def start_handler_recording(

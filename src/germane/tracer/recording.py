@@ -6,15 +6,11 @@ import os
 import time
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry.context import (
     _RUNTIME_CONTEXT,
-    _SUPPRESS_INSTRUMENTATION_KEY,
-    create_key,
-    get_current,
 )
 from opentelemetry.context import Context as OTelContext
 from opentelemetry.trace import Span, StatusCode
@@ -22,7 +18,7 @@ from opentelemetry.trace.propagation import _SPAN_KEY
 
 from germane.tracer import conventions
 from germane.tracer.collection import defer, is_collecting, run_deferred
-from germane.tracer.connection import SPAN_TEXT_LIMIT, current_connection
+from germane.tracer.connection import SPAN_TEXT_LIMIT
 from germane.tracer.guard import NOT_CAPTURED, guarded, log_once
 from germane.tracer.known_types import library_classes
 from germane.tracer.text import as_text, clean
@@ -30,13 +26,8 @@ from germane.tracer.text import as_text, clean
 if TYPE_CHECKING:
     from contextvars import Token
 
-    from germane.exchange import AttributeValue, Context, Status
-    from germane.tracer.connection import Connection
-    from germane.tracer.handler import Handler
+    from germane.exchange import Status
     from germane.tracer.privacy import Privacy
-
-RECORDING_KEY = create_key("germane.recording")
-"""OpenTelemetry context key under which the innermost handler's recording is stored."""
 
 _CANCELLATIONS = {
     ("asyncio", "CancelledError"),
@@ -48,7 +39,7 @@ _CANCELLATIONS = {
 _STATUS_ATTRIBUTES = {"abandoned": conventions.ABANDONED, "cancelled": conventions.CANCELLED}
 _MAX_STACK_FRAMES = 64
 """Maximum number of stack frames to record, counted from the error. Formatting them delays the caller."""
-_attach, _detach, _get_current = _RUNTIME_CONTEXT.attach, _RUNTIME_CONTEXT.detach, _RUNTIME_CONTEXT.get_current
+_attach, _detach, current_context = _RUNTIME_CONTEXT.attach, _RUNTIME_CONTEXT.detach, _RUNTIME_CONTEXT.get_current
 # The API functions look up the same object and log errors, which takes a tenth of a captured call's time.
 _process = object()
 """Identifies this process: every forked child has a different object."""
@@ -61,29 +52,6 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_after_fork)
-
-
-class EnclosingRecording(Protocol):
-    """A handler's recording, as seen by the recordings of calls inside it."""
-
-    handler: Handler
-    privacy: Privacy
-    outer: EnclosingRecording | None
-    question: str | None
-    contexts: list[Context]
-    attributes: dict[str, AttributeValue]
-
-    @property
-    def active(self) -> bool: ...
-    @property
-    def root(self) -> EnclosingRecording: ...
-    @property
-    def exchange_id(self) -> str: ...
-    @property
-    def trace_id(self) -> str: ...
-    def set_question(self, text: Any) -> None: ...
-    def set_attribute(self, name: str, value: Any) -> None: ...
-    def add_contexts(self, contexts: Iterable[Context]) -> list[Context]: ...
 
 
 class Recording(ABC):
@@ -103,21 +71,16 @@ class Recording(ABC):
         "_token",
         "context",
         "ended",
-        "outer",
         "privacy",
         "problems",
         "span",
         "started",
     )
 
-    def __init__(
-        self, span: Span, outer_context: OTelContext, privacy: Privacy, outer: EnclosingRecording | None
-    ) -> None:
+    def __init__(self, span: Span, outer_context: OTelContext, privacy: Privacy) -> None:
         run_deferred()
         self.span = span
         self.privacy = privacy
-        self.outer = outer
-        """The recording of the enclosing handler, if any."""
         self.ended = False
         self.problems: list[str] = []
         self.started = time.time_ns()
@@ -145,7 +108,7 @@ class Recording(ABC):
         if token is None:
             return
         if not self.ended:
-            current = _get_current()
+            current = current_context()
             if current is not self.context:
                 self._left_context = self._left_context or self.context
                 self.context = current
@@ -248,30 +211,6 @@ class Recording(ABC):
             description = error_text[: SPAN_TEXT_LIMIT // 8]
         self.span.set_status(StatusCode.ERROR, description)
         self.span.add_event("exception", attributes)
-
-
-def recording_scope() -> tuple[Connection, OTelContext, EnclosingRecording | None] | None:
-    """Return the connection, context and enclosing recording for a new recording.
-
-    Returns None if nothing is recorded: before ``germane.start()``, and inside calls that germane itself makes.
-    """
-    connection = current_connection()
-    if connection is None:
-        log_once("an observed handler was called, but germane is not running: nothing is captured")
-        return None
-    context = _get_current()
-    if context.get(_SUPPRESS_INSTRUMENTATION_KEY):
-        return None
-    return connection, context, enclosing_recording(context) if RECORDING_KEY in context else None
-
-
-def enclosing_recording(context: OTelContext | None = None) -> EnclosingRecording | None:
-    """Return the recording of the innermost handler that is still active, if any."""
-    value: Any = (get_current() if context is None else context).get(RECORDING_KEY)
-    recording: EnclosingRecording | None = value
-    while recording is not None and not recording.active:
-        recording = recording.outer
-    return recording
 
 
 def _status_after(error: BaseException) -> Status:

@@ -12,11 +12,12 @@ from germane.tracer.connection import SPAN_TEXT_LIMIT
 from germane.tracer.contexts import MAX_CONTEXTS, ContextReader, document_attributes
 from germane.tracer.guard import guarded
 from germane.tracer.handler import QuestionArgument, name_of, text_or_none
+from germane.tracer.handler_recording import HandlerRecording, recording_scope
 from germane.tracer.iterator_proxy import is_mapping_proxy, is_sequence_proxy, proxy_mapping, proxy_sequence
 from germane.tracer.known_types import is_lazy_mapping, is_lazy_sequence
 from germane.tracer.privacy import Privacy
 from germane.tracer.provider import tracer
-from germane.tracer.recording import EnclosingRecording, Recording, recording_scope
+from germane.tracer.recording import Recording
 from germane.tracer.selectors import Call, Selector, argument_reader, signature_of, value_reader
 from germane.tracer.text import NAME_LIMIT, clean
 
@@ -69,7 +70,7 @@ class Retriever:
 class RetrievalRecording(Recording):
     """A recording of one call to a retrieval function, inside or outside an observed handler."""
 
-    __slots__ = ("contexts", "query", "retriever")
+    __slots__ = ("contexts", "outer", "query", "retriever")
 
     def __init__(
         self,
@@ -77,9 +78,10 @@ class RetrievalRecording(Recording):
         span: Span,
         outer_context: OTelContext,
         privacy: Privacy,
-        outer: EnclosingRecording | None,
+        outer: HandlerRecording | None,
     ) -> None:
-        super().__init__(span, outer_context, privacy, outer)
+        super().__init__(span, outer_context, privacy)
+        self.outer = outer
         self.retriever = retriever
         self.query: str | None = None
         self.contexts: list[Context] = []

@@ -75,7 +75,7 @@ class TraceCollector(SpanProcessor):
         self._announced: dict[int, str] = {}
         self._relevant: dict[int, None] = {}
         """Ids of traces with a span of a known convention. Their first spans may wait for scores."""
-        self._assembler = TraceAssembler(self.limits, self._announced)
+        self.assembler = TraceAssembler(self.limits, self._announced)
         self._taken = 0
         """Number of traces and exchanges of handlers that are being read."""
         self._is_idle = True
@@ -96,7 +96,7 @@ class TraceCollector(SpanProcessor):
     def _on_ending(self, span: Span) -> None:
         """Announce the first span of a relevant trace, before any score span processor receives it."""
         parent = span.parent
-        if parent is None or parent.is_remote or span.context.span_id in self._assembler.buffers:
+        if parent is None or parent.is_remote or span.context.span_id in self.assembler.buffers:
             guarded("end of a span", self._announce_root, span, message=NOT_WATCHED)
 
     def _announce_root(self, span: Span) -> None:
@@ -153,13 +153,13 @@ class TraceCollector(SpanProcessor):
     def _assign_next(self) -> None:
         event = self._queue.popleft()
         if isinstance(event, Span):
-            self._assembler.start(event)
+            self.assembler.start(event)
         elif isinstance(event, ReadableSpan):
-            self._assembler.end(event)
+            self.assembler.end(event)
         elif isinstance(event, PendingHandler):
-            self._assembler.add_handler(event)
+            self.assembler.add_handler(event)
         else:
-            self._assembler.add_log(event)
+            self.assembler.add_log(event)
 
     def take(self, *, is_last: bool = False) -> list[Work]:
         """Return all complete traces, and those that no longer wait for open spans.
@@ -172,12 +172,12 @@ class TraceCollector(SpanProcessor):
         known = list(self._relevant)  # a trace that starts after this may be in the queue, and not yet assigned
         self.assign()
         with self._lock:
-            self._assembler.complete_overdue(is_last=is_last)
-            work = self._assembler.take()
+            self.assembler.complete_overdue(is_last=is_last)
+            work = self.assembler.take()
             self._taken += len(work)
         if len(known) > 2 * self.limits.traces:
             for trace_id in known:
-                if trace_id not in self._assembler.by_trace:
+                if trace_id not in self.assembler.by_trace:
                     self._relevant.pop(trace_id, None)
         return work
 
@@ -190,30 +190,15 @@ class TraceCollector(SpanProcessor):
     def wait_until_read(self, timeout: float) -> bool:
         """Wait until all complete traces have been read. Return False if that takes longer than ``timeout`` seconds."""
         with self._lock:
-            return self._changed.wait_for(lambda: not (self._assembler.ready or self._taken), timeout)
+            return self._changed.wait_for(lambda: not (self.assembler.ready or self._taken), timeout)
 
     def wait(self, timeout: float) -> None:
         """Wait until a trace can be taken, or for ``timeout`` seconds."""
         with self._lock:
             self._is_idle = True  # before looking at the queue, so that a span that ends meanwhile is not missed
-            if not self._queue and not self._assembler.ready and not self.closed:
+            if not self._queue and not self.assembler.ready and not self.closed:
                 self._changed.wait(timeout)
             self._is_idle = False
-
-    @property
-    def open_traces(self) -> int:
-        """Number of traces that are not complete."""
-        return len(self._assembler.buffers)
-
-    @property
-    def not_watched(self) -> int:
-        """Number of traces that were not collected, because too many were open."""
-        return self._assembler.not_watched
-
-    @property
-    def late(self) -> int:
-        """Number of spans that ended after the exchange of their trace was read."""
-        return self._assembler.late
 
     def open(self) -> None:
         """Start collecting again after :meth:`close`."""
@@ -224,7 +209,7 @@ class TraceCollector(SpanProcessor):
         self.closed = True
         self.assign()
         with self._lock:
-            self._assembler.forget_open()
+            self.assembler.forget_open()
             self._relevant.clear()
             self._changed.notify_all()
 

@@ -400,10 +400,10 @@ class Watcher:
 
     def _count_dropped(self) -> None:
         """Count the traces that were not collected, and the spans that ended after their trace was read."""
-        if (late := self.collector.late) > self._counted_late:
+        if (late := self.collector.assembler.late) > self._counted_late:
             count_late(late - self._counted_late)
             self._counted_late = late
-        connection, number = current_connection(), self.collector.not_watched
+        connection, number = current_connection(), self.collector.assembler.not_watched
         if connection is not None and number > self._counted_drops:
             dropped, self._counted_drops = number - self._counted_drops, number
             self._count(connection, "", "too_many_open", time.time_ns(), dropped)
