@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
@@ -209,24 +209,18 @@ class EmailSettings(ChannelSettings, _Credentials):
     """The recipients."""
 
 
-AnyChannel = Annotated[
+_Channel = (
     WebhookSettings
     | SlackSettings
     | TeamsSettings
     | DiscordSettings
     | PagerDutySettings
     | AlertmanagerSettings
-    | EmailSettings,
-    Field(discriminator="type"),
-]
+    | EmailSettings
+)
+AnyChannel = Annotated[_Channel, Field(discriminator="type")]
 CHANNEL_TYPES: Final[dict[str, type[ChannelSettings]]] = {
-    "webhook": WebhookSettings,
-    "slack": SlackSettings,
-    "teams": TeamsSettings,
-    "discord": DiscordSettings,
-    "pagerduty": PagerDutySettings,
-    "alertmanager": AlertmanagerSettings,
-    "email": EmailSettings,
+    get_args(channel.model_fields["type"].annotation)[0]: channel for channel in get_args(_Channel)
 }
 Channels = Annotated[
     dict[str, AnyChannel],

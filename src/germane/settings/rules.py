@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from itertools import combinations, product
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from germane.alert import Severity
 from germane.settings.types import DAY, Names, NestedSettings, PublicURL, matches_patterns
@@ -168,15 +168,7 @@ class BudgetExhausted(Rule):
 
 AnyRule = Drop | MeanThreshold | LowScoreRate | NoncommittalRate | NoData | ScorerError | BudgetExhausted
 DEFAULT_RULES: Final[tuple[AnyRule, ...]] = (Drop(), NoData(), ScorerError(), BudgetExhausted())
-RULE_TYPES: Final[dict[str, type[Rule]]] = {
-    "drop": Drop,
-    "mean_threshold": MeanThreshold,
-    "low_score_rate": LowScoreRate,
-    "noncommittal_rate": NoncommittalRate,
-    "no_data": NoData,
-    "scorer_error": ScorerError,
-    "budget_exhausted": BudgetExhausted,
-}
+RULE_TYPES: Final[dict[str, type[Rule]]] = {rule.model_fields["type"].default: rule for rule in get_args(AnyRule)}
 MEAN_RULES: Final = frozenset({"drop", "mean_threshold"})
 """Types of rules that watch the mean score."""
 SHARE_RULES: Final = frozenset({"low_score_rate", "noncommittal_rate"})
@@ -194,10 +186,14 @@ def active_rules(rules: Sequence[AnyRule]) -> tuple[AnyRule, ...]:
     )
 
 
-def _rule_type(value: Any) -> str:
-    """Return the type of a configured rule, or ``mean_threshold`` if the rule does not specify one."""
-    rule_type = value.get("type", "mean_threshold") if isinstance(value, dict) else getattr(value, "type", None)
-    return rule_type if isinstance(rule_type, str) else "?"
+def _with_type(value: Any) -> Any:
+    """Return a configured rule with its type, which defaults to ``mean_threshold``."""
+    if isinstance(value, Rule):
+        return value
+    typed = {"type": "mean_threshold", **value} if isinstance(value, dict) else {}
+    if typed.get("type") not in list(RULE_TYPES):
+        raise ValueError(f"type must be one of {', '.join(RULE_TYPES)}")
+    return typed
 
 
 def _validate_distinct_names(rules: tuple[AnyRule, ...]) -> tuple[AnyRule, ...]:
@@ -221,22 +217,6 @@ def _validate_distinct_names(rules: tuple[AnyRule, ...]) -> tuple[AnyRule, ...]:
 
 
 Rules = Annotated[
-    tuple[
-        Annotated[
-            Annotated[Drop, Tag("drop")]
-            | Annotated[MeanThreshold, Tag("mean_threshold")]
-            | Annotated[LowScoreRate, Tag("low_score_rate")]
-            | Annotated[NoncommittalRate, Tag("noncommittal_rate")]
-            | Annotated[NoData, Tag("no_data")]
-            | Annotated[ScorerError, Tag("scorer_error")]
-            | Annotated[BudgetExhausted, Tag("budget_exhausted")],
-            Discriminator(
-                _rule_type,
-                custom_error_type="rule_type_unknown",
-                custom_error_message=f"type must be one of {', '.join(RULE_TYPES)}",
-            ),
-        ],
-        ...,
-    ],
+    tuple[Annotated[AnyRule, Field(discriminator="type"), BeforeValidator(_with_type)], ...],
     AfterValidator(_validate_distinct_names),
 ]
