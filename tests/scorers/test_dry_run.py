@@ -11,7 +11,8 @@ from tests.cases import each
 from germane.exchange import Exchange
 from germane.registry import BUILTIN_SCORER_NAMES
 from germane.score import Score
-from germane.scorers.factory.dry_run import RequestEstimate, build_dry_run_scorer, estimate_output_tokens, minimal_value
+from germane.scorers import schema_instance
+from germane.scorers.factory.dry_run import RequestEstimate, build_dry_run_scorer, estimate_output_tokens
 from germane.settings import load_settings
 
 
@@ -80,4 +81,4 @@ def test_a_dry_run_counts_requests_and_tokens(
 )
 def test_the_simulated_reply_contains_only_what_the_schema_requires(schema: dict[str, Any], value: Any) -> None:
     """The value contains what the schema requires and nothing else."""
-    assert minimal_value(schema) == value
+    assert schema_instance(schema, number=1) == value

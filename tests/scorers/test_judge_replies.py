@@ -25,13 +25,12 @@ from tests.cases import each
 
 from germane.errors import ScoringError
 from germane.score import Score
-from germane.scorers import build_scorers, run_scorer
+from germane.scorers import build_scorers, run_scorer, schema_instance
 from germane.scorers.base.reply_parser import UnreadableReply, find_error_member, parse_json_object
 from germane.scorers.judge.embedders import _parse_vectors
 from germane.scorers.prompting.rating import parse_rating
 from germane.settings import load_settings
 from germane.testing import FakeJudge, Fault
-from germane.testing.fake_judge import schema_instance
 
 REFUSALS = (
     "I'm sorry, but I can't assist with that.",

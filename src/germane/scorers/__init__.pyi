@@ -8,6 +8,7 @@ from .base.run import is_rejected as is_rejected
 from .base.run import is_retryable as is_retryable
 from .base.run import lacks_input as lacks_input
 from .base.run import run_scorer as run_scorer
+from .base.schema_instance import schema_instance as schema_instance
 from .base.text import normalize_for_comparison as normalize_for_comparison
 from .base.vectors import normalize_rows as normalize_rows
 from .calibration import CALIBRATED_SCORERS as CALIBRATED_SCORERS

@@ -12,9 +12,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, Literal, Self
 
+from germane.scorers import schema_instance
 from germane.testing.embedder import hashed_words
 from germane.testing.fault import Fault, corrupt_choices, corrupt_indexes, corrupt_vectors
 from germane.testing.judge_request import JudgeRequest
@@ -133,9 +133,7 @@ class FakeJudge:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -217,21 +215,22 @@ class FakeJudge:
 
     def reply(self, request: JudgeRequest, fault: Fault | None) -> JudgeReply:
         """Return the reply to a request, with a fault applied. The server calls this method."""
-        if fault is not None and fault.kind == "status":
-            return _error_reply(fault)
-        if fault is not None and fault.kind == "garbage":
-            return JudgeReply(b"<html>it works!</html>", headers={"Content-Type": "text/html"})
-        if fault is not None and fault.kind == "not_json":
-            return JudgeReply(b'{"choices": [')
-        if fault is not None and fault.kind == "empty_body":
-            return JudgeReply(b"")
-        if fault is not None and fault.kind == "error_body":
-            return JudgeReply({"error": {"message": fault.message, "code": fault.code}})
-        if fault is not None and fault.kind == "compressed":
-            body = gzip.compress(b" " * 100_000_000, compresslevel=1)
-            return JudgeReply(body, headers={"Content-Encoding": "gzip"})
-        if fault is not None and fault.kind == "redirect":
-            return JudgeReply(b"", 307, {"Location": request.path})
+        match fault:
+            case Fault(kind="status"):
+                return _error_reply(fault)
+            case Fault(kind="garbage"):
+                return JudgeReply(b"<html>it works!</html>", headers={"Content-Type": "text/html"})
+            case Fault(kind="not_json"):
+                return JudgeReply(b'{"choices": [')
+            case Fault(kind="empty_body"):
+                return JudgeReply(b"")
+            case Fault(kind="error_body"):
+                return JudgeReply({"error": {"message": fault.message, "code": fault.code}})
+            case Fault(kind="compressed"):
+                body = gzip.compress(b" " * 100_000_000, compresslevel=1)
+                return JudgeReply(body, headers={"Content-Encoding": "gzip"})
+            case Fault(kind="redirect"):
+                return JudgeReply(b"", 307, {"Location": request.path})
         if request.path.endswith("/chat/completions"):
             return self._reply_to_chat(request, fault)
         if request.path.endswith("/embeddings"):
@@ -337,53 +336,6 @@ class FakeJudge:
         tokens = sum(len(text.split()) for text in texts)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         return JudgeReply({"object": "list", "data": data, "model": self.embedding_model, "usage": usage})
-
-
-def schema_instance(schema: Mapping[str, Any], *, items: int = 1) -> Any:
-    """Return a minimal value that is valid under a JSON schema.
-
-    Alternatives and enumerations use their first member, objects have all properties, and lists have ``items`` items,
-    within the limits of the schema. A number is its minimum. A number without a minimum is 0. Inside a list item, it is
-    instead the item's number (starting at 1), because such numbers usually identify the item.
-    """
-
-    def build(node: Mapping[str, Any], item: int) -> Any:
-        node = _resolve(node, schema)
-        if "const" in node:
-            return node["const"]
-        if "enum" in node:
-            return node["enum"][0]
-        types = node.get("type", "object" if "properties" in node else "null")
-        match types if isinstance(types, str) else types[0]:
-            case "object":
-                return {name: build(child, item) for name, child in node.get("properties", {}).items()}
-            case "array":
-                length = min(max(items, node.get("minItems", 0)), node.get("maxItems", 1_000))
-                return [build(node.get("items", {}), number) for number in range(1, length + 1)]
-            case "number" | "integer":
-                minimum = node.get("minimum", node.get("exclusiveMinimum", item - 1) + 1)
-                return min(minimum, node.get("maximum", minimum))
-            case "boolean":
-                return False
-            case "string":
-                return "text"
-            case _:
-                return None
-
-    return build(schema, 0)
-
-
-def _resolve(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the first alternative of a node, with references into the schema followed."""
-    for keyword in ("anyOf", "oneOf", "allOf"):
-        if node.get(keyword):
-            return _resolve(node[keyword][0], schema)
-    if "$ref" not in node:
-        return node
-    target: Any = schema
-    for key in node["$ref"].removeprefix("#/").split("/"):
-        target = target[key]
-    return _resolve(target, schema)
 
 
 def _error_reply(fault: Fault) -> JudgeReply:

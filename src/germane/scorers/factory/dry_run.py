@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
 from germane.exchange import Message
 from germane.scorers.base.protocols import DEFAULT_JUDGE_OPTIONS, JudgeOptions, Reply, Scorer, Vectors
+from germane.scorers.base.schema_instance import schema_instance
 from germane.scorers.factory.scorer_set import ScorerFactory
 from germane.scorers.judge.embedders import EmbeddingBatcher
 from germane.scorers.judge.rate_limit import BYTES_PER_TOKEN, estimate_tokens
@@ -63,7 +64,10 @@ class DryRunJudge:
         question_list = _QUESTION_LIST.search(messages[-1].content)
         items = len(question_list[2].splitlines()) if question_list else 1
         if schema is not None:
-            texts = [json.dumps(minimal_value(schema, number, items=items)) for number in range(1, n + 1)]
+            texts = [
+                json.dumps(schema_instance(schema, items=items, number=number, text=_question))
+                for number in range(1, n + 1)
+            ]
         else:
             texts = [_RATING if top_tokens else _question(number) for number in range(1, n + 1)]
         self.estimate.requests += 1
@@ -100,28 +104,6 @@ def build_dry_run_scorer(name: str, settings: Settings, *, judge: str, embedder:
 def estimate_output_tokens(minimal_reply: str) -> float:
     """Return the assumed number of output tokens for a request, based on its minimal reply."""
     return OUTPUT_TOKEN_FACTOR * estimate_tokens([Message("assistant", minimal_reply)]) + EXTRA_OUTPUT_TOKENS
-
-
-def minimal_value(schema: Mapping[str, Any], number: int = 1, *, items: int = 1) -> Any:
-    """Return a minimal value that is valid under a JSON schema.
-
-    Lists have ``items`` items if the schema allows that. ``number`` distinguishes the items in a list.
-    """
-    if "enum" in schema:
-        return schema["enum"][0]
-    match schema.get("type"):
-        case "object":
-            properties = schema.get("properties", {})
-            return {name: minimal_value(property_, number, items=items) for name, property_ in properties.items()}
-        case "array":
-            count = min(max(items, schema.get("minItems", 0)), schema.get("maxItems", 1_000))
-            return [minimal_value(schema["items"], position, items=items) for position in range(1, count + 1)]
-        case "integer" | "number":
-            return schema.get("minimum", number)
-        case "boolean":
-            return False
-        case _:
-            return _question(number)
 
 
 def _question(number: int) -> str:
