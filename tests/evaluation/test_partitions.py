@@ -50,7 +50,7 @@ class ThreadEngine(Engine):
         self._in_flight: set[Future[Any]] = set()
         self._pool = ThreadPoolExecutor(workers)
 
-    def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
+    def start(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         future = self._pool.submit(function, *args)
         self._in_flight.add(future)
         future.add_done_callback(self._in_flight.discard)

@@ -36,6 +36,7 @@ ENGINE_NAMES: Final[tuple[EngineName, ...]] = get_args(EngineName)
 DEFAULT_WORKERS: Final = os.cpu_count() or 1
 """Number of processes that an engine starts by default."""
 LOCAL_HOST: Final = "127.0.0.1"
+_ENDED: Final = "the process that scored this partition ended unexpectedly; the system may have run out of memory"
 
 Result = TypeVar("Result")
 
@@ -51,10 +52,34 @@ class Engine(ABC):
     """The number of functions that run at the same time."""
     is_remote: bool = False
     """Whether the processes belong to a cluster that this process did not start."""
+    lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
+    """The exceptions that say that the process that ran a function has ended."""
 
-    @abstractmethod
     def submit(self, function: Callable[..., Result], /, *args: Any) -> Future[Result]:
         """Run a function, and return its future. The future raises :class:`WorkerLost` if the process has ended."""
+        outer: Future[Result] = Future()
+        outer.set_running_or_notify_cancel()
+
+        def pass_on(done: Future[Result]) -> None:
+            try:
+                outer.set_result(done.result())
+            except CancelledError:
+                outer.set_exception(WorkerLost("the engine canceled this partition"))
+            except self.lost:
+                outer.set_exception(WorkerLost(_ENDED))
+            except BaseException as error:  # noqa: BLE001 - whatever the function raised belongs to the caller
+                outer.set_exception(self.unwrap(error))
+
+        self.start(function, *args).add_done_callback(pass_on)
+        return outer
+
+    def unwrap(self, error: BaseException) -> BaseException:
+        """Return the exception that the function raised."""
+        return error
+
+    @abstractmethod
+    def start(self, function: Callable[..., Result], /, *args: Any) -> Future[Result]:
+        """Run a function, and return the engine's future."""
 
     @abstractmethod
     def close(self, *, abandon: bool) -> None:
@@ -111,7 +136,7 @@ class _LocalEngine(Engine):
         self._submitted: Counter[int] = Counter()
         self._lock = threading.Lock()
 
-    def submit(self, function: Callable[..., Result], /, *args: Any) -> Future[Result]:
+    def start(self, function: Callable[..., Result], /, *args: Any) -> Future[Result]:
         with self._lock:
             number = min(range(self.workers), key=self._submitted.__getitem__)
             self._submitted[number] += 1
@@ -126,7 +151,7 @@ class _LocalEngine(Engine):
                 self._submitted[number] -= 1
 
         future.add_done_callback(count_finished)
-        return _translate(future, lambda error: WorkerLost(_ENDED) if isinstance(error, BrokenProcessPool) else error)
+        return future
 
     def close(self, *, abandon: bool) -> None:
         if abandon:
@@ -136,9 +161,6 @@ class _LocalEngine(Engine):
                     process.terminate()
         for pool in self._pools:
             pool.shutdown(wait=True, cancel_futures=abandon)
-
-
-_ENDED: Final = "the process that scored this partition ended unexpectedly; the system may have run out of memory"
 
 
 def _new_pool() -> ProcessPoolExecutor:
@@ -170,12 +192,11 @@ class _ExecutorEngine(Engine):
         self.is_remote = not isinstance(executor, (ProcessPoolExecutor, ThreadPoolExecutor))
         self._executor = executor
 
-    def submit(self, function: Callable[..., Result], /, *args: Any) -> Future[Result]:
+    def start(self, function: Callable[..., Result], /, *args: Any) -> Future[Result]:
         try:
-            future = self._executor.submit(function, *args)
+            return self._executor.submit(function, *args)
         except RuntimeError as error:  # it is shut down, or one of its processes has ended
             raise UsageError(f"the executor accepts no more work, so pass a new one: {error}") from None
-        return _translate(future, lambda error: WorkerLost(_ENDED) if isinstance(error, BrokenExecutor) else error)
 
     def close(self, *, abandon: bool) -> None:
         """Do nothing."""
@@ -200,7 +221,7 @@ class _DaskEngine(Engine):
         distributed = _import_engine("distributed", "dask")
         dask = import_module("dask")
         self.is_remote = scheduler is not None
-        self._lost = import_module("distributed.scheduler").KilledWorker
+        self.lost = (import_module("distributed.scheduler").KilledWorker,)
         self._cluster: Any = None
         try:
             if scheduler is None:
@@ -229,9 +250,8 @@ class _DaskEngine(Engine):
             )
         self.workers = threads
 
-    def submit(self, function: Callable[..., Result], /, *args: Any) -> Future[Result]:
-        future = self._executor.submit(function, *args)
-        return _translate(future, lambda error: WorkerLost(_ENDED) if isinstance(error, self._lost) else error)
+    def start(self, function: Callable[..., Result], /, *args: Any) -> Future[Result]:
+        return self._executor.submit(function, *args)
 
     def close(self, *, abandon: bool) -> None:
         self._executor.shutdown(wait=not abandon)
@@ -250,7 +270,7 @@ class _RayEngine(Engine):
             os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         self._ray = _import_engine("ray", "ray")
         errors = import_module("ray.exceptions")
-        self._lost = (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError)
+        self.lost = (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError)
         self._wrapped = errors.RayTaskError
         self.is_remote = scheduler is not None
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
@@ -264,18 +284,15 @@ class _RayEngine(Engine):
         self.workers = int(self._ray.cluster_resources().get("CPU", 1))
         self._functions: dict[Callable[..., Any], Any] = {}
 
-    def submit(self, function: Callable[..., Result], /, *args: Any) -> Future[Result]:
+    def start(self, function: Callable[..., Result], /, *args: Any) -> Future[Result]:
         if function not in self._functions:
             self._functions[function] = self._ray.remote(num_cpus=1, max_retries=0)(function)
         future: Future[Result] = self._functions[function].remote(*args).future()
+        return future
 
-        def unwrap(error: BaseException) -> BaseException:
-            if isinstance(error, self._lost):
-                return WorkerLost(_ENDED)
-            cause = getattr(error, "cause", None)
-            return cause if isinstance(error, self._wrapped) and isinstance(cause, BaseException) else error
-
-        return _translate(future, unwrap)
+    def unwrap(self, error: BaseException) -> BaseException:
+        cause = getattr(error, "cause", None)
+        return cause if isinstance(error, self._wrapped) and isinstance(cause, BaseException) else error
 
     def close(self, *, abandon: bool) -> None:  # noqa: ARG002 - shutdown() ends running functions in any case
         self._ray.shutdown()
@@ -286,20 +303,3 @@ def _import_engine(module: str, extra: str) -> Any:
         return import_module(module)
     except ImportError:
         raise UsageError(f"the engine {extra} is not installed; install it with: {install_command(extra)}") from None
-
-
-def _translate(inner: Future[Result], translate: Callable[[BaseException], BaseException]) -> Future[Result]:
-    """Return a future with the same result, whose exception is translated."""
-    outer: Future[Result] = Future()
-    outer.set_running_or_notify_cancel()
-
-    def pass_on(done: Future[Result]) -> None:
-        try:
-            outer.set_result(done.result())
-        except CancelledError:
-            outer.set_exception(WorkerLost("the engine canceled this partition"))
-        except BaseException as error:  # noqa: BLE001 - whatever the function raised belongs to the caller
-            outer.set_exception(translate(error))
-
-    inner.add_done_callback(pass_on)
-    return outer

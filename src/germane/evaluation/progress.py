@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 
 from germane.score import Score
@@ -50,22 +50,13 @@ class RunUsage:
 
     def plus_score(self, score: Score) -> RunUsage:
         """Return this usage plus a score's tokens and cost."""
-        return replace(
-            self,
-            input_tokens=_add(self.input_tokens, score.input_tokens),
-            output_tokens=_add(self.output_tokens, score.output_tokens),
-            cost=_add(self.cost, score.cost),
-        )
+        return self.plus(RunUsage(0.0, 0, score.input_tokens, score.output_tokens, score.cost))
 
     def plus_meter(self, meter: UsageMeter) -> RunUsage:
         """Return this usage plus the usage of the judge and the embedder, including failed requests."""
-        return replace(
-            self,
-            requests=self.requests + meter.requests + meter.embedding_requests,
-            input_tokens=_add(self.input_tokens, meter.input_tokens or None),
-            output_tokens=_add(self.output_tokens, meter.output_tokens or None),
-            cost=_add(self.cost, meter.cost or None),
-        )
+        requests = meter.requests + meter.embedding_requests
+        tokens = meter.input_tokens or None, meter.output_tokens or None
+        return self.plus(RunUsage(0.0, requests, *tokens, meter.cost or None))
 
 
 class ReportProgress(Protocol):
