@@ -95,16 +95,20 @@ def test_help_texts_have_a_consistent_form(call: Call, verb: str) -> None:
     short = ALL[verb].get_short_help_str(66)
     assert re.fullmatch(r"[A-Z].*[.?]", short), short
     assert not short.endswith("...")
-    for parameter in ALL[verb].params:
+    for parameter in ALL[verb].get_params(click.Context(ALL[verb])):
         if isinstance(parameter, click.Option):
             assert re.fullmatch(r"(?s)[A-Z0-9].*[.?]", parameter.help or ""), f"{parameter.name}: {parameter.help}"
 
 
 def test_every_command_with_a_result_has_a_json_option() -> None:
     """All commands except those that write files or run until they are stopped."""
-    ends = {name: command for name, command in ALL.items() if not isinstance(command, click.Group)}
+    ends = [
+        (name, command.get_params(context))
+        for name, command, context in verbs()
+        if not isinstance(command, click.Group)
+    ]
 
-    lacking = {name for name, command in ends.items() if not any("--json" in one.opts for one in command.params)}
+    lacking = {name for name, parameters in ends if not any("--json" in one.opts for one in parameters)}
     assert lacking == WITHOUT_JSON
 
 

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from germane.cli.core.output import EXIT_ERROR, as_json, database, print_json
+from germane.cli.core.command import Command, wants_json
+from germane.cli.core.output import EXIT_ERROR, print_json
 from germane.cli.core.params import Age
-from germane.cli.core.store import load_settings_for, open_store
+from germane.cli.core.store import load_command_settings, open_store
 from germane.sanitize import count_noun
 
 if TYPE_CHECKING:
     from germane.storage import ArchivedDay, DayResult, TrackingStore
 
 
-@click.command("archive")
+@click.command("archive", cls=Command)
 @click.option(
     "--older-than", type=Age(), metavar="AGE", help="Archive days older than this. Defaults to `archive.after_days`."
 )
@@ -24,28 +25,24 @@ if TYPE_CHECKING:
 @click.option(
     "--verify", is_flag=True, help="Do not archive anything, but compare all archived files with their checksums."
 )
-@database
-@as_json
 @click.pass_context
 def command(
     context: click.Context,
     older_than: datetime | None,
     dry_run: bool,  # noqa: FBT001 - click passes it by name
     verify: bool,  # noqa: FBT001
-    database: str | None,
-    as_json: bool,  # noqa: FBT001
 ) -> None:
     """Move closed days from the database to Parquet files.
 
     The files are verified before anything is deleted. Reports, trends, exports and the dashboard read both. Configure
     the archive with the `archive` setting; workers then run this command once per hour.
     """
-    settings = load_settings_for(database).archive
+    settings = load_command_settings().archive
     if verify:
         if older_than is not None or dry_run:
             raise click.UsageError("--verify cannot be combined with other options")
-        with open_store(database) as store:
-            if _verify(store, as_json=as_json):
+        with open_store() as store:
+            if _verify(store):
                 context.exit(EXIT_ERROR)
         return
     if settings is None:
@@ -54,18 +51,18 @@ def command(
             "in the [archive] table of germane.toml"
         )
     before = older_than or datetime.now(UTC) - timedelta(days=settings.after_days)
-    with open_store(database) as store:
-        if not as_json:
+    with open_store() as store:
+        if not wants_json():
             click.echo(f"{store.name}: archiving days before {before:%Y-%m-%d %H:%M} UTC to {settings.location}")
         results = store.archive.archive_days(
             settings.location,
             before=before,
             has_text=settings.text,
             dry_run=dry_run,
-            on_day=(lambda _: None) if as_json else _print_day,
+            on_day=(lambda _: None) if wants_json() else _print_day,
         )
         summary, name = store.archive.summarize(), store.name
-    if as_json:
+    if wants_json():
         content: dict[str, Any] = {"database": name, "location": settings.location, "dry_run": dry_run}
         days = [
             {
@@ -104,16 +101,16 @@ def _print_day(result: DayResult) -> None:
     click.echo(f"  {result.day:%Y-%m-%d}  {text}")
 
 
-def _verify(store: TrackingStore, *, as_json: bool) -> bool:
+def _verify(store: TrackingStore) -> bool:
     """Verify the archive and print the result. Return whether there are problems."""
 
     def show(day: ArchivedDay, problem: str | None) -> None:
-        if problem is not None and not as_json:
+        if problem is not None and not wants_json():
             click.echo(f"  {day.location}: {problem}")
 
     problems = store.archive.verify(on_day=show)
     days = len(store.archive.list_days())
-    if as_json:
+    if wants_json():
         found = [{"day": f"{day:%Y-%m-%d}", "problem": problem} for day, problem in problems.items()]
         print_json({"database": store.name, "days": days, "problems": found})
     elif not days:

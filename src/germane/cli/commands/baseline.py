@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from germane import sanitize
+from germane.cli.core.command import wants_json
 from germane.cli.core.lazy_group import SuggestingGroup
-from germane.cli.core.output import as_json, database, print_json, print_table
+from germane.cli.core.output import print_json, print_table
 from germane.cli.core.params import Since
 from germane.cli.core.render import describe_learning
-from germane.cli.core.store import load_settings_for, open_store
+from germane.cli.core.store import load_command_settings, open_store
 from germane.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,17 +49,13 @@ def command() -> None:
 @_service
 @_scorer
 @click.option("--all", "include_replaced", is_flag=True, help="Also show replaced versions.")
-@database
-@as_json
 def show(
     service: str | None,
     scorer: str | None,
     include_replaced: bool,  # noqa: FBT001 - click passes it by name
-    database: str | None,
-    as_json: bool,  # noqa: FBT001
 ) -> None:
     """Show baselines by service, scorer and route."""
-    with open_store(database) as store:
+    with open_store() as store:
         versions = [
             version
             for version in store.baselines.list_versions(superseded=include_replaced)
@@ -66,7 +63,7 @@ def show(
         ]
         learning = [version for version in store.baselines.list_learning() if _matches(version.key, service, scorer)]
         now = store.now()
-    if as_json:
+    if wants_json():
         content = {"baselines": list(map(version_as_dict, versions)), "learning": [each.id for each in learning]}
         print_json(content)
     elif versions:
@@ -83,16 +80,12 @@ def show(
 @_scorer
 @click.option("--since", type=Since(), help="Start of the new baseline. Defaults to the onset of the firing drop.")
 @click.option("--by", metavar="NAME", help="Your name.")
-@database
-@as_json
 def accept(
     alert_id: str | None,
     service: str | None,
     scorer: str | None,
     since: datetime | None,
     by: str | None,
-    database: str | None,
-    as_json: bool,  # noqa: FBT001
 ) -> None:
     """Accept the current scores as the new baseline.
 
@@ -105,7 +98,7 @@ def accept(
 
     if alert_id is not None and (service or scorer or since):
         raise click.UsageError("ALERT_ID selects one baseline; omit --service, --scorer and --since")
-    with open_store(database) as store:
+    with open_store() as store:
         if alert_id is not None:
             alert = alerting.accept_alert_baseline(store, alert_id, by)
             versions = {
@@ -113,7 +106,7 @@ def accept(
                 for version in (*store.baselines.list_versions(), *store.baselines.list_learning())
                 if _matches(version.key, alert.service, alert.scorer)
             }
-            _print_created(list(versions.values()), store.now(), as_json=as_json)
+            _print_created(list(versions.values()), store.now())
             return
         active = [
             version
@@ -126,7 +119,7 @@ def accept(
             raise UsageError("no drop is firing for these baselines; set the start of the new baseline with --since")
         now = store.now()
         created = [alerting.accept_baseline(store, version, start, now, by=by) for version, start in known]
-    _print_created(created, now, as_json=as_json)
+    _print_created(created, now)
 
 
 @command.command("import")
@@ -146,8 +139,6 @@ def accept(
     metavar="FINGERPRINT",
     help=f"Fingerprint to assign to the file's scores. {RUNNING} selects the current one.",
 )
-@database
-@as_json
 def import_(
     file: Path | None,
     since: datetime | None,
@@ -155,8 +146,6 @@ def import_(
     scorer: str | None,
     per_day: float | None,
     fingerprint: str | None,
-    database: str | None,
-    as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """Learn a baseline immediately, from FILE or stored scores.
 
@@ -167,7 +156,7 @@ def import_(
     from germane import alerting
     from germane.storage import BaselineKey
 
-    with open_store(database) as store:
+    with open_store() as store:
         now = store.now()
         created: list[BaselineVersion | None]
         if since is not None and file is None:
@@ -184,14 +173,14 @@ def import_(
             created = [alerting.import_baseline_from_history(store, key, since, store.now()) for key in keys]
         elif file is not None and since is None:
             examples = read_examples(file, scorer)
-            service = service or load_settings_for(database).service
+            service = service or load_command_settings().service
             key = BaselineKey(service, examples.scorer, _choose_fingerprint(store, service, examples, fingerprint))
             created = [
                 alerting.import_baseline_from_examples(store, key, examples.examples, per_day=per_day, now=store.now())
             ]
         else:
             raise click.UsageError("pass either FILE or --since")
-    _print_created(created, now, as_json=as_json)
+    _print_created(created, now)
 
 
 def _matches(key: BaselineKey, service: str | None, scorer: str | None) -> bool:
@@ -332,9 +321,9 @@ def version_as_dict(version: BaselineVersion) -> dict[str, Any]:
     }
 
 
-def _print_created(created: Sequence[BaselineVersion | None], now: datetime, *, as_json: bool) -> None:
+def _print_created(created: Sequence[BaselineVersion | None], now: datetime) -> None:
     versions = [version for version in created if version is not None]
-    if as_json:
+    if wants_json():
         print_json({"baselines": list(map(version_as_dict, versions))})
     elif versions:
         _print_versions(versions, now)

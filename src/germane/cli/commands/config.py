@@ -16,8 +16,10 @@ import click
 from pydantic import BaseModel, SecretStr
 
 from germane import sanitize
-from germane.cli.core.output import as_json, database, print_json
-from germane.settings import Rule, Settings, load_settings
+from germane.cli.core.command import Command, database_setting, wants_json
+from germane.cli.core.output import print_json
+from germane.cli.core.store import load_command_settings
+from germane.settings import Rule, Settings
 
 if TYPE_CHECKING:
     from germane.settings import SettingValue
@@ -31,21 +33,18 @@ _UNLISTED_FIELDS: Final = ("name", "type", "enabled")
 """Rule and channel fields that are not listed, because the title already shows them."""
 
 
-@click.command("config")
+@click.command("config", cls=Command)
 @click.option("--origins", is_flag=True, help="Show the origin of each value.")
-@database
-@as_json
-def command(origins: bool, database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes them by name
+def command(origins: bool) -> None:  # noqa: FBT001 - click passes it by name
     """Show the effective settings, active rules and channels.
 
     Secrets are masked.
     """
     from germane.settings import setting_values
 
-    arguments = {} if database is None else {"database": database}
-    settings = load_settings(**arguments)
-    values = setting_values(settings, arguments)
-    if as_json:
+    settings = load_command_settings()
+    values = setting_values(settings, database_setting())
+    if wants_json():
         content: dict[str, Any] = {
             "settings": [
                 {"name": value.name, "value": _to_json(settings, value), "origin": asdict(value.origin)}

@@ -11,8 +11,9 @@ import click
 
 from germane import sanitize
 from germane.cli.commands.doctor.finding import Finding, exit_code, print_findings
-from germane.cli.core.output import as_json, database, print_json
-from germane.cli.core.store import load_settings_for, open_store
+from germane.cli.core.command import Command, wants_json
+from germane.cli.core.output import print_json
+from germane.cli.core.store import load_command_settings, open_store
 from germane.errors import DatabaseNotMigrated, StorageError
 
 if TYPE_CHECKING:
@@ -24,13 +25,11 @@ VACUUM_SPACE_FACTOR: Final = 1.2
 """Free space that a vacuum needs, relative to the file's size."""
 
 
-@click.command("db")
+@click.command("db", cls=Command)
 @click.argument("action", type=click.Choice(["upgrade", "check", "rollup", "vacuum"]))
 @click.option("--quick", is_flag=True, help="With check, do not compare indexes with their rows.")
-@database
-@as_json
 @click.pass_context
-def command(context: click.Context, action: str, quick: bool, database: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes them by name
+def command(context: click.Context, action: str, quick: bool) -> None:  # noqa: FBT001 - click passes it by name
     """Migrate, check or maintain the database.
 
     upgrade creates the tables, or migrates them to this version. A migration cannot be undone, so back up the database
@@ -47,33 +46,33 @@ def command(context: click.Context, action: str, quick: bool, database: str | No
     if quick and action != "check":
         raise click.UsageError("--quick applies to 'germane db check'")
     if action == "check":
-        context.exit(_check(database, quick=quick, as_json=as_json))
-    content, message = {"upgrade": _upgrade, "rollup": _update_rollups, "vacuum": _vacuum}[action](database)
-    if as_json:
+        context.exit(_check(quick=quick))
+    content, message = {"upgrade": _upgrade, "rollup": _update_rollups, "vacuum": _vacuum}[action]()
+    if wants_json():
         print_json(content)
     else:
         click.echo(message)
 
 
-def _upgrade(database: str | None) -> tuple[dict[str, Any], str]:
+def _upgrade() -> tuple[dict[str, Any], str]:
     from germane.storage import TrackingStore
 
-    with closing(TrackingStore(load_settings_for(database).database)) as store:
+    with closing(TrackingStore(load_command_settings().database)) as store:
         store.migrate()
         store.check()
     return {"database": store.name, "up_to_date": True}, f"The tables in {store.name} are up to date."
 
 
-def _update_rollups(database: str | None) -> tuple[dict[str, Any], str]:
-    breakdowns = load_settings_for(database).breakdowns
-    with open_store(database) as store:
+def _update_rollups() -> tuple[dict[str, Any], str]:
+    breakdowns = load_command_settings().breakdowns
+    with open_store() as store:
         hours, name = store.rollups.update(breakdowns=breakdowns), store.name
     message = f"Updated the rollups for {sanitize.count_noun(hours, 'hour')} in {name}."
     return {"database": name, "hours": hours}, message
 
 
-def _vacuum(database: str | None) -> tuple[dict[str, Any], str]:
-    with open_store(database) as store:
+def _vacuum() -> tuple[dict[str, Any], str]:
+    with open_store() as store:
         size_before = store.retention.measure_size()
         store.retention.vacuum()
         size, name = store.retention.measure_size(), store.name
@@ -81,12 +80,12 @@ def _vacuum(database: str | None) -> tuple[dict[str, Any], str]:
     return {"database": name, "size_before": size_before, "size": size}, message
 
 
-def _check(database: str | None, *, quick: bool, as_json: bool) -> int:
+def _check(*, quick: bool) -> int:
     """Print what is wrong with the database, and return the exit code."""
     from germane.storage import TrackingStore
 
     content: dict[str, Any] = {}
-    with closing(TrackingStore(load_settings_for(database).database)) as store:
+    with closing(TrackingStore(load_command_settings().database)) as store:
         try:
             store.check()
             report, usage = store.integrity.check_integrity(quick=quick), store.integrity.measure_disk_usage()
@@ -97,7 +96,7 @@ def _check(database: str | None, *, quick: bool, as_json: bool) -> int:
         except StorageError as error:
             fix = "start the database, or correct its URL, path or permissions; restore a backup if the file is damaged"
             findings = [Finding("database", "error", str(error), fix)]
-    if as_json:
+    if wants_json():
         print_json({"database": store.name, "findings": [finding.as_dict() for finding in findings], **content})
     else:
         print_findings(findings)

@@ -13,7 +13,8 @@ import click
 
 from germane import sanitize
 from germane.cli.commands.worst import describe_answer
-from germane.cli.core.output import as_json, open_in_browser, print_json
+from germane.cli.core.command import JSON, Command, wants_json
+from germane.cli.core.output import open_in_browser, print_json
 from germane.cli.core.signals import handle_shutdown_signals
 from germane.demo import BROKEN_ROUTE, DURATION, FAULT_TIME
 
@@ -31,7 +32,7 @@ The judge {judge} is a toy model with 135 million parameters. It shows how germa
 For a real judge, set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server, and run the demo again."""
 
 
-@click.command("demo")
+@click.command("demo", cls=Command, shared=(JSON,))
 @click.option("--headless", is_flag=True, help="Do not show progress or the dashboard.")
 @click.option(
     "--seconds",
@@ -40,8 +41,7 @@ For a real judge, set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server, an
     type=click.FloatRange(5, 600),
     help="Duration of the traffic, in seconds.",
 )
-@as_json
-def command(headless: bool, seconds: float, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
+def command(headless: bool, seconds: float) -> None:  # noqa: FBT001 - click passes it by name
     """Watch germane detect when a RAG application goes wrong.
 
     Runs a small RAG application and breaks one of its indexes. On a terminal, it then opens the dashboard in
@@ -50,7 +50,7 @@ def command(headless: bool, seconds: float, as_json: bool) -> None:  # noqa: FBT
     from germane.demo import run_demo
 
     logging.getLogger("germane").setLevel(logging.ERROR)  # the demo prints alerts itself
-    if as_json:
+    if wants_json():
         print_json(run_demo(lambda _progress: None, duration=seconds).as_dict())
         return
     introduction = INTRODUCTION.format(duration=seconds, fault_time=FAULT_TIME * seconds / DURATION)

@@ -17,7 +17,8 @@ from typing import IO, TYPE_CHECKING, Any, Final, Self
 import click
 
 from germane import sanitize
-from germane.cli.core.output import EXIT_ERROR, database
+from germane.cli.core.command import DATABASE, Command
+from germane.cli.core.output import EXIT_ERROR
 from germane.cli.core.params import Since
 from germane.cli.core.store import open_store
 from germane.errors import UsageError
@@ -44,7 +45,7 @@ _FORMATS: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parqu
 FlatRow = Mapping[str, Any]
 
 
-@click.command("export")
+@click.command("export", cls=Command, shared=(DATABASE,))
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), default=STDOUT)
 @click.option(
     "--format",
@@ -56,7 +57,6 @@ FlatRow = Mapping[str, Any]
 @click.option("--until", type=Since(), help="Only answers given before this time.")
 @click.option("--route", help="Only this route.")
 @click.option("--scorer", help="Only this scorer's scores, and the exchanges assigned to it.")
-@database
 def command(
     file: Path,
     format_: str | None,
@@ -64,7 +64,6 @@ def command(
     until: datetime | None,
     route: str | None,
     scorer: str | None,
-    database: str | None,
 ) -> None:
     """Export exchanges, scores and feedback.
 
@@ -77,7 +76,7 @@ def command(
     if format_ is None:
         raise click.UsageError(f"cannot determine the format of {file}; pass --format, or use .jsonl, .csv or .parquet")
     selection = ExportSelection(since=since, until=until, route=route, scorer=scorer)
-    with open_store(database) as store, _open_output(file) as target:
+    with open_store() as store, _open_output(file) as target:
         exchange_count = row_count = 0
         if format_ == "jsonl":
             for page in iter_pages(store, selection):

@@ -18,9 +18,9 @@ import click
 
 from germane import sanitize
 from germane.annotation import RecordedScore
-from germane.cli.core.output import database
+from germane.cli.core.command import DATABASE, Command
 from germane.cli.core.params import ColumnNames
-from germane.cli.core.store import load_settings_for, open_store
+from germane.cli.core.store import load_command_settings, open_store
 from germane.errors import UsageError
 from germane.exchange import sampling_key_for
 from germane.registry import BUILTIN_SCORER_NAMES
@@ -40,18 +40,16 @@ _FIX_IDS: Final = (
 )
 
 
-@click.command("import")
+@click.command("import", cls=Command, shared=(DATABASE,))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--skip-bad", is_flag=True, help="Skip invalid lines in an export, and report them.")
 @click.option("--columns", type=ColumnNames(), help="Names of a data set's columns, such as question=q,answer=a.")
 @click.option("--ignore-scores", is_flag=True, help="Score all rows of a data set, even if it contains scores.")
-@database
 def command(
     file: Path,
     skip_bad: bool,  # noqa: FBT001 - click passes it by name
     columns: dict[str, str] | None,
     ignore_scores: bool,  # noqa: FBT001
-    database: str | None,
 ) -> None:
     """Restore a JSONL export, or add a data set to be scored.
 
@@ -69,11 +67,11 @@ def command(
         raise click.UsageError(
             "--skip-bad applies only to exports; each row of a data set needs a question and an answer"
         )
-    with open_store(database) as store:
+    with open_store() as store:
         if is_export:
             _restore_export(store, file, skip_bad=skip_bad)
             return
-        service = load_settings_for(database).service
+        service = load_command_settings().service
         # Check all rows before writing any, so that a file with an invalid row leaves nothing behind. The file is read
         # twice, so that only the ids of a large file are held in memory.
         try:

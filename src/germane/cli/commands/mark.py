@@ -9,16 +9,17 @@ import click
 
 from germane import sanitize
 from germane.annotation import Marker
-from germane.cli.core.output import as_json, database, print_json
+from germane.cli.core.command import Command, wants_json
+from germane.cli.core.output import print_json
 from germane.cli.core.params import NameValue, PastTime
 from germane.cli.core.render import marker_as_dict
-from germane.cli.core.store import load_settings_for, open_store
+from germane.cli.core.store import load_command_settings, open_store
 from germane.exchange import new_exchange_id
 
 MAX_NAME_LENGTH: Final = 500
 
 
-@click.command("mark")
+@click.command("mark", cls=Command)
 @click.argument("name")
 @click.option("--at", type=PastTime(), help="Time of the event, or a duration before now. Defaults to now.")
 @click.option("--service", help="Service that the marker applies to. Defaults to the `service` setting.")
@@ -30,15 +31,11 @@ MAX_NAME_LENGTH: Final = 500
     metavar="NAME=VALUE",
     help="Attribute of the event, such as commit=4f2a9c1. Repeatable.",
 )
-@database
-@as_json
 def command(
     name: str,
     at: datetime | None,
     service: str | None,
     attributes: tuple[tuple[str, str], ...],
-    database: str | None,
-    as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """Record a marker for an event, such as a deployment or a new index.
 
@@ -49,13 +46,13 @@ def command(
     marker = Marker(
         id=new_exchange_id(),
         name=name.strip(),
-        service=service or load_settings_for(database).service,
+        service=service or load_command_settings().service,
         at=at or datetime.now(UTC),
         attributes=dict(attributes),
     )
-    with open_store(database) as store:
+    with open_store() as store:
         store.trends.add_markers([marker])
-    if as_json:
+    if wants_json():
         print_json({"marker": marker_as_dict(marker)})
     else:
         name, service = sanitize.line(marker.name), sanitize.line(marker.service, 40)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from germane import sanitize
-from germane.cli.core.output import EXIT_ERROR, as_json, database, print_json
+from germane.cli.core.command import Command, wants_json
+from germane.cli.core.output import EXIT_ERROR, print_json
 from germane.cli.core.params import Age, ByteSizeType, NameValue
-from germane.cli.core.store import load_settings_for, open_store
+from germane.cli.core.store import load_command_settings, open_store
 
 if TYPE_CHECKING:
     from germane.storage import PruneResult
@@ -23,7 +24,7 @@ SQLite, data that stays in the write-ahead log for some time ('germane db vacuum
 captured but not written yet are stored within seconds. To delete them, run this command again."""
 
 
-@click.command("prune")
+@click.command("prune", cls=Command)
 @click.option("--older-than", type=Age(), metavar="AGE", help="Delete exchanges older than this, such as 90d.")
 @click.option("--text-older-than", type=Age(), metavar="AGE", help="Erase texts older than this, such as 30d.")
 @click.option(
@@ -32,15 +33,11 @@ captured but not written yet are stored within seconds. To delete them, run this
     help="Then delete the oldest exchanges until the database is smaller than this, such as 5GB.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed because of age.")
-@database
-@as_json
 def command(
     older_than: datetime | None,
     text_older_than: datetime | None,
     max_size: int | None,
     dry_run: bool,  # noqa: FBT001 - click passes it by name
-    database: str | None,
-    as_json: bool,  # noqa: FBT001
 ) -> None:
     """Erase old texts and delete old exchanges.
 
@@ -48,16 +45,16 @@ def command(
     With an archive, exchanges are not deleted here, but moved by `germane archive`.
     Options that are not given default to the `retention` setting.
     """
-    retention, now = load_settings_for(database).retention, datetime.now(UTC)
+    retention, now = load_command_settings().retention, datetime.now(UTC)
     limits: dict[str, Any] = {
         "texts_before": text_older_than or now - timedelta(days=retention.text_days),
         "before": older_than or now - timedelta(days=retention.score_days),
         "max_size": max_size or retention.max_size,
     }
-    with open_store(database) as store:
+    with open_store() as store:
         removed = store.retention.prune(**limits, dry_run=dry_run)
         size, name = store.retention.measure_size(limits["max_size"]), store.name
-    if as_json:
+    if wants_json():
         print_json({"database": name, "dry_run": dry_run, **limits, "removed": asdict(removed), "size": size})
         return
     texts_before, before = (f"{limits[key]:%Y-%m-%d %H:%M} UTC" for key in ("texts_before", "before"))
@@ -73,7 +70,7 @@ def command(
     click.echo(f"  size: {size / 1e6:.1f} MB{excess}")
 
 
-@click.command("forget")
+@click.command("forget", cls=Command)
 @click.option("--user", help="Delete the exchanges of this user id, and the labels that this user gave.")
 @click.option("--session", help="Delete the exchanges of this session id.")
 @click.option(
@@ -83,8 +80,6 @@ def command(
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
-@database
-@as_json
 @click.pass_context
 def forget(
     context: click.Context,
@@ -93,8 +88,6 @@ def forget(
     attribute: tuple[str, str] | None,
     yes: bool,  # noqa: FBT001 - click passes it by name
     dry_run: bool,  # noqa: FBT001
-    database: str | None,
-    as_json: bool,  # noqa: FBT001
 ) -> None:
     """Delete all exchanges of a user or session, or with an attribute.
 
@@ -105,18 +98,18 @@ def forget(
     if len(selected) != 1 or not all(selected.values()):
         raise click.UsageError("pass exactly one of --user, --session and --attribute")
     must_confirm = not (yes or dry_run)
-    if must_confirm and (as_json or not sys.stdin.isatty()):
+    if must_confirm and (wants_json() or not sys.stdin.isatty()):
         raise click.UsageError("no terminal to confirm on; pass --yes, or --dry-run to preview")
     ((kind, value),) = selected.items()
     who = f"{kind} {sanitize.line(value if isinstance(value, str) else '='.join(value), 80)}"
-    with open_store(database) as store:
+    with open_store() as store:
         if must_confirm and (preview := store.retention.forget(**selector, dry_run=True)):
             click.echo(f"{store.name} contains data for {who}: {_format_counts(preview)}")
             if not click.confirm("Delete permanently?"):
                 click.echo("Nothing was deleted.")
                 context.exit(EXIT_ERROR)
         removed, name = store.retention.forget(**selector, dry_run=dry_run), store.name
-    if as_json:
+    if wants_json():
         print_json({"database": name, "dry_run": dry_run, "removed": asdict(removed)})
     elif not removed:
         click.echo(f"{name} contains no data for {who}.")

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import click
 
-from germane.cli.core.output import EXIT_ERROR, database, log_line
+from germane.cli.core.command import DATABASE, Command, database_setting
+from germane.cli.core.output import EXIT_ERROR, log_line
 from germane.cli.core.params import ByteSizeType, ListenAddress, ListenAddressType, NameValue
 from germane.cli.core.signals import handle_shutdown_signals
 from germane.cli.core.store import wait_for_database
@@ -19,7 +20,7 @@ METRICS_TIMEOUT: Final = 3.0
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command("receive")
+@click.command("receive", cls=Command, shared=(DATABASE,))
 @click.option(
     "--http",
     default="4318",
@@ -80,7 +81,6 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     metavar="MODULE",
     help="Import this module with custom recognizers first. Repeatable.",
 )
-@database
 @click.pass_context
 def command(
     context: click.Context,
@@ -98,7 +98,6 @@ def command(
     max_request_size: int,
     max_staged_size: int,
     modules: tuple[str, ...],
-    database: str | None,
 ) -> None:
     """Receive OTLP traces and logs until SIGTERM or SIGINT.
 
@@ -116,7 +115,7 @@ def command(
         from germane.storage import TrackingStore
         from germane.tracer import disconnect
 
-        overrides: dict[str, Any] = {} if database is None else {"database": database}
+        overrides: dict[str, Any] = {**database_setting()}
         if token_file is not None:
             overrides["receiver_token"] = f"file:{token_file}"
         settings = load_settings(**overrides)

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import click
 
-from germane.cli.core.output import EXIT_ERROR, database, open_in_browser
+from germane.cli.core.command import DATABASE, Command, database_setting
+from germane.cli.core.output import EXIT_ERROR, open_in_browser
 from germane.cli.core.signals import handle_shutdown_signals
 
 DEFAULT_PORT: Final = 8642
@@ -27,7 +28,7 @@ def _check_host_names(_context: click.Context, _parameter: click.Parameter, name
     return names
 
 
-@click.command("serve")
+@click.command("serve", cls=Command, shared=(DATABASE,))
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -59,7 +60,6 @@ def _check_host_names(_context: click.Context, _parameter: click.Parameter, name
 @click.option("--read-only", is_flag=True, help="Do not allow any changes.")
 @click.option("--with-worker", is_flag=True, help="Also score in this process, as germane worker does.")
 @click.option("--open", "open_page", is_flag=True, help="Open the dashboard in the browser.")
-@database
 @click.pass_context
 def command(
     context: click.Context,
@@ -71,14 +71,13 @@ def command(
     read_only: bool,  # noqa: FBT001
     with_worker: bool,  # noqa: FBT001
     open_page: bool,  # noqa: FBT001
-    database: str | None,
 ) -> None:
     """Serve the dashboard until SIGTERM or SIGINT.
 
     Exits with 0, or with 130 after SIGINT. On non-loopback addresses, the dashboard requires a token:
     the `dashboard_token` setting (GERMANE_DASHBOARD_TOKEN), --token-file or --generate-token.
     """
-    overrides: dict[str, Any] = {} if database is None else {"database": database}
+    overrides: dict[str, Any] = {**database_setting()}
     with handle_shutdown_signals() as shutdown:
         gc.disable()  # makes the imports about 10% faster
         try:

@@ -11,10 +11,11 @@ import click
 
 from germane import sanitize
 from germane.cli.core import trend_chart
-from germane.cli.core.output import as_json, database, detect_terminal, print_json
+from germane.cli.core.command import Command, wants_json
+from germane.cli.core.output import detect_terminal, print_json
 from germane.cli.core.params import Duration, PastTime
 from germane.cli.core.render import coverage_as_dict, find_baseline_mean, marker_as_dict
-from germane.cli.core.store import load_settings_for, open_store
+from germane.cli.core.store import load_command_settings, open_store
 from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ BUCKET_LENGTHS: Final = tuple(timedelta(hours=hours) for hours in (1, 3, 6, 12, 
 _ALERT_FIELDS: Final = ("id", "rule", "service", "route", "state", "onset", "starts_at", "resolved_at", "message")
 
 
-@click.command("trend")
+@click.command("trend", cls=Command)
 @click.argument("scorer", required=False)
 @click.option("--since", type=PastTime(), default="7d", show_default=True, help="Only answers given since this time.")
 @click.option("--until", type=PastTime(), help="Only answers given before this time. Defaults to now.")
@@ -45,8 +46,6 @@ _ALERT_FIELDS: Final = ("id", "rule", "service", "route", "state", "onset", "sta
     metavar="DIMENSION",
     help="Draw one line per value of a dimension: route, service, model, prompt_version or attributes.NAME.",
 )
-@database
-@as_json
 def command(
     scorer: str | None,
     since: datetime,
@@ -55,8 +54,6 @@ def command(
     service: str | None,
     route: str | None,
     by: str | None,
-    database: str | None,
-    as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """Draw the mean of SCORER over time.
 
@@ -65,8 +62,8 @@ def command(
     """
     from germane.settings import parse_timezone
 
-    zone = parse_timezone(load_settings_for(database).timezone)
-    with open_store(database) as store:
+    zone = parse_timezone(load_command_settings().timezone)
+    with open_store() as store:
         end = until or store.now()
         if until is not None and until <= since:
             raise click.BadParameter("must be after --since", param_hint="--until")
@@ -77,7 +74,7 @@ def command(
             raise click.UsageError(f"--bucket is too short for this window: more than {MAX_BUCKETS} lines")
         query = ScoreTrendQuery(scorer, since, end, bucket, zone, service, route, by)
         trend = load_score_trend(store, query)
-    if as_json:
+    if wants_json():
         print_json(trend.as_dict())
     else:
         click.echo("\n".join(_format_lines(trend)))

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from germane.cli.core.output import database
+from germane.cli.core.command import DATABASE, Command, database_setting
 from germane.cli.core.params import ListenAddress, ListenAddressType
 from germane.cli.core.signals import handle_shutdown_signals
 
@@ -14,7 +14,7 @@ SHUTDOWN_TIMEOUT: Final = 30.0
 """Default maximum duration of a graceful shutdown, in seconds. It matches the default grace period in Kubernetes."""
 
 
-@click.command("worker")
+@click.command("worker", cls=Command, shared=(DATABASE,))
 @click.option("--once", is_flag=True, help="Sample, score ready tasks and evaluate rules once, then exit.")
 @click.option("--drain", is_flag=True, help="Exit when the backlog is empty.")
 @click.option(
@@ -58,7 +58,6 @@ SHUTDOWN_TIMEOUT: Final = 30.0
     metavar="MODULE:FUNCTION",
     help="With --otlp: pass each text through this function before it is stored in an exchange.",
 )
-@database
 @click.pass_context
 def command(
     context: click.Context,
@@ -72,7 +71,6 @@ def command(
     otlp_http: ListenAddress,
     otlp_grpc: ListenAddress,
     redact: str | None,
-    database: str | None,
 ) -> None:
     """Score captured exchanges until SIGTERM or SIGINT.
 
@@ -84,8 +82,8 @@ def command(
         raise click.UsageError("--once and --drain are mutually exclusive")
     if otlp and (once or drain):
         raise click.UsageError("--otlp receives until the worker is stopped, so it excludes --once and --drain")
-    options = {"database": database, "concurrency": concurrency, "imports": modules or None}
-    overrides = {"role": "all"} | {name: value for name, value in options.items() if value is not None}
+    options = {"concurrency": concurrency, "imports": modules, **database_setting()}
+    overrides = {"role": "all", **{name: value for name, value in options.items() if value}}
     with handle_shutdown_signals() as shutdown:
         from germane.cli.receiver import load_redact, receiver_options
         from germane.cli.worker import Worker

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from germane import sanitize
-from germane.cli.core.output import as_json, database, detect_terminal, print_json
+from germane.cli.core.command import Command, wants_json
+from germane.cli.core.output import detect_terminal, print_json
 from germane.cli.core.params import Since
 from germane.cli.core.store import open_store
 
@@ -20,28 +21,24 @@ TEXT_INDENT: Final = 17
 """Number of columns to the left of a text."""
 
 
-@click.command("worst")
+@click.command("worst", cls=Command)
 @click.option("-n", "--limit", default=10, show_default=True, type=click.IntRange(1, 1000), help="Number of answers.")
 @click.option("--since", type=Since(), default="24h", show_default=True, help="Only answers given since this time.")
 @click.option("--route", help="Only this route.")
 @click.option("--scorer", help="Only this scorer.")
-@database
-@as_json
 def command(
     limit: int,
     since: datetime,
     route: str | None,
     scorer: str | None,
-    database: str | None,
-    as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """Show the answers with the lowest scores."""
     from germane.insights import LOADED_PER_ANSWER, as_worst_answers
 
-    with open_store(database) as store:
-        loaded = limit if as_json else LOADED_PER_ANSWER * limit
+    with open_store() as store:
+        loaded = limit if wants_json() else LOADED_PER_ANSWER * limit
         answers = store.answers.worst(since=since, route=route, scorer=scorer, limit=loaded)
-    if as_json:
+    if wants_json():
         listed = [
             {
                 "exchange_id": answer.exchange.id,

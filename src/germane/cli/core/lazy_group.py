@@ -9,14 +9,21 @@ from typing import Any
 
 import click
 
+from germane.cli.core.command import Command
+
 CommandPaths = Mapping[str, str]
 """Import path of each command: a module with a ``command`` attribute, or ``module:attribute``."""
 HelpSections = Mapping[str, Sequence[str]]
 """Command names by help heading."""
 
 
-class SuggestingGroup(click.Group):
+class SuggestingGroup(Command, click.Group):
     """A group that suggests the closest command for a misspelled name. Click itself does this only since 8.4."""
+
+    command_class = Command
+
+    def __init__(self, *args: Any, shared: Sequence[click.Option] = (), **kwargs: Any) -> None:
+        super().__init__(*args, shared=shared, **kwargs)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

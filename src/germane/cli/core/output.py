@@ -1,4 +1,4 @@
-"""Command output: exit codes, common options, JSON, tables, and text that fits the terminal."""
+"""Command output: exit codes, JSON, tables, and text that fits the terminal."""
 
 from __future__ import annotations
 
@@ -31,9 +31,6 @@ UNLIMITED_WIDTH: Final = 100_000
 """Width, in columns, of a table that is not printed to a terminal."""
 COMPLETION_VARIABLE: Final = "_GERMANE_COMPLETE"
 """Environment variable that a shell sets to request completions."""
-
-as_json = click.option("--json", "as_json", is_flag=True, help="Print the output as one JSON object.")
-database = click.option("--database", metavar="URL", help="Database URL. Defaults to the `database` setting.")
 
 
 @dataclass(frozen=True, slots=True)

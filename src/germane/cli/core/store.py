@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from germane.cli.core.absent import describe_absence
+from germane.cli.core.command import database_setting
 from germane.cli.core.names import check_names as check_option_names
 from germane.cli.core.output import log_line
 from germane.errors import DatabaseAbsent, StorageError
@@ -19,17 +20,16 @@ if TYPE_CHECKING:
     from germane.storage import TrackingStore
 
 
-def load_settings_for(database: str | None) -> Settings:
-    """Load the settings. If ``database`` is given, it overrides the configured URL."""
-    return load_settings() if database is None else load_settings(database=database)
+def load_command_settings() -> Settings:
+    """Load the settings. ``--database`` overrides the configured URL."""
+    return load_settings(**database_setting())
 
 
 @contextmanager
-def open_store(database: str | None, *, check_names: bool = True) -> Iterator[TrackingStore]:
-    """Open the database, and check that its tables match this version.
+def open_store(*, check_names: bool = True) -> Iterator[TrackingStore]:
+    """Open the database that ``--database`` or the settings specify, and check that its tables match this version.
 
     Args:
-        database: The URL, or None for the configured one.
         check_names: Whether the services, routes and scorers in the command's options must exist in the database.
 
     Raises:
@@ -40,7 +40,7 @@ def open_store(database: str | None, *, check_names: bool = True) -> Iterator[Tr
     """
     from germane.storage import TrackingStore
 
-    settings = load_settings_for(database)
+    settings = load_command_settings()
     store = TrackingStore(
         settings.database,
         erase_after_scoring=settings.erase_after_scoring,

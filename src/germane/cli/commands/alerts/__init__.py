@@ -6,8 +6,9 @@ from typing import Final
 
 import click
 
+from germane.cli.core.command import DATABASE, JSON, wants_json
 from germane.cli.core.lazy_group import LazyGroup
-from germane.cli.core.output import EXIT_THRESHOLD_VIOLATED, as_json, database, print_json
+from germane.cli.core.output import EXIT_THRESHOLD_VIOLATED, print_json
 
 MAX_ALERTS: Final = 100
 _COMMANDS: Final = {
@@ -16,20 +17,18 @@ _COMMANDS: Final = {
 _SECTIONS: Final = {"Inspect and act": ("show", "respond"), "Test": ("test", "backtest", "sensitivity")}
 
 
-@click.group("alerts", cls=LazyGroup, paths=_COMMANDS, sections=_SECTIONS, invoke_without_command=True)
+@click.group(
+    "alerts", cls=LazyGroup, paths=_COMMANDS, sections=_SECTIONS, invoke_without_command=True, shared=(DATABASE, JSON)
+)
 @click.option("--all", "include_resolved", is_flag=True, help="Also list resolved alerts, up to 100 alerts in total.")
 @click.option("--undelivered", is_flag=True, help="List notifications that could not be delivered instead.")
 @click.option("--check", is_flag=True, help="Exit with 3 if an alert is firing.")
-@database
-@as_json
 @click.pass_context
 def command(
     context: click.Context,
     include_resolved: bool,  # noqa: FBT001 - click passes them by name
     undelivered: bool,  # noqa: FBT001
     check: bool,  # noqa: FBT001
-    database: str | None,
-    as_json: bool,  # noqa: FBT001
 ) -> None:
     """List open alerts, act on them, or test rules.
 
@@ -43,13 +42,13 @@ def command(
     from germane.cli.core.store import open_store
 
     if undelivered:
-        with open_store(database) as store:
-            print_undelivered(list_undelivered(store), as_json=as_json)
+        with open_store() as store:
+            print_undelivered(list_undelivered(store))
         return
-    with open_store(database) as store:
+    with open_store() as store:
         alerts = store.alerts.search(limit=MAX_ALERTS) if include_resolved else store.alerts.list_open()
         silences = store.alerts.list_silences()
-    if as_json:
+    if wants_json():
         print_json({"alerts": [alert.as_dict() for alert in alerts], "silences": list(map(silence_as_dict, silences))})
     else:
         if not alerts:

@@ -12,10 +12,11 @@ import click
 from pydantic import ValidationError
 
 from germane import sanitize
+from germane.cli.core.command import Command, wants_json
 from germane.cli.core.engines import EngineOptions, engine_option
-from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, detect_terminal, print_json, wrap
+from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, detect_terminal, print_json, wrap
 from germane.cli.core.params import ParamType, PastTime
-from germane.cli.core.store import load_settings_for, open_store
+from germane.cli.core.store import load_command_settings, open_store
 from germane.settings import DEFAULT_RULES, RULE_TYPES, AnyRule, Rule, Settings
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class RuleSetting(ParamType[tuple[str, Any]]):
         return name, text
 
 
-@click.command("backtest")
+@click.command("backtest", cls=Command)
 @click.option(
     "--rule", default=ALL_RULES, show_default=True, metavar="NAME", help="A rule's name, a rule type, or all."
 )
@@ -61,8 +62,6 @@ class RuleSetting(ParamType[tuple[str, Any]]):
     help="Override a rule setting for this backtest.",
 )
 @engine_option
-@database
-@as_json
 @click.pass_context
 def command(
     context: click.Context,
@@ -70,8 +69,6 @@ def command(
     since: datetime,
     changes: tuple[tuple[str, Any], ...],
     engine: EngineOptions | None,
-    database: str | None,
-    as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """Replay rules over the stored history.
 
@@ -81,10 +78,10 @@ def command(
     """
     from germane.alerting import run_backtest
 
-    settings = load_settings_for(database)
+    settings = load_command_settings()
     rules = select_rules(settings, rule, changes)
     until = datetime.now(UTC)
-    with open_store(database) as store:
+    with open_store() as store:
         if engine is None:
             report = run_backtest(store, settings, rules, since=since, until=until)
         else:
@@ -92,7 +89,7 @@ def command(
 
             with engine.open() as opened:
                 report = run_backtest_on_engine(settings, rules, opened, since=since, until=until)
-    if as_json:
+    if wants_json():
         print_json(_as_dict(report))
     else:
         _print(report)

@@ -11,9 +11,10 @@ import click
 from germane import sanitize
 from germane.cli.commands.alerts.show import ID_LENGTH, format_alert, format_silence, silence_as_dict
 from germane.cli.commands.alerts.undelivered import find_undelivered
-from germane.cli.core.output import as_json, database, print_json
+from germane.cli.core.command import Command, wants_json
+from germane.cli.core.output import print_json
 from germane.cli.core.params import Duration
-from germane.cli.core.store import load_settings_for, open_store
+from germane.cli.core.store import load_command_settings, open_store
 
 if TYPE_CHECKING:
     from germane.alert import Alert
@@ -30,7 +31,7 @@ _OPTIONS: Final[Mapping[str, frozenset[str]]] = {
 """The options of each action."""
 
 
-@click.command("respond")
+@click.command("respond", cls=Command)
 @click.argument("action", type=click.Choice(list(_OPTIONS)))
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option("--by", metavar="NAME", help="Your name.")
@@ -41,8 +42,6 @@ _OPTIONS: Final[Mapping[str, frozenset[str]]] = {
 @click.option("--for", "duration", type=Duration(), help="Duration of the silence, such as 2h or 7d.")
 @click.option("--comment", help="Reason for the silence.")
 @click.option("--channel", metavar="NAME", help="Resend all undelivered notifications for this channel.")
-@database
-@as_json
 def command(
     action: str,
     ids: tuple[str, ...],
@@ -54,8 +53,6 @@ def command(
     duration: timedelta | None,
     comment: str | None,
     channel: str | None,
-    database: str | None,
-    as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """Acknowledge, silence or resolve alerts, or resend notifications.
 
@@ -76,7 +73,7 @@ def command(
     from germane import alerting
 
     content: Mapping[str, Any]
-    with open_store(database) as store:
+    with open_store() as store:
         if action == "silence" and duration is not None:
             patterns = {name: pattern for name, pattern in matchers.items() if pattern is not None}
             created = alerting.silence_alerts(store, patterns, until=duration, by=by, comment=comment)
@@ -87,10 +84,10 @@ def command(
         elif action == "resend":
             content, message = _resend(store, ids, channel)
         elif action == "resolve":
-            content, message = _describe(alerting.resolve_alert(store, load_settings_for(database), ids[0], by))
+            content, message = _describe(alerting.resolve_alert(store, load_command_settings(), ids[0], by))
         else:
             content, message = _describe(alerting.acknowledge_alert(store, ids[0], by))
-    if as_json:
+    if wants_json():
         print_json(content)
     else:
         click.echo(message)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from germane import sanitize
-from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, print_json, print_table
+from germane.cli.core.command import Command, wants_json
+from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, print_json, print_table
 from germane.cli.core.params import FiniteRange
-from germane.cli.core.store import load_settings_for, open_store
+from germane.cli.core.store import load_command_settings, open_store
 from germane.settings import Drop
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ DAYS: Final = (1.0, 7.0)
 MAX_RUNS: Final = 2000
 
 
-@click.command("sensitivity")
+@click.command("sensitivity", cls=Command)
 @click.option("--rule", help="Only this rule. Its type must be drop.")
 @click.option(
     "--per-day",
@@ -33,16 +34,12 @@ MAX_RUNS: Final = 2000
 @click.option(
     "--runs", type=click.IntRange(10, MAX_RUNS), default=60, show_default=True, help="Simulation runs per drop."
 )
-@database
-@as_json
 @click.pass_context
 def command(
     context: click.Context,
     rule: str | None,
     per_day: float | None,
     runs: int,
-    database: str | None,
-    as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """Estimate the size of drops that would be detected.
 
@@ -50,17 +47,17 @@ def command(
     """
     from germane.alerting import list_sensitivities
 
-    active = [each for each in load_settings_for(database).active_rules if isinstance(each, Drop)]
+    active = [each for each in load_command_settings().active_rules if isinstance(each, Drop)]
     if not active:
         raise click.UsageError("no drop rule is active, because the `rules` setting disables all of them; enable one")
     rules = [each for each in active if rule in {None, each.name}]
     if not rules:
         known = ", ".join(sanitize.line(each.name, 40) for each in active)
         raise click.UsageError(f"--rule: unknown drop rule {sanitize.line(rule, 40)!r}; known: {known}")
-    with open_store(database) as store:
+    with open_store() as store:
         results = list_sensitivities(store, rules, days=DAYS, scores_per_day=per_day, runs=runs)
     standard_error = float((TARGET_PROBABILITY * (1 - TARGET_PROBABILITY) / runs) ** 0.5)
-    if as_json:
+    if wants_json():
         streams = [
             {
                 "rule": result.rule,

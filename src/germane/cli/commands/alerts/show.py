@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from germane import sanitize
-from germane.cli.core.output import as_json, database, print_json
+from germane.cli.core.command import Command, wants_json
+from germane.cli.core.output import print_json
 from germane.cli.core.store import open_store
 
 if TYPE_CHECKING:
@@ -19,14 +20,10 @@ ID_LENGTH: Final = 8
 MAX_MESSAGE_LENGTH: Final = 600
 
 
-@click.command("show")
+@click.command("show", cls=Command)
 @click.argument("alert_id", metavar="ID")
-@database
-@as_json
 def command(
     alert_id: str,
-    database: str | None,
-    as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """Show an alert and its history.
 
@@ -34,10 +31,10 @@ def command(
     """
     from germane.alerting import find_alert
 
-    with open_store(database) as store:
+    with open_store() as store:
         alert = find_alert(store, alert_id)
         events = store.alerts.list_events(alert.id)
-    if as_json:
+    if wants_json():
         listed = [
             {
                 "id": event.id,

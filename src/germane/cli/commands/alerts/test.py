@@ -10,24 +10,23 @@ from uuid import uuid4
 import click
 
 from germane import sanitize
-from germane.cli.core.output import EXIT_ERROR, as_json, print_json
-from germane.cli.core.store import load_settings_for
+from germane.cli.core.command import JSON, Command, wants_json
+from germane.cli.core.output import EXIT_ERROR, print_json
+from germane.cli.core.store import load_command_settings
 from germane.errors import SettingsError, UsageError
 
 if TYPE_CHECKING:
     from germane.alerting import Channel
 
 
-@click.command("test")
+@click.command("test", cls=Command, shared=(JSON,))
 @click.argument("channel", metavar="CHANNEL")
 @click.option("--resolved", metavar="ID", help="Send the resolution of an earlier test alert.")
-@as_json
 @click.pass_context
 def command(
     context: click.Context,
     channel: str,
     resolved: str | None,
-    as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """Send a test notification through a channel.
 
@@ -37,7 +36,7 @@ def command(
     from germane.alerting import Log, build_channels, build_test_message, message_formats
     from germane.delivery import DeliveryError
 
-    settings = load_settings_for(None)
+    settings = load_command_settings()
     channels: dict[str, Channel] = {"log": Log(), **build_channels(settings)}
     if channel not in channels:
         name, known = sanitize.line(channel, 80), ", ".join(channels)
@@ -56,7 +55,7 @@ def command(
     except SettingsError as error:
         problem = str(error)
     destination = channels[channel].destination
-    if as_json:
+    if wants_json():
         result = {"channel": channel, "destination": destination, "id": test_id, "delivered": problem is None}
         print_json({**result, "status": status, "error": problem})
     else:

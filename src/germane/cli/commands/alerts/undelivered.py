@@ -9,6 +9,7 @@ import click
 
 from germane import sanitize
 from germane.cli.commands.alerts.show import ID_LENGTH
+from germane.cli.core.command import wants_json
 from germane.cli.core.output import print_json, print_table
 from germane.errors import UsageError
 
@@ -42,7 +43,7 @@ def find_undelivered(store: TrackingStore, prefixes: Sequence[str], channel: str
     return chosen
 
 
-def print_undelivered(records: Sequence[NotificationRecord], *, as_json: bool) -> None:
+def print_undelivered(records: Sequence[NotificationRecord]) -> None:
     """Print notifications as a table, or as JSON."""
     listed, rows = [], []
     for record in records:
@@ -73,7 +74,7 @@ def print_undelivered(records: Sequence[NotificationRecord], *, as_json: bool) -
                 sanitize.line(record.error, 80),
             )
         )
-    if as_json:
+    if wants_json():
         print_json({"undelivered": listed})
     elif rows:
         print_table(HEADINGS, rows)

@@ -25,9 +25,10 @@ from germane.cli.commands.calibrate.agreement import (
     score_labeled_file,
 )
 from germane.cli.commands.calibrate.changes import LabelChanges, print_label_changes, relabel_scores
-from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, as_json, database, print_json, print_table
+from germane.cli.core.command import Command, wants_json
+from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, print_json, print_table
 from germane.cli.core.params import ColumnNames, Since
-from germane.cli.core.store import load_settings_for, open_store
+from germane.cli.core.store import load_command_settings, open_store
 from germane.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ MAX_EXCHANGES: Final = 400
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command("calibrate")
+@click.command("calibrate", cls=Command)
 @click.option(
     "--file", type=_FILE, help="File to score now, with columns question, answer, contexts and, optionally, label."
 )
@@ -62,8 +63,6 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     is_flag=True,
     help="Save the floors, and update the newest labels. Running processes use the floors within ten minutes.",
 )
-@database
-@as_json
 @click.pass_context
 def command(
     context: click.Context,
@@ -73,8 +72,6 @@ def command(
     labels: Path | None,
     since: datetime,
     save: bool,  # noqa: FBT001 - click passes it by name
-    database: str | None,
-    as_json: bool,  # noqa: FBT001
 ) -> None:
     """Compute floors for cosine scores, and compare scores with labels.
 
@@ -90,7 +87,7 @@ def command(
     if file is None and (columns or scorers):
         raise click.UsageError("--columns and --scorer require --file")
     with ExitStack() as stack:
-        store = stack.enter_context(open_store(database)) if file is None or save else None
+        store = stack.enter_context(open_store()) if file is None or save else None
         unknown = 0
         if file is not None:
             all_exchanges, answers = score_labeled_file(file, scorers, columns)
@@ -103,7 +100,7 @@ def command(
             else:
                 answers, unknown = load_file_labels(store, labels)
         exchanges = distinct_exchanges(all_exchanges)
-        calibrations = asyncio.run(_measure_calibrations(load_settings_for(database), exchanges[:MAX_EXCHANGES]))
+        calibrations = asyncio.run(_measure_calibrations(load_command_settings(), exchanges[:MAX_EXCHANGES]))
         measured = [each.calibration for each in calibrations]
         relabeled = relabel_scores(store, measured, since) if store is not None and measured else None
         is_saved = False
@@ -120,7 +117,7 @@ def command(
         agreements=measure_agreement(answers),
         votes=measure_refusal_votes(answers),
     )
-    if as_json:
+    if wants_json():
         print_json(result.as_dict())
     else:
         result.print()

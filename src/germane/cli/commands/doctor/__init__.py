@@ -15,12 +15,14 @@ from germane.cli.commands.doctor.finding import Finding, exit_code, print_findin
 from germane.cli.commands.doctor.permissions import check_permissions
 from germane.cli.commands.doctor.scoring import check_scorers, check_scoring
 from germane.cli.core.absent import describe_absence
-from germane.cli.core.output import as_json, database, print_json
+from germane.cli.core.command import Command, wants_json
+from germane.cli.core.output import print_json
+from germane.cli.core.store import load_command_settings
 from germane.errors import ArchiveError, DatabaseNotMigrated, SettingsError, StorageError
-from germane.settings import Settings, load_settings
+from germane.settings import Settings
 
 
-@click.command("doctor")
+@click.command("doctor", cls=Command)
 @click.option(
     "--import",
     "modules",
@@ -29,15 +31,11 @@ from germane.settings import Settings, load_settings
     help="Import this module of your application first, so that its handlers are checked. Repeatable.",
 )
 @click.option("--offline", is_flag=True, help="Do not contact the judge or the embedder.")
-@database
-@as_json
 @click.pass_context
 def command(
     context: click.Context,
     modules: tuple[str, ...],
     offline: bool,  # noqa: FBT001 - click passes it by name
-    database: str | None,
-    as_json: bool,  # noqa: FBT001
 ) -> None:
     """Check the installation and suggest fixes.
 
@@ -52,18 +50,18 @@ def command(
         except ImportError as error:  # other exceptions are bugs in the module, so keep their traceback
             fix = "run this command in your application's directory and environment, or correct the name"
             findings.append(Finding("import", "error", f"cannot import {module}: {error}", fix))
-    findings += run_checks(database, offline=offline)
-    if as_json:
+    findings += run_checks(offline=offline)
+    if wants_json():
         print_json({"findings": [finding.as_dict() for finding in findings]})
     else:
         print_findings(findings)
     context.exit(exit_code(findings))
 
 
-def run_checks(database: str | None, *, offline: bool) -> list[Finding]:
+def run_checks(*, offline: bool) -> list[Finding]:
     """Run all checks that do not need the application's code, and return their findings."""
     try:
-        settings = load_settings() if database is None else load_settings(database=database)
+        settings = load_command_settings()
     except SettingsError as error:
         return [Finding("settings", "error", line, "correct or remove the setting") for line in str(error).splitlines()]
     sampling = f"sample rate {settings.sample_rate:g}" if settings.budget is None else "sampling by budget"

@@ -11,12 +11,11 @@ import click
 
 from germane import sanitize
 from germane.cli.commands.report.data import HEADINGS, ReportData, load_report, load_verdict
+from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import (
     EXIT_NOT_ENOUGH_DATA,
     EXIT_THRESHOLD_VIOLATED,
     Terminal,
-    as_json,
-    database,
     detect_terminal,
     format_json,
     format_table,
@@ -32,7 +31,7 @@ from germane.cli.core.render import (
     describe_missing_scores,
     describe_result,
 )
-from germane.cli.core.store import load_settings_for, open_store
+from germane.cli.core.store import load_command_settings, open_store
 from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ _FORMAT_BY_SUFFIX: Final = {
 }  # fmt: skip
 
 
-@click.command("report")
+@click.command("report", cls=Command)
 @click.option(
     "--since",
     type=SinceMarker(),
@@ -70,8 +69,6 @@ _FORMAT_BY_SUFFIX: Final = {
     help="Output format. HTML is a single file with charts. Defaults to the output file's extension, or to text.",
 )
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to this file.")
-@database
-@as_json
 @click.pass_context
 def command(
     context: click.Context,
@@ -86,17 +83,15 @@ def command(
     min_drop: float,
     format_: str | None,
     output: Path | None,
-    database: str | None,
-    as_json: bool,  # noqa: FBT001
 ) -> None:
     """Report the scores of each route, or compare two windows.
 
     Each mean comes with its number of scores and 95% interval. Means of fewer than 20 scores are not shown. With
     --since mark, --format markdown and html include the comparison.
     """
-    format_ = _choose_format(format_, output, as_json=as_json)
+    format_ = _choose_format(format_, output)
     compare = compare or fail_on_drop or (isinstance(since, MarkerName) and format_ in _DOCUMENT_FORMATS)
-    with open_store(database) as store:
+    with open_store() as store:
         start, marker = resolve_since(store, since, service)
         if until is not None and until <= start:
             raise click.BadParameter("must be after --since", param_hint="--until")
@@ -108,7 +103,7 @@ def command(
             )
             report = replace(report, comparisons=comparisons, marker=marker)
         terminal = detect_terminal() if output is None else Terminal()
-        text = _format_report(store, load_settings_for(database), report, format_, terminal)
+        text = _format_report(store, load_command_settings(), report, format_, terminal)
     write_output(text, None if str(output) == "-" else output)
     if output is not None and str(output) != "-":
         click.echo(f"Wrote {output}.", err=True)
@@ -118,10 +113,10 @@ def command(
     context.exit(next(code for code in (EXIT_THRESHOLD_VIOLATED, EXIT_NOT_ENOUGH_DATA, 0) if code in codes))
 
 
-def _choose_format(format_: str | None, output: Path | None, *, as_json: bool) -> str:
-    if as_json and format_ not in {None, "json"}:
+def _choose_format(format_: str | None, output: Path | None) -> str:
+    if wants_json() and format_ not in {None, "json"}:
         raise click.UsageError(f"--json and --format {format_} are mutually exclusive")
-    if as_json:
+    if wants_json():
         return "json"
     if format_ is None:
         return "text" if output is None else _FORMAT_BY_SUFFIX.get(output.suffix.lower(), "text")

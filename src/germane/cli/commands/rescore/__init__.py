@@ -18,11 +18,12 @@ from germane.cli.commands.rescore.engine import (
     find_run,
     rescore_on_engine,
 )
+from germane.cli.core.command import Command, wants_json
 from germane.cli.core.engines import EngineOptions, engine_option, require_engine
 from germane.cli.core.forecast import forecast_rescoring, forecasts_as_json, print_forecasts
-from germane.cli.core.output import as_json, database, print_json
+from germane.cli.core.output import print_json
 from germane.cli.core.params import Since
-from germane.cli.core.store import load_settings_for, open_store
+from germane.cli.core.store import load_command_settings, open_store
 from germane.errors import UsageError
 from germane.score import UnscoredReason
 
@@ -45,7 +46,7 @@ _OUTCOMES: Final = {
 }
 
 
-@click.command("rescore")
+@click.command("rescore", cls=Command)
 @click.option("--since", type=Since(), default="24h", show_default=True, help="Only answers given since this time.")
 @click.option("--route", help="Only this route.")
 @click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Only this scorer. Repeatable.")
@@ -66,8 +67,6 @@ _OUTCOMES: Final = {
 @click.option("--resume", metavar="RUN", help="Continue a run that did not finish.")
 @click.option("--estimate", is_flag=True, help="Only show what would be scored, and the estimated cost.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-@database
-@as_json
 @click.pass_context
 def command(
     context: click.Context,
@@ -82,8 +81,6 @@ def command(
     resume: str | None,
     estimate: bool,  # noqa: FBT001 - click passes it by name
     yes: bool,  # noqa: FBT001
-    database: str | None,
-    as_json: bool,  # noqa: FBT001
 ) -> None:
     """Queue answers to be rescored, or rescore them on an engine.
 
@@ -105,11 +102,11 @@ def command(
         raise click.UsageError("--limit does not apply with --engine; choose a shorter window with --since")
     from germane.storage import AnswerFilter, HistorySelection
 
-    settings = load_settings_for(database)
+    settings = load_command_settings()
     if engine is not None:
-        with open_store(database, check_names=False) as store:
+        with open_store(check_names=False) as store:
             if resume is not None:
-                continue_run(store, settings, find_run(store, resume), engine, estimate=estimate, as_json=as_json)
+                continue_run(store, settings, find_run(store, resume), engine, estimate=estimate)
                 return
             selection = HistorySelection(
                 since=since,
@@ -128,15 +125,14 @@ def command(
                 engine,
                 estimate=estimate,
                 confirmed=yes,
-                as_json=as_json,
             )
         return
     scores = AnswerFilter(since=since, route=route, below=below)
     failures = replace(scores, state="failed", reason=None if failed in {None, ANY_REASON} else failed)
     filters = [failures] if failed is not None else [scores] if below is not None else [scores, failures]
-    with open_store(database) as store:
+    with open_store() as store:
         plan = _create_plan(store, settings, filters, scorers, limit)
-        _queue(store, settings, plan, estimate=estimate, confirmed=yes, as_json=as_json, by_value=below is not None)
+        _queue(store, settings, plan, estimate=estimate, confirmed=yes, by_value=below is not None)
 
 
 def _queue(
@@ -146,7 +142,6 @@ def _queue(
     *,
     estimate: bool,
     confirmed: bool,
-    as_json: bool,
     by_value: bool,
 ) -> None:
     """Queue the planned answers for the workers, after the forecast has been confirmed, and print the result."""
@@ -158,7 +153,7 @@ def _queue(
         sample = store.answers.get_exchanges(ids[:: max(1, len(ids) // SAMPLE_SIZE)][:SAMPLE_SIZE])
         samples[name] = list(sample.values())
     forecasts = forecast_rescoring(settings, plan.counts, samples)
-    if not as_json:
+    if not wants_json():
         _print_plan(plan, forecasts, is_selected_by_value=by_value)
         is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
         if plan.pairs and is_terminal and not (estimate or confirmed):
@@ -169,7 +164,7 @@ def _queue(
         for start in range(0, len(plan.pairs), ANSWERS_PER_TRANSACTION):
             pairs = plan.pairs[start : start + ANSWERS_PER_TRANSACTION]
             outcome += store.queue.rescore(pairs, plan.fingerprints, budgeted=settings.budget is not None)
-    if as_json:
+    if wants_json():
         print_json(
             {
                 "estimate": outcome is None,

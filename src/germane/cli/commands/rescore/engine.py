@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from germane import sanitize
+from germane.cli.core.command import wants_json
 from germane.cli.core.forecast import forecast_rescoring, forecasts_as_json, print_forecasts
 from germane.cli.core.output import print_json
 from germane.errors import UsageError
@@ -31,7 +32,6 @@ def rescore_on_engine(
     *,
     estimate: bool,
     confirmed: bool,
-    as_json: bool,
 ) -> None:
     """Score the selected answers on an engine, after the forecast has been confirmed.
 
@@ -47,18 +47,18 @@ def rescore_on_engine(
         None,
     )
     if earlier is not None:
-        continue_run(store, settings, earlier, options, estimate=estimate, as_json=as_json)
+        continue_run(store, settings, earlier, options, estimate=estimate)
         return
     counts = store.history.count_pairs(selection)
     sample = store.answers.sample_exchanges(since=selection.since, limit=SAMPLE_SIZE) if counts else []
     forecasts = forecast_rescoring(settings, counts, dict.fromkeys(counts, sample))
-    if not as_json:
+    if not wants_json():
         click.echo("To rescore:" if counts else _explain_nothing(selection))
         print_forecasts(counts, forecasts)
         if counts and not (estimate or confirmed) and sys.stdin.isatty() and sys.stdout.isatty():
             click.confirm("Rescore these answers?", default=True, abort=True)
     if estimate or not counts:
-        if as_json:
+        if wants_json():
             planned = forecasts_as_json(counts, forecasts, selection.scorers)
             print_json({"estimate": estimate, "scorers": planned, "run": None})
         return
@@ -67,7 +67,7 @@ def rescore_on_engine(
 
     partition_size = default_partition_size(build_scorers(settings, sorted(selection.scorers)))
     run = store.history.create_run(selection, partition_size=partition_size)
-    continue_run(store, settings, run, options, estimate=False, as_json=as_json)
+    continue_run(store, settings, run, options, estimate=False)
 
 
 def _explain_nothing(selection: HistorySelection) -> str:
@@ -82,15 +82,15 @@ def _explain_nothing(selection: HistorySelection) -> str:
 
 
 def continue_run(
-    store: TrackingStore, settings: Settings, run: HistoryRun, options: EngineOptions, *, estimate: bool, as_json: bool
+    store: TrackingStore, settings: Settings, run: HistoryRun, options: EngineOptions, *, estimate: bool
 ) -> None:
     """Score the open partitions of a run, and print the result. With ``estimate``, print its progress."""
     from germane.evaluation import run_rescoring
 
     if estimate:
-        _print_run(run, estimate=True, as_json=as_json)
+        _print_run(run, estimate=True)
         return
-    if not as_json:
+    if not wants_json():
         partitions = sanitize.count_noun(run.partitions, "partition")
         done = f", {run.done_partitions:,} of them done" if run.done_partitions else ""
         click.echo(f"Run {run.id}: {sanitize.count_noun(run.exchanges, 'answer')} in {partitions}{done}.")
@@ -103,8 +103,8 @@ def continue_run(
                 f"germane: the run is not finished; continue it with: germane rescore --resume {run.id}", err=True
             )
         raise
-    if as_json:
-        _print_run(finished, estimate=False, as_json=True)
+    if wants_json():
+        _print_run(finished, estimate=False)
         return
     outcomes = [f"{finished.scored:,} scored", f"{finished.failed:,} failed", f"{finished.skipped:,} skipped"]
     if finished.waiting:
@@ -139,8 +139,8 @@ def current_fingerprints(settings: Settings, requested: Sequence[str]) -> dict[s
     return {scorer.name: scorer.fingerprint for scorer in scorers}
 
 
-def _print_run(run: HistoryRun, *, estimate: bool, as_json: bool) -> None:
-    if as_json:
+def _print_run(run: HistoryRun, *, estimate: bool) -> None:
+    if wants_json():
         content = {
             "id": run.id,
             "exchanges": run.exchanges,

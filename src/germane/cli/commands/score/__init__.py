@@ -12,8 +12,9 @@ import click
 from germane import sanitize
 from germane.cli.commands.score.engine import DatasetRequest, exit_code, print_check, print_summaries, score_on_engine
 from germane.cli.commands.score.estimate import load_basis, print_estimate
+from germane.cli.core.command import Command, database_setting, wants_json
 from germane.cli.core.engines import EngineOptions, engine_option, require_engine
-from germane.cli.core.output import as_json, database, print_json, write_output
+from germane.cli.core.output import print_json, write_output
 from germane.cli.core.params import ColumnNames, FiniteRange
 from germane.settings import load_settings
 
@@ -27,7 +28,7 @@ PARQUET_SUFFIX: Final = ".parquet"
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command("score")
+@click.command("score", cls=Command)
 @click.argument("file", type=click.Path(exists=True, path_type=Path), required=False)
 @click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Scorer to run. Repeatable.")
 @click.option("--judge", metavar="MODEL", help="Judge model. Overrides the setting.")
@@ -69,8 +70,6 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
     help="With --estimate, exchanges per day. Defaults to the current traffic.",
 )
 @click.option("-y", "--yes", is_flag=True, help="With --engine, do not ask for confirmation.")
-@database
-@as_json
 @click.pass_context
 def command(
     context: click.Context,
@@ -90,8 +89,6 @@ def command(
     estimate: bool,  # noqa: FBT001 - click passes it by name
     per_day: float | None,
     yes: bool,  # noqa: FBT001
-    database: str | None,
-    as_json: bool,  # noqa: FBT001
 ) -> None:
     """Score the rows of FILE, or estimate the cost.
 
@@ -111,10 +108,10 @@ def command(
     given = {"judge": judge, "embedder": embedder}
     overrides = cast("EvaluationSettingsArguments", {name: value for name, value in given.items() if value is not None})
     if estimate:
-        settings = _load_settings(overrides, scorers, database)
+        settings = _load_settings(overrides, scorers, **database_setting())
         basis = load_basis(settings, per_day=per_day, file=file, columns=columns, limit=limit)
-        context.exit(print_estimate(settings, basis, has_judge=judge is not None, as_json=as_json))
-    if per_day is not None or database is not None:
+        context.exit(print_estimate(settings, basis, has_judge=judge is not None))
+    if per_day is not None or database_setting():
         raise click.UsageError("--per-day and --database require --estimate")
     if file is None:
         raise click.UsageError("pass the FILE to score, or --estimate")
@@ -122,7 +119,7 @@ def command(
     Evaluation(()).check(fail_under, min_coverage)
     if engine is None:
         require_engine(partition_size=partition_size, yes=yes)
-        report_format = _check_report_options(report_format, output, inputs=[file, cache], as_json=as_json)
+        report_format = _check_report_options(report_format, output, inputs=[file, cache])
     else:
         _check_engine_options(report_format, output, cache)
         score_on_engine(
@@ -132,7 +129,6 @@ def command(
             _load_settings(overrides, scorers),
             confirmed=yes,
             thresholds=(fail_under, min_coverage),
-            as_json=as_json,
         )
         return
     try:
@@ -146,18 +142,15 @@ def command(
     has_thresholds = fail_under is not None or min_coverage is not None
     check = evaluation.check(fail_under, min_coverage) if has_thresholds else None
     _write_report(evaluation, report_format, output)
-    if as_json:
+    if wants_json():
         print_json(_as_dict(evaluation, check))
     elif report_format is None or output is not None:
         _print(evaluation, check)
     context.exit(exit_code(check, has_scores=any(score.value is not None for score in evaluation.scores)))
 
 
-def _load_settings(
-    overrides: EvaluationSettingsArguments, scorers: Sequence[str], database: str | None = None
-) -> Settings:
-    given = {"scorers": scorers, "database": database}
-    return load_settings(**overrides, **{name: value for name, value in given.items() if value})
+def _load_settings(overrides: EvaluationSettingsArguments, scorers: Sequence[str], **others: str) -> Settings:
+    return load_settings(**overrides, **others, **({"scorers": scorers} if scorers else {}))
 
 
 def _check_engine_options(report_format: str | None, output: Path | None, cache: Path | None) -> None:
@@ -171,12 +164,10 @@ def _check_engine_options(report_format: str | None, output: Path | None, cache:
         raise click.UsageError(f"{option} does not apply with --engine, which writes the scores to --output")
 
 
-def _check_report_options(
-    report_format: str | None, output: Path | None, *, inputs: list[Path | None], as_json: bool
-) -> str | None:
+def _check_report_options(report_format: str | None, output: Path | None, *, inputs: list[Path | None]) -> str | None:
     """Return the format of the report, derived from the output file if needed; None for no report."""
     if output is None:
-        if report_format is not None and as_json:
+        if report_format is not None and wants_json():
             raise click.UsageError("--json and --report both print to standard output; add --output FILE")
         return report_format
     report_format = report_format or REPORT_SUFFIXES.get(output.suffix.lower())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from germane import sanitize
+from germane.cli.core.command import wants_json
 from germane.cli.core.forecast import forecast_rescoring, print_forecasts
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, EXIT_THRESHOLD_VIOLATED, print_json, print_table
 
@@ -43,7 +44,6 @@ def score_on_engine(
     *,
     confirmed: bool,
     thresholds: tuple[float | None, float | None],
-    as_json: bool,
 ) -> None:
     """Score a data set on an engine, after the forecast has been confirmed, and print the result."""
     from germane.evaluation import count_rows, read_rows, run_dataset
@@ -53,7 +53,7 @@ def score_on_engine(
     counts = dict.fromkeys((scorer.name for scorer in scorer_set.scorers), count_rows(request.file, request.limit))
     sample = [row.exchange for row in islice(read_rows(request.file, request.columns), SAMPLE_SIZE)]
     forecasts = forecast_rescoring(settings, counts, dict.fromkeys(counts, sample))
-    if not as_json:
+    if not wants_json():
         click.echo(f"To score, into {request.output}:")
         print_forecasts(counts, forecasts, noun="row")
         if not confirmed and sys.stdin.isatty() and sys.stdout.isatty():
@@ -72,7 +72,7 @@ def score_on_engine(
         click.echo("germane: interrupted; repeat the command to continue", err=True)
         raise
     check = result.check(*thresholds) if any(threshold is not None for threshold in thresholds) else None
-    if as_json:
+    if wants_json():
         print_json(_as_dict(result, check))
     else:
         _print(result, check)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 from germane import sanitize
+from germane.cli.core.command import wants_json
 from germane.cli.core.forecast import TYPICAL_EXCHANGE, find_model_prices, forecast_usage, sum_forecasts
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, print_json, print_table
 from germane.errors import DatabaseNotMigrated, StorageError
@@ -97,14 +98,13 @@ class CostEstimate:
         }
 
 
-def print_estimate(settings: Settings, basis: EstimateBasis | None, *, has_judge: bool, as_json: bool) -> int:
+def print_estimate(settings: Settings, basis: EstimateBasis | None, *, has_judge: bool) -> int:
     """Run the scorers on the sample with a simulated judge that counts requests and tokens, and print the result.
 
     Args:
         settings: The settings.
         basis: What :func:`load_basis` returned.
         has_judge: Whether a judge is given, so that it runs on a server even if the settings configure none.
-        as_json: Whether to print JSON.
 
     Returns:
         The exit code.
@@ -112,7 +112,7 @@ def print_estimate(settings: Settings, basis: EstimateBasis | None, *, has_judge
     if basis is None:
         message = "there are no exchanges to base the estimate on; try: germane score --estimate --per-day 10000"
         click.echo(message, err=True)
-        if as_json:
+        if wants_json():
             print_json({"error": "no exchanges"})
         return EXIT_NOT_ENOUGH_DATA
     has_server = settings.has_server or has_judge
@@ -129,7 +129,7 @@ def print_estimate(settings: Settings, basis: EstimateBasis | None, *, has_judge
     if custom:
         notes.append(f"custom scorers are not included: {', '.join(map(sanitize.line, custom))}")
     estimate = CostEstimate(sample_rate=share, basis=basis, models=models, scorers=forecasts, total=total, notes=notes)
-    if as_json:
+    if wants_json():
         print_json(estimate.as_dict())
     else:
         _print(estimate)

@@ -1,0 +1,58 @@
+"""The options that most commands share, ``--database`` and ``--json``, and the commands that accept them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+_VALUES: Final = "germane.shared_options"
+"""Key of the shared options' values in ``click.Context.meta``, which a subcommand shares with its group."""
+
+
+def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
+    if value not in (None, False):
+        context.meta.setdefault(_VALUES, {})[option.name] = value
+
+
+DATABASE: Final = click.Option(
+    ["--database"],
+    metavar="URL",
+    expose_value=False,
+    callback=_keep,
+    help="Database URL. Defaults to the `database` setting.",
+)
+JSON: Final = click.Option(
+    ["--json"], is_flag=True, expose_value=False, callback=_keep, help="Print the output as one JSON object."
+)
+
+
+class Command(click.Command):
+    """A command that also accepts shared options, by default all of them. See :func:`shared_options`."""
+
+    def __init__(self, *args: Any, shared: Sequence[click.Option] = (DATABASE, JSON), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._shared = shared
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        params = super().get_params(ctx)  # the command's own, followed by --help
+        count = len(self.params)
+        return [*params[:count], *self._shared, *params[count:]]
+
+
+def shared_options() -> dict[str, Any]:
+    """Return the values of the shared options that were passed to the current command, by name."""
+    context = click.get_current_context(silent=True)
+    return {} if context is None else context.meta.get(_VALUES, {})
+
+
+def database_setting() -> dict[str, str]:
+    """Return the setting that ``--database`` overrides, if it was passed."""
+    options = shared_options()
+    return {"database": options["database"]} if "database" in options else {}
+
+
+def wants_json() -> bool:
+    """Return whether ``--json`` was passed."""
+    return "json" in shared_options()
