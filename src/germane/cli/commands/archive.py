@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +11,7 @@ from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import EXIT_ERROR, print_json
 from germane.cli.core.params import Age
 from germane.cli.core.store import load_command_settings, open_store
+from germane.records import pick
 from germane.sanitize import count_noun
 
 if TYPE_CHECKING:
@@ -63,7 +64,6 @@ def command(
         )
         summary, name = store.archive.summarize(), store.name
     if wants_json():
-        content: dict[str, Any] = {"database": name, "location": settings.location, "dry_run": dry_run}
         days = [
             {
                 "day": f"{result.day:%Y-%m-%d}",
@@ -74,10 +74,9 @@ def command(
             }
             for result in results
         ]
-        content |= {"before": before, "days": days}
-        totals = {"exchanges": summary.exchanges, "scores": summary.scores, "size": summary.size}
-        content["archive"] = {"days": len(summary.days), **totals}
-        print_json(content)
+        content = {"database": name, "location": settings.location, "dry_run": dry_run, "before": before, "days": days}
+        totals = {"days": len(summary.days), **pick(summary, "exchanges", "scores", "size")}
+        print_json({**content, "archive": totals})
         return
     if not results:
         click.echo("  no day is ready to be archived")

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +21,7 @@ from germane.cli.core.params import Since
 from germane.cli.core.render import describe_learning
 from germane.cli.core.store import load_command_settings, open_store
 from germane.errors import UsageError
+from germane.records import pick
 
 if TYPE_CHECKING:
     from germane.alerting import BaselineExample
@@ -298,25 +299,14 @@ def version_as_dict(version: BaselineVersion) -> dict[str, Any]:
     baseline, numbers = version.baseline, None
     if baseline is not None:
         numbers = {
-            "n": baseline.n,
-            "mean": baseline.mean,
-            "deviation": baseline.deviation,
-            "scores_per_day": baseline.scores_per_day,
-            "sampling_rate": baseline.sampling_rate,
-            "routes": {route: asdict(level) for route, level in baseline.routes.items()},
+            **pick(baseline, "n", "mean", "deviation", "scores_per_day", "sampling_rate", "routes"),
             "pooled": sorted(baseline.pooled),
         }
     return {
         "id": version.id,
         **version.key._asdict(),
         "version": version.number,
-        "status": version.status,
-        "reason": version.reason,
-        "accepted_by": version.accepted_by,
-        "since": version.since,
-        "until": version.until,
-        "model": version.model,
-        "prompt_version": version.prompt_version,
+        **pick(version, "status", "reason", "accepted_by", "since", "until", "model", "prompt_version"),
         "numbers": numbers,
     }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -90,7 +89,7 @@ def _check(*, quick: bool) -> int:
             store.check()
             report, usage = store.integrity.check_integrity(quick=quick), store.integrity.measure_disk_usage()
             findings = [*_check_integrity(store.name, report), _check_disk_usage(usage)]
-            content = {"integrity": asdict(report), "disk_usage": asdict(usage)}
+            content = {"integrity": report, "disk_usage": usage}
         except DatabaseNotMigrated as error:
             findings = [Finding("tables", "error", str(error), "germane db upgrade")]
         except StorageError as error:

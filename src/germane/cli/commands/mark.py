@@ -12,7 +12,6 @@ from germane.annotation import Marker
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import print_json
 from germane.cli.core.params import NameValue, PastTime
-from germane.cli.core.render import marker_as_dict
 from germane.cli.core.store import load_command_settings, open_store
 from germane.exchange import new_exchange_id
 
@@ -53,7 +52,7 @@ def command(
     with open_store() as store:
         store.trends.add_markers([marker])
     if wants_json():
-        print_json({"marker": marker_as_dict(marker)})
+        print_json({"marker": marker})
     else:
         name, service = sanitize.line(marker.name), sanitize.line(marker.service, 40)
         click.echo(f"Added marker {name!r} at {marker.at:%Y-%m-%d %H:%M:%S} UTC for service {service}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,7 +54,7 @@ def command(
         removed = store.retention.prune(**limits, dry_run=dry_run)
         size, name = store.retention.measure_size(limits["max_size"]), store.name
     if wants_json():
-        print_json({"database": name, "dry_run": dry_run, **limits, "removed": asdict(removed), "size": size})
+        print_json({"database": name, "dry_run": dry_run, **limits, "removed": removed, "size": size})
         return
     texts_before, before = (f"{limits[key]:%Y-%m-%d %H:%M} UTC" for key in ("texts_before", "before"))
     click.echo(f"{name}: pruning texts before {texts_before} and exchanges before {before}")
@@ -110,7 +109,7 @@ def forget(
                 context.exit(EXIT_ERROR)
         removed, name = store.retention.forget(**selector, dry_run=dry_run), store.name
     if wants_json():
-        print_json({"database": name, "dry_run": dry_run, "removed": asdict(removed)})
+        print_json({"database": name, "dry_run": dry_run, "removed": removed})
     elif not removed:
         click.echo(f"{name} contains no data for {who}.")
     else:

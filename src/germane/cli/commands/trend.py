@@ -14,8 +14,9 @@ from germane.cli.core import trend_chart
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import detect_terminal, print_json
 from germane.cli.core.params import Duration, PastTime
-from germane.cli.core.render import coverage_as_dict, find_baseline_mean, marker_as_dict
+from germane.cli.core.render import ESTIMATE_FIELDS, find_baseline_mean
 from germane.cli.core.store import load_command_settings, open_store
+from germane.records import pick
 from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
@@ -108,36 +109,21 @@ class ScoreTrend:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the trend as a dict for JSON output."""
-        query = self.query
         return {
-            "scorer": query.scorer,
-            "service": query.service,
-            "route": query.route,
-            "by": query.by,
-            "since": query.since,
-            "until": query.until,
-            "bucket_seconds": query.bucket.total_seconds(),
+            **pick(self.query, "scorer", "service", "route", "by", "since", "until"),
+            "bucket_seconds": self.query.bucket.total_seconds(),
             "min_samples": MIN_SAMPLES,
             "baseline": self.baseline,
             "buckets": [
                 {
-                    "start": bucket.start,
-                    "group": bucket.group,
-                    "fingerprint": bucket.fingerprint,
+                    **pick(bucket, "start", "group", "fingerprint"),
                     "begins": bucket.judge_changed,
-                    "n": bucket.n,
-                    "has_min_samples": bucket.has_min_samples,
-                    "mean": bucket.mean,
-                    "interval": bucket.interval,
-                    "low_share": bucket.low_share,
-                    "noncommittal_share": bucket.noncommittal_share,
-                    "correlation": bucket.correlation,
-                    "coverage": None if bucket.coverage is None else coverage_as_dict(bucket.coverage),
+                    **pick(bucket, *ESTIMATE_FIELDS, "correlation", "coverage"),
                 }
                 for bucket in self.buckets
             ],
-            "markers": list(map(marker_as_dict, self.markers)),
-            "alerts": [{name: getattr(alert, name) for name in _ALERT_FIELDS} for alert in self.alerts],
+            "markers": self.markers,
+            "alerts": [pick(alert, *_ALERT_FIELDS) for alert in self.alerts],
         }
 
 

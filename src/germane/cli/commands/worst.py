@@ -12,6 +12,7 @@ from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import detect_terminal, print_json
 from germane.cli.core.params import Since
 from germane.cli.core.store import open_store
+from germane.records import pick
 
 if TYPE_CHECKING:
     from germane.insights import WorstAnswer
@@ -42,17 +43,8 @@ def command(
         listed = [
             {
                 "exchange_id": answer.exchange.id,
-                "trace_id": answer.exchange.trace_id,
-                "service": answer.exchange.service,
-                "route": answer.exchange.route,
-                "started_at": answer.exchange.started_at,
-                "question": answer.exchange.question,
-                "answer": answer.exchange.answer,
-                "scorer": answer.score.scorer,
-                "fingerprint": answer.score.fingerprint,
-                "value": answer.score.value,
-                "label": answer.score.label,
-                "details": dict(answer.score.details),
+                **pick(answer.exchange, "trace_id", "service", "route", "started_at", "question", "answer"),
+                **pick(answer.score, "scorer", "fingerprint", "value", "label", "details"),
             }
             for answer in answers
         ]

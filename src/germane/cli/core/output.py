@@ -9,13 +9,12 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from germane import sanitize
+from germane import records, sanitize
 
 DEFAULT_WIDTH: Final = 80
 """Output width, in columns, if standard output is not a terminal."""
@@ -111,12 +110,8 @@ def print_json(content: Mapping[str, Any]) -> None:
 
 
 def format_json(content: Mapping[str, Any]) -> str:
-    """Return ``content`` and the schema version as a JSON object on one line."""
-    return json.dumps(
-        {"schema_version": SCHEMA_VERSION, **content},
-        default=lambda value: value.isoformat() if isinstance(value, datetime) else str(value),
-        allow_nan=False,
-    )
+    """Return ``content`` and the schema version as a JSON object on one line. Records become objects."""
+    return json.dumps({"schema_version": SCHEMA_VERSION, **content}, default=records.encode, allow_nan=False)
 
 
 def write_output(text: str, file: Path | None) -> None:

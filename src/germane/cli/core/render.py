@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from germane import sanitize
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, EXIT_THRESHOLD_VIOLATED
+from germane.records import pick
 from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
     from germane.annotation import Marker
-    from germane.statistics import Comparison, Comparisons, Estimate
+    from germane.statistics import Comparison, Comparisons
     from germane.storage import BaselineVersion, Coverage, OutstandingWork, TrackingStore
 
 MIN_BASELINE_SCORES: Final = 30
@@ -23,6 +24,8 @@ MIN_PROVISIONAL_SCORES: Final = 200
 """Minimum number of scores in a provisional baseline."""
 NO_SCORER: Final = "no scorer assigned"
 """Shown instead of a scorer for exchanges that were dropped by processes that only capture."""
+ESTIMATE_FIELDS: Final = ("n", "has_min_samples", "mean", "interval", "low_share", "noncommittal_share")
+"""Attributes of estimates in JSON output."""
 COMPARISON_HEADINGS: Final = ("route", "scorer", "before", "after", "difference", "95% interval", "effect", "result")
 
 
@@ -77,27 +80,11 @@ def learning_as_dicts(versions: Sequence[BaselineVersion]) -> list[dict[str, Any
     return [
         {
             **version.key._asdict(),
-            "reason": version.reason,
-            "since": version.since,
-            "until": version.until,
+            **pick(version, "reason", "since", "until"),
             "provisional": version.provisional is not None,
         }
         for version in versions
     ]
-
-
-def coverage_as_dict(coverage: Coverage) -> dict[str, Any]:
-    """Return coverage as a dict for JSON output. The scorer is empty for exchanges dropped before one was assigned."""
-    return {
-        "service": coverage.service,
-        "route": coverage.route,
-        "scorer": coverage.scorer,
-        "seen": coverage.seen,
-        "scored": coverage.scored,
-        "pending": coverage.pending,
-        "skipped": dict(coverage.skipped),
-        "failed": dict(coverage.failed),
-    }
 
 
 def describe_unscored(coverage: Coverage) -> str:
@@ -145,10 +132,7 @@ def backlog_as_dict(backlog: OutstandingWork) -> dict[str, Any]:
     """Return the current backlog of all routes as a dict for JSON output."""
     tasks = [
         {
-            "scorer": tasks.scorer,
-            "fingerprint": tasks.fingerprint,
-            "candidates": tasks.candidates,
-            "ready": tasks.ready,
+            **pick(tasks, "scorer", "fingerprint", "candidates", "ready"),
             "retrying": tasks.postponed,
             "running": tasks.running,
         }
@@ -246,7 +230,7 @@ def describe_result(comparisons: Comparisons) -> Iterator[str]:
 def comparison_as_dict(comparisons: Comparisons, marker: Marker | None) -> dict[str, Any]:
     """Return a comparison as a dict for JSON output."""
     return {
-        "marker": None if marker is None else marker_as_dict(marker),
+        "marker": marker,
         "before": {"since": comparisons.before[0], "until": comparisons.before[1]},
         "after": {"since": comparisons.after[0], "until": comparisons.after[1]},
         "min_drop": comparisons.min_drop,
@@ -254,17 +238,6 @@ def comparison_as_dict(comparisons: Comparisons, marker: Marker | None) -> dict[
         "dropped": bool(comparisons.dropped),
         "services": list(map(_comparison_as_dict, comparisons.services)),
         "routes": list(map(_comparison_as_dict, comparisons.routes)),
-    }
-
-
-def marker_as_dict(marker: Marker) -> dict[str, Any]:
-    """Return a marker as a dict for JSON output."""
-    return {
-        "id": marker.id,
-        "name": marker.name,
-        "service": marker.service,
-        "at": marker.at,
-        "attributes": dict(marker.attributes),
     }
 
 
@@ -291,30 +264,9 @@ def _scorer_name(comparison: Comparison, comparisons: Comparisons) -> str:
 
 def _comparison_as_dict(comparison: Comparison) -> dict[str, Any]:
     return {
-        "service": comparison.service,
-        "route": comparison.route,
-        "scorer": comparison.scorer,
-        "fingerprint": comparison.fingerprint,
-        "finding": comparison.finding,
-        "difference": comparison.difference,
-        "interval": comparison.interval,
+        **pick(comparison, "service", "route", "scorer", "fingerprint", "finding", "difference", "interval"),
         "effect_size": comparison.effect,
-        "effect_name": comparison.effect_name,
-        "share": comparison.share,
-        "before": _estimate_as_dict(comparison.before),
-        "after": _estimate_as_dict(comparison.after),
-    }
-
-
-def _estimate_as_dict(estimate: Estimate | None) -> dict[str, Any] | None:
-    if estimate is None:
-        return None
-    return {
-        "n": estimate.n,
-        "has_min_samples": estimate.has_min_samples,
-        "mean": estimate.mean,
-        "interval": estimate.interval,
-        "deviation": estimate.deviation,
-        "low_share": estimate.low_share,
-        "noncommittal_share": estimate.noncommittal_share,
+        **pick(comparison, "effect_name", "share"),
+        "before": comparison.before and pick(comparison.before, *ESTIMATE_FIELDS, "deviation"),
+        "after": comparison.after and pick(comparison.after, *ESTIMATE_FIELDS, "deviation"),
     }

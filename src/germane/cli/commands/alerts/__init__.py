@@ -36,7 +36,7 @@ def command(
     """
     if context.invoked_subcommand is not None:
         return
-    from germane.cli.commands.alerts.show import format_alert, format_silence, silence_as_dict
+    from germane.cli.commands.alerts.show import format_alert, format_silence
     from germane.cli.commands.alerts.undelivered import list_undelivered, print_undelivered
     from germane.cli.core.output import detect_terminal
     from germane.cli.core.store import open_store
@@ -49,7 +49,7 @@ def command(
         alerts = store.alerts.search(limit=MAX_ALERTS) if include_resolved else store.alerts.list_open()
         silences = store.alerts.list_silences()
     if wants_json():
-        print_json({"alerts": [alert.as_dict() for alert in alerts], "silences": list(map(silence_as_dict, silences))})
+        print_json({"alerts": alerts, "silences": silences})
     else:
         if not alerts:
             click.echo("No alerts." if include_resolved else "No open alerts.")

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from pydantic import ValidationError
 
-from germane import sanitize
+from germane import records, sanitize
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.engines import EngineOptions, engine_option
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, detect_terminal, print_json, wrap
 from germane.cli.core.params import ParamType, PastTime
 from germane.cli.core.store import load_command_settings, open_store
+from germane.records import pick
 from germane.settings import DEFAULT_RULES, RULE_TYPES, AnyRule, Rule, Settings
 
 if TYPE_CHECKING:
@@ -227,40 +228,27 @@ def _format_duration(seconds: float) -> str:
 
 def _as_dict(report: BacktestReport) -> Mapping[str, Any]:
     return {
-        "since": report.since,
-        "until": report.until,
-        "scores": report.scores,
-        "notifications": report.notifications,
+        **pick(report, "since", "until", "scores", "notifications"),
         "rules": [
             {
-                "name": backtest.rule.name,
-                "type": backtest.rule.type,
+                **pick(backtest.rule, "name", "type"),
                 "settings": backtest.rule.model_dump(mode="json"),
                 "step_seconds": backtest.step.total_seconds(),
                 "fired": len(backtest.episodes),
-                "resolved": backtest.resolved,
-                "unfired": backtest.unfired,
+                **pick(backtest, "resolved", "unfired"),
                 "notifications": {each: backtest.notifications[each] for each in _NOTIFICATION_TYPES},
                 "alerts": [
                     {
-                        **episode.fired.as_dict(),
-                        "state": episode.last.state,
-                        "resolved_at": episode.last.resolved_at,
-                        "resolve_reason": episode.last.resolve_reason,
+                        **records.encode(episode.fired),
+                        **pick(episode.last, "state", "resolved_at", "resolve_reason"),
                         "seconds": episode.seconds,
-                        "events": [
-                            {"at": event.at, "type": event.type, "before": event.before, "after": event.after}
-                            for event in episode.events
-                        ],
+                        "events": [pick(event, "at", "type", "before", "after") for event in episode.events],
                     }
                     for episode in backtest.episodes
                 ],
-                "notes": list(backtest.notes),
+                "notes": backtest.notes,
             }
             for backtest in report.rules
         ],
-        "skipped": [
-            {"name": skipped.rule.name, "type": skipped.rule.type, "reason": skipped.reason}
-            for skipped in report.skipped
-        ],
+        "skipped": [{**pick(skipped.rule, "name", "type"), "reason": skipped.reason} for skipped in report.skipped],
     }

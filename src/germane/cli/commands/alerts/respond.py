@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from germane import sanitize
-from germane.cli.commands.alerts.show import ID_LENGTH, format_alert, format_silence, silence_as_dict
+from germane.cli.commands.alerts.show import ID_LENGTH, format_alert, format_silence
 from germane.cli.commands.alerts.undelivered import find_undelivered
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import print_json
@@ -77,7 +77,7 @@ def command(
         if action == "silence" and duration is not None:
             patterns = {name: pattern for name, pattern in matchers.items() if pattern is not None}
             created = alerting.silence_alerts(store, patterns, until=duration, by=by, comment=comment)
-            content, message = {"silence": silence_as_dict(created)}, format_silence(created)
+            content, message = {"silence": created}, format_silence(created)
         elif action == "unsilence":
             ended = alerting.end_silence(store, ids[0])
             content, message = {"ended": ended.id}, f"Ended silence {ended.id[:ID_LENGTH]}."
@@ -116,7 +116,7 @@ def _check_options(action: str, ids: tuple[str, ...], options: Mapping[str, obje
 
 
 def _describe(alert: Alert) -> tuple[dict[str, Any], str]:
-    return {"alert": alert.as_dict()}, "\n".join(format_alert(alert))
+    return {"alert": alert}, "\n".join(format_alert(alert))
 
 
 def _resend(store: TrackingStore, ids: tuple[str, ...], channel: str | None) -> tuple[dict[str, Any], str]:

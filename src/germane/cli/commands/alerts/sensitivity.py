@@ -11,6 +11,7 @@ from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, print_json, print_table
 from germane.cli.core.params import FiniteRange
 from germane.cli.core.store import load_command_settings, open_store
+from germane.records import pick
 from germane.settings import Drop
 
 if TYPE_CHECKING:
@@ -60,10 +61,7 @@ def command(
     if wants_json():
         streams = [
             {
-                "rule": result.rule,
-                "service": result.service,
-                "scorer": result.scorer,
-                "scores_per_day": result.scores_per_day,
+                **pick(result, "rule", "service", "scorer", "scores_per_day"),
                 "smallest_drops": [
                     {"days": days, "drop": result.smallest_drop(days, TARGET_PROBABILITY)} for days in result.days
                 ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -11,6 +11,7 @@ from germane import sanitize
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import print_json
 from germane.cli.core.store import open_store
+from germane.records import pick
 
 if TYPE_CHECKING:
     from germane.alert import Alert, Silence
@@ -35,18 +36,8 @@ def command(
         alert = find_alert(store, alert_id)
         events = store.alerts.list_events(alert.id)
     if wants_json():
-        listed = [
-            {
-                "id": event.id,
-                "at": event.at,
-                "type": event.type,
-                "before": event.before,
-                "after": event.after,
-                "detail": dict(event.detail),
-            }
-            for event in events
-        ]
-        print_json({"alert": alert.as_dict(), "events": listed})
+        names = ("id", "at", "type", "before", "after", "detail")
+        print_json({"alert": alert, "events": [pick(event, *names) for event in events]})
         return
     click.echo("\n".join([*format_alert(alert), *_format_details(alert)]))
     for event in events:
@@ -79,18 +70,6 @@ def format_silence(silence: Silence) -> str:
     comment = f": {sanitize.line(silence.comment, 200)}" if silence.comment else ""
     until = f"{silence.ends_at:%Y-%m-%d %H:%M} UTC"
     return f"silence {silence.id[:ID_LENGTH]} for {matchers or 'all alerts'} until {until}{comment}"
-
-
-def silence_as_dict(silence: Silence) -> dict[str, Any]:
-    """Return a silence as a dict for JSON output."""
-    return {
-        "id": silence.id,
-        "matchers": dict(silence.matchers),
-        "starts_at": silence.starts_at,
-        "ends_at": silence.ends_at,
-        "created_by": silence.created_by,
-        "comment": silence.comment,
-    }
 
 
 def _format_details(alert: Alert) -> Iterator[str]:

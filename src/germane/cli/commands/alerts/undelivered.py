@@ -12,6 +12,7 @@ from germane.cli.commands.alerts.show import ID_LENGTH
 from germane.cli.core.command import wants_json
 from germane.cli.core.output import print_json, print_table
 from germane.errors import UsageError
+from germane.records import pick
 
 if TYPE_CHECKING:
     from germane.storage import NotificationRecord, TrackingStore
@@ -50,17 +51,11 @@ def print_undelivered(records: Sequence[NotificationRecord]) -> None:
         notification = record.notification
         listed.append(
             {
-                "id": notification.id,
-                "channel": notification.channel,
-                "type": notification.type,
-                "created_at": notification.created_at,
+                **pick(notification, "id", "channel", "type", "created_at"),
                 "failed_at": record.settled_at,
                 "attempts": notification.attempt,
-                "http_status": record.http_status,
-                "error": record.error,
-                "alerts": [
-                    {"id": alert.id, "rule": alert.rule, "labels": dict(alert.labels)} for alert in notification.alerts
-                ],
+                **pick(record, "http_status", "error"),
+                "alerts": [pick(alert, "id", "rule", "labels") for alert in notification.alerts],
             }
         )
         rules = ", ".join(sorted({alert.rule for alert in notification.alerts}))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from germane import sanitize
+from germane import records, sanitize
 from germane.cli.commands.calibrate.agreement import (
     MAX_FALSE_REFUSAL_RATE,
     MIN_QUESTIONS,
@@ -30,6 +30,7 @@ from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, print_json, print_tabl
 from germane.cli.core.params import ColumnNames, Since
 from germane.cli.core.store import load_command_settings, open_store
 from germane.errors import UsageError
+from germane.records import pick
 
 if TYPE_CHECKING:
     from germane.agreement import BootstrapInterval
@@ -154,14 +155,13 @@ class CalibrationResult:
             "exchanges": self.exchanges,
             "min_exchanges": MIN_CALIBRATION_EXCHANGES,
             "floors": [
-                {**asdict(each.calibration), "pairs": each.pairs, "interval": asdict(each.interval)}
-                for each in self.calibrations
+                {**records.encode(each.calibration), **pick(each, "pairs", "interval")} for each in self.calibrations
             ],
             "saved": self.is_saved,
-            "label_changes": None if self.changes is None else asdict(self.changes),
+            "label_changes": self.changes,
             "labeled": self.agreements[0].labeled if self.agreements else 0,
             "unknown_labels": self.unknown_labels,
-            "agreement": list(map(asdict, self.agreements)),
+            "agreement": self.agreements,
             "refusal_votes": self.votes.as_dict(),
         }
 

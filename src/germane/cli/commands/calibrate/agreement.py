@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from germane.errors import UsageError
 from germane.exchange import Exchange
+from germane.records import pick
 from germane.score import Score
 
 if TYPE_CHECKING:
@@ -288,10 +289,7 @@ class RefusalVotes:
     def as_dict(self) -> dict[str, Any]:
         """Return the votes as a dict for JSON output."""
         return {
-            **asdict(self),
-            "max_false_rate": self.max_false_rate,
-            "are_reliable": self.are_reliable,
-            "needed_questions": self.needed_questions,
+            **pick(self, "n", "questions", "false_rate", "max_false_rate", "are_reliable", "needed_questions"),
             "limit": MAX_FALSE_REFUSAL_RATE,
         }
 

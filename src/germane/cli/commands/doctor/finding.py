@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from germane import sanitize
+from germane import records, sanitize
 from germane.cli.core.output import EXIT_CHECK_FAILED
+
+if TYPE_CHECKING:
+    from germane.storage import Coverage
 
 MAX_NAMES_SHOWN: Final = 5
 """Maximum number of names in a line that summarizes several findings."""
@@ -24,7 +27,7 @@ class Finding:
     level: Literal["ok", "warning", "error"]
     message: str
     fix: str | None = None
-    coverage: Mapping[str, Any] | None = None
+    coverage: Coverage | None = None
     """Coverage of a route and scorer, for JSON output."""
     group: str | None = None
     """Subject of the group, such as ``handler``, for findings that may occur once per route and scorer."""
@@ -33,7 +36,7 @@ class Finding:
         """Return the finding as a dict for JSON output."""
         return {
             name: value
-            for name, value in asdict(self).items()
+            for name, value in records.encode(self).items()
             if name != "group" and (name != "coverage" or value is not None)
         }
 

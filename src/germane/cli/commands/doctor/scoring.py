@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from germane import sanitize
 from germane.cli.commands.doctor.capture import UNRESPONSIVE_AFTER_LEASES
 from germane.cli.commands.doctor.finding import Finding
-from germane.cli.core.render import NO_SCORER, coverage_as_dict, describe_candidates, describe_coverage
+from germane.cli.core.render import NO_SCORER, describe_candidates, describe_coverage
 from germane.errors import GermaneError, ScoringError, SettingsError, StorageError
 from germane.score import UnscoredReason
 from germane.settings import LOCAL, Settings
@@ -316,7 +316,7 @@ def _check_coverage(coverages: Sequence[Coverage]) -> Iterator[Finding]:
     for coverage in (each for each in coverages if each.has_exchanges):
         subject = f"coverage of {coverage.route}, {coverage.scorer or NO_SCORER}"
         message = f"in the last day: {describe_coverage(coverage)}"
-        yield Finding(subject, "ok", message, coverage=coverage_as_dict(coverage), group="coverage")
+        yield Finding(subject, "ok", message, coverage=coverage, group="coverage")
         if coverage.failed and sum(coverage.failed.values()) > coverage.scored:
             reason = max(coverage.failed, key=lambda name: coverage.failed[name])
             counts = ", ".join(f"{count} {name}" for name, count in coverage.failed.items())

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from germane import sanitize
 from germane.cli.core.render import (
+    ESTIMATE_FIELDS,
     backlog_as_dict,
     comparison_as_dict,
-    coverage_as_dict,
     learning_as_dicts,
 )
 from germane.insights import (
@@ -25,6 +25,7 @@ from germane.insights import (
     mean_cells,
     report_sentence,
 )
+from germane.records import pick
 from germane.score import MIN_SAMPLES
 from germane.settings import parse_timezone
 
@@ -40,6 +41,7 @@ CORRECTION_NOTE: Final = (
     "corrected: adjusted using a free proxy score for all answers; r is its correlation with the scores. "
     "The answers SQL view contains the uncorrected scores."
 )
+_ROUTE_FIELDS: Final = ("service", "route", "scorer", "fingerprint", "newest")
 MIN_CHART_WINDOW: Final = timedelta(hours=1)
 
 
@@ -107,35 +109,21 @@ class ReportData:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as a dict for JSON output."""
-        comparison = {} if self.comparisons is None else comparison_as_dict(self.comparisons, self.marker)
-        return {
+        content: dict[str, Any] = {
             "since": self.since,
             "until": self.until,
             "min_samples": MIN_SAMPLES,
             "routes": [
-                {
-                    "service": summary.service,
-                    "route": summary.route,
-                    "scorer": summary.scorer,
-                    "fingerprint": summary.fingerprint,
-                    "newest": summary.newest,
-                    "n": summary.n,
-                    "has_min_samples": summary.has_min_samples,
-                    "mean": summary.mean,
-                    "interval": summary.interval,
-                    "correlation": summary.correlation,
-                    "low_share": summary.low_share,
-                    "noncommittal_share": summary.noncommittal_share,
-                    "coverage": coverage_as_dict(summary.coverage),
-                }
-                for summary in self.summaries
+                pick(summary, *_ROUTE_FIELDS, *ESTIMATE_FIELDS, "correlation", "coverage") for summary in self.summaries
             ],
-            "coverage": list(map(coverage_as_dict, self.coverages)),
-            "calibrations": list(map(asdict, self.calibrations)),
+            "coverage": self.coverages,
+            "calibrations": self.calibrations,
             "backlog": backlog_as_dict(self.backlog),
             "learning": learning_as_dicts(self.learning),
-            **({"comparison": comparison} if comparison else {}),
         }
+        if self.comparisons is not None:
+            content["comparison"] = comparison_as_dict(self.comparisons, self.marker)
+        return content
 
 
 def load_report(

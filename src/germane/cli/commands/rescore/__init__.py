@@ -171,7 +171,7 @@ def _queue(
                 "answers": len(plan.pairs),
                 "is_limited": plan.is_limited,
                 "scorers": forecasts_as_json(plan.counts, forecasts, plan.fingerprints),
-                "outcome": None if outcome is None else asdict(outcome),
+                "outcome": outcome,
             }
         )
     elif outcome is not None:

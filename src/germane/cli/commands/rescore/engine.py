@@ -14,6 +14,7 @@ from germane.cli.core.command import wants_json
 from germane.cli.core.forecast import forecast_rescoring, forecasts_as_json, print_forecasts
 from germane.cli.core.output import print_json
 from germane.errors import UsageError
+from germane.records import pick
 
 if TYPE_CHECKING:
     from germane.cli.core.engines import EngineOptions
@@ -142,14 +143,7 @@ def current_fingerprints(settings: Settings, requested: Sequence[str]) -> dict[s
 def _print_run(run: HistoryRun, *, estimate: bool) -> None:
     if wants_json():
         content = {
-            "id": run.id,
-            "exchanges": run.exchanges,
-            "partitions": run.partitions,
-            "done_partitions": run.done_partitions,
-            "scored": run.scored,
-            "failed": run.failed,
-            "skipped": run.skipped,
-            "waiting": run.waiting,
+            **pick(run, "id", "exchanges", "partitions", "done_partitions", "scored", "failed", "skipped", "waiting"),
             "cost_usd": run.cost,
             "finished_at": run.finished_at,
         }

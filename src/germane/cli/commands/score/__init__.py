@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -240,7 +239,7 @@ def _as_dict(evaluation: Evaluation, check: EvaluationCheck | None) -> dict[str,
         "summary": list(map(summary_to_dict, evaluation.summary())),
         "problems": len(problems),
         "worst": list(map(problem_to_dict, problems[:MAX_WORST_ROWS])),
-        "usage": asdict(evaluation.usage),
+        "usage": evaluation.usage,
     }
     if check is not None:
         content["check"] = check_to_dict(check)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -125,7 +125,7 @@ def _as_dict(result: DatasetResult, check: EvaluationCheck | None) -> dict[str, 
         "rows": result.rows,
         "summary": list(map(summary_to_dict, result.summaries)),
         "output": str(result.output),
-        "usage": asdict(result.usage),
+        "usage": result.usage,
     }
     if check is not None:
         content["check"] = check_to_dict(check)

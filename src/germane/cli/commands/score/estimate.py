@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from germane import sanitize
+from germane import records, sanitize
 from germane.cli.core.command import wants_json
 from germane.cli.core.forecast import TYPICAL_EXCHANGE, find_model_prices, forecast_usage, sum_forecasts
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, print_json, print_table
@@ -92,9 +92,9 @@ class CostEstimate:
                 "price": models.embedder_price and models.embedder_price.model_dump(),
             },
             "price_list_date": price_list_date().isoformat(),
-            "scorers": list(map(asdict, self.scorers)),
-            "total": {name: value for name, value in asdict(self.total).items() if name != "scorer"},
-            "notes": list(self.notes),
+            "scorers": self.scorers,
+            "total": {name: value for name, value in records.encode(self.total).items() if name != "scorer"},
+            "notes": self.notes,
         }
 
 
