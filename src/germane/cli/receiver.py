@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from germane import sanitize
+from germane import dashboard, sanitize
 from germane.cli.core.params import ListenAddress
 from germane.errors import SettingsError
 
@@ -95,12 +95,11 @@ def receiver_options(
     Raises:
         UsageError: The addresses are reachable from other machines, but there is neither a token nor a client CA.
     """
-    from germane.dashboard import is_loopback
     from germane.receiver import ReceiverOptions
 
     has_access_control = settings.receiver_token is not None or (tls is not None and tls.client_ca is not None)
     for host, _ in (http, grpc):
-        if not has_access_control and not is_loopback(host):
+        if not has_access_control and not dashboard.is_loopback(host):
             raise click.UsageError(
                 f"the receiver on {host} is reachable from other machines; set GERMANE_RECEIVER_TOKEN to a token of at "
                 "least 16 characters, or see the options --token-file and --client-ca of germane receive"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 from starlette.applications import Starlette
 
-from germane import sanitize
+from germane import dashboard, sanitize
 from germane.cli.core.output import log_line
 from germane.cli.core.params import ListenAddress
 from germane.cli.core.signals import ShutdownSignal
@@ -73,9 +73,7 @@ def include_process_metrics(app: Starlette) -> Iterator[None]:
     if not is_prometheus_installed():
         yield
         return
-    from germane.dashboard import metrics_exposition
-
-    expose_registry(metrics_exposition(app).registry)
+    expose_registry(dashboard.metrics_exposition(app).registry)
     try:
         yield
     finally:

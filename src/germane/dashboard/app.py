@@ -18,6 +18,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from germane import storage
 from germane.dashboard import metrics
 from germane.dashboard.auth.hosts import ANY_HOST
 from germane.dashboard.auth.limits import LoginThrottle
@@ -43,7 +44,6 @@ from germane.insights import InsightContext
 
 if TYPE_CHECKING:
     from germane.settings import Settings
-    from germane.storage import TrackingStore
 
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -119,7 +119,7 @@ class Dashboard(Starlette):
 def create_app(
     settings: Settings | None = None,
     *,
-    store: TrackingStore | None = None,
+    store: storage.TrackingStore | None = None,
     read_only: bool = False,
     now: Callable[[], datetime] | None = None,
     token: str | SecretStr | None = None,
@@ -147,11 +147,10 @@ def create_app(
         SettingsError: The token or a setting is invalid.
     """
     from germane.settings import load_settings, parse_token
-    from germane.storage import TrackingStore
 
     settings = settings or load_settings()
     closes_store = store is None
-    store = store or TrackingStore(settings.database, erase_after_scoring=settings.erase_after_scoring)
+    store = store or storage.TrackingStore(settings.database, erase_after_scoring=settings.erase_after_scoring)
     context = InsightContext(
         store=store,
         settings=settings,
@@ -171,9 +170,7 @@ def create_metrics_app(settings: Settings) -> Starlette:
     Without the ``dashboard_token`` setting, only requests from this machine are accepted. With the setting, requests
     for any host name are accepted.
     """
-    from germane.storage import TrackingStore
-
-    store, token = TrackingStore(settings.database), settings.dashboard_token
+    store, token = storage.TrackingStore(settings.database), settings.dashboard_token
     context = InsightContext(store=store, settings=settings, now=partial(datetime.now, UTC), read_only=True)
     rules = AccessRules(token=token, hosts=() if token is None else (ANY_HOST,))
     return _create(context, rules, closes_store=True, routes=(*metrics.ROUTES, *login.ROUTES))

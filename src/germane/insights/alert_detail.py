@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from germane import alerting
 from germane.alert import IMPROVEMENT, Alert, AlertEvent, ScoreLevel
 from germane.alerting import CAUSES, RESOLVE_REASONS
 from germane.baseline import POOLED_ROUTE
@@ -189,14 +190,16 @@ def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, r
 
 def _with_changes(store: TrackingStore, alert: Alert) -> Alert:
     """Return an open alert with the changes around its onset that are known now."""
-    from germane.alerting import alert_message, find_changes
-
     if not alert.is_open or alert.type not in SCORE_RULES or alert.onset is None:
         return alert
-    found = find_changes(store.trends, alert, alert.onset, store.now())
+    found = alerting.find_changes(store.trends, alert, alert.onset, store.now())
     changed = replace(alert, details={**alert.details, **found})
     # Messages that were worded by an earlier version are kept.
-    return replace(changed, message=alert_message(changed)) if alert.message == alert_message(alert) else alert
+    return (
+        replace(changed, message=alerting.alert_message(changed))
+        if alert.message == alerting.alert_message(alert)
+        else alert
+    )
 
 
 def can_accept_baseline(context: InsightContext, alert: Alert) -> bool:
@@ -204,8 +207,6 @@ def can_accept_baseline(context: InsightContext, alert: Alert) -> bool:
 
     This is the case for an open drop or improvement whose baseline is active.
     """
-    from germane import alerting
-
     return (
         alert.type in {"drop", IMPROVEMENT}
         and alert.is_open

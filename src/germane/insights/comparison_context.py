@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from germane import alerting
 from germane.insights.context import InsightContext, ViewParams
 from germane.insights.situation import (
     NOTIFIED_STATES,
@@ -87,8 +88,6 @@ def _later_drop(
     context: InsightContext, view: ViewParams, began: datetime, scorer: str, service: str, route: str | None
 ) -> LaterDrop | None:
     """Return the first drop that began in the period of the new version, at least an hour after its start."""
-    from germane.alerting import find_changes, list_changes
-
     alerts = [
         alert
         for alert in context.store.alerts.list_open()
@@ -102,8 +101,8 @@ def _later_drop(
         return None
     onset, trends = min(onsets), context.store.trends
     alert = onsets[onset]
-    found = find_changes(trends, alert, onset)
-    changes = list_changes(replace(alert, details={**alert.details, **found}), onset)
+    found = alerting.find_changes(trends, alert, onset)
+    changes = alerting.list_changes(replace(alert, details={**alert.details, **found}), onset)
     earlier = [change for change in changes if change.at is not None and change.at <= onset]
     change = next((change for change in earlier if change.is_near(onset)), None)
     on = next(iter(affected_routes(alert)), None)

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
 
-from germane import sanitize
+from germane import alerting, sanitize
 from germane.alert import Alert
 from germane.insights.context import RELEVANCY, SIMILARITY, ViewParams
 
@@ -166,9 +166,7 @@ def format_alert(alert: Alert, view: ViewParams | None = None) -> str:
 
 def describe_alert(alert: Alert, moment: Callable[[datetime], str]) -> str:
     """Return an alert's message with scorers in words, and times in a given format."""
-    from germane.alerting import alert_message
-
-    if alert.message != alert_message(alert):  # worded by an earlier version
+    if alert.message != alerting.alert_message(alert):  # worded by an earlier version
         return alert.message or alert.rule
     scorer = {} if alert.scorer is None else {"scorer": humanize(alert.scorer).lower()}
     shifts = tuple(
@@ -176,7 +174,7 @@ def describe_alert(alert: Alert, moment: Callable[[datetime], str]) -> str:
         for shift in alert.shifts
     )
     shown = replace(alert, shifts=shifts, labels={**alert.labels, **scorer})
-    text = alert_message(shown, moment)
+    text = alerting.alert_message(shown, moment)
     return text[:1].upper() + text[1:]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
+from germane import alerting
 from germane.alert import Alert, ScoreLevel, Silence
 from germane.errors import GermaneError
 from germane.insights.context import InsightContext
@@ -250,21 +251,19 @@ def _window_findings(context: InsightContext, rule: AnyWindowRule, scope: Diagno
 
 def _check_window(rule: AnyWindowRule, mean: RouteMean, window: timedelta) -> Finding:
     """Check the scores of one route in the rule's window against the rule."""
-    from germane.alerting import evaluate_mean_threshold, evaluate_share
-
     place: dict[str, Any] = {"service": mean.service, "scorer": mean.scorer, "route": mean.route, "window": window}
     if mean.n < rule.min_samples:
         level = ScoreLevel(mean=mean.mean, n=mean.n)
         return Finding(kind="few_scores", level=level, limit=rule.min_samples, **place)
     kind: FindingKind
     if isinstance(rule, MeanThreshold):
-        result = evaluate_mean_threshold(rule, mean)
+        result = alerting.evaluate_mean_threshold(rule, mean)
         kind = "mean_below" if result.state == "bad" else "mean_not_below"
     else:
         share = mean.low_share if isinstance(rule, LowScoreRate) else mean.noncommittal_share
         if share is None:
             return Finding(kind="share_unknown", **place)
-        result = evaluate_share(rule, mean, share)
+        result = alerting.evaluate_share(rule, mean, share)
         kind = "share_above" if result.state == "bad" else "share_not_above"
     return Finding(kind=kind, level=result.current, limit=result.threshold, **place)
 
@@ -299,8 +298,6 @@ def run_rule_backtest(
         BacktestTooLarge: The window contains more than ``max_scores`` scores.
         BacktestBusy: Another backtest is running. Only one runs at a time, because it keeps the database busy.
     """
-    from germane.alerting import default_step, run_backtest
-
     since = max(scope.since, scope.until - MAX_BACKTEST_LENGTH)
     scores = sum(group.n for group in context.store.trends.summary(since=since, until=scope.until, histograms=False))
     if scores > max_scores:
@@ -308,7 +305,7 @@ def run_rule_backtest(
     if not _backtest_lock.acquire(blocking=False):
         raise BacktestBusy("Another backtest is running.")
     try:
-        step = max(default_step(rule), (scope.until - since) / MAX_EVALUATIONS)
-        return run_backtest(context.store, context.settings, [rule], since=since, until=scope.until, step=step)
+        step = max(alerting.default_step(rule), (scope.until - since) / MAX_EVALUATIONS)
+        return alerting.run_backtest(context.store, context.settings, [rule], since=since, until=scope.until, step=step)
     finally:
         _backtest_lock.release()

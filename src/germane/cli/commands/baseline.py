@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from germane import sanitize
+from germane import alerting, evaluation, sanitize, storage
 from germane.cli.core.command import wants_json
 from germane.cli.core.lazy_group import SuggestingGroup
 from germane.cli.core.output import print_json, print_table
@@ -95,8 +95,6 @@ def accept(
     or a prefix of it, selects the baseline of one alert. Without it, all baselines with a firing drop are replaced.
     With --since, all active baselines are replaced.
     """
-    from germane import alerting
-
     if alert_id is not None and (service or scorer or since):
         raise click.UsageError("ALERT_ID selects one baseline; omit --service, --scorer and --since")
     with open_store() as store:
@@ -154,16 +152,13 @@ def import_(
     `value` column and, optionally, `route`, `label` and `at` columns. Its scores must have the current fingerprint,
     unless you pass --as.
     """
-    from germane import alerting
-    from germane.storage import BaselineKey
-
     with open_store() as store:
         now = store.now()
         created: list[BaselineVersion | None]
         if since is not None and file is None:
             keys = sorted(
                 {
-                    BaselineKey(summary.service, summary.scorer, summary.fingerprint)
+                    storage.BaselineKey(summary.service, summary.scorer, summary.fingerprint)
                     for summary in store.trends.summary(since=since, histograms=False)
                     if summary.newest
                 }
@@ -175,7 +170,9 @@ def import_(
         elif file is not None and since is None:
             examples = read_examples(file, scorer)
             service = service or load_command_settings().service
-            key = BaselineKey(service, examples.scorer, _choose_fingerprint(store, service, examples, fingerprint))
+            key = storage.BaselineKey(
+                service, examples.scorer, _choose_fingerprint(store, service, examples, fingerprint)
+            )
             created = [
                 alerting.import_baseline_from_examples(store, key, examples.examples, per_day=per_day, now=store.now())
             ]
@@ -253,8 +250,6 @@ def read_examples(path: Path, scorer: str | None) -> ExampleFile:
 
 
 def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    from germane.evaluation import iterate_records
-
     report = None
     if path.suffix.lower() == ".json":
         with suppress(OSError, ValueError, RecursionError):  # iterate_records reports errors
@@ -267,15 +262,13 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
             if score.get("value") is not None
         )
         return
-    for place, record in iterate_records(path):
+    for place, record in evaluation.iterate_records(path):
         if not isinstance(record, Mapping):
             raise UsageError(f"{place} must be an object that maps column names to values")
         yield {str(name): value for name, value in record.items() if value not in (None, "")}
 
 
-def _parse_example(path: Path, row: Mapping[str, Any]) -> BaselineExample:
-    from germane.alerting import BaselineExample
-
+def _parse_example(path: Path, row: Mapping[str, Any]) -> alerting.BaselineExample:
     raw_value = row.get("value", row.get("score"))
     try:
         value = float(raw_value)
@@ -291,7 +284,7 @@ def _parse_example(path: Path, row: Mapping[str, Any]) -> BaselineExample:
             raise UsageError(f"{path}: `at` must be an ISO 8601 timestamp, not {str(at)[:40]!r}") from None
         at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     is_refusal = row.get("label") == "noncommittal" or str(row.get("noncommittal", "")).lower() in _TRUE
-    return BaselineExample(route=str(row.get("route", DEFAULT_ROUTE)), value=value, zero=is_refusal, at=at)
+    return alerting.BaselineExample(route=str(row.get("route", DEFAULT_ROUTE)), value=value, zero=is_refusal, at=at)
 
 
 def version_as_dict(version: BaselineVersion) -> dict[str, Any]:

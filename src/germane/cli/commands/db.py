@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from germane import sanitize
+from germane import sanitize, storage
 from germane.cli.commands.doctor.finding import Finding, exit_code, print_findings
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import print_json
@@ -54,9 +54,7 @@ def command(context: click.Context, action: str, quick: bool) -> None:  # noqa: 
 
 
 def _upgrade() -> tuple[dict[str, Any], str]:
-    from germane.storage import TrackingStore
-
-    with closing(TrackingStore(load_command_settings().database)) as store:
+    with closing(storage.TrackingStore(load_command_settings().database)) as store:
         store.migrate()
         store.check()
     return {"database": store.name, "up_to_date": True}, f"The tables in {store.name} are up to date."
@@ -81,10 +79,8 @@ def _vacuum() -> tuple[dict[str, Any], str]:
 
 def _check(*, quick: bool) -> int:
     """Print what is wrong with the database, and return the exit code."""
-    from germane.storage import TrackingStore
-
     content: dict[str, Any] = {}
-    with closing(TrackingStore(load_command_settings().database)) as store:
+    with closing(storage.TrackingStore(load_command_settings().database)) as store:
         try:
             store.check()
             report, usage = store.integrity.check_integrity(quick=quick), store.integrity.measure_disk_usage()

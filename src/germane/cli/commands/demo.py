@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from germane import sanitize
+from germane import dashboard, sanitize
 from germane.cli.commands.worst import describe_answer
 from germane.cli.core.command import JSON, Command, wants_json
 from germane.cli.core.output import open_in_browser, print_json
@@ -62,13 +62,12 @@ def command(headless: bool, seconds: float) -> None:  # noqa: FBT001 - click pas
             result = run_demo(callback, duration=seconds)
     click.echo("\n".join(describe_result(result)))
     if not headless and sys.stdout.isatty():
-        from germane.dashboard import DashboardServer, create_app
         from germane.demo import RULE, SCORER
         from germane.settings import load_settings
 
         settings = load_settings(database=result.database, dashboard_token=None, rules=[{"scorer": SCORER, **RULE}])
         with handle_shutdown_signals() as shutdown:
-            server = DashboardServer(create_app(settings), host="127.0.0.1", port=0)
+            server = dashboard.DashboardServer(dashboard.create_app(settings), host="127.0.0.1", port=0)
             with server.running():
                 url = f"{server.address}/?window=24h"
                 click.echo(f"\nDashboard: {url}\nPress Ctrl-C to stop.")

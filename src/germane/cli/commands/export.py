@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 import click
 
-from germane import sanitize
+from germane import sanitize, storage
 from germane.cli.core.command import DATABASE, Command
 from germane.cli.core.output import EXIT_ERROR
 from germane.cli.core.params import Since
@@ -70,12 +70,10 @@ def command(
     Writes to FILE or standard output. JSONL contains everything, and `germane import` restores it. CSV and Parquet
     contain one row per exchange and scorer, for spreadsheets and notebooks.
     """
-    from germane.storage import ExportSelection
-
     format_ = format_ or _FORMATS.get(file.suffix.lower()) or ("jsonl" if file == STDOUT else None)
     if format_ is None:
         raise click.UsageError(f"cannot determine the format of {file}; pass --format, or use .jsonl, .csv or .parquet")
-    selection = ExportSelection(since=since, until=until, route=route, scorer=scorer)
+    selection = storage.ExportSelection(since=since, until=until, route=route, scorer=scorer)
     with open_store() as store, _open_output(file) as target:
         exchange_count = row_count = 0
         if format_ == "jsonl":

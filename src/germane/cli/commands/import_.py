@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from germane import sanitize
+from germane import evaluation, sanitize, storage
 from germane.annotation import RecordedScore
 from germane.cli.core.command import DATABASE, Command
 from germane.cli.core.params import ColumnNames
@@ -93,10 +93,8 @@ def command(
 
 
 def _is_export(file: Path) -> bool:
-    from germane.storage import is_export_line
-
     with file.open("rb") as lines:
-        return is_export_line(next(lines, b""))
+        return storage.is_export_line(next(lines, b""))
 
 
 def _restore_export(store: TrackingStore, file: Path, *, skip_bad: bool) -> None:
@@ -173,10 +171,8 @@ def _read_data_set(
     file: Path, columns: Mapping[str, str] | None, service: str, *, ignore_scores: bool
 ) -> Iterator[_DataSetRow]:
     """Yield each row as an exchange, with its scores."""
-    from germane.evaluation import read_rows
-
     modified_at = file.stat().st_mtime_ns
-    for number, row in enumerate(read_rows(file, columns)):
+    for number, row in enumerate(evaluation.read_rows(file, columns)):
         exchange = row.exchange
         if not row.has_id:
             # A row gets the same id in every import of a file, so an interrupted import can be repeated. If the same

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from germane import storage
 from germane.cli.core.command import DATABASE, Command, database_setting
 from germane.cli.core.output import EXIT_ERROR, log_line
 from germane.cli.core.params import ByteSizeType, ListenAddress, ListenAddressType, NameValue
@@ -112,7 +113,6 @@ def command(
         from germane.cli.receiver import load_redact, parse_target, parse_tls, receiver_options
         from germane.receiver import Receiver, Waits
         from germane.settings import load_settings
-        from germane.storage import TrackingStore
         from germane.tracer import disconnect
 
         overrides: dict[str, Any] = {**database_setting()}
@@ -135,7 +135,7 @@ def command(
             max_staged_size=max_staged_size,
             waits=Waits(root=trace_wait, remote_root=6 * trace_wait, longest=max(trace_wait, max_trace_wait)),
         )
-        with closing(TrackingStore(settings.database)) as store:
+        with closing(storage.TrackingStore(settings.database)) as store:
             receiver = Receiver(store, settings, options)
             wait_for_tables = partial(wait_for_database, store, settings, shutdown)
             with receiver.running(log_line, timeout=SHUTDOWN_TIMEOUT, wait_for_tables=wait_for_tables):

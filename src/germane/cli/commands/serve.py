@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from germane import dashboard, storage
 from germane.cli.core.command import DATABASE, Command, database_setting
 from germane.cli.core.output import EXIT_ERROR, open_in_browser
 from germane.cli.core.signals import handle_shutdown_signals
@@ -20,10 +21,8 @@ WORKER_SHUTDOWN_TIMEOUT: Final = 30.0
 
 
 def _check_host_names(_context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    from germane.dashboard import ANY_HOST, parse_host
-
     for name in names:
-        if name not in {ANY_HOST, parse_host(name)}:
+        if name not in {dashboard.ANY_HOST, dashboard.parse_host(name)}:
             raise click.BadParameter(f"{name!r:.100} is not a host name such as germane.example.com")
     return names
 
@@ -82,12 +81,10 @@ def command(
         gc.disable()  # makes the imports about 10% faster
         try:
             from germane.cli.core.absent import describe_absence
-            from germane.dashboard import DashboardServer, create_app, is_loopback
             from germane.settings import load_settings
-            from germane.storage import TrackingStore
 
             settings = load_settings(**overrides, **_token_setting(token_file, generate=generate_token))
-            if settings.dashboard_token is None and not is_loopback(host):
+            if settings.dashboard_token is None and not dashboard.is_loopback(host):
                 raise click.UsageError(
                     f"the dashboard on {host or 'all addresses'} is reachable from other machines and requires a token "
                     "of at least 16 characters; set GERMANE_DASHBOARD_TOKEN, or pass --token-file or --generate-token"
@@ -97,8 +94,8 @@ def command(
                 from germane.cli.worker import Worker
 
                 worker = Worker(overrides | {"role": "all"}, shutdown, shutdown_timeout=WORKER_SHUTDOWN_TIMEOUT)
-            app = create_app(settings, read_only=read_only, hosts=(*allowed_hosts, host))
-            server = DashboardServer(app, host=host, port=port)
+            app = dashboard.create_app(settings, read_only=read_only, hosts=(*allowed_hosts, host))
+            server = dashboard.DashboardServer(app, host=host, port=port)
         finally:
             gc.enable()
         metrics: Any = nullcontext()
@@ -108,7 +105,7 @@ def command(
             metrics = include_process_metrics(app)
         with server.running(), metrics:
             click.echo(f"serving the dashboard on {server.address}", err=True)
-            store = TrackingStore(settings.database)
+            store = storage.TrackingStore(settings.database)
             # Without the file, which is elsewhere or does not exist yet, the dashboard is empty.
             if store.is_absent and store.path is not None:
                 click.echo(str(describe_absence(store.path)), err=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from germane import sanitize
+from germane import insights, sanitize
 from germane.cli.core import trend_chart
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import detect_terminal, print_json
@@ -129,14 +129,12 @@ class ScoreTrend:
 
 def load_score_trend(store: TrackingStore, query: ScoreTrendQuery) -> ScoreTrend:
     """Load a trend. Scorer and service default to those on the dashboard's overview."""
-    from germane.insights import alert_concerns_route, choose_scorer, choose_service
-
     summaries = store.trends.summary(since=query.since, until=query.until, histograms=False)
     of_service = [summary for summary in summaries if query.service in {None, summary.service}]
-    query = replace(query, scorer=choose_scorer(of_service, query.scorer))
+    query = replace(query, scorer=insights.choose_scorer(of_service, query.scorer))
     if query.by != "service":
         of_scorer = [summary for summary in summaries if summary.scorer == query.scorer]
-        query = replace(query, service=choose_service(of_scorer, query.service))
+        query = replace(query, service=insights.choose_service(of_scorer, query.service))
     if query.scorer is None:
         return ScoreTrend(query, [], None, [], [])
     window: dict[str, Any] = {"since": query.since, "until": query.until}
@@ -154,7 +152,7 @@ def load_score_trend(store: TrackingStore, query: ScoreTrendQuery) -> ScoreTrend
         alert
         for alert in store.alerts.search(since=query.since)
         if alert.scorer in {None, query.scorer} and query.service in {None, alert.service}
-        if query.route is None or alert_concerns_route(alert, query.service, query.route)
+        if query.route is None or insights.alert_concerns_route(alert, query.service, query.route)
     ]
     baseline = None
     if buckets and query.by is None:

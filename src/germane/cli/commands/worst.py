@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from germane import sanitize
+from germane import insights, sanitize
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import detect_terminal, print_json
 from germane.cli.core.params import Since
@@ -34,10 +34,8 @@ def command(
     scorer: str | None,
 ) -> None:
     """Show the answers with the lowest scores."""
-    from germane.insights import LOADED_PER_ANSWER, as_worst_answers
-
     with open_store() as store:
-        loaded = limit if wants_json() else LOADED_PER_ANSWER * limit
+        loaded = limit if wants_json() else insights.LOADED_PER_ANSWER * limit
         answers = store.answers.worst(since=since, route=route, scorer=scorer, limit=loaded)
     if wants_json():
         listed = [
@@ -55,7 +53,7 @@ def command(
         filters += f", route {sanitize.line(route, 40)}" if route else ""
         click.echo(f"No scores since {since:%Y-%m-%d %H:%M} UTC{filters}.")
     terminal = detect_terminal()
-    for worst in as_worst_answers(answers)[:limit]:
+    for worst in insights.as_worst_answers(answers)[:limit]:
         lines = describe_answer(worst)
         if worst.repetitions:
             lines.append(f"       also      {sanitize.count_noun(worst.repetitions, 'more answer')} with the same text")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
+from germane import evaluation
 from germane.cli.core.params import ParamType
 
 if TYPE_CHECKING:
@@ -31,9 +32,7 @@ class EngineOptions:
 
     def open(self) -> AbstractContextManager[Engine]:
         """Open the engine."""
-        from germane.evaluation import open_engine
-
-        return open_engine(self.name, workers=self.workers, scheduler=self.scheduler)
+        return evaluation.open_engine(self.name, workers=self.workers, scheduler=self.scheduler)
 
 
 class EngineType(ParamType[EngineOptions]):

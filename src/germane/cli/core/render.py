@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from germane import sanitize
+from germane import insights, sanitize
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, EXIT_THRESHOLD_VIOLATED
 from germane.records import pick
 from germane.score import MIN_SAMPLES
@@ -36,8 +36,6 @@ def find_baseline_mean(
 
     Returns None if no baseline, or more than one, matches the scorer, fingerprint and service.
     """
-    from germane.insights import baseline_level
-
     baselines = [
         version.baseline
         for version in store.baselines.list_versions()
@@ -48,7 +46,7 @@ def find_baseline_mean(
     ]
     if len(baselines) != 1:
         return None
-    level = baseline_level(baselines[0], route)
+    level = insights.baseline_level(baselines[0], route)
     return None if level is None else level[0]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from germane import storage
 from germane.cli.core.absent import describe_absence
 from germane.cli.core.command import database_setting
 from germane.cli.core.names import check_names as check_option_names
@@ -26,7 +27,7 @@ def load_command_settings() -> Settings:
 
 
 @contextmanager
-def open_store(*, check_names: bool = True) -> Iterator[TrackingStore]:
+def open_store(*, check_names: bool = True) -> Iterator[storage.TrackingStore]:
     """Open the database that ``--database`` or the settings specify, and check that its tables match this version.
 
     Args:
@@ -38,10 +39,8 @@ def open_store(*, check_names: bool = True) -> Iterator[TrackingStore]:
         click.BadParameter: An option of the current command names a service, route or scorer that does not exist.
         StorageError: The database is unreachable, or its schema is older or newer than this code.
     """
-    from germane.storage import TrackingStore
-
     settings = load_command_settings()
-    store = TrackingStore(
+    store = storage.TrackingStore(
         settings.database,
         erase_after_scoring=settings.erase_after_scoring,
         archive=None if settings.archive is None else settings.archive.location,

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from germane import sanitize
+from germane import sanitize, storage
 from germane.cli.core.output import Terminal, fit, wrap
 from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
-    from germane.storage import Bucket, BucketGrid
+    from germane.storage import Bucket
 
 BLOCKS: Final = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 """Block characters from one eighth to eight eighths, used as bars."""
@@ -61,10 +61,8 @@ class ChartLayout:
         return f"{local:%b %d}" if self.bucket % _DAY == timedelta() else f"{local:%b %d %H:%M}"
 
     @property
-    def _grid(self) -> BucketGrid:
-        from germane.storage import BucketGrid
-
-        return BucketGrid(int(self.bucket.total_seconds()), self.timezone)
+    def _grid(self) -> storage.BucketGrid:
+        return storage.BucketGrid(int(self.bucket.total_seconds()), self.timezone)
 
     @property
     def plot_width(self) -> int:

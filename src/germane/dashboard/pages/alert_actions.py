@@ -10,6 +10,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from germane import alerting
 from germane.dashboard.web.forms import form
 from germane.dashboard.web.preferences import parse_view_params, redirect_after_form, submitted_name
 from germane.dashboard.web.routing import http_error, page_route
@@ -38,21 +39,15 @@ AlertAction = Callable[[Request, InsightContext, str], object]
 
 
 def _acknowledge(request: Request, context: InsightContext, alert_id: str) -> object:
-    from germane import alerting
-
     return alerting.acknowledge_alert(context.store, alert_id, submitted_name(request))
 
 
 def _resolve(request: Request, context: InsightContext, alert_id: str) -> object:
-    from germane import alerting
-
     return alerting.resolve_alert(context.store, context.settings, alert_id, submitted_name(request))
 
 
 def _accept(request: Request, context: InsightContext, alert_id: str) -> object:
     """Accept the scores since a drop as the new baseline, and acknowledge the alert under the submitted name."""
-    from germane import alerting
-
     by = submitted_name(request)
     alert = alerting.accept_alert_baseline(context.store, alert_id, by)
     if by not in {None, alert.acknowledged_by}:
@@ -62,8 +57,6 @@ def _accept(request: Request, context: InsightContext, alert_id: str) -> object:
 
 
 def _silence(request: Request, context: InsightContext, alert_id: str) -> object:
-    from germane import alerting
-
     matchers = alerting.matchers_for(alerting.find_alert(context.store, alert_id))
     if form(request).get("what") == "rule":
         matchers = {name: pattern for name, pattern in matchers.items() if name in {"rule", "service"}}
@@ -88,8 +81,6 @@ def _alert_form(name: str, action: AlertAction) -> Callable[[Request, InsightCon
 
 def add_silence(request: Request, context: InsightContext) -> Response:
     """Add a silence from a submitted form."""
-    from germane import alerting
-
     matchers = {name: pattern for name in MATCHERS if (pattern := _field(request, name))}
     if not matchers and form(request).get("all") != "yes":
         step = "Enter a rule, service, route or scorer, or check the box to silence all alerts."

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, cast
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from germane import alerting
 from germane.alert import IMPROVEMENT, SEVERITIES, Alert, Severity
 from germane.dashboard.pages import alert_actions
 from germane.dashboard.web.parameters import Parameter, one_of, unknown_name_error
@@ -145,8 +146,6 @@ def alert(request: Request, context: InsightContext) -> Response:
 
 def confirm_accept(request: Request, context: InsightContext) -> Response:
     """Show the consequences of accepting a drop as the new baseline, and ask for confirmation."""
-    from germane.alerting import LEARNING_PERIOD, MIN_BASELINE_SPAN
-
     alert, now = _find_alert(request, context), context.store.now()
     if alert.type not in {"drop", IMPROVEMENT} or not alert.is_open:
         raise http_error(
@@ -159,8 +158,8 @@ def confirm_accept(request: Request, context: InsightContext) -> Response:
         raise http_error(409, "The baseline of this drop is no longer active.", step)
     since = alert.onset or alert.starts_at
     learned_at = None
-    if now - since < MIN_BASELINE_SPAN:
-        learned_at = max(since + LEARNING_PERIOD, now + timedelta(days=1))
+    if now - since < alerting.MIN_BASELINE_SPAN:
+        learned_at = max(since + alerting.LEARNING_PERIOD, now + timedelta(days=1))
     content: dict[str, Any] = {
         "alert": alert,
         "since": since,

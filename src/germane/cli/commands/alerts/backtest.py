@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from pydantic import ValidationError
 
-from germane import records, sanitize
+from germane import alerting, evaluation, records, sanitize
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.engines import EngineOptions, engine_option
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, detect_terminal, print_json, wrap
@@ -77,19 +77,15 @@ def command(
     stored or sent. You can also try out a rule type that is not configured: germane alerts backtest --rule
     mean_threshold --set threshold=0.7
     """
-    from germane.alerting import run_backtest
-
     settings = load_command_settings()
     rules = select_rules(settings, rule, changes)
     until = datetime.now(UTC)
     with open_store() as store:
         if engine is None:
-            report = run_backtest(store, settings, rules, since=since, until=until)
+            report = alerting.run_backtest(store, settings, rules, since=since, until=until)
         else:
-            from germane.evaluation import run_backtest_on_engine
-
             with engine.open() as opened:
-                report = run_backtest_on_engine(settings, rules, opened, since=since, until=until)
+                report = evaluation.run_backtest_on_engine(settings, rules, opened, since=since, until=until)
     if wants_json():
         print_json(_as_dict(report))
     else:
@@ -162,8 +158,6 @@ def _apply_changes(rule: AnyRule | type[Rule], overrides: Mapping[str, Any]) -> 
 
 
 def _print(report: BacktestReport) -> None:
-    from germane import alerting
-
     each = ", each rule separately" if len(report.rules) + len(report.skipped) > 1 else ""
     window = f"{report.since:%Y-%m-%d %H:%M} to {report.until:%Y-%m-%d %H:%M} UTC"
     _echo(f"Backtest from {window} over {sanitize.count_noun(report.scores, 'score')}{each}.\n")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from germane import sanitize
+from germane import alerting, sanitize
 from germane.cli.commands.alerts.show import ID_LENGTH, format_alert, format_silence
 from germane.cli.commands.alerts.undelivered import find_undelivered
 from germane.cli.core.command import Command, wants_json
@@ -70,8 +70,6 @@ def command(
     """
     matchers = {"rule": rule, "service": service, "route": route, "scorer": scorer}
     _check_options(action, ids, {**matchers, "by": by, "for": duration, "comment": comment, "channel": channel})
-    from germane import alerting
-
     content: Mapping[str, Any]
     with open_store() as store:
         if action == "silence" and duration is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from germane import sanitize
+from germane import alerting, sanitize
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, print_json, print_table
 from germane.cli.core.params import FiniteRange
@@ -46,8 +46,6 @@ def command(
 
     The detector runs on simulated scores that follow the active baseline's distribution and then drop.
     """
-    from germane.alerting import list_sensitivities
-
     active = [each for each in load_command_settings().active_rules if isinstance(each, Drop)]
     if not active:
         raise click.UsageError("no drop rule is active, because the `rules` setting disables all of them; enable one")
@@ -56,7 +54,7 @@ def command(
         known = ", ".join(sanitize.line(each.name, 40) for each in active)
         raise click.UsageError(f"--rule: unknown drop rule {sanitize.line(rule, 40)!r}; known: {known}")
     with open_store() as store:
-        results = list_sensitivities(store, rules, days=DAYS, scores_per_day=per_day, runs=runs)
+        results = alerting.list_sensitivities(store, rules, days=DAYS, scores_per_day=per_day, runs=runs)
     standard_error = float((TARGET_PROBABILITY * (1 - TARGET_PROBABILITY) / runs) ** 0.5)
     if wants_json():
         streams = [

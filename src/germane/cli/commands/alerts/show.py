@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from germane import sanitize
+from germane import alerting, sanitize
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import print_json
 from germane.cli.core.store import open_store
@@ -30,10 +30,8 @@ def command(
 
     ID is the alert's id or a prefix of it.
     """
-    from germane.alerting import find_alert
-
     with open_store() as store:
-        alert = find_alert(store, alert_id)
+        alert = alerting.find_alert(store, alert_id)
         events = store.alerts.list_events(alert.id)
     if wants_json():
         names = ("id", "at", "type", "before", "after", "detail")
@@ -77,8 +75,6 @@ def _format_details(alert: Alert) -> Iterator[str]:
     for name, value in alert.labels.items():
         yield f"  {sanitize.line(name, 12):<12} {sanitize.line(value, 100)}"
     if alert.cause is not None:
-        from germane import alerting
-
         yield f"  likely cause {alerting.CAUSES[alert.cause]}"
     for name, level in (("now", alert.current), ("before", alert.baseline)):
         if level is not None:

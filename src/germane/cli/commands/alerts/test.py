@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import click
 
-from germane import sanitize
+from germane import alerting, sanitize
 from germane.cli.core.command import JSON, Command, wants_json
 from germane.cli.core.output import EXIT_ERROR, print_json
 from germane.cli.core.store import load_command_settings
@@ -33,17 +33,16 @@ def command(
     The notification is marked as a test, and no database is needed. In PagerDuty, it opens an incident. To resolve the
     incident, pass --resolved with the ID that this command prints. Exits with 1 if delivery fails.
     """
-    from germane.alerting import Log, build_channels, build_test_message, message_formats
     from germane.delivery import DeliveryError
 
     settings = load_command_settings()
-    channels: dict[str, Channel] = {"log": Log(), **build_channels(settings)}
+    channels: dict[str, Channel] = {"log": alerting.Log(), **alerting.build_channels(settings)}
     if channel not in channels:
         name, known = sanitize.line(channel, 80), ", ".join(channels)
         raise UsageError(f"unknown channel {name!r}; configured: {known}. Configure channels in germane.toml")
-    message_format = message_formats(settings, [channel])[channel]
+    message_format = alerting.message_formats(settings, [channel])[channel]
     test_id = resolved or uuid4().hex[:8]
-    message = build_test_message(
+    message = alerting.build_test_message(
         channel, settings.service, datetime.now(UTC), test_id, resolved=resolved is not None, format=message_format
     )
     status: int | None = None

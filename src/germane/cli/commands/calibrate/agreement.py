@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
+from germane import evaluation
 from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.records import pick
@@ -74,10 +75,8 @@ def load_file_labels(store: TrackingStore, path: Path) -> tuple[list[LabeledAnsw
     Raises:
         UsageError: A row lacks one of the columns, or its label is invalid, or no labeled exchange is stored.
     """
-    from germane.evaluation import iterate_records
-
     labels: dict[str, list[float]] = {}
-    for place, record in iterate_records(path):
+    for place, record in evaluation.iterate_records(path):
         exchange_id = record.get("exchange_id") if isinstance(record, Mapping) else None
         if not isinstance(exchange_id, str) or "label" not in record:
             raise UsageError(f"{place} must have exchange_id and label; for rows with question and answer, use --file")
@@ -104,9 +103,7 @@ def score_labeled_file(
         UsageError: The file cannot be read, or a label is invalid.
         SettingsError: No scorer can run.
     """
-    from germane.evaluation import evaluate
-
-    rows = evaluate(path, list(scorers) or None, columns=columns).rows
+    rows = evaluation.evaluate(path, list(scorers) or None, columns=columns).rows
     answers = []
     for row in rows:
         attributes = row.exchange.attributes

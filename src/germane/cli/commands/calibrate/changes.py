@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from germane import sanitize
+from germane import sanitize, storage
 from germane.cli.core.output import print_table
 
 if TYPE_CHECKING:
@@ -59,13 +59,12 @@ def relabel_scores(store: TrackingStore, calibrations: Sequence[Calibration], si
     depends on.
     """
     from germane.scorers import CALIBRATED_SCORERS, apply_calibration
-    from germane.storage import AnswerFilter
 
     new = {(entry.embedder, entry.scorer): entry for entry in (*store.labels.list_calibrations(), *calibrations)}
     embedders = {entry.embedder for entry in calibrations}
     scores, changes = [], []
     for scorer in CALIBRATED_SCORERS:
-        page = store.answers.search(AnswerFilter(scorer=scorer, since=since), sort="newest", limit=MAX_COMPARED)
+        page = store.answers.search(storage.AnswerFilter(scorer=scorer, since=since), sort="newest", limit=MAX_COMPARED)
         for answer in page.answers:
             score, question = answer.score, answer.exchange.question
             if score is None or score.value is None or score.embedder not in embedders or question is None:

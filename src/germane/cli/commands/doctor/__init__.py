@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from germane import storage
 from germane.cli.commands.doctor.capture import check_export, check_handlers, check_uncalled_handlers
 from germane.cli.commands.doctor.finding import Finding, exit_code, print_findings
 from germane.cli.commands.doctor.permissions import check_permissions
@@ -79,10 +80,9 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
     from germane.cli.commands.doctor.capture import check_workers
     from germane.cli.commands.doctor.receiving import check_receiving
     from germane.cli.commands.doctor.watching import check_watching
-    from germane.storage import TrackingStore
 
     try:
-        store = TrackingStore(settings.database)
+        store = storage.TrackingStore(settings.database)
     except SettingsError as error:
         yield Finding("database", "error", str(error), "correct the `database` setting")
         return

@@ -7,7 +7,7 @@ from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from germane import sanitize
+from germane import alerting, sanitize
 from germane.cli.commands.doctor.finding import Finding
 from germane.cli.core.render import describe_learning
 from germane.settings import BUILTIN_CHANNELS
@@ -22,11 +22,9 @@ RULE_CHECK_WINDOW: Final = timedelta(days=14)
 
 def check_channels(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
     """Check each channel that is configured, or has pending or undelivered notifications."""
-    from germane.alerting import build_channels
-
     queues = {queue.channel: queue for queue in store.notifications.list_channel_queues()}
     rule_names = [rule.name for rule in settings.active_rules]
-    for name, channel in build_channels(settings).items():
+    for name, channel in alerting.build_channels(settings).items():
         subject, queue, problem = f"channel {name}", queues.pop(name, None), channel.config_error
         if problem is not None:
             fix = f"configure it on the host that sends alerts, then run on that host: germane alerts test {name}"

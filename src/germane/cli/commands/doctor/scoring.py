@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from germane import sanitize
+from germane import sanitize, storage
 from germane.cli.commands.doctor.capture import UNRESPONSIVE_AFTER_LEASES
 from germane.cli.commands.doctor.finding import Finding
 from germane.cli.core.render import NO_SCORER, describe_candidates, describe_coverage
@@ -84,7 +84,6 @@ def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Fi
     """Check that cosine scorers are calibrated for their embedder. Database errors are reported elsewhere."""
     from germane.score import COSINE_SCORERS
     from germane.scorers import MIN_CALIBRATION_EXCHANGES, label_calibration_of
-    from germane.storage import TrackingStore
 
     embedders = {scorer.name: getattr(scorer, "embedder", None) for scorer in scorer_set.scorers}
     rated = {scorer.name for scorer in scorer_set.scorers if getattr(scorer, "label_from", None) == "guarded"}
@@ -93,7 +92,7 @@ def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Fi
         return
     calibrations, captured = {}, 0
     try:
-        store = TrackingStore(settings.database)
+        store = storage.TrackingStore(settings.database)
     except SettingsError:
         pass
     else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from germane import sanitize
+from germane import insights, sanitize
 from germane.cli.commands.report.data import HEADINGS, ReportData, load_report, load_verdict
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import (
@@ -130,11 +130,14 @@ def _format_report(
         return format_json(report.as_dict()) + "\n"
     if format_ in _DOCUMENT_FORMATS:
         from germane.cli.commands.report.document import create_document, load_style
-        from germane.insights import to_html, to_markdown
 
         document = create_document(store, settings, report)
         # Charts escape markup but not control characters, and the output may go to a terminal.
-        return sanitize.text(to_html(document, style=load_style())) if format_ == "html" else to_markdown(document)
+        return (
+            sanitize.text(insights.to_html(document, style=load_style()))
+            if format_ == "html"
+            else insights.to_markdown(document)
+        )
     verdict, _ = load_verdict(store, settings, report)
     return format_text(report, verdict, terminal)
 

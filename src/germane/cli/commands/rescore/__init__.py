@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.core import ParameterSource
 
+from germane import storage
 from germane.cli.commands.rescore.engine import (
     continue_run,
     current_fingerprints,
@@ -100,15 +101,13 @@ def command(
         require_engine(all=everything)
     elif context.get_parameter_source("limit") is ParameterSource.COMMANDLINE:
         raise click.UsageError("--limit does not apply with --engine; choose a shorter window with --since")
-    from germane.storage import AnswerFilter, HistorySelection
-
     settings = load_command_settings()
     if engine is not None:
         with open_store(check_names=False) as store:
             if resume is not None:
                 continue_run(store, settings, find_run(store, resume), engine, estimate=estimate)
                 return
-            selection = HistorySelection(
+            selection = storage.HistorySelection(
                 since=since,
                 until=now,
                 scorers=current_fingerprints(settings, scorers),
@@ -127,7 +126,7 @@ def command(
                 confirmed=yes,
             )
         return
-    scores = AnswerFilter(since=since, route=route, below=below)
+    scores = storage.AnswerFilter(since=since, route=route, below=below)
     failures = replace(scores, state="failed", reason=None if failed in {None, ANY_REASON} else failed)
     filters = [failures] if failed is not None else [scores] if below is not None else [scores, failures]
     with open_store() as store:
@@ -145,8 +144,6 @@ def _queue(
     by_value: bool,
 ) -> None:
     """Queue the planned answers for the workers, after the forecast has been confirmed, and print the result."""
-    from germane.storage import RescoreResult
-
     samples = {}
     for name in plan.counts:
         ids = [exchange_id for exchange_id, scorer in plan.pairs if scorer == name]
@@ -160,7 +157,7 @@ def _queue(
             click.confirm("Rescore these answers?", default=True, abort=True)
     outcome = None
     if not estimate:
-        outcome = RescoreResult()
+        outcome = storage.RescoreResult()
         for start in range(0, len(plan.pairs), ANSWERS_PER_TRANSACTION):
             pairs = plan.pairs[start : start + ANSWERS_PER_TRANSACTION]
             outcome += store.queue.rescore(pairs, plan.fingerprints, budgeted=settings.budget is not None)

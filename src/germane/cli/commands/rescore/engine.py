@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from germane import sanitize
+from germane import evaluation, sanitize
 from germane.cli.core.command import wants_json
 from germane.cli.core.forecast import forecast_rescoring, forecasts_as_json, print_forecasts
 from germane.cli.core.output import print_json
@@ -63,10 +63,9 @@ def rescore_on_engine(
             planned = forecasts_as_json(counts, forecasts, selection.scorers)
             print_json({"estimate": estimate, "scorers": planned, "run": None})
         return
-    from germane.evaluation import default_partition_size
     from germane.scorers import build_scorers
 
-    partition_size = default_partition_size(build_scorers(settings, sorted(selection.scorers)))
+    partition_size = evaluation.default_partition_size(build_scorers(settings, sorted(selection.scorers)))
     run = store.history.create_run(selection, partition_size=partition_size)
     continue_run(store, settings, run, options, estimate=False)
 
@@ -86,8 +85,6 @@ def continue_run(
     store: TrackingStore, settings: Settings, run: HistoryRun, options: EngineOptions, *, estimate: bool
 ) -> None:
     """Score the open partitions of a run, and print the result. With ``estimate``, print its progress."""
-    from germane.evaluation import run_rescoring
-
     if estimate:
         _print_run(run, estimate=True)
         return
@@ -97,7 +94,7 @@ def continue_run(
         click.echo(f"Run {run.id}: {sanitize.count_noun(run.exchanges, 'answer')} in {partitions}{done}.")
     try:
         with options.open() as engine:
-            finished, usage = run_rescoring(store, run, settings, engine)
+            finished, usage = evaluation.run_rescoring(store, run, settings, engine)
     except BaseException as error:
         if not isinstance(error, (UsageError, SystemExit)):
             click.echo(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from germane import sanitize
+from germane import evaluation, sanitize
 from germane.cli.core.command import wants_json
 from germane.cli.core.forecast import forecast_rescoring, print_forecasts
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, EXIT_THRESHOLD_VIOLATED, print_json, print_table
@@ -46,12 +46,13 @@ def score_on_engine(
     thresholds: tuple[float | None, float | None],
 ) -> None:
     """Score a data set on an engine, after the forecast has been confirmed, and print the result."""
-    from germane.evaluation import count_rows, read_rows, run_dataset
     from germane.scorers import build_scorers
 
     scorer_set = build_scorers(settings)
-    counts = dict.fromkeys((scorer.name for scorer in scorer_set.scorers), count_rows(request.file, request.limit))
-    sample = [row.exchange for row in islice(read_rows(request.file, request.columns), SAMPLE_SIZE)]
+    counts = dict.fromkeys(
+        (scorer.name for scorer in scorer_set.scorers), evaluation.count_rows(request.file, request.limit)
+    )
+    sample = [row.exchange for row in islice(evaluation.read_rows(request.file, request.columns), SAMPLE_SIZE)]
     forecasts = forecast_rescoring(settings, counts, dict.fromkeys(counts, sample))
     if not wants_json():
         click.echo(f"To score, into {request.output}:")
@@ -59,7 +60,7 @@ def score_on_engine(
         if not confirmed and sys.stdin.isatty() and sys.stdout.isatty():
             click.confirm("Score these rows?", default=True, abort=True)
     try:
-        result = run_dataset(
+        result = evaluation.run_dataset(
             request.file,
             request.output,
             settings,
@@ -87,16 +88,14 @@ def exit_code(check: EvaluationCheck | None, *, has_scores: bool) -> int:
 
 
 def _print(result: DatasetResult, check: EvaluationCheck | None) -> None:
-    from germane.evaluation import small_sample_notes, usage_sentence
-
     summaries = result.summaries
     print_summaries(summaries)
     for summary in summaries:
         for reason, count in summary.reasons.items():
             click.echo(f"{sanitize.line(summary.scorer, 60)}: {count:,} {reason}")
-    for note in small_sample_notes(summaries):
+    for note in evaluation.small_sample_notes(summaries):
         click.echo(note)
-    scored = f"Scored now: {usage_sentence(result.rows - result.reused_rows, result.usage)}"
+    scored = f"Scored now: {evaluation.usage_sentence(result.rows - result.reused_rows, result.usage)}"
     reused = f" Scored before and reused: {sanitize.count_noun(result.reused_rows, 'row')}."
     click.echo(f"\n{scored}{reused if result.reused_rows else ''}")
     click.echo(f"The scores are in {result.output}.")
@@ -105,11 +104,9 @@ def _print(result: DatasetResult, check: EvaluationCheck | None) -> None:
 
 def print_summaries(summaries: Sequence[ScorerSummary]) -> None:
     """Print a table of the scorers' means, if there are any."""
-    from germane.evaluation import SUMMARY_HEADINGS, summary_cells
-
     if summaries:
-        rows = [summary_cells(summary, summaries) for summary in summaries]
-        print_table(SUMMARY_HEADINGS, [tuple(sanitize.line(cell, 60) for cell in row) for row in rows])
+        rows = [evaluation.summary_cells(summary, summaries) for summary in summaries]
+        print_table(evaluation.SUMMARY_HEADINGS, [tuple(sanitize.line(cell, 60) for cell in row) for row in rows])
 
 
 def print_check(check: EvaluationCheck | None) -> None:
@@ -119,14 +116,12 @@ def print_check(check: EvaluationCheck | None) -> None:
 
 
 def _as_dict(result: DatasetResult, check: EvaluationCheck | None) -> dict[str, object]:
-    from germane.evaluation import check_to_dict, summary_to_dict
-
     content: dict[str, object] = {
         "rows": result.rows,
-        "summary": list(map(summary_to_dict, result.summaries)),
+        "summary": list(map(evaluation.summary_to_dict, result.summaries)),
         "output": str(result.output),
         "usage": result.usage,
     }
     if check is not None:
-        content["check"] = check_to_dict(check)
+        content["check"] = evaluation.check_to_dict(check)
     return content

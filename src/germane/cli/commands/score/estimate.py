@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from germane import records, sanitize
+from germane import evaluation, records, sanitize, storage
 from germane.cli.core.command import wants_json
 from germane.cli.core.forecast import TYPICAL_EXCHANGE, find_model_prices, forecast_usage, sum_forecasts
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, print_json, print_table
@@ -159,12 +159,10 @@ def load_basis(
             exchanges=per_day, traffic_source="as given", sample=[TYPICAL_EXCHANGE], sample_source="typical"
         )
     if file is not None:
-        from germane.evaluation import count_rows, read_rows
-
-        rows = count_rows(file, limit)
+        rows = evaluation.count_rows(file, limit)
         if not rows:
             return typical
-        spread = islice(read_rows(file, columns), 0, rows, -(-rows // SAMPLE_SIZE))
+        spread = islice(evaluation.read_rows(file, columns), 0, rows, -(-rows // SAMPLE_SIZE))
         return EstimateBasis(
             exchanges=rows if per_day is None else per_day,
             traffic_source=f"rows of {file.name}" if per_day is None else "as given",
@@ -172,9 +170,7 @@ def load_basis(
             sample_source="file",
             is_daily=per_day is not None,
         )
-    from germane.storage import TrackingStore
-
-    store = TrackingStore(settings.database)
+    store = storage.TrackingStore(settings.database)
     try:
         store.check()
         return _load_from_store(store, per_day) or typical
@@ -243,12 +239,10 @@ def _describe_unknown_prices(models: ModelPrices, forecasts: Sequence[ScorerFore
 
 def _describe_exceeded_limits(total: ScorerForecast, settings: Settings) -> list[str]:
     """Describe by how much the forecast exceeds the budget and the rate limits."""
-    from germane.storage import BudgetLimits
-
     notes = []
     tokens = total.input_tokens + total.output_tokens
     if settings.budget is not None:
-        limit = BudgetLimits.at(settings.budget, _LAST_HOUR)
+        limit = storage.BudgetLimits.at(settings.budget, _LAST_HOUR)
         needs = {"requests": ("requests", total.requests), "tokens": ("tokens", tokens), "usd": ("USD", total.cost_usd)}
         for name, (unit, needed) in needs.items():
             if needed is not None and needed > (available := getattr(limit, name)):
