@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from xml.etree import ElementTree as ET
 from zoneinfo import ZoneInfo
 
@@ -15,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.insights.charts.figure import TrendChart, histogram_figure, trend_figure
+from germane.insights.charts.figure import histogram_figure, trend_figure
 from germane.insights.charts.histogram import bar_shares, histogram_svg
 from germane.insights.charts.point import ChartMarker, Point, chart_points, split_at_gaps, split_by_fingerprint
 from germane.insights.charts.svg import axis_ticks, place_labels, text_width
-from germane.insights.charts.trend import sparkline_svg, trend_svg
+from germane.insights.charts.trend import TrendChart, sparkline_svg, trend_svg
 from germane.storage import Bucket
 
 SINCE = datetime(2026, 11, 13, tzinfo=UTC)
@@ -36,10 +37,14 @@ def point(number: int, mean: float = 0.8, n: int = 30, *, judge_changed: bool = 
     return Point(SINCE + number * SIX, mean, *ends, n, n >= 20, judge_changed, fingerprint)
 
 
-def draw_week(points: Sequence[Point], **more: object) -> ET.Element:
+def week_chart(points: Sequence[Point], **more: Any) -> TrendChart:
+    """Return the chart of a week."""
+    return TrendChart(points=points, since=SINCE, until=UNTIL, bucket=SIX, title="Relevancy", name="trend", **more)
+
+
+def draw_week(points: Sequence[Point], width: int = 1100, **more: Any) -> ET.Element:
     """Return the chart of a week, parsed as XML."""
-    given: dict[str, object] = {"since": SINCE, "until": UNTIL, "bucket": SIX, "title": "Relevancy", **more}
-    return ET.fromstring(trend_svg(points, **given))
+    return ET.fromstring(trend_svg(week_chart(points, **more), width=width))
 
 
 def of_class(picture: ET.Element, name: str) -> list[ET.Element]:
@@ -108,7 +113,7 @@ def test_a_chart_stays_inside_its_view_box(
 @given(points=weeks(), baseline=st.none() | st.floats(-1, 1))
 def test_a_small_chart_stays_inside_its_view_box(points: list[Point], baseline: float | None) -> None:
     """The same rule applies to small charts."""
-    chart = sparkline_svg(points, since=SINCE, until=UNTIL, bucket=SIX, baseline=baseline, title="ask")
+    chart = sparkline_svg(week_chart(points, baseline=baseline), floor=-1.0)
     assert_inside(ET.fromstring(chart))
 
 

@@ -18,10 +18,8 @@ from germane.insights.alerts import (
     MAX_NOTIFICATIONS,
     NOTIFIED_WITHIN,
     AlertSummary,
-    NotificationStatus,
     format_level,
     format_rule_value,
-    notification_status,
     summarize_alerts,
 )
 from germane.insights.charts import ChartMarker, TrendChart, chart_points, trend_figure
@@ -31,7 +29,7 @@ from germane.insights.situation import chart_markers, first_scored, onset_compar
 from germane.insights.wording import not_enough_data
 from germane.score import MIN_SAMPLES, Score
 from germane.settings import SCORE_RULES
-from germane.storage import TrackingStore
+from germane.storage import NotificationRecord, TrackingStore
 
 MAX_WORST_ANSWERS: Final = 10
 CHART_BEFORE: Final = timedelta(days=3)
@@ -94,7 +92,7 @@ class AlertDetail:
     summary: AlertSummary
     text: str
     """The alert's message, with markers that were added after it fired."""
-    notifications: Sequence[NotificationStatus]
+    notifications: Sequence[NotificationRecord]
     """Newest first."""
     timeline: Sequence[TimelineEntry]
     """Oldest first."""
@@ -163,9 +161,7 @@ def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, r
         summary=summary,
         text=format_alert(_with_changes(store, alert), view),
         notifications=[
-            notification_status(record)
-            for record in posted
-            if alert.id in {notified.id for notified in record.notification.alerts}
+            record for record in posted if alert.id in {notified.id for notified in record.notification.alerts}
         ],
         timeline=[_timeline_entry(event, alert) for event in store.alerts.list_events(alert.id)],
         worst=worst,

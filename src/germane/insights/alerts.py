@@ -43,26 +43,11 @@ _BASELINE_REASONS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotificationStatus:
-    """A notification about an alert on one channel."""
-
-    channel: str
-    type: str
-    state: str
-    created_at: datetime
-    """Creation time, in UTC."""
-    settled_at: datetime | None
-    attempts: int
-    problem: str | None
-    """Why delivery failed, without secrets; None if it did not fail."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AlertSummary:
     """One alert in a list."""
 
     alert: Alert
-    notifications: Sequence[NotificationStatus] = ()
+    notifications: Sequence[NotificationRecord] = ()
     """The newest notification on each channel, sorted by channel name."""
     silence: Silence | None = None
     """The matching silence that ends last, if any."""
@@ -128,13 +113,13 @@ def summarize_alerts(
     store: TrackingStore, alerts: Sequence[Alert], silences: Iterable[Silence], now: datetime
 ) -> list[AlertSummary]:
     """Return summaries of alerts, in the same order. All notifications are loaded in one query."""
-    latest: dict[str, dict[str, NotificationStatus]] = {}
+    latest: dict[str, dict[str, NotificationRecord]] = {}
     if alerts:
         since = min(alert.starts_at for alert in alerts)
         until = max((alert.resolved_at or now) for alert in alerts) + NOTIFIED_WITHIN
         for posted in store.notifications.search(since=since, until=until, limit=MAX_NOTIFICATIONS):
             for alert in posted.notification.alerts:
-                latest.setdefault(alert.id, {}).setdefault(posted.notification.channel, notification_status(posted))
+                latest.setdefault(alert.id, {}).setdefault(posted.notification.channel, posted)
     silences, summaries = list(silences), []
     for alert in alerts:
         covering = [silence for silence in silences if alert.is_open and silence.covers(alert, now)]
@@ -147,19 +132,6 @@ def summarize_alerts(
             )
         )
     return summaries
-
-
-def notification_status(posted: NotificationRecord) -> NotificationStatus:
-    """Convert a notification record to a status."""
-    return NotificationStatus(
-        channel=posted.notification.channel,
-        type=posted.notification.type,
-        state=posted.status,
-        created_at=posted.notification.created_at,
-        settled_at=posted.settled_at,
-        attempts=posted.notification.attempt,
-        problem=posted.error,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

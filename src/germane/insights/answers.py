@@ -99,25 +99,6 @@ class AnswerList:
     can_follow: bool = False
     """Whether the list begins with the newest answers at the time of the request, so that new ones can be added."""
 
-    @property
-    def total_text(self) -> str:
-        """Number of matching answers, or a lower bound, in words."""
-        return count_text(self.total)
-
-    @property
-    def refusals_text(self) -> str:
-        """Number of refusals among the matching answers, in words."""
-        return "no" if self.refusals is None else count_text(self.refusals)
-
-
-def count_text(matches: MatchCount) -> str:
-    """Return a number of matches, or a lower bound, in words."""
-    if not matches.count and not matches.is_capped:
-        return "no"
-    if matches.is_capped:
-        return f"more than {matches.count:,}" if matches.count else "uncounted"
-    return f"{matches.count:,}"
-
 
 @from_one_snapshot
 def load_answer_list(context: InsightContext, search: AnswerSearch, *, limit: int = PAGE_SIZE) -> AnswerList:
@@ -299,11 +280,6 @@ class AnswerInsight:
     sampling: str
     replaced_labels: frozenset[str]
     """Ids of labels that were replaced by a later label from the same user."""
-
-    @property
-    def total_text(self) -> str:
-        """Number of answers in the list, or a lower bound, in words."""
-        return count_text(self.total)
 
     @property
     def rescoring(self) -> Sequence[TaskStatus]:

@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 from germane import alerting, sanitize
 from germane.alert import Alert
 from germane.insights.context import RELEVANCY, SIMILARITY, ViewParams
+from germane.storage import MatchCount
 
 MINUS: Final = "\u2212"
 DASH: Final = "\u2013"
@@ -66,6 +67,13 @@ def format_percent(share: float | None) -> str:
 def format_count(value: int) -> str:
     """Format a count, such as "12,345"."""
     return f"{value:,}"
+
+
+def format_matches(matches: MatchCount) -> str:
+    """Format a number of matches, or a lower bound, such as "12,345", "no" or "more than 10,000"."""
+    if matches.is_capped:
+        return f"more than {matches.count:,}" if matches.count else "uncounted"
+    return f"{matches.count:,}" if matches.count else "no"
 
 
 def format_age(moment: datetime, now: datetime) -> str:
@@ -225,6 +233,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "interval": format_interval,
     "percent": format_percent,
     "count": format_count,
+    "matches": format_matches,
     "ago": format_age,
     "clock": format_date_time,
     "exact": format_timestamp,

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from germane.alert import Alert
-from germane.insights.answers import count_text
 from germane.insights.assessment import Assessment, load_assessment
 from germane.insights.charts import ChartMarker
 from germane.insights.context import InsightContext, ViewParams, from_one_snapshot
@@ -76,16 +75,6 @@ class SelectedRange:
     """The route that got worse, if the range contains answers since the onset and it is the only one."""
     on_route: MatchCount | None
     """Number of scored answers on that route."""
-
-    @property
-    def total_text(self) -> str:
-        """Number of scored answers, in words."""
-        return count_text(self.total)
-
-    @property
-    def on_route_text(self) -> str:
-        """Number of scored answers on the route that got worse, in words."""
-        return "no" if self.on_route is None else count_text(self.on_route)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

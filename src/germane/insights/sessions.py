@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from germane.exchange import Exchange
-from germane.insights.answers import count_text
 from germane.insights.context import InsightContext, ViewParams, choose_scorer, from_one_snapshot
 from germane.score import Score
 from germane.statistics import Estimate
@@ -53,11 +52,6 @@ class SessionInsight:
     users: Sequence[str]
     """The users of these turns."""
     scorers: Sequence[str]
-
-    @property
-    def total_text(self) -> str:
-        """The number of turns in words."""
-        return count_text(self.total)
 
 
 @from_one_snapshot

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, cast
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
-from germane import alerting
+from germane import alerting, records
 from germane.alert import IMPROVEMENT, SEVERITIES, Alert, Severity
 from germane.dashboard.pages import alert_actions
 from germane.dashboard.web.parameters import Parameter, one_of, unknown_name_error
 from germane.dashboard.web.preferences import VIEW_PARAMETERS, check_names, parse_view_params, stored_name
-from germane.dashboard.web.routing import http_error, page_route, root_of
+from germane.dashboard.web.routing import RecordsResponse, http_error, page_route, root_of
 from germane.dashboard.web.templates import render
 from germane.insights import (
     AlertFilter,
@@ -31,6 +31,7 @@ from germane.insights import (
     load_alert_list,
     run_rule_backtest,
 )
+from germane.records import pick
 
 SCHEMA_VERSION: Final = 1
 
@@ -76,49 +77,33 @@ def alerts(request: Request, context: InsightContext) -> Response:
 def alerts_json(request: Request, context: InsightContext) -> Response:
     """Return the alert list as JSON."""
     alert_list = load_alert_list(context, parse_alert_filter(request, parse_view_params(request, context)))
-    return JSONResponse(
+    learning = [
+        {
+            **summary.version.key._asdict(),
+            **pick(summary.version, "reason", "until"),
+            "provisional": summary.version.provisional is not None,
+        }
+        for summary in alert_list.baselines.learning
+    ]
+    return RecordsResponse(
         {
             "schema_version": SCHEMA_VERSION,
-            "open": [_summary_as_dict(summary) for summary in alert_list.open],
-            "resolved": [_summary_as_dict(summary) for summary in alert_list.resolved],
+            "open": list(map(_summary_as_dict, alert_list.open)),
+            "resolved": list(map(_summary_as_dict, alert_list.resolved)),
             "open_hidden": alert_list.open_hidden,
             "after": alert_list.next_page,
-            "silences": [
-                {
-                    "id": silence.id,
-                    "matchers": dict(silence.matchers),
-                    "starts_at": silence.starts_at.isoformat(),
-                    "ends_at": silence.ends_at.isoformat(),
-                    "created_by": silence.created_by,
-                    "comment": silence.comment,
-                }
-                for silence in alert_list.silences
-            ],
-            "learning": [
-                {
-                    **summary.version.key._asdict(),
-                    "reason": summary.version.reason,
-                    "until": summary.version.until.isoformat(),
-                    "provisional": summary.version.provisional is not None,
-                }
-                for summary in alert_list.baselines.learning
-            ],
+            "silences": alert_list.silences,
+            "learning": learning,
         }
     )
 
 
 def _summary_as_dict(summary: AlertSummary) -> dict[str, Any]:
     notifications = [
-        {
-            "channel": notification.channel,
-            "type": notification.type,
-            "state": notification.state,
-            "created_at": notification.created_at.isoformat(),
-            "problem": notification.problem,
-        }
-        for notification in summary.notifications
+        {**pick(record.notification, "channel", "type", "created_at"), "state": record.status, "problem": record.error}
+        for record in summary.notifications
     ]
-    return {**summary.alert.as_dict(), "notifications": notifications, "silenced": summary.silence is not None}
+    return {**records.encode(summary.alert), "notifications": notifications, "silenced": summary.silence is not None}
 
 
 def _find_alert(request: Request, context: InsightContext) -> Alert:

@@ -15,16 +15,15 @@ from urllib.parse import urlencode
 from uuid import uuid4
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from germane import sanitize
 from germane.annotation import Feedback
 from germane.dashboard.web.forms import form
 from germane.dashboard.web.parameters import MAX_VALUE_LENGTH, Parameter, one_of
 from germane.dashboard.web.preferences import VIEW_PARAMETERS, check_names, parse_view_params
-from germane.dashboard.web.routing import http_error, is_local_path, page_route, root_of
+from germane.dashboard.web.routing import RecordsResponse, http_error, is_local_path, page_route, root_of
 from germane.dashboard.web.templates import render
-from germane.exchange import Exchange
 from germane.insights import (
     AnswerExport,
     AnswerSearch,
@@ -35,6 +34,7 @@ from germane.insights import (
     rescore_answer,
     session_window,
 )
+from germane.records import pick
 from germane.score import BANDS, COSINE_SCORERS, LOW_SCORE, UnscoredReason
 from germane.storage import (
     Answer,
@@ -83,6 +83,10 @@ DASHBOARD_USER: Final = "dashboard"
 """User id for labels that are submitted on this page, because the form does not ask for a name."""
 _SCORE_FIELDS: Final = (
     "value", "label", "explanation", "judge", "embedder", "input_tokens", "output_tokens", "cost",
+)  # fmt: skip
+_EXCHANGE_FIELDS: Final = (
+    "id", "trace_id", "span_id", "service", "route", "question", "answer", "model", "prompt_version", "session", "user",
+    "status", "error", "duration", "contexts", "history", "attributes", "started_at",
 )  # fmt: skip
 _TASK_FIELDS: Final = ("scorer", "fingerprint", "state", "error", "retries", "is_rescore")
 LABEL_SCORES: Final = {"good": 1.0, "bad": 0.0}
@@ -368,52 +372,21 @@ def answer_as_row(answer: Answer) -> dict[str, Any]:
 
 
 def answer_as_dict(detail: AnswerDetail) -> dict[str, Any]:
-    """Return an exchange with its tasks, scores and labels as a JSON-serializable dict."""
+    """Return an exchange with its tasks, scores and labels as a dict for a :class:`RecordsResponse`."""
+    exchange = pick(detail.exchange, *_EXCHANGE_FIELDS)
+    exchange["contexts"] = [pick(text, "text", "id", "score") for text in detail.exchange.contexts]
+    exchange["history"] = [pick(message, "role", "content") for message in detail.exchange.history]
     return {
         "schema_version": SCHEMA_VERSION,
-        "exchange": _exchange_as_dict(detail.exchange),
+        "exchange": exchange,
         "sampling": {"reason": detail.sampling_reason, "probability": detail.sampling_probability},
-        "erased_at": _isoformat(detail.erased_at),
-        "proxy": detail.proxy,
+        **pick(detail, "erased_at", "proxy"),
         "scores": [
-            {
-                **{name: getattr(score, name) for name in ("scorer", "fingerprint", *_SCORE_FIELDS, "latency")},
-                "details": dict(score.details),
-                "scored_at": _isoformat(score.scored_at),
-            }
+            pick(score, "scorer", "fingerprint", *_SCORE_FIELDS, "latency", "details", "scored_at")
             for score in detail.scores
         ],
-        "tasks": [
-            {
-                **{name: getattr(task, name) for name in _TASK_FIELDS},
-                "reason": task.reason.value if task.reason else None,
-                "due_at": _isoformat(task.due_at),
-            }
-            for task in detail.tasks
-        ],
-        "feedback": [
-            {
-                "score": label.score,
-                "comment": label.comment,
-                "user": label.user,
-                "created_at": _isoformat(label.created_at),
-            }
-            for label in detail.feedback
-        ],
-    }
-
-
-def _exchange_as_dict(exchange: Exchange) -> dict[str, Any]:
-    names = (
-        "id", "trace_id", "span_id", "service", "route", "question", "answer", "model", "prompt_version",
-        "session", "user", "status", "error", "duration",
-    )  # fmt: skip
-    return {
-        **{name: getattr(exchange, name) for name in names},
-        "contexts": [{"text": text.text, "id": text.id, "score": text.score} for text in exchange.contexts],
-        "history": [{"role": message.role, "content": message.content} for message in exchange.history],
-        "attributes": dict(exchange.attributes),
-        "started_at": _isoformat(exchange.started_at),
+        "tasks": [pick(task, *_TASK_FIELDS, "reason", "due_at") for task in detail.tasks],
+        "feedback": [pick(label, "score", "comment", "user", "created_at") for label in detail.feedback],
     }
 
 
@@ -425,7 +398,7 @@ def answer(request: Request, context: InsightContext) -> Response:
     """Show a single answer as a page or drawer, or return it as JSON if the client accepts JSON."""
     query, detail = parse_list(request, context), _load_detail(request, context)
     if "application/json" in request.headers.get("accept", ""):
-        return JSONResponse(answer_as_dict(detail))
+        return RecordsResponse(answer_as_dict(detail))
     is_drawer = request.query_params.get("part") == "drawer"
     content: dict[str, Any] = {
         "query": query,
@@ -441,7 +414,7 @@ def answer(request: Request, context: InsightContext) -> Response:
 
 def answer_json(request: Request, context: InsightContext) -> Response:
     """Return a single answer with its scores, tasks and labels as JSON."""
-    return JSONResponse(answer_as_dict(_load_detail(request, context)))
+    return RecordsResponse(answer_as_dict(_load_detail(request, context)))
 
 
 def _load_detail(request: Request, context: InsightContext) -> AnswerDetail:

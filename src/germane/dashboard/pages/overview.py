@@ -75,8 +75,8 @@ def overview(request: Request, context: InsightContext) -> Response:
     )
     cards = []
     for index, card in enumerate(overview.cards):
-        chart = sparkline_svg(
-            chart_points(card.buckets),
+        chart = TrendChart(
+            points=chart_points(card.buckets),
             since=view.since,
             until=view.until,
             bucket=overview.bucket,
@@ -84,9 +84,9 @@ def overview(request: Request, context: InsightContext) -> Response:
             baseline_name=overview.reference_name,
             title=f"Scores of {card.route}",
             name=f"route-{index}",
-            floor=-1.0 if any(bucket.mean < 0 for bucket in overview.buckets) else 0.0,
         )
-        cards.append((card, chart))
+        floor = -1.0 if any(bucket.mean < 0 for bucket in overview.buckets) else 0.0
+        cards.append((card, sparkline_svg(chart, floor=floor)))
     content: dict[str, Any] = {
         "overview": overview,
         "last_day": last_day,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -9,10 +10,11 @@ from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Scope
 
+from germane import records
 from germane.dashboard.web.parameters import Parameter, check_query
 from germane.insights import InsightContext
 
@@ -68,6 +70,14 @@ def page_route(
         return handler(request, request.app.state.context)
 
     return Route(path, endpoint, methods=list(methods), name=name or handler.__name__)
+
+
+class RecordsResponse(JSONResponse):
+    """A JSON response that may contain records and times."""
+
+    def render(self, content: object) -> bytes:
+        """Return the content as JSON."""
+        return json.dumps(content, default=records.encode, ensure_ascii=False, allow_nan=False).encode()
 
 
 def http_error(status: int, cause: str, next_step: str, *, headers: Mapping[str, str] | None = None) -> HTTPException:

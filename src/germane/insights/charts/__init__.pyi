@@ -1,9 +1,9 @@
-from .figure import TrendChart as TrendChart
 from .figure import histogram_figure as histogram_figure
 from .figure import trend_figure as trend_figure
 from .histogram import histogram_svg as histogram_svg
 from .point import ChartMarker as ChartMarker
 from .point import Point as Point
 from .point import chart_points as chart_points
+from .trend import TrendChart as TrendChart
 from .trend import sparkline_svg as sparkline_svg
 from .trend import trend_svg as trend_svg

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Final
 from urllib.parse import urlencode
@@ -11,9 +10,8 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from germane.insights.charts.histogram import BARS, bar_shares, histogram_svg
-from germane.insights.charts.point import ChartMarker, Point
 from germane.insights.charts.svg import tag
-from germane.insights.charts.trend import trend_svg
+from germane.insights.charts.trend import TrendChart, trend_svg
 from germane.insights.formatting import DASH, format_interval, format_number, format_percent, shorten
 from germane.score import LOW_SCORE
 
@@ -32,53 +30,11 @@ _LEGEND_SYMBOLS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrendChart:
-    """A time-series chart. The fields correspond to the arguments of :func:`trend_svg`."""
-
-    points: Sequence[Point]
-    since: datetime
-    until: datetime
-    bucket: timedelta
-    title: str
-    name: str
-    zone: tzinfo | None = None
-    baseline: float | None = None
-    baseline_name: str = "baseline"
-    """One word, optionally followed by a version and a period, as in "baseline 2, 13 Nov to 18 Nov"."""
-    markers: Sequence[ChartMarker] = ()
-    root: str = ""
-    """Prefix of every link."""
-    answers: str = ""
-    """Path and query of the list of answers behind the points, without a time range. Empty for no links."""
-    failing: Sequence[Point] = ()
-    """The points of the route that fell most, drawn over the service's points."""
-    failing_name: str = ""
-
-
 def trend_figure(chart: TrendChart) -> Markup:
     """Return a time-series chart as an HTML figure."""
     pictures = [
-        trend_svg(
-            chart.points,
-            since=chart.since,
-            until=chart.until,
-            bucket=chart.bucket,
-            zone=chart.zone,
-            baseline=chart.baseline,
-            baseline_name=chart.baseline_name.partition(",")[0].partition(" ")[0],
-            markers=chart.markers,
-            failing=chart.failing,
-            failing_name=shorten(chart.failing_name, 60),
-            root=chart.root,
-            answers=f"{chart.root}{chart.answers}" if chart.answers else None,
-            title=chart.title,
-            width=width,
-            height=height,
-            name=f"{chart.name}-{kind}",
-            css_class=kind,
-        )
-        for kind, width, height in (("wide", 1100, 320), ("narrow", 420, 290))
+        trend_svg(chart, css_class=css_class, width=width, height=height)
+        for css_class, width, height in (("wide", 1100, 320), ("narrow", 420, 290))
     ]
     keys = [("mean", "mean"), ("95% interval", "95% interval")]
     if chart.baseline is not None:

@@ -13,6 +13,8 @@ from germane.insights.charts.svg import Picture, tag
 from germane.score import LOW_SCORE
 
 BARS: Final = 20
+_SIZE: Final = (520, 200)
+"""Width and height of the view box, which the page scales."""
 _LEFT, _RIGHT, _TOP, _FOOT = 44.0, 10.0, 12.0, 24.0
 
 
@@ -52,9 +54,6 @@ def histogram_svg(
     before: Sequence[float] = (),
     *,
     title: str,
-    description: str = "",
-    width: int = 520,
-    height: int = 200,
     name: str = "spread",
     css_class: str = "",
     low_below: float | None = LOW_SCORE,
@@ -65,14 +64,11 @@ def histogram_svg(
         now: Weights of 100 bins of equal width over [0, 1].
         before: Weights for the reference period. Empty if there is none.
         title: The accessible name.
-        description: The text alternative. Defaults to the range with the most scores.
-        width: Width of the view box, which the page scales.
-        height: Height of the view box.
         name: Id of the chart, unique on the page.
         css_class: CSS class of the chart.
         low_below: Values below this are low. None if labels do not depend on the raw value alone.
     """
-    shares, earlier = bar_shares(now), bar_shares(before)
+    shares, earlier, (width, height) = bar_shares(now), bar_shares(before), _SIZE
     largest = max(*shares, *earlier)
     ceiling = next((share for share in (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8) if largest <= share), 1.0)
     area = _Area(_LEFT, width - _RIGHT, _TOP, height - _FOOT, ceiling)
@@ -96,12 +92,8 @@ def histogram_svg(
         steps = "".join(f" V{area.y(share):.1f} H{area.x(bar + 1):.1f}" for bar, share in enumerate(earlier))
         path = f"M{area.left:.1f} {area.bottom:.1f}{steps} V{area.bottom:.1f}"
         parts.append(tag("path", class_="before", d=path))
-    text = description or " ".join(
-        [
-            _describe("Now", shares, low_below),
-            *([_describe("Before", earlier, low_below)] if any(earlier) else []),
-        ]
-    )
+    text = _describe("Now", shares, low_below)
+    text += f" {_describe('Before', earlier, low_below)}" if any(earlier) else ""
     picture = Picture(width=width, height=height, title=title, description=text, name=name, css_class=css_class)
     return picture.render(*parts)
 

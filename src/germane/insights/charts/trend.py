@@ -30,6 +30,7 @@ from germane.insights.charts.svg import (
     place_labels,
     tag,
 )
+from germane.insights.formatting import shorten
 
 JUDGE_CHANGED: Final = "judge changed"
 WIDE_FROM: Final = 700
@@ -90,123 +91,102 @@ def place_flags(markers: Iterable[ChartMarker], plot: Plot, layout: Layout, *, r
     return [Flag(marker, label) for marker, label in zip(inside, labels, strict=True)]
 
 
-def trend_svg(
-    points: Sequence[Point],
-    *,
-    since: datetime,
-    until: datetime,
-    bucket: timedelta,
-    zone: tzinfo | None = None,
-    baseline: float | None = None,
-    baseline_name: str = "baseline",
-    markers: Sequence[ChartMarker] = (),
-    title: str,
-    description: str = "",
-    width: int = 1100,
-    height: int = 320,
-    name: str = "trend",
-    floor: float | None = None,
-    css_class: str = "",
-    failing: Sequence[Point] = (),
-    failing_name: str = "",
-    answers: str | None = None,
-    root: str = "",
-) -> Markup:
-    """Return a chart of means over time.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendChart:
+    """A chart of means over time."""
 
-    Args:
-        points: The means. Points outside the window are omitted, and buckets without a point are gaps.
-        since: Time at the left edge.
-        until: Time at the right edge.
-        bucket: Length of the bucket that each point covers.
-        zone: Time zone for dates, or None for the time zone of this machine.
-        baseline: Level of the baseline, drawn as a dashed line, or None for no line.
-        baseline_name: Name of the baseline, in one word.
-        markers: Labeled points in time.
-        title: The accessible name.
-        description: The text alternative. Defaults to a description of the points.
-        width: Width of the view box, which the page scales. Charts at least 700 wide have text next to the plot.
-        height: Height of the view box.
-        name: Id of the chart, unique on the page.
-        floor: Lower end of the axis, 0 or -1. Defaults to -1 if a mean is negative, otherwise to 0.
-        css_class: CSS class of the chart.
-        failing: Points of a route that fell, drawn as a second line without an interval.
-        failing_name: Name of that route.
-        root: Prefix of the links of markers.
-        answers: URL of the list of answers, to which the script adds the time range that the visitor selects.
-    """
+    points: Sequence[Point]
+    """The means. Points outside the window are omitted, and buckets without a point are gaps."""
+    since: datetime
+    until: datetime
+    bucket: timedelta
+    title: str
+    """The accessible name."""
+    name: str
+    """Id of the chart, unique on the page."""
+    zone: tzinfo | None = None
+    """Time zone for dates, or None for the time zone of this machine."""
+    baseline: float | None = None
+    """Level of the baseline, drawn as a dashed line."""
+    baseline_name: str = "baseline"
+    """One word, optionally followed by a version and a period, as in "baseline 2, 13 Nov to 18 Nov"."""
+    markers: Sequence[ChartMarker] = ()
+    root: str = ""
+    """Prefix of every link."""
+    answers: str = ""
+    """Path and query of the list of answers behind the points, without a time range. Empty for no links."""
+    failing: Sequence[Point] = ()
+    """The points of the route that fell most, drawn over the service's points."""
+    failing_name: str = ""
+
+    @property
+    def short_baseline_name(self) -> str:
+        """The first word of the baseline's name."""
+        return self.baseline_name.partition(",")[0].partition(" ")[0]
+
+
+def trend_svg(chart: TrendChart, *, css_class: str = "", width: int = 1100, height: int = 320) -> Markup:
+    """Return a chart of means over time, which the page scales. Charts at least 700 wide have text next to the plot."""
     layout = WIDE if width >= WIDE_FROM else NARROW
-    edge = Plot(left=layout.left, right=width - layout.right, top=0, bottom=0, since=since, until=until)
-    inside = [point for point in points if edge.shows(point, bucket)]
+    edge = Plot(left=layout.left, right=width - layout.right, top=0, bottom=0, since=chart.since, until=chart.until)
+    inside = [point for point in chart.points if edge.shows(point, chart.bucket)]
     changes = [ChartMarker(point.start, JUDGE_CHANGED, "judge") for point in inside if point.judge_changed]
-    flags = place_flags((*markers, *changes), edge, layout, right=width - 2)
+    flags = place_flags((*chart.markers, *changes), edge, layout, right=width - 2)
     top = 10 + _ROW_HEIGHT * max((flag.label.row + 1 for flag in flags if flag.label), default=0)
-    fallen = [point for point in failing if edge.shows(point, bucket)]
-    low = axis_floor([*inside, *fallen], baseline) if floor is None else floor
+    fallen = [point for point in chart.failing if edge.shows(point, chart.bucket)]
+    low = axis_floor([*inside, *fallen], chart.baseline)
     plot = replace(edge, top=top, bottom=height - FOOT_HEIGHT - BARS_HEIGHT - 12, floor=low)
     strip = replace(edge, top=height - FOOT_HEIGHT - BARS_HEIGHT, bottom=height - FOOT_HEIGHT)
-    bars, largest = draw_bars(inside, strip, bucket)
-    text = description or describe_points(inside, baseline, markers, name=baseline_name)
+    bars, largest = draw_bars(inside, strip, chart.bucket)
     picture = Picture(
         width=width,
         height=height,
-        title=title,
-        description=text,
-        name=name,
+        title=chart.title,
+        description=describe_points(inside, chart.baseline, chart.markers, name=chart.short_baseline_name),
+        name=f"{chart.name}-{css_class}",
         css_class=css_class,
         has_links=any(flag.marker.href and flag.label for flag in flags),
     )
     series = split_by_fingerprint(inside)
     return picture.render(
-        draw_bands(series, plot, bucket),
-        draw_time_axis(plot, strip, layout, zone),
+        draw_bands(series, plot, chart.bucket),
+        draw_time_axis(plot, strip, layout, chart.zone),
         bars,
         draw_count_axis(strip, largest, layout),
         draw_grid(plot, plot.levels),
         *(flag.draw_line(plot, strip) for flag in flags),
-        Markup("") if baseline is None else _draw_labeled_baseline(plot, baseline, baseline_name, layout),
-        draw_lines(series, plot, bucket, 3.2),
-        tag("g", draw_lines(split_by_fingerprint(fallen), plot, bucket, 2.4), class_="failing")
+        Markup("")
+        if chart.baseline is None
+        else _draw_labeled_baseline(plot, chart.baseline, chart.short_baseline_name, layout),
+        draw_lines(series, plot, chart.bucket, 3.2),
+        tag("g", draw_lines(split_by_fingerprint(fallen), plot, chart.bucket, 2.4), class_="failing")
         if fallen
         else Markup(""),
-        *(flag.draw_label(root) for flag in flags),
-        data=_point_data(inside, plot, bucket, fallen),
-        data_failing=failing_name if fallen else None,
-        data_plot=f"{plot.left:g},{plot.right:g},{since.timestamp():.0f},{until.timestamp():.0f}",
-        data_answers=answers,
+        *(flag.draw_label(chart.root) for flag in flags),
+        data=_point_data(inside, plot, chart.bucket, fallen),
+        data_failing=shorten(chart.failing_name, 60) if fallen else None,
+        data_plot=f"{plot.left:g},{plot.right:g},{chart.since.timestamp():.0f},{chart.until.timestamp():.0f}",
+        data_answers=f"{chart.root}{chart.answers}" if chart.answers else None,
     )
 
 
-def sparkline_svg(
-    points: Sequence[Point],
-    *,
-    since: datetime,
-    until: datetime,
-    bucket: timedelta,
-    baseline: float | None = None,
-    baseline_name: str = "baseline",
-    title: str,
-    description: str = "",
-    width: int = 300,
-    height: int = 84,
-    name: str = "small",
-    floor: float | None = None,
-) -> Markup:
-    """Return a small chart of means over time. The arguments are those of :func:`trend_svg`.
+def sparkline_svg(chart: TrendChart, *, floor: float) -> Markup:
+    """Return a small chart of means over time.
 
-    If a mean may be negative, pass the same ``floor`` to adjacent charts, so that they have the same scale.
+    Adjacent charts have the same scale if they have the same ``floor``, the lower end of the axis: 0, or -1 if a mean
+    may be negative.
     """
-    edge = Plot(left=26, right=width - 6, top=7, bottom=height - 7, since=since, until=until)
-    inside = [point for point in points if edge.shows(point, bucket)]
-    low = axis_floor(inside, baseline) if floor is None else floor
-    plot = replace(edge, floor=low)
-    text = description or describe_points(inside, baseline, name=baseline_name)
+    width, height = 300, 84
+    edge = Plot(left=26, right=width - 6, top=7, bottom=height - 7, since=chart.since, until=chart.until)
+    inside = [point for point in chart.points if edge.shows(point, chart.bucket)]
+    plot = replace(edge, floor=floor)
+    text = describe_points(inside, chart.baseline, name=chart.short_baseline_name)
     series = split_by_fingerprint(inside)
-    return Picture(width=width, height=height, title=title, description=text, name=name).render(
-        draw_bands(series, plot, bucket),
-        draw_grid(plot, (low, (low + 1) / 2, 1.0)),
-        Markup("") if baseline is None else draw_baseline(plot, baseline),
-        draw_lines(series, plot, bucket, 2.4),
+    return Picture(width=width, height=height, title=chart.title, description=text, name=chart.name).render(
+        draw_bands(series, plot, chart.bucket),
+        draw_grid(plot, (floor, (floor + 1) / 2, 1.0)),
+        Markup("") if chart.baseline is None else draw_baseline(plot, chart.baseline),
+        draw_lines(series, plot, chart.bucket, 2.4),
     )
 
 
