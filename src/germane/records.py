@@ -17,6 +17,6 @@ def encode(value: object) -> Any:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-def pick(record: object, *names: str) -> dict[str, Any]:
+def select(record: object, *names: str) -> dict[str, Any]:
     """Return attributes of a record by name."""
     return {name: getattr(record, name) for name in names}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup
@@ -100,34 +100,6 @@ def _escape_markdown(text: str) -> str:
     return sanitize.markdown(text, MAX_TEXT_LENGTH)
 
 
-_STYLE: Final = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0; border-bottom: 1px solid #8884;
-  overflow-wrap: anywhere; min-width: 4rem; }
-"""
-_PAGE: Final = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<meta name="referrer" content="no-referrer">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<main id="content">
-{body}
-</main>
-</body>
-</html>
-"""
-
-
 def to_html(document: Document, *, style: str = "") -> str:
     """Render a document as one HTML file without scripts, links or external resources.
 
@@ -135,30 +107,10 @@ def to_html(document: Document, *, style: str = "") -> str:
         document: The document to render.
         style: CSS to use instead of the default style, such as the style sheet for figures.
     """
-    title = escape(document.title)
-    blocks = [f"<h1>{title}</h1>"]
-    if document.summary:
-        summary = _escape_html(document.summary)
-        blocks.append(f'<div class="verdict {escape(document.tone)}"><p><b>{summary}</b></p></div>')
-    blocks += [f'<p class="note">{_escape_html(paragraph)}</p>' for paragraph in document.paragraphs]
-    for section in document.sections:
-        blocks.append(f'<section class="panel">\n<header><h2>{_escape_html(section.title)}</h2></header>')
-        blocks += [f'<p dir="auto">{_escape_html(paragraph)}</p>' for paragraph in section.paragraphs]
-        if section.table is not None and section.figure is None:
-            head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in section.table.headings)
-            blocks.append(f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>')
-            for row in section.table.rows:
-                cells = "".join(f'<td dir="auto">{_escape_html(cell)}</td>' for cell in row)
-                blocks.append(f"<tr>{cells}</tr>")
-            blocks.append("</tbody>\n</table></div>")
-        if section.figure is not None:
-            blocks.append(str(section.figure))
-        if section.items:
-            items = "".join(f'<li dir="auto">{_escape_html(item)}</li>' for item in section.items)
-            blocks.append(f'<ul class="plain">{items}</ul>')
-        blocks.append("</section>")
-    return _PAGE.format(title=title, style=style or _STYLE, body="\n".join(blocks))
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
-
-def _escape_html(text: str) -> str:
-    return escape(sanitize.line(text, MAX_TEXT_LENGTH))
+    environment = Environment(
+        loader=PackageLoader("germane.insights"), autoescape=True, trim_blocks=True, undefined=StrictUndefined
+    )
+    environment.filters["line"] = partial(sanitize.line, width=MAX_TEXT_LENGTH)
+    return environment.get_template("document.html").render(document=document, style=style)

@@ -11,7 +11,7 @@ from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import EXIT_ERROR, print_json
 from germane.cli.core.params import Age
 from germane.cli.core.store import load_command_settings, open_store
-from germane.records import pick
+from germane.records import select
 from germane.sanitize import count_noun
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def command(
             for result in results
         ]
         content = {"database": name, "location": settings.location, "dry_run": dry_run, "before": before, "days": days}
-        totals = {"days": len(summary.days), **pick(summary, "exchanges", "scores", "size")}
+        totals = {"days": len(summary.days), **select(summary, "exchanges", "scores", "size")}
         print_json({**content, "archive": totals})
         return
     if not results:

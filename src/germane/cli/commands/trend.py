@@ -16,7 +16,7 @@ from germane.cli.core.output import detect_terminal, print_json
 from germane.cli.core.params import Duration, PastTime
 from germane.cli.core.render import ESTIMATE_FIELDS, find_baseline_mean
 from germane.cli.core.store import load_command_settings, open_store
-from germane.records import pick
+from germane.records import select
 from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
@@ -110,20 +110,20 @@ class ScoreTrend:
     def as_dict(self) -> dict[str, Any]:
         """Return the trend as a dict for JSON output."""
         return {
-            **pick(self.query, "scorer", "service", "route", "by", "since", "until"),
+            **select(self.query, "scorer", "service", "route", "by", "since", "until"),
             "bucket_seconds": self.query.bucket.total_seconds(),
             "min_samples": MIN_SAMPLES,
             "baseline": self.baseline,
             "buckets": [
                 {
-                    **pick(bucket, "start", "group", "fingerprint"),
+                    **select(bucket, "start", "group", "fingerprint"),
                     "begins": bucket.judge_changed,
-                    **pick(bucket, *ESTIMATE_FIELDS, "correlation", "coverage"),
+                    **select(bucket, *ESTIMATE_FIELDS, "correlation", "coverage"),
                 }
                 for bucket in self.buckets
             ],
             "markers": self.markers,
-            "alerts": [pick(alert, *_ALERT_FIELDS) for alert in self.alerts],
+            "alerts": [select(alert, *_ALERT_FIELDS) for alert in self.alerts],
         }
 
 

@@ -12,7 +12,7 @@ from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import detect_terminal, print_json
 from germane.cli.core.params import Since
 from germane.cli.core.store import open_store
-from germane.records import pick
+from germane.records import select
 
 if TYPE_CHECKING:
     from germane.insights import WorstAnswer
@@ -41,8 +41,8 @@ def command(
         listed = [
             {
                 "exchange_id": answer.exchange.id,
-                **pick(answer.exchange, "trace_id", "service", "route", "started_at", "question", "answer"),
-                **pick(answer.score, "scorer", "fingerprint", "value", "label", "details"),
+                **select(answer.exchange, "trace_id", "service", "route", "started_at", "question", "answer"),
+                **select(answer.score, "scorer", "fingerprint", "value", "label", "details"),
             }
             for answer in answers
         ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from germane import insights, sanitize
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, EXIT_THRESHOLD_VIOLATED
-from germane.records import pick
+from germane.records import select
 from germane.score import MIN_SAMPLES
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def learning_as_dicts(versions: Sequence[BaselineVersion]) -> list[dict[str, Any
     return [
         {
             **version.key._asdict(),
-            **pick(version, "reason", "since", "until"),
+            **select(version, "reason", "since", "until"),
             "provisional": version.provisional is not None,
         }
         for version in versions
@@ -130,7 +130,7 @@ def backlog_as_dict(backlog: OutstandingWork) -> dict[str, Any]:
     """Return the current backlog of all routes as a dict for JSON output."""
     tasks = [
         {
-            **pick(tasks, "scorer", "fingerprint", "candidates", "ready"),
+            **select(tasks, "scorer", "fingerprint", "candidates", "ready"),
             "retrying": tasks.postponed,
             "running": tasks.running,
         }
@@ -262,9 +262,9 @@ def _scorer_name(comparison: Comparison, comparisons: Comparisons) -> str:
 
 def _comparison_as_dict(comparison: Comparison) -> dict[str, Any]:
     return {
-        **pick(comparison, "service", "route", "scorer", "fingerprint", "finding", "difference", "interval"),
+        **select(comparison, "service", "route", "scorer", "fingerprint", "finding", "difference", "interval"),
         "effect_size": comparison.effect,
-        **pick(comparison, "effect_name", "share"),
-        "before": comparison.before and pick(comparison.before, *ESTIMATE_FIELDS, "deviation"),
-        "after": comparison.after and pick(comparison.after, *ESTIMATE_FIELDS, "deviation"),
+        **select(comparison, "effect_name", "share"),
+        "before": comparison.before and select(comparison.before, *ESTIMATE_FIELDS, "deviation"),
+        "after": comparison.after and select(comparison.after, *ESTIMATE_FIELDS, "deviation"),
     }

@@ -31,7 +31,7 @@ from germane.insights import (
     load_alert_list,
     run_rule_backtest,
 )
-from germane.records import pick
+from germane.records import select
 
 SCHEMA_VERSION: Final = 1
 
@@ -80,7 +80,7 @@ def alerts_json(request: Request, context: InsightContext) -> Response:
     learning = [
         {
             **summary.version.key._asdict(),
-            **pick(summary.version, "reason", "until"),
+            **select(summary.version, "reason", "until"),
             "provisional": summary.version.provisional is not None,
         }
         for summary in alert_list.baselines.learning
@@ -100,7 +100,11 @@ def alerts_json(request: Request, context: InsightContext) -> Response:
 
 def _summary_as_dict(summary: AlertSummary) -> dict[str, Any]:
     notifications = [
-        {**pick(record.notification, "channel", "type", "created_at"), "state": record.status, "problem": record.error}
+        {
+            **select(record.notification, "channel", "type", "created_at"),
+            "state": record.status,
+            "problem": record.error,
+        }
         for record in summary.notifications
     ]
     return {**records.encode(summary.alert), "notifications": notifications, "silenced": summary.silence is not None}

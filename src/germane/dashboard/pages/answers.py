@@ -34,7 +34,7 @@ from germane.insights import (
     rescore_answer,
     session_window,
 )
-from germane.records import pick
+from germane.records import select
 from germane.score import BANDS, COSINE_SCORERS, LOW_SCORE, UnscoredReason
 from germane.storage import (
     Answer,
@@ -373,20 +373,20 @@ def answer_as_row(answer: Answer) -> dict[str, Any]:
 
 def answer_as_dict(detail: AnswerDetail) -> dict[str, Any]:
     """Return an exchange with its tasks, scores and labels as a dict for a :class:`RecordsResponse`."""
-    exchange = pick(detail.exchange, *_EXCHANGE_FIELDS)
-    exchange["contexts"] = [pick(text, "text", "id", "score") for text in detail.exchange.contexts]
-    exchange["history"] = [pick(message, "role", "content") for message in detail.exchange.history]
+    exchange = select(detail.exchange, *_EXCHANGE_FIELDS)
+    exchange["contexts"] = [select(text, "text", "id", "score") for text in detail.exchange.contexts]
+    exchange["history"] = [select(message, "role", "content") for message in detail.exchange.history]
     return {
         "schema_version": SCHEMA_VERSION,
         "exchange": exchange,
         "sampling": {"reason": detail.sampling_reason, "probability": detail.sampling_probability},
-        **pick(detail, "erased_at", "proxy"),
+        **select(detail, "erased_at", "proxy"),
         "scores": [
-            pick(score, "scorer", "fingerprint", *_SCORE_FIELDS, "latency", "details", "scored_at")
+            select(score, "scorer", "fingerprint", *_SCORE_FIELDS, "latency", "details", "scored_at")
             for score in detail.scores
         ],
-        "tasks": [pick(task, *_TASK_FIELDS, "reason", "due_at") for task in detail.tasks],
-        "feedback": [pick(label, "score", "comment", "user", "created_at") for label in detail.feedback],
+        "tasks": [select(task, *_TASK_FIELDS, "reason", "due_at") for task in detail.tasks],
+        "feedback": [select(label, "score", "comment", "user", "created_at") for label in detail.feedback],
     }
 
 

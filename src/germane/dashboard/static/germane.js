@@ -450,7 +450,7 @@ function keepSelection(from, to) {
   for (const box of to.querySelectorAll("input[name=id]")) box.checked ||= picked.has(box.value);
 }
 
-function pick() {
+function select() {
   const box = document.activeElement.closest("tr")?.querySelector("input[name=id]");
   box?.click();
   if (box) announcement.textContent = `${document.querySelectorAll(PICKED).length} selected`;
@@ -552,7 +552,7 @@ function goTo(key) {
 function act(key) {
   if (key === "?") return help();
   if (key === "/") return focusFilter();
-  if (key === "x") return pick();
+  if (key === "x") return select();
   if (key === "y" || key === "n") return label(key === "y" ? "good" : "bad");
   if (key === "j" || key === "k") return step(key === "j" ? 1 : -1);
   return false;

@@ -17,7 +17,7 @@ from germane.cli.core.engines import EngineOptions, engine_option
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, detect_terminal, print_json, wrap
 from germane.cli.core.params import ParamType, PastTime
 from germane.cli.core.store import load_command_settings, open_store
-from germane.records import pick
+from germane.records import select
 from germane.settings import DEFAULT_RULES, RULE_TYPES, AnyRule, Rule, Settings
 
 if TYPE_CHECKING:
@@ -222,21 +222,21 @@ def _format_duration(seconds: float) -> str:
 
 def _as_dict(report: BacktestReport) -> Mapping[str, Any]:
     return {
-        **pick(report, "since", "until", "scores", "notifications"),
+        **select(report, "since", "until", "scores", "notifications"),
         "rules": [
             {
-                **pick(backtest.rule, "name", "type"),
+                **select(backtest.rule, "name", "type"),
                 "settings": backtest.rule.model_dump(mode="json"),
                 "step_seconds": backtest.step.total_seconds(),
                 "fired": len(backtest.episodes),
-                **pick(backtest, "resolved", "unfired"),
+                **select(backtest, "resolved", "unfired"),
                 "notifications": {each: backtest.notifications[each] for each in _NOTIFICATION_TYPES},
                 "alerts": [
                     {
                         **records.encode(episode.fired),
-                        **pick(episode.last, "state", "resolved_at", "resolve_reason"),
+                        **select(episode.last, "state", "resolved_at", "resolve_reason"),
                         "seconds": episode.seconds,
-                        "events": [pick(event, "at", "type", "before", "after") for event in episode.events],
+                        "events": [select(event, "at", "type", "before", "after") for event in episode.events],
                     }
                     for episode in backtest.episodes
                 ],
@@ -244,5 +244,5 @@ def _as_dict(report: BacktestReport) -> Mapping[str, Any]:
             }
             for backtest in report.rules
         ],
-        "skipped": [{**pick(skipped.rule, "name", "type"), "reason": skipped.reason} for skipped in report.skipped],
+        "skipped": [{**select(skipped.rule, "name", "type"), "reason": skipped.reason} for skipped in report.skipped],
     }

@@ -11,7 +11,7 @@ from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, print_json, print_table
 from germane.cli.core.params import FiniteRange
 from germane.cli.core.store import load_command_settings, open_store
-from germane.records import pick
+from germane.records import select
 from germane.settings import Drop
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def command(
     if wants_json():
         streams = [
             {
-                **pick(result, "rule", "service", "scorer", "scores_per_day"),
+                **select(result, "rule", "service", "scorer", "scores_per_day"),
                 "smallest_drops": [
                     {"days": days, "drop": result.smallest_drop(days, TARGET_PROBABILITY)} for days in result.days
                 ],

@@ -11,7 +11,7 @@ from germane import alerting, sanitize
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import print_json
 from germane.cli.core.store import open_store
-from germane.records import pick
+from germane.records import select
 
 if TYPE_CHECKING:
     from germane.alert import Alert, Silence
@@ -35,7 +35,7 @@ def command(
         events = store.alerts.list_events(alert.id)
     if wants_json():
         names = ("id", "at", "type", "before", "after", "detail")
-        print_json({"alert": alert, "events": [pick(event, *names) for event in events]})
+        print_json({"alert": alert, "events": [select(event, *names) for event in events]})
         return
     click.echo("\n".join([*format_alert(alert), *_format_details(alert)]))
     for event in events:

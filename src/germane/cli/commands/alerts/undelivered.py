@@ -12,7 +12,7 @@ from germane.cli.commands.alerts.show import ID_LENGTH
 from germane.cli.core.command import wants_json
 from germane.cli.core.output import print_json, print_table
 from germane.errors import UsageError
-from germane.records import pick
+from germane.records import select
 
 if TYPE_CHECKING:
     from germane.storage import NotificationRecord, TrackingStore
@@ -51,11 +51,11 @@ def print_undelivered(records: Sequence[NotificationRecord]) -> None:
         notification = record.notification
         listed.append(
             {
-                **pick(notification, "id", "channel", "type", "created_at"),
+                **select(notification, "id", "channel", "type", "created_at"),
                 "failed_at": record.settled_at,
                 "attempts": notification.attempt,
-                **pick(record, "http_status", "error"),
-                "alerts": [pick(alert, "id", "rule", "labels") for alert in notification.alerts],
+                **select(record, "http_status", "error"),
+                "alerts": [select(alert, "id", "rule", "labels") for alert in notification.alerts],
             }
         )
         rules = ", ".join(sorted({alert.rule for alert in notification.alerts}))

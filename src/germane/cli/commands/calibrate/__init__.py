@@ -30,7 +30,7 @@ from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, print_json, print_tabl
 from germane.cli.core.params import ColumnNames, Since
 from germane.cli.core.store import load_command_settings, open_store
 from germane.errors import UsageError
-from germane.records import pick
+from germane.records import select
 
 if TYPE_CHECKING:
     from germane.agreement import BootstrapInterval
@@ -155,7 +155,7 @@ class CalibrationResult:
             "exchanges": self.exchanges,
             "min_exchanges": MIN_CALIBRATION_EXCHANGES,
             "floors": [
-                {**records.encode(each.calibration), **pick(each, "pairs", "interval")} for each in self.calibrations
+                {**records.encode(each.calibration), **select(each, "pairs", "interval")} for each in self.calibrations
             ],
             "saved": self.is_saved,
             "label_changes": self.changes,

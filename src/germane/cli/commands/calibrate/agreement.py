@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from germane import evaluation
 from germane.errors import UsageError
 from germane.exchange import Exchange
-from germane.records import pick
+from germane.records import select
 from germane.score import Score
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ class RefusalVotes:
     def as_dict(self) -> dict[str, Any]:
         """Return the votes as a dict for JSON output."""
         return {
-            **pick(self, "n", "questions", "false_rate", "max_false_rate", "are_reliable", "needed_questions"),
+            **select(self, "n", "questions", "false_rate", "max_false_rate", "are_reliable", "needed_questions"),
             "limit": MAX_FALSE_REFUSAL_RATE,
         }
 

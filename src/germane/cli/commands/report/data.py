@@ -25,7 +25,7 @@ from germane.insights import (
     mean_cells,
     report_sentence,
 )
-from germane.records import pick
+from germane.records import select
 from germane.score import MIN_SAMPLES
 from germane.settings import parse_timezone
 
@@ -114,7 +114,8 @@ class ReportData:
             "until": self.until,
             "min_samples": MIN_SAMPLES,
             "routes": [
-                pick(summary, *_ROUTE_FIELDS, *ESTIMATE_FIELDS, "correlation", "coverage") for summary in self.summaries
+                select(summary, *_ROUTE_FIELDS, *ESTIMATE_FIELDS, "correlation", "coverage")
+                for summary in self.summaries
             ],
             "coverage": self.coverages,
             "calibrations": self.calibrations,

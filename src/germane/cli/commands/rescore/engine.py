@@ -14,7 +14,7 @@ from germane.cli.core.command import wants_json
 from germane.cli.core.forecast import forecast_rescoring, forecasts_as_json, print_forecasts
 from germane.cli.core.output import print_json
 from germane.errors import UsageError
-from germane.records import pick
+from germane.records import select
 
 if TYPE_CHECKING:
     from germane.cli.core.engines import EngineOptions
@@ -140,7 +140,7 @@ def current_fingerprints(settings: Settings, requested: Sequence[str]) -> dict[s
 def _print_run(run: HistoryRun, *, estimate: bool) -> None:
     if wants_json():
         content = {
-            **pick(run, "id", "exchanges", "partitions", "done_partitions", "scored", "failed", "skipped", "waiting"),
+            **select(run, "id", "exchanges", "partitions", "done_partitions", "scored", "failed", "skipped", "waiting"),
             "cost_usd": run.cost,
             "finished_at": run.finished_at,
         }
