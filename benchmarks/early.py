@@ -20,7 +20,7 @@ from streams.families import part
 from streams.production import BEGINS, DAY, learn, score_batch
 from streams.recipe import BASELINE_DAYS, START, Change, Stream, stream
 
-from germane.alerting.detector import Detector
+from germane.alerting.detector.detector import Detector
 from germane.alerting.drop.baselines import MIN_PROVISIONAL_SCORES, PROVISIONAL_SPAN, widen
 
 PER_DAY, WANDER = (30, 100, 300, 1000), (0.01, 0.02)

@@ -25,7 +25,7 @@ from uuid import UUID
 
 from germane.alert import Notification
 from germane.alerting import AlertEvaluator, ChannelMessage, build_channels, message_formats
-from germane.alerting.channels import Alertmanager
+from germane.alerting.channels.alertmanager import Alertmanager
 from germane.alerting.channels.email import build_email
 from germane.annotation import Marker
 from germane.exchange import Exchange

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from germane.alerting.detector import Detector
+from germane.alerting.detector.detector import Detector
 from germane.alerting.drop.score_levels import affected_routes
 from germane.storage import DetectorScore
 from streams.families import DROP_DAYS, TWELVE, Family

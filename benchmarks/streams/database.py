@@ -18,7 +18,10 @@ from uuid import UUID
 import numpy as np
 
 from germane.alerting import AlertEvaluator
-from germane.alerting.detector import Detector, ScoreBatch, StreamLimiter, UserLimit, learn_baseline, sampling_draw
+from germane.alerting.detector.detector import Detector
+from germane.alerting.detector.learning import learn_baseline
+from germane.alerting.detector.limiter import StreamLimiter, UserLimit
+from germane.alerting.detector.score_batch import ScoreBatch, sampling_draw
 from germane.exchange import Exchange
 from germane.score import NONCOMMITTAL, Score
 from germane.settings import Settings

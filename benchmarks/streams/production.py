@@ -9,7 +9,10 @@ from zlib import crc32
 
 import numpy as np
 
-from germane.alerting.detector import Detector, ScoreBatch, StreamLimiter, UserLimit, learn_baseline
+from germane.alerting.detector.detector import Detector
+from germane.alerting.detector.learning import learn_baseline
+from germane.alerting.detector.limiter import StreamLimiter, UserLimit
+from germane.alerting.detector.score_batch import ScoreBatch
 from germane.alerting.drop.baselines import LEARNING_PERIOD, TRAFFIC_FACTOR, is_same_level
 from germane.alerting.drop.improvement import mirrored_baseline, mirrored_scores
 from germane.alerting.drop.scope import add_routes

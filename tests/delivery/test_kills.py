@@ -20,7 +20,7 @@ from sqlalchemy import event, func, select
 from tests.alerting.channels.conftest import an_alert
 
 from germane.alert import Notification
-from germane.alerting.channels import Webhook
+from germane.alerting.channels.webhook import Webhook
 from germane.daemon_pool import DaemonThreadPool
 from germane.delivery import Backoff, DeliveryContext, DeliveryWorker
 from germane.monitor.jobs.delivery import ChannelTarget, NotificationContext

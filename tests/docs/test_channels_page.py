@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.cases import each
 
-from germane.alerting.channels import build_channels
+from germane.alerting.channels.factory import build_channels
 from germane.settings import load_settings
 from germane.settings.channels import CHANNEL_TYPES
 

@@ -25,7 +25,8 @@ from tests.cases import each
 from tests.docs.blocks import DOCS
 
 from germane.alert import SEVERITIES, Alert
-from germane.alerting.channels import Alertmanager, Email
+from germane.alerting.channels.alertmanager import Alertmanager
+from germane.alerting.channels.email import Email
 from germane.settings import AlertmanagerSettings, EmailSettings
 
 SCHEMAS = {"slack": SLACK, "teams": TEAMS, "discord": DISCORD, "pagerduty": PAGERDUTY, "alertmanager": ALERTMANAGER}

@@ -14,8 +14,8 @@ from uuid import uuid4
 
 from germane import sanitize
 from germane.alert import IMPROVEMENT, Alert, AlertChange, Silence
-from germane.alerting.channels import channel_filters
-from germane.alerting.drop import accept_baseline, accept_new_route
+from germane.alerting.channels.factory import channel_filters
+from germane.alerting.drop.baselines import accept_baseline, accept_new_route
 from germane.alerting.notifier import ChannelFilter, Notifier
 from germane.alerting.state_machine import AlertStateMachine
 from germane.alerting.wording import alert_message

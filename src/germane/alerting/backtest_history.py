@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from germane.alert import Alert, AlertEvent, Notification, Silence
-from germane.alerting.detector import is_sampled, sampling_rate
+from germane.alerting.detector.score_batch import is_sampled, sampling_rate
 from germane.alerting.drop.scope import score_query
 from germane.baseline import Baseline
 from germane.storage import (

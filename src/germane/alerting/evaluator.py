@@ -9,9 +9,8 @@ from typing import Final, Protocol
 from uuid import uuid4
 
 from germane.alert import IMPROVEMENT, Alert, AlertChange, Notification, Silence
-from germane.alerting.drop import DropEvaluation, DropWatcher
 from germane.alerting.drop.baselines import BaselineVersions
-from germane.alerting.drop.watcher import DetectorInputs
+from germane.alerting.drop.watcher import DetectorInputs, DropEvaluation, DropWatcher
 from germane.alerting.evidence import UNRESTRICTED, EvidenceCollector, RuleScope
 from germane.alerting.notifier import ChannelFilter, Notifier, QuietPeriod
 from germane.alerting.rules import EvaluationContext, RuleSchedule

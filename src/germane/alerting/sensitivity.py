@@ -13,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from germane.alerting.detector import Detector, ScoreBatch, tolerance
-from germane.alerting.detector.bet_grid import BetGrid
-from germane.alerting.detector.score_batch import MAX_SCORES_PER_DAY
+from germane.alerting.detector.bet_grid import BetGrid, tolerance
+from germane.alerting.detector.detector import Detector
+from germane.alerting.detector.score_batch import MAX_SCORES_PER_DAY, ScoreBatch
 from germane.alerting.drop.scope import attribute_scope, restrict_to_routes
 from germane.baseline import Baseline
 from germane.settings import Drop

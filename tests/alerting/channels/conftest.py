@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from germane.alert import Alert, Notification, ScoreLevel, ScoreShift, alert_key
-from germane.alerting.channels import ChannelMessage, ExchangeQuote, MessageFormat
+from germane.alerting.channels.channel import ChannelMessage, ExchangeQuote, MessageFormat
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LABELS = {"service": "shop", "scorer": "answer_relevancy", "route": "docs"}

@@ -12,7 +12,8 @@ from tests.alerting.channels.conftest import NOON, Answer, Receiver, a_hostile_m
 from tests.alerting.channels.schemas import ALERTMANAGER, check
 
 from germane.alert import ScoreLevel
-from germane.alerting.channels import Alertmanager, ExchangeQuote, MessageFormat
+from germane.alerting.channels.alertmanager import Alertmanager
+from germane.alerting.channels.channel import ExchangeQuote, MessageFormat
 from germane.delivery import DeliveryError
 from germane.settings import channels as settings
 

@@ -15,8 +15,9 @@ import pytest
 from tests.alerting.channels.conftest import Answer, Receiver, an_alert, over
 
 from germane.alert import Alert, AlertChange, AlertEvent, Notification
-from germane.alerting.channels import ChannelMessage, MessageFormat, Webhook
 from germane.alerting.channels.alertmanager import EXPIRY_INTERVALS
+from germane.alerting.channels.channel import ChannelMessage, MessageFormat
+from germane.alerting.channels.webhook import Webhook
 from germane.daemon_pool import DaemonThreadPool
 from germane.delivery import Backoff, DeliveryError
 from germane.monitor import Callback, Monitor

@@ -21,8 +21,8 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 from tests.alerting.channels.conftest import HOSTILE, a_hostile_message, a_message, an_alert, over
 
-from germane.alerting.channels import Email, ExchangeQuote
-from germane.alerting.channels.email import build_email
+from germane.alerting.channels.channel import ExchangeQuote
+from germane.alerting.channels.email import Email, build_email
 from germane.alerting.wording import headline
 from germane.delivery import DeliveryError
 from germane.settings import channels as settings

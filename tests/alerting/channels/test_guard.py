@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.alerting.channels.conftest import Answer, Receiver, a_message
 
-from germane.alerting.channels import Webhook
 from germane.alerting.channels.http import (
     BLOCKED_NETWORKS,
     METADATA_ADDRESSES,
@@ -28,6 +27,7 @@ from germane.alerting.channels.http import (
     build_poster,
     is_blocked,
 )
+from germane.alerting.channels.webhook import Webhook
 from germane.delivery import DeliveryError
 from germane.settings import channels as settings
 

@@ -9,9 +9,8 @@ from typing import Any
 from tests.alerting.channels.conftest import HOSTILE, LABELS, NOON, a_message, an_alert
 from tests.alerting.channels.schemas import DISCORD, PAGERDUTY, SLACK, TEAMS, check
 
-from germane.alerting.channels import ChannelMessage
 from germane.alerting.channels.alertmanager import alertmanager_alerts
-from germane.alerting.channels.channel import MAX_LINK_LENGTH
+from germane.alerting.channels.channel import MAX_LINK_LENGTH, ChannelMessage
 from germane.alerting.channels.discord import discord_payload
 from germane.alerting.channels.email import build_email
 from germane.alerting.channels.pagerduty import pagerduty_event

@@ -10,7 +10,7 @@ import pytest
 from tests.alerting.channels.conftest import a_hostile_message, a_message, an_alert, over
 
 from germane.alert import Alert
-from germane.alerting.channels import Callback, Log
+from germane.alerting.channels.in_process import Callback, Log
 from germane.delivery import DeliveryError
 
 

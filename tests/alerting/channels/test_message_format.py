@@ -10,8 +10,8 @@ from tests.alerting.channels.conftest import NOON, a_message, an_alert, over
 from tests.alerting.channels.schemas import ALERTMANAGER, PAGERDUTY, check
 
 from germane.alert import SEVERITIES
-from germane.alerting.channels import message_formats
 from germane.alerting.channels.alertmanager import alertmanager_alert
+from germane.alerting.channels.factory import message_formats
 from germane.alerting.channels.pagerduty import pagerduty_event
 from germane.alerting.wording import alert_message
 from germane.errors import SettingsError

@@ -9,8 +9,8 @@ import pytest
 from tests.alerting.channels.conftest import Answer, Receiver, a_hostile_message, a_message, an_alert, over
 from tests.alerting.channels.schemas import PAGERDUTY, check
 
-from germane.alerting.channels import ExchangeQuote, PagerDuty
-from germane.alerting.channels.pagerduty import pagerduty_event
+from germane.alerting.channels.channel import ExchangeQuote
+from germane.alerting.channels.pagerduty import PagerDuty, pagerduty_event
 from germane.alerting.wording import alert_title
 from germane.delivery import DeliveryError
 from germane.settings import channels as settings

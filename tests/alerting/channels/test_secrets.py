@@ -11,7 +11,7 @@ import pytest
 from tests.alerting.channels.conftest import Answer, Receiver, an_alert
 
 from germane.alert import Notification
-from germane.alerting.channels import build_channels
+from germane.alerting.channels.factory import build_channels
 from germane.settings import load_settings
 from germane.storage import AlertTransaction, TrackingStore
 

@@ -10,8 +10,8 @@ from typing import Any
 from tests.alerting.channels.conftest import HOSTILE, Receiver, a_hostile_message, a_message, an_alert, over
 from tests.alerting.channels.schemas import SLACK, check
 
-from germane.alerting.channels import ExchangeQuote, Slack
-from germane.alerting.channels.slack import slack_payload
+from germane.alerting.channels.channel import ExchangeQuote
+from germane.alerting.channels.slack import Slack, slack_payload
 from germane.alerting.wording import headline
 from germane.settings import channels as settings
 

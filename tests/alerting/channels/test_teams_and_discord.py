@@ -11,9 +11,9 @@ import pytest
 from tests.alerting.channels.conftest import Answer, Receiver, a_hostile_message, a_message, an_alert, over
 from tests.alerting.channels.schemas import DISCORD, TEAMS, check
 
-from germane.alerting.channels import ChannelMessage, Discord, ExchangeQuote, Teams
-from germane.alerting.channels.discord import discord_payload
-from germane.alerting.channels.teams import teams_payload
+from germane.alerting.channels.channel import ChannelMessage, ExchangeQuote
+from germane.alerting.channels.discord import Discord, discord_payload
+from germane.alerting.channels.teams import Teams, teams_payload
 from germane.delivery import DeliveryError
 from germane.settings import DiscordSettings, TeamsSettings
 

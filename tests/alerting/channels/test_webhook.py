@@ -16,8 +16,9 @@ import pytest
 from tests.alerting.channels.conftest import HOSTILE, Answer, Receiver, a_hostile_message, a_message, an_alert, over
 
 from germane.alert import Alert
-from germane.alerting.channels import ExchangeQuote, Webhook
+from germane.alerting.channels.channel import ExchangeQuote
 from germane.alerting.channels.http import JsonPoster, redact_url
+from germane.alerting.channels.webhook import Webhook
 from germane.delivery import DeliveryError
 from germane.errors import SettingsError
 from germane.settings import channels as settings

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from germane.alerting.detector import ScoreBatch
+from germane.alerting.detector.score_batch import ScoreBatch
 from germane.baseline import POOLED_ROUTE, Baseline
 
 

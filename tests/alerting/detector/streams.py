@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from germane.alerting.detector import ScoreBatch, learn_baseline
+from germane.alerting.detector.learning import learn_baseline
+from germane.alerting.detector.score_batch import ScoreBatch
 from germane.baseline import Baseline
 
 ROUTES = {"faq": (0.88, 40.0, 0.02, 0.5), "docs": (0.80, 20.0, 0.05, 0.35), "support": (0.72, 10.0, 0.15, 0.15)}

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from tests.alerting.detector.streams import baseline
 
-from germane.alerting.detector import Detector, ScoreBatch
 from germane.alerting.detector.bet_grid import BetGrid
+from germane.alerting.detector.detector import Detector
+from germane.alerting.detector.score_batch import ScoreBatch
 
 BASELINE = replace(baseline(), scores_per_day=1000 / 365)
 RUNS, MAX_SCORES = 60, 6000

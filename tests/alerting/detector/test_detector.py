@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from tests.alerting.detector.reference_detector import ReferenceDetector, state_of
 from tests.alerting.detector.streams import ROUTES, bad_and_good, baseline, cut, scores
 
-from germane.alerting.detector import Detector, ScoreBatch, Transition
 from germane.alerting.detector.bet_grid import BetGrid
+from germane.alerting.detector.detector import Detector
+from germane.alerting.detector.drop_evidence import Transition
+from germane.alerting.detector.score_batch import ScoreBatch
 from germane.baseline import POOLED_ROUTE, Baseline, RouteBaseline
 
 BASELINE = baseline()

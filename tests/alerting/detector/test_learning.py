@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.alerting.detector.streams import DAY, scores
 
-from germane.alerting.detector import Detector, ScoreBatch, learn_baseline
-from germane.alerting.detector.learning import wander
+from germane.alerting.detector.detector import Detector
+from germane.alerting.detector.learning import learn_baseline, wander
+from germane.alerting.detector.score_batch import ScoreBatch
 from germane.baseline import POOLED_ROUTE, Baseline
 
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.alerting.detector.test_detector import BASELINE
 
-from germane.alerting.detector import StreamLimiter, UserLimit
-from germane.alerting.detector.limiter import DAY, HOUR, MAX_GROWTH, MAX_SCORES_PER_USER
+from germane.alerting.detector.limiter import DAY, HOUR, MAX_GROWTH, MAX_SCORES_PER_USER, StreamLimiter, UserLimit
 
 ROUTE = next(iter(BASELINE.routes))
 PER_DAY = BASELINE.routes[ROUTE].scores_per_day

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.alerting.detector import is_sampled, sampling_rate
+from germane.alerting.detector.score_batch import is_sampled, sampling_rate
 from germane.monitor.sampling.priority_sampling import component_uniform
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from tests.alerting.detector.streams import bad_and_good, baseline, cut
 
-from germane.alerting.detector import Detector
+from germane.alerting.detector.detector import Detector
 from germane.baseline import Baseline
 
 BASELINE = baseline()

@@ -17,9 +17,10 @@ import pytest
 from tests.conftest import migrated_file
 
 from germane.alert import Alert
-from germane.alerting.detector import ScoreBatch, StreamLimiter, sampling_draw
-from germane.alerting.drop import DropEvaluation, DropWatcher
+from germane.alerting.detector.limiter import StreamLimiter
+from germane.alerting.detector.score_batch import ScoreBatch, sampling_draw
 from germane.alerting.drop.scope import to_batch
+from germane.alerting.drop.watcher import DropEvaluation, DropWatcher
 from germane.alerting.state_machine import AlertStateMachine
 from germane.baseline import Baseline
 from germane.exchange import Exchange

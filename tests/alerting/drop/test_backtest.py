@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 
 from germane.alerting.backtest import BacktestReport, RuleBacktest, default_step, run_backtest
 from germane.alerting.backtest_history import HistoricalInputs
-from germane.alerting.detector import is_sampled, sampling_rate
+from germane.alerting.detector.score_batch import is_sampled, sampling_rate
 from germane.score import Score, UnscoredReason
 from germane.settings import Budget, BudgetExhausted, MeanThreshold, NoData, ScorerError, load_settings
 from germane.settings.rules import AnyRule, Drop

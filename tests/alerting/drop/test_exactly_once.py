@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.alerting.drop.conftest import START, Simulation, limited_batch
 
-from germane.alerting.detector import Detector
+from germane.alerting.detector.detector import Detector
 from germane.alerting.drop.scope import load_sampled_scores
 
 ROOT = Path(__file__).parents[3]

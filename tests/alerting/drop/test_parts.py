@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.alerting.detector import Contributor, ScoreBatch, learn_baseline
+from germane.alerting.detector.drop_evidence import Contributor
+from germane.alerting.detector.learning import learn_baseline
+from germane.alerting.detector.score_batch import ScoreBatch
 from germane.alerting.drop.baselines import BaselineExample, learn_from_examples
 from germane.alerting.drop.scope import add_routes, attribute_scope, restrict_to_routes
 from germane.alerting.drop.score_levels import (

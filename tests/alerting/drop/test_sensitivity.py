@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from germane.alerting.detector import tolerance
+from germane.alerting.detector.bet_grid import tolerance
 from germane.alerting.sensitivity import DropSensitivity, list_sensitivities, simulate_drops
 from germane.baseline import Baseline, RouteBaseline
 from germane.settings import Drop

@@ -10,7 +10,8 @@ import pytest
 from tests.alerting.drop.conftest import limited_batch, step_of
 
 from germane.alert import AlertChange, AlertEvent
-from germane.alerting.detector import Detector, is_sampled
+from germane.alerting.detector.detector import Detector
+from germane.alerting.detector.score_batch import is_sampled
 from germane.alerting.drop.baselines import accept_baseline
 from germane.alerting.drop.scope import load_sampled_scores, to_batch
 from germane.settings.rules import Drop

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from germane import sanitize
-from germane.alerting.detector import ScoreBatch, sampling_rate
+from germane.alerting.detector.score_batch import ScoreBatch, sampling_rate
 from germane.alerting.drop.new_routes import bad_new_routes
 from germane.alerting.drop.scope import (
     DAY,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import hypot
 
-from germane.alerting.detector import ScoreBatch
+from germane.alerting.detector.score_batch import ScoreBatch
 from germane.alerting.drop.new_routes import without_zeros
 from germane.baseline import Baseline
 

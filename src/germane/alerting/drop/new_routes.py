@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from germane.alerting.detector import ScoreBatch
+from germane.alerting.detector.score_batch import ScoreBatch
 from germane.baseline import Baseline, RouteBaseline
 from germane.score import COSINE_SCORERS, LOW_SCORE
 from germane.storage import DetectorState

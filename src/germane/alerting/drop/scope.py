@@ -11,7 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from germane.alerting.detector import ScoreBatch, UserLimit, is_sampled, learn_baseline, sampling_rate
+from germane.alerting.detector.learning import learn_baseline
+from germane.alerting.detector.limiter import UserLimit
+from germane.alerting.detector.score_batch import ScoreBatch, is_sampled, sampling_rate
 from germane.baseline import POOLED_ROUTE, Baseline, RouteBaseline
 from germane.exchange import matches_attributes
 from germane.storage import BaselineKey, DetectorScore, DetectorScoreQuery, TrackingStore

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from germane.alert import ScoreLevel
-from germane.alerting.detector import Contributor
+from germane.alerting.detector.drop_evidence import Contributor
 from germane.alerting.intervals import combine_levels, wilson_interval
 from germane.baseline import POOLED_ROUTE, Baseline
 from germane.statistics import WeightedSums, estimate_mean, t_quantile

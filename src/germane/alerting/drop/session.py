@@ -11,7 +11,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from germane.alert import ResolveReason
-from germane.alerting.detector import Contributor, Detector, StreamLimiter, is_sampled, sampling_draw
+from germane.alerting.detector.detector import Detector
+from germane.alerting.detector.drop_evidence import Contributor
+from germane.alerting.detector.limiter import StreamLimiter
+from germane.alerting.detector.score_batch import is_sampled, sampling_draw
 from germane.alerting.drop.improvement import mirrored_baseline, mirrored_scores
 from germane.alerting.drop.new_routes import new_route_baseline, without_zeros
 from germane.alerting.drop.scope import attribute_scope, is_new_route, restrict_to_routes, to_batch

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
 from germane.alert import IMPROVEMENT, Alert, Cause, Severity
-from germane.alerting.detector import tolerance
+from germane.alerting.detector.bet_grid import tolerance
 from germane.alerting.drop.baselines import (
     LEARNING_PERIOD,
     MIN_BASELINE_SPAN,
