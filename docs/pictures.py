@@ -27,9 +27,10 @@ sys.path.insert(0, str(ROOT))
 from tests.dashboard.seeding import FINGERPRINTS, NOW, SEARCH, SERVICE, Seeded, seed  # noqa: E402 - from the checkout
 from tests.dashboard.seeding_traces import FASTAPI, FIRST_ID, OPENAI, add_watched_traces  # noqa: E402
 
-from germane.dashboard import DashboardServer, create_app  # noqa: E402
+from germane.dashboard import create_app  # noqa: E402
 from germane.settings import Budget, Settings, load_settings  # noqa: E402
 from germane.storage import JobRun, JobRuns, RequestUsage, TrackingStore, WorkerHeartbeat  # noqa: E402
+from germane.web_server import WebServer  # noqa: E402
 
 FOLDER = ROOT / "docs" / "pictures"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
@@ -73,7 +74,7 @@ def open_full_page(page: Page) -> None:
 @contextmanager
 def served(settings: Settings, store: TrackingStore | None = None) -> Iterator[str]:
     """Serve the pages at the end of the sample week, and yield the URL."""
-    server = DashboardServer(create_app(settings, store=store, now=lambda: NOW), host="127.0.0.1", port=0)
+    server = WebServer(create_app(settings, store=store, now=lambda: NOW), host="127.0.0.1", port=0)
     with server.running():
         yield server.address
 

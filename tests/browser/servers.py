@@ -11,10 +11,10 @@ from typing import Any
 from tests.dashboard.seeding import SEARCH, Seeded
 
 from germane.dashboard import create_app
-from germane.dashboard.server import DashboardServer
 from germane.settings import load_settings
 from germane.storage import TrackingStore
 from germane.testing import Clock
+from germane.web_server import WebServer
 
 SCREENS: Sequence[str] = (
     "/",
@@ -78,7 +78,7 @@ def served(url: str, seeded: Seeded, clock: Clock, **given: Any) -> Iterator[Sit
     """Serve a database on a free port; the pages use its clock."""
     with closing(TrackingStore(url, clock=clock)) as store:
         given = {"refresh": timedelta(hours=1)} | given
-        server = DashboardServer(
+        server = WebServer(
             create_app(load_settings(database="sqlite://"), store=store, now=clock, **given), host="127.0.0.1", port=0
         )
         with server.running():

@@ -22,10 +22,10 @@ from tests.dashboard.form_helpers import csrf_token_of, submit_form
 from tests.dashboard.http_server import PAGE, TOKEN, client_for, create_dashboard
 
 from germane.dashboard.auth.limits import MAX_CONCURRENT, ConcurrencyLimit
-from germane.dashboard.server import DashboardServer
 from germane.dashboard.web.forms import LoginSession
 from germane.insights.context import InsightContext
 from germane.storage import TrackingStore
+from germane.web_server import WebServer
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_an_internal_error_is_logged_without_its_message(
     def fails(request: Request, context: InsightContext) -> Response:
         raise ValueError("How do I hide this?")
 
-    server = DashboardServer(create_dashboard(store, fails), host="127.0.0.1", port=0)
+    server = WebServer(create_dashboard(store, fails), host="127.0.0.1", port=0)
     with server.running():
         answer = httpx2.get(f"{server.address}/written", headers=PAGE)
 

@@ -18,8 +18,8 @@ from tests.dashboard.conftest import Week, now
 
 from germane import web_server
 from germane.dashboard import create_app
-from germane.dashboard.server import DashboardServer
 from germane.settings import load_settings
+from germane.web_server import WebServer
 
 UNFINISHED = {
     "nothing": b"",
@@ -35,7 +35,7 @@ def address(week: Week, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, 
     """The address of a server that waits half a second for a complete request."""
     monkeypatch.setattr(web_server, "REQUEST_TIMEOUT", 0.5)
     app = create_app(load_settings(database="sqlite://"), store=week.store, now=now)
-    running = DashboardServer(app, host="127.0.0.1", port=0)
+    running = WebServer(app, host="127.0.0.1", port=0)
     with running.running():
         host, _, port = running.address.removeprefix("http://").partition(":")
         yield host, int(port)

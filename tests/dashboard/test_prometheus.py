@@ -20,8 +20,8 @@ from tests.dashboard.seeding import SEARCH, SERVICE
 from germane.cli.app import group
 from germane.cli.commands.grafana import dashboard
 from germane.dashboard import create_app
-from germane.dashboard.server import DashboardServer
 from germane.settings import load_settings
+from germane.web_server import WebServer
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +44,7 @@ def scraping(week: Week, tmp_path: Path) -> Iterator[str]:
     """The URL of a Prometheus that scrapes a served page, with the rules that germane ships."""
     path = shutil.which("prometheus") or pytest.skip("prometheus is not installed: no real scrape is tried")
     assert group.main(["grafana", str(tmp_path / "out")], standalone_mode=False) is None
-    server = DashboardServer(
+    server = WebServer(
         create_app(load_settings(database="sqlite://"), store=week.store, now=now), host="127.0.0.1", port=0
     )
     target = {"job_name": "germane", "static_configs": [{"targets": [server.address.removeprefix("http://")]}]}

@@ -18,6 +18,7 @@ from tests.dashboard.seeding import FINGERPRINTS, NOW
 from germane.dashboard import create_app
 from germane.insights.formatting import format_bytes, format_run_time
 from germane.insights.worker import JobHistory, describe_limits, describe_sampling_outcomes, describe_sampling_settings
+from germane.score import Score, UnscoredReason
 from germane.settings import Budget, load_settings
 from germane.storage import JobRun, JobRuns, RateLimit, RequestUsage, SamplingSummary, TrackingStore, WorkerHeartbeat
 from germane.storage.db.migrate import REVISIONS
@@ -189,6 +190,18 @@ def test_failures_are_shown_with_reason_error_and_answer(page: TestClient) -> No
     assert "the reply contains no question" in text
     assert re.search(r'href="/answers\?scorer=\w+&amp;state=failed&amp;reason=judge_timeout"', text)
     assert re.search(r'href="/a/[0-9a-f]+" data-drawer', text)
+
+
+def test_every_page_counts_the_failures_of_the_last_hour(own_page: TestClient, own_week: Week) -> None:
+    """The most common reason is named."""
+    assert "no failures in the last hour" in words(own_page.get("/").text)
+    queue = own_week.store.queue
+    claims = queue.claim_tasks("w1", {"faithfulness": FINGERPRINTS["faithfulness"]}, limit=1, lease=LEASE)
+    (task,) = (task for claim in claims for task in claim.tasks)
+    failed = Score(scorer=task.scorer, fingerprint=task.fingerprint, reason=UnscoredReason.JUDGE_TIMEOUT)
+    queue.complete_tasks("w1", [(task, failed)])
+
+    assert "1 failure in the last hour: judge timeout" in words(own_page.get("/").text)
 
 
 @BOTH

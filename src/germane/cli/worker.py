@@ -18,7 +18,6 @@ from germane.cli.core.params import ListenAddress
 from germane.cli.core.signals import ShutdownSignal
 from germane.cli.core.store import wait_for_database
 from germane.dashboard import (
-    DashboardServer,
     create_metrics_app,
     is_loopback,
     is_prometheus_installed,
@@ -29,6 +28,7 @@ from germane.process import Runtime, install_runtime, stop_runtime
 from germane.settings import Settings, load_settings
 from germane.storage import OutstandingWork
 from germane.tracer import expose_registry
+from germane.web_server import WebServer
 
 if TYPE_CHECKING:
     from germane.receiver import ReceiverOptions
@@ -58,7 +58,7 @@ def serve_metrics(settings: Settings, address: ListenAddress, log: Callable[[str
             "least 16 characters"
         )
     app = create_metrics_app(settings)
-    server = DashboardServer(app, host=address.host, port=address.port)
+    server = WebServer(app, host=address.host, port=address.port)
     with include_process_metrics(app), server.running():
         log(f"serving metrics on {server.address}/metrics")
         yield

@@ -6,4 +6,3 @@ from .auth.hosts import parse_host as parse_host
 from .metrics import is_prometheus_installed as is_prometheus_installed
 from .metrics import missing_extra as missing_extra
 from .metrics.exposition import metrics_exposition as metrics_exposition
-from .server import DashboardServer as DashboardServer

@@ -32,6 +32,7 @@ from .context import InsightContext as InsightContext
 from .context import ViewParams as ViewParams
 from .context import choose_scorer as choose_scorer
 from .context import choose_service as choose_service
+from .context import load_buckets as load_buckets
 from .document import MEAN_HEADINGS as MEAN_HEADINGS
 from .document import Document as Document
 from .document import DocumentTable as DocumentTable

@@ -1,16 +1,16 @@
-"""The page for one alert: its notifications, timeline, worst answers, contributors and charts."""
+"""The page for one alert: its notifications, timeline, worst answers and charts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from markupsafe import Markup
 
 from germane import alerting
-from germane.alert import IMPROVEMENT, Alert, AlertEvent, ScoreLevel
+from germane.alert import IMPROVEMENT, Alert, AlertEvent
 from germane.alerting import CAUSES, RESOLVE_REASONS
 from germane.baseline import POOLED_ROUTE
 from germane.exchange import Exchange
@@ -18,16 +18,14 @@ from germane.insights.alerts import (
     MAX_NOTIFICATIONS,
     NOTIFIED_WITHIN,
     AlertSummary,
-    format_level,
     format_rule_value,
     summarize_alerts,
 )
 from germane.insights.charts import ChartMarker, TrendChart, chart_points, trend_figure
-from germane.insights.context import InsightContext, ViewParams
+from germane.insights.context import InsightContext, ViewParams, load_buckets
 from germane.insights.formatting import format_alert, humanize
 from germane.insights.situation import chart_markers, first_scored, onset_comparison_path
-from germane.insights.wording import not_enough_data
-from germane.score import MIN_SAMPLES, Score
+from germane.score import Score
 from germane.settings import SCORE_RULES
 from germane.storage import NotificationRecord, TrackingStore
 
@@ -62,18 +60,6 @@ class TimelineEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contributor:
-    """A route, attribute or scorer that contributes to a drop."""
-
-    dimension: str
-    name: str
-    before: str
-    since: str
-    change: float | None
-    """Change in the mean, or None if there are too few scores."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AlertChart:
     """A trend chart around the time of an alert."""
 
@@ -100,8 +86,6 @@ class AlertDetail:
     """Worst first."""
     worst_deleted: int
     """Number of worst answers that are no longer stored."""
-    contributors: Sequence[Contributor]
-    """Largest first."""
     can_accept: bool
     """Whether the current level can be accepted as the new baseline. See :func:`can_accept_baseline`."""
     charts: Sequence[AlertChart]
@@ -166,18 +150,6 @@ def load_alert_detail(context: InsightContext, alert: Alert, view: ViewParams, r
         timeline=[_timeline_entry(event, alert) for event in store.alerts.list_events(alert.id)],
         worst=worst,
         worst_deleted=len(ids) - len(worst),
-        contributors=[
-            Contributor(
-                dimension=shift.dimension,
-                name=shift.name,
-                before=_format_contribution(shift.before),
-                since=_format_contribution(shift.since),
-                change=shift.since.mean - shift.before.mean
-                if min(shift.before.n, shift.since.n) >= MIN_SAMPLES
-                else None,
-            )
-            for shift in alert.shifts
-        ],
         can_accept=can_accept_baseline(context, alert),
         charts=charts,
         onset_comparison=onset_comparison,
@@ -208,10 +180,6 @@ def can_accept_baseline(context: InsightContext, alert: Alert) -> bool:
         and alert.is_open
         and alerting.active_baseline_for(context.store, alert) is not None
     )
-
-
-def _format_contribution(level: ScoreLevel) -> str:
-    return format_level("drop", level) if level.n >= MIN_SAMPLES else not_enough_data(level)
 
 
 def _timeline_entry(event: AlertEvent, alert: Alert) -> TimelineEntry:
@@ -259,29 +227,20 @@ def _load_charts(
     if alert.route is None and largest is not None:
         subjects.append((largest.name, largest.before.mean, "baseline", "where"))
     since, until = chart_window(alert, now)
-    bucket = ViewParams(window="", since=since, until=until).bucket
+    shown = ViewParams(window="", since=since, until=until, zone=view.zone)
     times = {"onset": alert.onset, "fired": alert.fired_at, "resolved": alert.resolved_at}
     moments = [ChartMarker(at, name, "alert") for name, at in times.items() if at is not None]
     query = {name: value for name, value in (("scorer", alert.scorer), ("service", alert.service)) if value}
     markers = store.trends.list_markers(since=since, until=until, service=alert.service or None, limit=MAX_MARKERS)
     for route, baseline, baseline_name, name in subjects:
-        buckets = store.trends.over_time(
-            scorer=alert.scorer,
-            bucket=bucket,
-            since=since,
-            until=until,
-            route=route,
-            service=alert.service or None,
-            histograms=False,
-            timezone=view.zone or UTC,
-        )
+        buckets = load_buckets(store, shown, scorer=alert.scorer, service=alert.service or None, route=route)
         # The view's window applies to other pages.
         flags = chart_markers([], markers, route=route, view=replace(view, query=query))
         chart = TrendChart(
             points=chart_points(buckets),
             since=since,
             until=until,
-            bucket=bucket,
+            bucket=shown.bucket,
             title=f"{humanize(alert.scorer)} for {route or alert.service}",
             name=name,
             zone=view.zone,

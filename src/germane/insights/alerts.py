@@ -18,6 +18,7 @@ from germane.insights.formatting import (
     format_seconds,
 )
 from germane.insights.situation import NOTIFIED_STATES
+from germane.insights.wording import not_enough_data
 from germane.settings import SHARE_RULES, AnyRule
 from germane.storage import BaselineVersion, NotificationRecord, TrackingStore
 
@@ -98,8 +99,10 @@ def format_rule_value(rule_type: str, value: float) -> str:
     return format_percent(value) if rule_type in PERCENT_RULES else format_number(value)
 
 
-def format_level(rule_type: str, level: ScoreLevel) -> str:
-    """Format a level, such as "0.52 (95% interval 0.48-0.56, n=40)"."""
+def format_level(rule_type: str, level: ScoreLevel, *, min_samples: int = 0) -> str:
+    """Format a level with enough scores, such as "0.52 (95% interval 0.48-0.56, n=40)"."""
+    if level.n < min_samples:
+        return not_enough_data(level)
     interval = ""
     if level.interval is not None:
         ends = format_interval(level.interval)
@@ -152,11 +155,6 @@ class BaselineSummary:
         """Attribute patterns of the exchanges that the baseline covers, or an empty string for all exchanges."""
         patterns: dict[str, str] = json.loads(self.version.key.scope) if self.version.key.scope else {}
         return ", ".join(f"{name}={pattern}" for name, pattern in patterns.items())
-
-    @property
-    def routes(self) -> int:
-        """Number of routes that have their own level in this baseline."""
-        return 0 if self.version.baseline is None else len(self.version.baseline.routes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Protocol, TypeVar
 from urllib.parse import urlencode
 
 if TYPE_CHECKING:
     from germane.settings import Settings
-    from germane.storage import TrackingStore
+    from germane.storage import Bucket, TrackingStore
 
 _Parameters = ParamSpec("_Parameters")
 _ReadModel = TypeVar("_ReadModel")
@@ -56,6 +56,28 @@ class InsightContext:
     """Whether pages reject all changes."""
     refresh_interval: timedelta = timedelta(seconds=30)
     """Time between updates of the live parts of an open page."""
+
+
+def load_buckets(
+    store: TrackingStore,
+    view: ViewParams,
+    *,
+    scorer: str,
+    service: str | None,
+    route: str | None,
+    bucket: timedelta | None = None,
+) -> list[Bucket]:
+    """Load the scores in the view's window over time. The bucket length defaults to the view's."""
+    return store.trends.over_time(
+        scorer=scorer,
+        service=service,
+        route=route,
+        bucket=bucket or view.bucket,
+        since=view.since,
+        until=view.until,
+        timezone=view.zone or UTC,
+        histograms=False,
+    )
 
 
 def from_one_snapshot(
@@ -116,6 +138,10 @@ class ViewParams:
         parameters = {**self.query, **changes}
         query = urlencode({name: value for name, value in parameters.items() if value})
         return f"{path}{'&' if '?' in path else '?'}{query}" if query else path
+
+    def link_without_range(self, path: str, **changes: str | None) -> str:
+        """Return the URL of ``path`` like :meth:`link`, but without a time range, which can be added to it."""
+        return self.link(path, **changes, window=None, since=None, until=None, bucket=None)
 
 
 class ScoredGroup(Protocol):

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from germane import sanitize
 from germane.insights.context import InsightContext
 from germane.insights.situation import DAY, NOTIFIED_STATES
 from germane.insights.watched_traces import WatchedSummary, load_watched_traces
@@ -87,11 +86,6 @@ class HealthSummary:
         return self.scoring.undecided + self.scoring.waiting
 
     @property
-    def is_capped(self) -> bool:
-        """Whether the backlog was counted only up to a limit."""
-        return self.scoring.is_capped
-
-    @property
     def lag(self) -> timedelta:
         """Time that the oldest unscored exchange has been waiting."""
         return (
@@ -127,14 +121,6 @@ class HealthSummary:
         return None if self.budget is None else BudgetLimits.at(self.budget, self.now)
 
     @property
-    def headline(self) -> str:
-        """The state of the workers in a few words."""
-        if self.running:
-            running = "running" if len(self.running) == 1 else f"{len(self.running)} running"
-            return running if self.problem is None else "degraded"
-        return "unresponsive" if self.unresponsive else "no worker"
-
-    @property
     def advice(self) -> str | None:
         """The recommended action, or None if a worker is scoring."""
         if self.state == "none":
@@ -150,18 +136,9 @@ class HealthSummary:
     def backlog(self) -> str:
         """The size of the backlog, such as "33 tasks and 3 undecided answers waiting", or "no backlog"."""
         counts = {"task": self.scoring.waiting, "undecided answer": self.scoring.undecided}
-        more = " or more" if self.is_capped else ""
+        more = " or more" if self.scoring.is_capped else ""
         parts = [f"{count:,}{more} {noun}{'' if count == 1 else 's'}" for noun, count in counts.items() if count]
         return f"{' and '.join(parts)} waiting" if parts else "no backlog"
-
-    @property
-    def failures(self) -> str:
-        """The number of failures in the last hour and their most common reason."""
-        if not self.failed:
-            return "no failures in the last hour"
-        return (
-            f"{sanitize.count_noun(self.failed, 'failure')} in the last hour: {(self.reason or '').replace('_', ' ')}"
-        )
 
 
 def load_health(context: InsightContext) -> HealthSummary:
@@ -191,14 +168,6 @@ def load_status_bar(context: InsightContext, health: HealthSummary | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Handler:
-    """An observed function."""
-
-    service: str
-    route: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Onboarding:
     """The progress of setting up germane."""
 
@@ -209,28 +178,13 @@ class Onboarding:
     captured: int = 0
     """Number of captured exchanges, up to 10,000."""
     scored: int = 0
-    uncalled: Sequence[Handler] = ()
-    """Observed handlers that have never been called."""
+    uncalled: Sequence[tuple[str, str]] = ()
+    """Services and routes of observed handlers that have never been called."""
     has_handlers: bool = False
     traces: WatchedSummary = field(default_factory=lambda: WatchedSummary(scopes=()))
     """The traces that were watched or received in the last day."""
     obstacle: str | None = None
     """Why nothing has been scored. None if there are scores, or if there is nothing to score."""
-
-    @property
-    def headline(self) -> str:
-        """The progress in one sentence."""
-        if self.scored:
-            return "Setup complete: answers are captured and scored."
-        if self.captured:
-            return f"{self.captured_text} captured, none scored yet."
-        return "Nothing has been captured yet."
-
-    @property
-    def captured_text(self) -> str:
-        """The number of captured exchanges, such as "12 exchanges"."""
-        more = " or more" if self.captured >= MAX_COUNTED else ""
-        return f"{sanitize.count_noun(self.captured, 'exchange')}{more}"
 
 
 def load_onboarding(context: InsightContext) -> Onboarding:
@@ -263,7 +217,7 @@ def load_onboarding(context: InsightContext) -> Onboarding:
         exists=True,
         captured=counts.captured,
         scored=counts.scores,
-        uncalled=[Handler(service=service, route=route) for service, route in uncalled[:MAX_HANDLERS]],
+        uncalled=uncalled[:MAX_HANDLERS],
         has_handlers=bool(coverage or counts.captured),
         traces=load_watched_traces(store, since=store.now() - DAY),
         obstacle=obstacle,

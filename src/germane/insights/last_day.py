@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from germane.alert import Alert
@@ -16,6 +16,7 @@ from germane.insights.context import (
     choose_second_scorer,
     choose_service,
     existing_or_none,
+    load_buckets,
 )
 from germane.insights.health import HealthSummary
 from germane.insights.situation import (
@@ -261,16 +262,7 @@ def load_route_situation(
     length = last_day.bucket(view)
     shown = buckets.get(length)
     if shown is None:
-        shown = context.store.trends.over_time(
-            scorer=scorer,
-            bucket=length,
-            since=view.since,
-            until=view.until,
-            route=route,
-            service=service,
-            histograms=False,
-            timezone=view.zone or UTC,
-        )
+        shown = load_buckets(context.store, view, scorer=scorer, service=service, route=route, bucket=length)
     situation = load_situation(context, view, last_day, alerts, {route: shown}, health)
     current = next((group for group in last_day.routes if group.route == route and group.newest), None)
     reference = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from markupsafe import Markup
@@ -19,6 +19,7 @@ from germane.insights.context import (
     choose_service,
     existing_or_none,
     from_one_snapshot,
+    load_buckets,
 )
 from germane.insights.formatting import humanize
 from germane.insights.health import StatusBar, load_status_bar
@@ -258,16 +259,8 @@ def _load_lines(
         key = (summary.service, summary.scorer)
         earlier = [group for group in summaries if not group.newest and (group.service, group.scorer) == key]
         bucket = view.bucket_for(summary.n, view.until - view.since)
-        buckets = context.store.trends.over_time(
-            scorer=summary.scorer,
-            bucket=bucket,
-            since=view.since,
-            until=view.until,
-            route=summary.route,
-            service=summary.service,
-            histograms=False,
-            timezone=view.zone or UTC,
-        )
+        place = {"scorer": summary.scorer, "service": summary.service, "route": summary.route}
+        buckets = load_buckets(context.store, view, **place, bucket=bucket)
         chart = trend_figure(
             TrendChart(
                 points=chart_points(buckets),
@@ -281,16 +274,7 @@ def _load_lines(
                 baseline_name="" if baseline is None else baseline.name,
                 markers=flags,
                 root=root,
-                answers=view.link(
-                    "/answers",
-                    route=summary.route,
-                    scorer=summary.scorer,
-                    service=summary.service,
-                    window=None,
-                    since=None,
-                    until=None,
-                    bucket=None,
-                ),
+                answers=view.link_without_range("/answers", **place),
             )
         )
         lines.append(

@@ -135,7 +135,7 @@ def _build_chart(
         until=view.until,
         bucket=bucket,
         zone=view.zone,
-        answers=root + view.link("/answers", **link, window=None, since=None, until=None, bucket=None),
+        answers=root + view.link_without_range("/answers", **link),
         **style,
     )
     n = sum(one.n for one in found.buckets)

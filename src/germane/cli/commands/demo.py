@@ -64,10 +64,11 @@ def command(headless: bool, seconds: float) -> None:  # noqa: FBT001 - click pas
     if not headless and sys.stdout.isatty():
         from germane.demo import RULE, SCORER
         from germane.settings import load_settings
+        from germane.web_server import WebServer
 
         settings = load_settings(database=result.database, dashboard_token=None, rules=[{"scorer": SCORER, **RULE}])
         with handle_shutdown_signals() as shutdown:
-            server = dashboard.DashboardServer(dashboard.create_app(settings), host="127.0.0.1", port=0)
+            server = WebServer(dashboard.create_app(settings), host="127.0.0.1", port=0)
             with server.running():
                 url = f"{server.address}/?window=24h"
                 click.echo(f"\nDashboard: {url}\nPress Ctrl-C to stop.")

@@ -82,6 +82,7 @@ def command(
         try:
             from germane.cli.core.absent import describe_absence
             from germane.settings import load_settings
+            from germane.web_server import WebServer
 
             settings = load_settings(**overrides, **_token_setting(token_file, generate=generate_token))
             if settings.dashboard_token is None and not dashboard.is_loopback(host):
@@ -95,7 +96,7 @@ def command(
 
                 worker = Worker(overrides | {"role": "all"}, shutdown, shutdown_timeout=WORKER_SHUTDOWN_TIMEOUT)
             app = dashboard.create_app(settings, read_only=read_only, hosts=(*allowed_hosts, host))
-            server = dashboard.DashboardServer(app, host=host, port=port)
+            server = WebServer(app, host=host, port=port)
         finally:
             gc.enable()
         metrics: Any = nullcontext()

@@ -10,7 +10,6 @@ import gzip
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
@@ -20,6 +19,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder, gzip_accepted
 from prometheus_client.registry import Collector
 from starlette.applications import Starlette
+from starlette.responses import Response
 
 from germane.dashboard.metrics.families import MetricsSnapshot, build_families
 from germane.errors import StorageError
@@ -123,14 +123,6 @@ class DatabaseCollector(Collector):
         yield from families
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedMetrics:
-    """The body and headers of a metrics response."""
-
-    content: bytes
-    headers: dict[str, str] = field(default_factory=dict)
-
-
 class MetricsExposition:
     """Encodes the metrics in one registry. Thread-safe.
 
@@ -147,15 +139,16 @@ class MetricsExposition:
         self.registry.register(DatabaseCollector(store, settings, now=now))
         ProcessCollector(registry=self.registry)
 
-    def encode(self, *, accept: str = "", accept_encoding: str = "") -> EncodedMetrics:
+    def encode(self, *, accept: str = "", accept_encoding: str = "") -> Response:
         """Return the metrics in the text or OpenMetrics format, compressed or not, as the request headers allow."""
         encoder, content_type = choose_encoder(accept)
         with self._lock:  # OpenTelemetry's metric reader does not support concurrent reads
             content = encoder(self.registry)
         headers = {"Content-Type": content_type, "Vary": "Accept, Accept-Encoding", "Cache-Control": "no-store"}
         if not gzip_accepted(accept_encoding):
-            return EncodedMetrics(content, headers)
-        return EncodedMetrics(gzip.compress(content, compresslevel=5), {**headers, "Content-Encoding": "gzip"})
+            return Response(content, headers=headers)
+        compressed = gzip.compress(content, compresslevel=5)
+        return Response(compressed, headers={**headers, "Content-Encoding": "gzip"})
 
 
 def metrics_exposition(app: Starlette) -> MetricsExposition:

@@ -34,8 +34,7 @@ def metrics(request: Request, context: InsightContext) -> Response:  # noqa: ARG
     from germane.dashboard.metrics.exposition import metrics_exposition
 
     accept, accept_encoding = request.headers.get("accept", ""), request.headers.get("accept-encoding", "")
-    encoded = metrics_exposition(request.app).encode(accept=accept, accept_encoding=accept_encoding)
-    return Response(encoded.content, headers=encoded.headers)
+    return metrics_exposition(request.app).encode(accept=accept, accept_encoding=accept_encoding)
 
 
 ROUTES: Final = (page_route("/metrics", metrics),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final, Literal, cast
 
 from starlette.requests import Request
@@ -32,6 +33,7 @@ from germane.insights import (
     run_rule_backtest,
 )
 from germane.records import select
+from germane.score import MIN_SAMPLES
 
 SCHEMA_VERSION: Final = 1
 
@@ -128,6 +130,7 @@ def alert(request: Request, context: InsightContext) -> Response:
         "durations": alert_actions.SILENCE_DURATIONS,
         "message": alert_actions.MESSAGES.get(request.query_params.get("done", "")),
         "format_level": format_level,
+        "format_contribution": partial(format_level, "drop", min_samples=MIN_SAMPLES),
         "format_seconds": format_seconds,
     }
     return render(request, context, view, "alert.html", **content)

@@ -126,26 +126,16 @@ class AnswerQuery:
     """The valid filter parameters, excluding those of the view."""
 
     @property
-    def filter(self) -> AnswerFilter:
-        """The filter that selects the answers."""
-        return self.search.filter
-
-    @property
-    def sort(self) -> AnswerSort:
-        """The order of the answers."""
-        return self.search.sort
-
-    @property
     def is_selection(self) -> bool:
         """Whether the visitor has selected the answers one by one. The time range does not apply to them."""
-        return self.filter.ids is not None
+        return self.search.filter.ids is not None
 
     def link(self, path: str, **changes: str | None) -> str:
         """Return a URL with a given path and this search's parameters. A change to None removes a parameter."""
         parameters = {**self.search.view.query, **self.parameters, **changes}
         pairs = [(name, value) for name, value in parameters.items() if value]
         if "id" not in changes:
-            pairs += [("id", id_) for id_ in self.filter.ids or ()]
+            pairs += [("id", id_) for id_ in self.search.filter.ids or ()]
         query = urlencode(pairs)
         return f"{path}?{query}" if query else path
 
@@ -257,7 +247,7 @@ def _parse_score(text: str | None) -> float | None:
 def parse_list(request: Request, context: InsightContext) -> AnswerQuery:
     """Parse the search parameters in the URL, and check that the names in it exist."""
     query = parse_answer_query(request, parse_view_params(request, context))
-    check_names(request, context, {} if query.filter.route is None else {"route": query.filter.route})
+    check_names(request, context, {} if query.search.filter.route is None else {"route": query.search.filter.route})
     return query
 
 

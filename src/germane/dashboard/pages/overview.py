@@ -61,15 +61,7 @@ def overview(request: Request, context: InsightContext) -> Response:
         title=f"{humanize(last_day.scorer or 'scores')} over time",
         name="trend",
         root=root_of(request.scope),
-        answers=view.link(
-            "/answers",
-            scorer=last_day.scorer,
-            service=last_day.service,
-            window=None,
-            since=None,
-            until=None,
-            bucket=None,
-        ),
+        answers=view.link_without_range("/answers", scorer=last_day.scorer, service=last_day.service),
         failing=chart_points(failing.buckets) if failing else (),
         failing_name=failing.route if failing else "",
     )

@@ -35,6 +35,7 @@ from germane.insights import (
     chart_points,
     choose_scorer,
     humanize,
+    load_buckets,
     mean_cells,
     trend_figure,
 )
@@ -115,15 +116,8 @@ def _trend_sections(
     window: dict[str, Any] = {"since": view.since, "until": view.until}
     zone = view.zone or UTC
     for service, scorer in ordered[:MAX_CHARTS]:
-        buckets = store.trends.over_time(
-            scorer=scorer,
-            service=service,
-            route=report.route,
-            **window,
-            bucket=view.bucket,
-            histograms=False,
-            timezone=zone,
-        )
+        place: dict[str, Any] = {"scorer": scorer, "service": service, "route": report.route}
+        buckets = load_buckets(store, view, **place)
         if not buckets:
             continue
         fingerprint = max(buckets, key=lambda bucket: bucket.start).fingerprint
@@ -147,15 +141,7 @@ def _trend_sections(
         )
         rows = buckets
         if len(buckets) > MAX_TREND_ROWS:
-            rows = store.trends.over_time(
-                scorer=scorer,
-                service=service,
-                route=report.route,
-                **window,
-                bucket=timedelta(days=1),
-                histograms=False,
-                timezone=zone,
-            )
+            rows = load_buckets(store, view, **place, bucket=timedelta(days=1))
         headings = (f"from ({zone})", *MEAN_HEADINGS, "fingerprint")
         cells = [
             (f"{bucket.start.astimezone(zone):%Y-%m-%d %H:%M}", *mean_cells(bucket), bucket.fingerprint)
