@@ -360,11 +360,12 @@ def read(store: TrackingStore) -> list[Any]:
     """Return what the store reads, as JSON data: pairs of a name and an item."""
     window: dict[str, Any] = {"since": NOON - 48 * HOUR, "until": NOON + HOUR}
     everything = ExportSelection()
-    items = [*store.transfer.load_records(everything), *store.transfer.load_dropped(everything)]
-    items += [*store.trends.list_markers(), *store.transfer.load_alerting(everything)]
+    lines = [record.dump() for record in store.transfer.load_stored(everything)]
+    lines += map(dump_line, store.transfer.load_dropped(everything))
+    lines += map(dump_line, [*store.trends.list_markers(), *store.transfer.load_alerting(everything)])
     runs = [store.history.get_run(name) for name in ("begun", "done")]
     found: dict[str, list[Any]] = {
-        "export": [json.loads(dump_line(item)) for item in items],
+        "export": [json.loads(line) for line in lines],
         "exchanges": [asdict(exchange) for exchange in store.answers.list_exchanges(limit=2)],
         "worst": [asdict(scored.score) for scored in store.answers.worst(limit=3)],
         "detail": [asdict(detail) for detail in [store.answers.load_detail(f"{1:032x}")] if detail is not None],

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import delete, select
+from tests.exports import load_records
 from tests.storage.archive_templates import POSTGRESQL_IS_SLOW, Copy, Templates
 from tests.storage.archiving import FIRST_DAY, OLD, SINCE, UNTIL
 from tests.storage.test_archive import assert_same_trends
@@ -121,7 +122,7 @@ def test_exports_are_unchanged_by_archiving(filled: Copy, half_archived: Copy) -
 def test_importing_archived_exchanges_changes_nothing(sqlite_filled: Copy, sqlite_half_archived: Copy) -> None:
     """They exist, although the database no longer has them."""
     store = sqlite_half_archived.store
-    records = sqlite_filled.store.transfer.load_records(ExportSelection(), limit=100)
+    records = load_records(sqlite_filled.store, limit=100)
     summary = store.trends.summary()
 
     store.transfer.restore_records(records)
@@ -133,7 +134,7 @@ def test_importing_archived_exchanges_changes_nothing(sqlite_filled: Copy, sqlit
 def test_importing_restores_exchanges_that_an_archived_day_lacks(filled: Copy) -> None:
     """Only exchanges that the archive really has are left out."""
     store = filled.store
-    records = store.transfer.load_records(ExportSelection(), limit=100)
+    records = load_records(store, limit=100)
     lacking = sum(record.exchange["user"] == "u1" for record in records)
     store.retention.forget(user="u1")
     store.rollups.update()

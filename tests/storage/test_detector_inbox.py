@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.exports import load_records
 
 from germane.annotation import RecordedScore
 from germane.exchange import Exchange
@@ -106,10 +107,8 @@ def test_failed_and_externally_recorded_scores_do_not_reach_the_detector(
 
 def test_imported_scores_do_not_reach_the_detector(store: TrackingStore, make: Make, clock: Any) -> None:
     """Scores restored from an export are not queued a second time."""
-    from germane.storage import ExportSelection
-
     score_exchanges(store, [make()], "sampled", 0.5)
-    records = store.transfer.load_records(ExportSelection())
+    records = load_records(store)
     store.retention.prune(before=clock.now + timedelta(days=1))
     store.transfer.restore_records(records)
 

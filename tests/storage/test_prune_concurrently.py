@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
+from tests.exports import load_records
 
 from germane.annotation import Feedback, RecordedScore
 from germane.exchange import Exchange
 from germane.score import Score
-from germane.storage import ExportSelection, SamplingDecision, TrackingStore
+from germane.storage import SamplingDecision, TrackingStore
 from germane.storage.transfer.record import ExchangeRecord
 from germane.testing import transaction
 
@@ -98,7 +99,7 @@ class Crew:
     def bring(self, store: TrackingStore, _: random.Random) -> None:
         """Import a recent export, part of which has been deleted since."""
         store.transfer.restore_records(self.exported)
-        self.exported = store.transfer.load_records(ExportSelection(), limit=40)
+        self.exported = load_records(store, limit=40)
 
     def forget(self, store: TrackingStore, _: random.Random) -> None:
         store.retention.forget(user="u2")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection, event
+from tests.exports import load_records
 
 from germane.annotation import Feedback, RecordedScore, SavedView
 from germane.baseline import Baseline
@@ -213,11 +214,11 @@ def record_feedback(store: TrackingStore, exchanges: list[Exchange], window: dic
 
 def transfer_records(store: TrackingStore, window: dict[str, Any]) -> None:
     """Export and restore."""
-    records = store.transfer.load_records(ExportSelection())
-    store.transfer.load_records(ExportSelection(**window, route="route-1", scorer="a"), after=records[-1])
+    stored = store.transfer.load_stored(ExportSelection())
+    store.transfer.load_stored(ExportSelection(**window, route="route-1", scorer="a"), after=stored[-1])
     store.transfer.load_dropped(ExportSelection())
     store.transfer.load_dropped(ExportSelection(**window))
-    store.transfer.restore_records(records)
+    store.transfer.restore_records(load_records(store))
     store.transfer.restore_dropped(store.transfer.load_dropped(ExportSelection()))
 
 

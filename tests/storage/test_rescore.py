@@ -10,19 +10,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
+from tests.exports import load_records
 from tests.storage.test_tally import LEASE, REASONS, SCORERS, Run, _adds_up, _counts, _truth
 
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.storage import (
     DetectorScoreQuery,
-    ExportSelection,
     RescoreResult,
     SamplingDecision,
     ScoringTask,
     TrackingStore,
 )
-from germane.storage.transfer.record import ExchangeRecord
 from germane.testing import transaction
 
 Make = Callable[..., Exchange]
@@ -260,9 +259,8 @@ def test_export_omits_a_pending_rescore(store: TrackingStore, scored_exchange: E
     """The exported task is done and has its stored score."""
     store.queue.rescore([(scored_exchange.id, "relevancy")], {"relevancy": "f1"})
 
-    (record,) = store.transfer.load_records(ExportSelection())
+    (record,) = load_records(store)
 
-    assert isinstance(record, ExchangeRecord)
     assert [(task["state"], task["due_at"]) for task in record.tasks] == [("done", None)]
     assert [row["value"] for row in record.scores] == [0.2]
 

@@ -15,12 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
+from tests.exports import load_records
 
 from germane.annotation import Feedback, RecordedScore
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.statistics.histogram import BINS
-from germane.storage import Coverage, ExportSelection, SamplingDecision, TrackingStore
+from germane.storage import Coverage, SamplingDecision, TrackingStore
 from germane.storage.archive.reader import open_window
 from germane.storage.db.tables import metadata
 from germane.storage.trends.aggregates import PROXIES, SCORES
@@ -188,7 +189,7 @@ class RollupModel:
         self.store.retention.prune(before=EPOCH + timedelta(minutes=minute / 3))
 
     def export(self, *_: int) -> None:
-        self.exported = self.store.transfer.load_records(ExportSelection(), limit=30)
+        self.exported = load_records(self.store, limit=30)
 
     def restore(self, *_: int) -> None:
         self.store.transfer.restore_records(self.exported)

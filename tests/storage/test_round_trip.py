@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.exports import dump_record, load_records
 
 from germane.annotation import Marker
 from germane.storage import ExportSelection, TrackingStore
@@ -43,7 +44,7 @@ def export(store: TrackingStore, since: datetime) -> str:
     """Return the export of one second from ``since`` on, as the command writes it."""
     selection = ExportSelection(since=since, until=since + timedelta(seconds=1))
     lines = [record.dump() for record in store.transfer.load_stored(selection)]
-    assert lines == [dump_line(record) for record in store.transfer.load_records(selection)]
+    assert lines == [dump_record(record) for record in load_records(store, selection)]
     lines += [dump_line(marker) for marker in store.trends.list_markers(since=selection.since, until=selection.until)]
     return "\n".join([*lines, *(dump_line(row) for row in store.transfer.load_alerting(selection))])
 

@@ -16,7 +16,9 @@ import pytest
 from germane.exchange import Exchange
 from germane.score import Score, UnscoredReason
 from germane.storage import ScoringTask, TaskClaim, TrackingStore
-from germane.storage.queue import tasks as claims
+from germane.storage.db import leases
+from germane.storage.db.tables import scoring_task
+from germane.storage.queue import store_tasks as claims
 from germane.testing import transaction
 
 Make = Callable[..., Exchange]
@@ -140,7 +142,7 @@ def test_completing_a_task_during_its_takeover_is_rejected(
     thread = threading.Thread(target=lambda: late.append(store.queue.complete_tasks("a", [completed(old)])))
 
     with transaction(store) as connection:
-        assert len(claims.claim_tasks(connection, "p", "b", TWO_SCORERS, 1, LEASE, clock.now)) == 1
+        assert connection.execute(leases.claim(scoring_task, owner="b", until=clock.now + LEASE)).rowcount > 0
         thread.start()
         while not connection.exec_driver_sql(waiting).scalar():
             assert thread.is_alive()

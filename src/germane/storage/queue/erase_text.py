@@ -84,11 +84,10 @@ def erase_closed_exchanges(connection: Connection, ids: Sequence[str], now: date
         query = select(exchange.c.id).where(exchange.c.id.in_(batch), *_DECIDED)
         decided = list(connection.execute(query.order_by(exchange.c.id).with_for_update()).scalars())
         free, held = lock_tasks(connection, decided)
-        closed = {row["exchange_id"] for row in free} - {
-            row["exchange_id"] for row in free if row["state"] in OPEN_STATES
-        }
-        erase_exchanges(connection, sorted(closed - held), now)
-        erased += len(closed - held)
+        busy = {row["exchange_id"] for row in (*held, *(row for row in free if row["state"] in OPEN_STATES))}
+        closed = {row["exchange_id"] for row in free} - busy
+        erase_exchanges(connection, sorted(closed), now)
+        erased += len(closed)
     return erased
 
 
@@ -97,8 +96,10 @@ _DECIDED = (exchange.c.erased_at.is_(None), exchange.c.sampling_reason.is_not(No
 
 def lock_tasks(
     connection: Connection, ids: Sequence[str], *, open_only: bool = False
-) -> tuple[list[RowMapping], set[str]]:
+) -> tuple[list[RowMapping], list[RowMapping]]:
     """Lock the tasks of exchanges, skipping tasks that another process has locked.
+
+    Waiting for locks could cause a deadlock, because a process that has locked a task may wait for its exchange.
 
     Args:
         connection: A transaction that writes.
@@ -106,21 +107,20 @@ def lock_tasks(
         open_only: Whether closed tasks may be omitted. They are omitted on SQLite, where only one transaction writes.
 
     Returns:
-        The locked tasks, and the ids of the exchanges with a task that another process has locked.
+        The locked tasks, and the tasks that another process has locked.
     """
     dialect = connection.dialect.name
     query = select(*(scoring_task.c[name] for name in _TASK)).order_by(scoring_task.c.id)
     query = query.where(is_one_of(scoring_task.c.exchange_id, ids, dialect))
     if dialect == "sqlite":
         wanted = query.where(scoring_task.c.state.in_(OPEN_STATES)) if open_only else query
-        return list(connection.execute(wanted).mappings()), set()
+        return list(connection.execute(wanted).mappings()), []
     free = list(connection.execute(query.with_for_update(skip_locked=True)).mappings())
     known = {row["id"] for row in free}
-    everything = connection.execute(query).mappings()
-    return free, {row["exchange_id"] for row in everything if row["id"] not in known}
+    return free, [row for row in connection.execute(query).mappings() if row["id"] not in known]
 
 
-_TASK = ("id", "exchange_id", "scorer", "state", "due_at", "scored_as")
+_TASK = ("id", "exchange_id", "scorer", "fingerprint", "state", "reason", "due_at", "scored_as")
 
 
 _ERRORS = (

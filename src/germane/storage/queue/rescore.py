@@ -18,6 +18,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 from germane.storage.counts.tally import Outcome, TallyChanges
 from germane.storage.db.mappers import batched, score_key
 from germane.storage.db.tables import exchange, scoring_task
+from germane.storage.queue.erase_text import lock_tasks
 from germane.storage.queue.feedback import is_unsampled
 
 ScoringPair = tuple[str, str]
@@ -69,27 +70,19 @@ def queue_rescoring(
     return RescoreResult(**counts), ready
 
 
-_TASK = ("id", "exchange_id", "scorer", "fingerprint", "state", "reason", "due_at", "scored_as")
-
-
 def lock_answer_tasks(
     connection: Connection, ids: Sequence[str]
 ) -> tuple[dict[ScoringPair, list[RowMapping]], set[ScoringPair]]:
-    """Lock the tasks of exchanges, skipping tasks that another process has locked.
-
-    Waiting for locks could cause a deadlock, because a process that has locked a task may wait for its exchange.
+    """Lock the tasks of exchanges.
 
     Returns:
         The locked tasks by (exchange id, scorer), and the pairs whose task another process has locked.
     """
-    query = select(*(scoring_task.c[name] for name in _TASK)).where(scoring_task.c.exchange_id.in_(ids))
-    query = query.order_by(scoring_task.c.id)
-    free = list(connection.execute(query.with_for_update(skip_locked=True)).mappings())
-    known, tasks = {row["id"] for row in free}, dict[ScoringPair, list[RowMapping]]()
+    free, held = lock_tasks(connection, ids)
+    tasks: dict[ScoringPair, list[RowMapping]] = {}
     for row in free:
         tasks.setdefault((row["exchange_id"], row["scorer"]), []).append(row)
-    rest = [row for row in connection.execute(query).mappings() if row["id"] not in known]
-    return tasks, {(row["exchange_id"], row["scorer"]) for row in rest}
+    return tasks, {(row["exchange_id"], row["scorer"]) for row in held}
 
 
 class _Batch:

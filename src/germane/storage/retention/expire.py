@@ -130,7 +130,8 @@ def _expire_exchanges(
     exchanges = {row["id"]: row for row in rows}
     free, held = lock_tasks(connection, list(exchanges), open_only=True)
     open_tasks = [row for row in free if row["state"] in OPEN_STATES]
-    busy = held | {row["exchange_id"] for row in open_tasks if row["state"] == "running" and row["due_at"] > now}
+    running = [row for row in open_tasks if row["state"] == "running" and row["due_at"] > now]
+    busy = {row["exchange_id"] for row in (*held, *running)}
     closed = [row for row in open_tasks if row["exchange_id"] not in busy]
     expire_tasks(connection, process, [(exchanges[row["exchange_id"]], row) for row in closed])
     return [exchange_id for exchange_id in exchanges if exchange_id not in busy], len(closed)

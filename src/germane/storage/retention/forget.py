@@ -103,7 +103,8 @@ def forget_batch(connection: Connection, process: str, subject: DataSubject, aft
         query = select(exchange.c.id).where(exchange.c.id.in_(batch)).order_by(exchange.c.id)
         locked |= set(connection.execute(query.with_for_update()).scalars())
     exchanges = {row["id"]: row for row in rows if row["id"] in locked}
-    free, held = lock_tasks(connection, list(exchanges), open_only=True)
+    free, others = lock_tasks(connection, list(exchanges), open_only=True)
+    held = {row["exchange_id"] for row in others}
     tasks = [
         (exchanges[exchange_id], row)
         for row in free

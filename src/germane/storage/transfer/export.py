@@ -74,7 +74,7 @@ class StoredRecord:
             yield {**task, "fingerprint": key[1]}, scores.get(key, {})
 
     def dump(self) -> str:
-        """Encode the record as one line of JSON, with the same content as :func:`dump_line`."""
+        """Encode the record as one line of JSON, which ``parse_line`` reads."""
         parts = [f'{{"version":{VERSION},"exchange":{_encode_row(self.exchange, _ENCODERS["exchange"])}']
         for part, name in _LISTS:
             if rows := self.parts[part]:

@@ -135,19 +135,14 @@ def is_export_line(line: bytes) -> bool:
     return isinstance(content, dict) and "version" in content and not content.keys().isdisjoint(parts)
 
 
-def dump_line(item: ExportedItem) -> str:
-    """Encode an item as one line of JSON."""
-    content: dict[str, Any] = {"version": VERSION}
-    if isinstance(item, ExchangeRecord):
-        content["exchange"] = _plain(item.exchange)
-        rows = {name: [_plain(row) for row in getattr(item, name)] for name in _LISTS}
-        content |= {name: each for name, each in rows.items() if each}
-    elif isinstance(item, AlertingRow):
-        content[item.part] = _plain(item.values)
+def dump_line(item: DroppedCount | Marker | AlertingRow) -> str:
+    """Encode an item as one line of JSON. For exchanges, see ``StoredRecord.dump``."""
+    if isinstance(item, AlertingRow):
+        content = {item.part: plain_row(item.values)}
     else:
         name = "marker" if isinstance(item, Marker) else "dropped"
-        content[name] = _plain({part: getattr(item, part) for part in item.__slots__})
-    return escape_unsafe(to_json(content))
+        content = {name: plain_row({part: getattr(item, part) for part in item.__slots__})}
+    return escape_unsafe(to_json({"version": VERSION, **content}))
 
 
 def escape_unsafe(line: str) -> str:
@@ -182,7 +177,8 @@ def _canonical(value: Any) -> Any:
     return [_canonical(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _plain(row: Row) -> dict[str, Any]:
+def plain_row(row: Row) -> dict[str, Any]:
+    """Return a row with values that JSON can represent."""
     values = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
     return {name: _canonical(value) for name, value in values.items() if value is not None}
 

@@ -97,41 +97,10 @@ class ExportSelection:
 class TransferStore(StoreComponent):
     """Copies exchanges with their tasks, scores and labels, and the alerting data, from one database to another."""
 
-    def load_records(
-        self, chosen: ExportSelection, *, after: ExchangeRecord | None = None, limit: int = 500
-    ) -> list[ExchangeRecord]:
-        """Return the next page ordered by (started_at, id), starting after ``after`` or at the beginning."""
-        position = None if after is None else RowCursor(after.exchange["started_at"], after.exchange["id"])
-        query = _select_page(select(*COLUMNS["exchange"]), chosen, position, limit)
-        parts: dict[str, dict[str, list[Row]]] = {"task": {}, "score": {}, "feedback": {}}
-        with self._database.read() as connection:
-            if connection.dialect.name == "postgresql":  # read tasks and scores from one snapshot
-                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            rows = [dict(row) for row in connection.execute(query).mappings()]
-            for part, by_exchange in parts.items():
-                table = TABLES[part]
-                wanted = select(table.c.exchange_id.label("of"), *COLUMNS[part])
-                if chosen.scorer is not None and part != "feedback":
-                    wanted = wanted.where(table.c.scorer == chosen.scorer)
-                for ids in batched([row["id"] for row in rows]):
-                    page_query = wanted.where(table.c.exchange_id.in_(ids)).order_by(table.c.exchange_id, *_ORDER[part])
-                    for row in connection.execute(page_query).mappings():
-                        values = dict(row)
-                        by_exchange.setdefault(values.pop("of"), []).append(values)
-        return [
-            ExchangeRecord(
-                row,
-                [_released(task) for task in parts["task"].get(row["id"], [])],
-                parts["score"].get(row["id"], []),
-                parts["feedback"].get(row["id"], []),
-            )
-            for row in rows
-        ]
-
     def load_stored(
         self, chosen: ExportSelection, *, after: StoredRecord | None = None, limit: int = 500
     ) -> list[StoredRecord]:
-        """Return the same page as :meth:`load_records`, but with values as stored in the database, which is faster."""
+        """Return the next page ordered by (started_at, id), starting after ``after`` or at the beginning."""
         position = None
         if after is not None:
             last = after.exchange_values()
@@ -194,12 +163,12 @@ class TransferStore(StoreComponent):
         if chosen.route is not None or chosen.scorer is not None:
             return []
         rows: list[AlertingRow] = []
-        alerts = select(alert.c.id).where(*_within(alert.c.starts_at, chosen))
+        alerts = select(alert.c.id).where(*within(alert.c.starts_at, chosen.since, chosen.until))
         conditions: dict[str, Sequence[ColumnElement[bool]]] = {
-            "alert": _within(alert.c.starts_at, chosen),
+            "alert": within(alert.c.starts_at, chosen.since, chosen.until),
             "alert_event": [alert_event.c.alert_id.in_(alerts)],
-            "silence": _within(silence.c.starts_at, chosen),
-            "saved_view": _within(saved_view.c.created_at, chosen),
+            "silence": within(silence.c.starts_at, chosen.since, chosen.until),
+            "saved_view": within(saved_view.c.created_at, chosen.since, chosen.until),
         }
         with self._database.read(snapshot=True) as connection:
             for part in ALERTING_PARTS:
@@ -289,12 +258,6 @@ class TransferStore(StoreComponent):
                 for id_ in connection.execute(select(alert.c.id).where(alert.c.id.in_(ids))).scalars()
             }
             _insert(connection, alert_event, [row for row in by_part["alert_event"] if row["alert_id"] in stored])
-
-
-def _within(column: ColumnElement[Any], chosen: ExportSelection) -> list[ColumnElement[bool]]:
-    """Return the SQL conditions that a time is in the window."""
-    conditions = [] if chosen.since is None else [column >= chosen.since]
-    return conditions if chosen.until is None else [*conditions, column < chosen.until]
 
 
 def _load_page(
