@@ -64,16 +64,12 @@ class StoreContext:
         """Return the current time from this process's clock."""
         return self._clock()
 
-    def explicit_time(self) -> datetime | None:
-        """Return the current time from the store's explicit clock, or None if the store uses the database's clock."""
-        return None if self._clock is utc_now else self._clock()
-
     def now(self, connection: Connection) -> datetime:
         """Return the current time from the explicit clock if there is one, otherwise from the database's clock.
 
         All processes that use the database share its clock.
         """
-        return self.explicit_time() or database_time(connection)
+        return database_time(connection) if self._clock is utc_now else self._clock()
 
     def read_clock(self) -> datetime:
         """Return the current time, as :meth:`now` does, using a separate transaction."""

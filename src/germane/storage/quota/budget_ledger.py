@@ -16,7 +16,6 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from germane.phrasing import format_amount
 from germane.settings import Budget
-from germane.storage.db.component import database_time
 from germane.storage.db.mappers import bulk_insert
 from germane.storage.db.tables import budget as budget_table
 
@@ -174,7 +173,7 @@ def reserve_budget(
     requests: Sequence[RequestUsage],
     *,
     settled: Mapping[date, RequestUsage],
-    at: datetime | None,
+    at: datetime,
 ) -> BudgetReservation:
     """Correct the recorded usage of earlier requests, then reserve usage for the requests that the budget covers.
 
@@ -183,9 +182,9 @@ def reserve_budget(
         budget: The limits.
         requests: Expected usage of each request, in order of priority.
         settled: Maps each day to the actual minus the reserved usage of earlier requests.
-        at: The current time. Defaults to the database's time.
+        at: The current time.
     """
-    at = (at or database_time(connection)).astimezone(UTC)
+    at = at.astimezone(UTC)
     today = at.date()
     keys = sorted(day.isoformat() for day in {today, *settled})
     query = USAGE_QUERY.where(budget_table.c.day.in_(keys)).order_by(budget_table.c.day).with_for_update()

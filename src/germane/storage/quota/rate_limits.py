@@ -10,17 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
-
-from sqlalchemy import Connection, bindparam, select, update
-
-from germane.storage.db.component import database_time
-from germane.storage.db.mappers import bulk_insert, timestamp_encoder
-from germane.storage.db.tables import rate_limit
-
-_ROUNDING: Final = 1e-6
-"""Tolerance for rounding errors in seconds."""
-_COLUMNS: Final = ("name", "arrival", "waited", "used_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +72,6 @@ def schedule(
     amounts: Sequence[Sequence[float]],
     *,
     now: float,
-    within: float,
 ) -> tuple[list[float], list[float]]:
     """Return the start times of requests, in order, and the new theoretical arrival times.
 
@@ -96,64 +84,14 @@ def schedule(
         arrivals: Theoretical arrival time for each limit, in seconds on the same scale as ``now``.
         amounts: For each request, the amount that it consumes from each limit.
         now: Current time in seconds.
-        within: Maximum wait in seconds. The first request that would wait longer and all later requests get no slot.
     """
     starts: list[float] = []
     arrivals = list(arrivals)
     for amount in amounts:
         start = max([now, *(arrival - limit.tolerance for limit, arrival in zip(limits, arrivals, strict=True))])
-        if start - now > within + _ROUNDING:
-            break
         starts.append(start)
         arrivals = [
             max(arrival, start) + consumed * limit.interval
             for limit, arrival, consumed in zip(limits, arrivals, amount, strict=True)
         ]
     return starts, arrivals
-
-
-def reserve_slots(
-    connection: Connection,
-    limits: Sequence[RateLimit],
-    amounts: Sequence[Sequence[float]],
-    *,
-    settled: Sequence[float],
-    waited: float,
-    within: float,
-    at: datetime | None,
-    clock: ScheduleClock,
-) -> list[float]:
-    """Correct earlier reservations, then reserve slots for requests. Return the waits in seconds.
-
-    Args:
-        connection: A transaction that writes.
-        limits: The limits.
-        amounts: For each request, the amount that it consumes from each limit.
-        settled: For each limit, the actual minus the reserved amount of earlier requests.
-        waited: Time in seconds that the first request has already waited.
-        within: Maximum wait in seconds, see :func:`schedule`.
-        at: The current time. Defaults to the database's time.
-        clock: Converts the current time to the schedule's time.
-    """
-    at = at or database_time(connection)
-    query = select(rate_limit.c.name, rate_limit.c.arrival, rate_limit.c.used_at).with_for_update()
-    query = query.where(rate_limit.c.name.in_([limit.name for limit in limits])).order_by(rate_limit.c.name)
-    stored = connection.execute(query).all()
-    if len(stored) < len(limits):
-        encode = timestamp_encoder(connection.dialect.name)
-        new = sorted((limit.name, at.timestamp(), 0.0, encode(at)) for limit in limits)
-        bulk_insert(connection, rate_limit, _COLUMNS, new)
-        stored = connection.execute(query).all()
-    at = clock.read(at, max(row.used_at for row in stored))
-    now = at.timestamp()
-    latest = {row.name: row.arrival for row in stored}
-    corrections = zip(limits, settled or [0.0] * len(limits), strict=True)
-    arrivals = [latest[limit.name] + correction * limit.interval for limit, correction in corrections]
-    starts, arrivals = schedule(limits, arrivals, amounts, now=now, within=within)
-    statement = update(rate_limit).where(rate_limit.c.name == bindparam("limit_name"))
-    statement = statement.values(arrival=bindparam("new_arrival"), used_at=at)
-    if starts:
-        statement = statement.values(waited=waited + starts[0] - now)
-    rows = [{"limit_name": limit.name, "new_arrival": arrival} for limit, arrival in zip(limits, arrivals, strict=True)]
-    connection.execute(statement, rows)
-    return [start - now for start in starts]

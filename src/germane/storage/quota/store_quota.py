@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from sqlalchemy import func, literal_column, select
+from sqlalchemy import Connection, bindparam, func, literal_column, select, update
 
 from germane.settings import Budget
 from germane.storage.db.component import StoreComponent, StoreContext
 from germane.storage.db.functions import EpochSeconds
+from germane.storage.db.mappers import bulk_insert, timestamp_encoder
 from germane.storage.db.tables import budget as budget_table
 from germane.storage.db.tables import exchange, rate_limit, score, tally
-from germane.storage.quota import rate_limits
 from germane.storage.quota.budget_ledger import (
     USAGE_QUERY,
     BudgetDay,
@@ -24,7 +23,7 @@ from germane.storage.quota.budget_ledger import (
     load_usage,
     reserve_budget,
 )
-from germane.storage.quota.rate_limits import RateLimit, RateLimitUsage
+from germane.storage.quota.rate_limits import RateLimit, RateLimitUsage, ScheduleClock, schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,7 @@ class QuotaStore(StoreComponent):
 
     def __init__(self, context: StoreContext) -> None:
         super().__init__(context)
-        self._schedule_clock = rate_limits.ScheduleClock()
+        self._schedule_clock = ScheduleClock()
 
     def reserve_slots(
         self,
@@ -70,32 +69,17 @@ class QuotaStore(StoreComponent):
         *,
         settled: Sequence[float] = (),
         waited: float = 0.0,
-        within: float = math.inf,
     ) -> list[float]:
-        """Reserve slots for requests under rate limits.
+        """Reserve slots for requests under rate limits. Return their waits in seconds.
 
         Args:
             limits: The rate limits.
             amounts: For each request, in order of priority, the amount that it consumes from each limit.
             settled: For each limit, the actual minus the reserved amount of earlier requests.
             waited: Time in seconds that the first request has already waited.
-            within: Maximum wait in seconds. The first request that would wait longer and all later ones get no slot.
-
-        Returns:
-            The wait in seconds for each request that got a slot.
         """
-        at = self._context.explicit_time()
         with self._database.write() as connection:
-            return rate_limits.reserve_slots(
-                connection,
-                limits,
-                amounts,
-                settled=settled,
-                waited=waited,
-                within=within,
-                at=at,
-                clock=self._schedule_clock,
-            )
+            return self._reserve_slots(connection, limits, amounts, settled, waited)
 
     def reserve_budget(
         self,
@@ -119,23 +103,47 @@ class QuotaStore(StoreComponent):
             settled_amounts: For each rate limit, the actual minus the reserved amount of earlier requests.
             waited: Time in seconds that the first request has already waited.
         """
-        at = self._context.explicit_time()
         with self._database.write() as connection:
+            at = self._context.now(connection)
             reservation = reserve_budget(connection, budget, requests, settled=settled or {}, at=at)
             if not limits:
                 return reservation.with_waits([0.0] * sum(reservation.granted))
             granted = [amount for amount, admitted in zip(amounts, reservation.granted, strict=True) if admitted]
-            waits = rate_limits.reserve_slots(
-                connection,
-                limits,
-                granted,
-                settled=settled_amounts,
-                waited=waited,
-                within=math.inf,
-                at=at,
-                clock=self._schedule_clock,
-            )
-            return reservation.with_waits(waits)
+            return reservation.with_waits(self._reserve_slots(connection, limits, granted, settled_amounts, waited))
+
+    def _reserve_slots(
+        self,
+        connection: Connection,
+        limits: Sequence[RateLimit],
+        amounts: Sequence[Sequence[float]],
+        settled: Sequence[float],
+        waited: float,
+    ) -> list[float]:
+        """Correct earlier reservations, then reserve slots for requests. Return the waits in seconds."""
+        at = self._context.now(connection)
+        query = select(rate_limit.c.name, rate_limit.c.arrival, rate_limit.c.used_at).with_for_update()
+        query = query.where(rate_limit.c.name.in_([limit.name for limit in limits])).order_by(rate_limit.c.name)
+        stored = connection.execute(query).all()
+        if len(stored) < len(limits):
+            encode = timestamp_encoder(connection.dialect.name)
+            new = sorted((limit.name, at.timestamp(), 0.0, encode(at)) for limit in limits)
+            bulk_insert(connection, rate_limit, ("name", "arrival", "waited", "used_at"), new)
+            stored = connection.execute(query).all()
+        at = self._schedule_clock.read(at, max(row.used_at for row in stored))
+        now = at.timestamp()
+        latest = {row.name: row.arrival for row in stored}
+        corrections = zip(limits, settled or [0.0] * len(limits), strict=True)
+        arrivals = [latest[limit.name] + correction * limit.interval for limit, correction in corrections]
+        starts, arrivals = schedule(limits, arrivals, amounts, now=now)
+        statement = update(rate_limit).where(rate_limit.c.name == bindparam("limit_name"))
+        statement = statement.values(arrival=bindparam("new_arrival"), used_at=at)
+        if starts:
+            statement = statement.values(waited=waited + starts[0] - now)
+        rows = [
+            {"limit_name": limit.name, "new_arrival": arrival} for limit, arrival in zip(limits, arrivals, strict=True)
+        ]
+        connection.execute(statement, rows)
+        return [start - now for start in starts]
 
     def load_usage(self, day: date | None = None) -> BudgetDay:
         """Return the judge usage for a UTC day, including in-flight requests. Defaults to today."""
