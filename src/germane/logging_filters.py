@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,32 +22,35 @@ _LOGGERS: Final = tuple(
 """Loggers that write a line per request or migration step. A filter applies to one logger only, not to its children."""
 _DRIVER_LOGGERS: Final = ("psycopg", "sqlalchemy.pool.impl.QueuePool")
 """Loggers that write a warning about a lost connection in addition to the error that they raise."""
-_is_suppressed: ContextVar[bool] = ContextVar("germane_loggers_suppressed", default=False)
 
 
-class _WarningsOnly(logging.Filter):
-    """Drops records below warning level in a suppressed context."""
+class _ContextFilter(logging.Filter):
+    """Drops records of a thread or task while it is inside the context manager :meth:`suppressing`."""
+
+    def __init__(self, name: str, *, keep: int) -> None:
+        super().__init__()
+        self._keep = keep
+        """Level from which records are kept."""
+        self._is_active: ContextVar[bool] = ContextVar(name, default=False)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return record.levelno >= logging.WARNING or not _is_suppressed.get()
+        return record.levelno >= self._keep or not self._is_active.get()
+
+    @contextmanager
+    def suppressing(self) -> Iterator[None]:
+        """Drop records while the block runs."""
+        before = self._is_active.get()
+        self._is_active.set(True)
+        try:
+            yield
+        finally:
+            self._is_active.set(before)  # without a token, because a generator may end in another context
 
 
-class _ThreadState(threading.local):
-    """Thread-local nesting depth of the blocks that use germane's database."""
-
-    depth = 0
-
-
-class _OtherThreadsOnly(logging.Filter):
-    """Drops records from threads that are using germane's database. germane reports database errors itself."""
-
-    def filter(self, _record: logging.LogRecord) -> bool:
-        return not _thread.depth
-
-
-_FILTER: Final = _WarningsOnly()
-_DRIVER_FILTER: Final = _OtherThreadsOnly()
-_thread: Final = _ThreadState()
+_FILTER: Final = _ContextFilter("germane_loggers_suppressed", keep=logging.WARNING)
+_DRIVER_FILTER: Final = _ContextFilter("germane_driver_suppressed", keep=logging.CRITICAL + 1)
+suppressed_driver: Final = _DRIVER_FILTER.suppressing
+"""Suppress the database driver's log records. Its errors are still raised, and germane reports each one once."""
 
 
 @contextmanager
@@ -56,27 +58,11 @@ def suppressed_loggers() -> Iterator[None]:
     """Suppress routine log lines, such as those for judge requests, whose URLs may contain secrets."""
     for logger in _LOGGERS:
         logger.addFilter(_FILTER)  # adding the same filter again has no effect
-    token = _is_suppressed.set(True)
-    try:
+    with _FILTER.suppressing():
         yield
-    finally:
-        _is_suppressed.reset(token)
 
 
 def install_driver_filter() -> None:
     """Add the filter to the database driver's loggers. Calling this again has no effect."""
     for name in _DRIVER_LOGGERS:
         logging.getLogger(name).addFilter(_DRIVER_FILTER)
-
-
-@contextmanager
-def suppressed_driver() -> Iterator[None]:
-    """Suppress the database driver's log records on this thread.
-
-    Its errors are still raised, and germane reports each one once.
-    """
-    _thread.depth += 1
-    try:
-        yield
-    finally:
-        _thread.depth -= 1

@@ -12,6 +12,7 @@ from typing import Any
 
 from germane.errors import UsageError
 from germane.exchange import AttributeValue, Context, Message
+from germane.sanitize import clean_text
 
 TEXT_FIELDS = ("text", "content", "page_content")
 """Fields that may contain the text of a context or message."""
@@ -19,8 +20,6 @@ _MISSING = frozenset({"None", "nan", "<NA>", "NaT"})
 """The values that Python, NumPy and pandas use for missing data, as text."""
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "agent": "assistant", "ai": "assistant"}
 _ROLE_PREFIX = re.compile(r"\s*(user|human|assistant|agent|ai|system)\s*:\s*", re.IGNORECASE)
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-"""NUL and surrogates, which databases do not store. They are replaced, as they are in every stored text."""
 
 
 def parse_text(cell: Any, column: str) -> str | None:
@@ -30,7 +29,7 @@ def parse_text(cell: Any, column: str) -> str | None:
         UsageError: the cell contains a list or an object.
     """
     if isinstance(cell, str):
-        return _UNSTORABLE.sub("\ufffd", str(cell))  # NumPy has its own class of strings
+        return clean_text(str(cell))  # NumPy has its own class of strings
     number = parse_attribute(cell)
     if isinstance(number, (int, float)) and not isinstance(number, bool):
         return str(number)
@@ -104,7 +103,7 @@ def parse_attribute(cell: Any) -> AttributeValue | None:
     """Return a cell as text, a number or a Boolean. Return None for other types and for non-finite numbers."""
     cell = cell.item() if hasattr(cell, "item") and hasattr(cell, "dtype") and not getattr(cell, "shape", ()) else cell
     if isinstance(cell, (bool, str)):
-        return cell if isinstance(cell, bool) else _UNSTORABLE.sub("\ufffd", str(cell))
+        return cell if isinstance(cell, bool) else clean_text(str(cell))
     if isinstance(cell, Integral):
         return int(cell)
     return float(cell) if isinstance(cell, Real) and math.isfinite(cell) else None

@@ -105,68 +105,67 @@ class ReceivedMetric:
 
 def parse_spans(request: ExportTraceServiceRequest) -> Iterator[ReceivedSpan]:
     """Yield the spans in an export request."""
-    for group in request.resource_spans:
-        resource = _attributes(group.resource.attributes)
-        for scoped in group.scope_spans:
-            for span in scoped.spans:
-                yield ReceivedSpan(
-                    name=span.name,
-                    trace_id=span.trace_id.hex(),
-                    span_id=span.span_id.hex(),
-                    parent_span_id=span.parent_span_id.hex() or None,
-                    kind=trace_pb2.Span.SpanKind.Name(span.kind).removeprefix("SPAN_KIND_"),
-                    attributes=_attributes(span.attributes),
-                    events=tuple(
-                        ReceivedEvent(event.name, _attributes(event.attributes), event.time_unix_nano)
-                        for event in span.events
-                    ),
-                    links=tuple(
-                        ReceivedLink(link.trace_id.hex(), link.span_id.hex(), _attributes(link.attributes))
-                        for link in span.links
-                    ),
-                    status=trace_pb2.Status.StatusCode.Name(span.status.code).removeprefix("STATUS_CODE_"),
-                    status_message=span.status.message,
-                    start=span.start_time_unix_nano,
-                    end=span.end_time_unix_nano,
-                    resource=resource,
-                    scope=scoped.scope.name,
-                    dropped_attributes=span.dropped_attributes_count,
-                )
+    for resource, scope, span in _each(request.resource_spans, "scope_spans", "spans"):
+        yield ReceivedSpan(
+            name=span.name,
+            trace_id=span.trace_id.hex(),
+            span_id=span.span_id.hex(),
+            parent_span_id=span.parent_span_id.hex() or None,
+            kind=trace_pb2.Span.SpanKind.Name(span.kind).removeprefix("SPAN_KIND_"),
+            attributes=_attributes(span.attributes),
+            events=tuple(
+                ReceivedEvent(event.name, _attributes(event.attributes), event.time_unix_nano) for event in span.events
+            ),
+            links=tuple(
+                ReceivedLink(link.trace_id.hex(), link.span_id.hex(), _attributes(link.attributes))
+                for link in span.links
+            ),
+            status=trace_pb2.Status.StatusCode.Name(span.status.code).removeprefix("STATUS_CODE_"),
+            status_message=span.status.message,
+            start=span.start_time_unix_nano,
+            end=span.end_time_unix_nano,
+            resource=resource,
+            scope=scope,
+            dropped_attributes=span.dropped_attributes_count,
+        )
 
 
 def parse_logs(request: ExportLogsServiceRequest) -> Iterator[ReceivedLog]:
     """Yield the log records in an export request."""
-    for group in request.resource_logs:
-        resource = _attributes(group.resource.attributes)
-        for scoped in group.scope_logs:
-            for record in scoped.log_records:
-                yield ReceivedLog(
-                    event_name=record.event_name,
-                    body=_value(record.body),
-                    attributes=_attributes(record.attributes),
-                    trace_id=record.trace_id.hex() or None,
-                    span_id=record.span_id.hex() or None,
-                    time=record.time_unix_nano,
-                    resource=resource,
-                    scope=scoped.scope.name,
-                )
+    for resource, scope, record in _each(request.resource_logs, "scope_logs", "log_records"):
+        yield ReceivedLog(
+            event_name=record.event_name,
+            body=_value(record.body),
+            attributes=_attributes(record.attributes),
+            trace_id=record.trace_id.hex() or None,
+            span_id=record.span_id.hex() or None,
+            time=record.time_unix_nano,
+            resource=resource,
+            scope=scope,
+        )
 
 
 def parse_metrics(request: ExportMetricsServiceRequest) -> Iterator[ReceivedMetric]:
     """Yield the metrics in an export request."""
-    for group in request.resource_metrics:
-        resource = _attributes(group.resource.attributes)
-        for scoped in group.scope_metrics:
-            for metric in scoped.metrics:
-                data = metric.WhichOneof("data")
-                yield ReceivedMetric(
-                    name=metric.name,
-                    unit=metric.unit,
-                    type=data if data in {"gauge", "sum", "histogram"} else "other",
-                    points=tuple(_data_points(metric)),
-                    resource=resource,
-                    scope=scoped.scope.name,
-                )
+    for resource, scope, metric in _each(request.resource_metrics, "scope_metrics", "metrics"):
+        data = metric.WhichOneof("data")
+        yield ReceivedMetric(
+            name=metric.name,
+            unit=metric.unit,
+            type=data if data in {"gauge", "sum", "histogram"} else "other",
+            points=tuple(_data_points(metric)),
+            resource=resource,
+            scope=scope,
+        )
+
+
+def _each(resources: Iterable[Any], scopes: str, items: str) -> Iterator[tuple[dict[str, Any], str, Any]]:
+    """Yield each item with the attributes of its resource and the name of its scope."""
+    for resource in resources:
+        attributes = _attributes(resource.resource.attributes)
+        for scoped in getattr(resource, scopes):
+            for item in getattr(scoped, items):
+                yield attributes, scoped.scope.name, item
 
 
 def _data_points(metric: Metric) -> Iterator[ReceivedDataPoint]:

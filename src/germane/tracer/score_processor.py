@@ -10,9 +10,8 @@ import os
 import threading
 import time
 import weakref
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
@@ -56,24 +55,6 @@ def set_orphan_handler(handler: OrphanHandler) -> None:
     """Set the handler that processors call with score attributes whose span never arrives."""
     global _orphan_handler
     _orphan_handler = handler
-
-
-@dataclass(slots=True)
-class SpanCounts:
-    """The number of spans and scores that a processor has handled, by outcome."""
-
-    held: int = 0
-    """Spans that were held until their scores arrived or their delay expired."""
-    scored: int = 0
-    """Spans exported with scores."""
-    expired: int = 0
-    """Spans exported without scores, after the maximum delay or at shutdown."""
-    overflow: int = 0
-    """Spans exported without scores, because too many spans were waiting."""
-    early: int = 0
-    """Scores that arrived before their span ended."""
-    late: int = 0
-    """Scores that arrived after their span was exported."""
 
 
 class HeldSpan(NamedTuple):
@@ -139,13 +120,11 @@ class ScoreSpanProcessor(SpanProcessor):
         self._announced: OrderedDict[SpanKey, str] = OrderedDict()  # exchange ids
         self._held: OrderedDict[SpanKey, HeldSpan] = OrderedDict()  # ordered by deadline
         self._stash: OrderedDict[SpanKey, Mapping[str, Any]] = OrderedDict()
-        self._counts = SpanCounts()
+        self.counts: Counter[str] = Counter(held=0, scored=0, expired=0, overflow=0, early=0, late=0)
+        """Number of spans that were held, that were exported with scores (``scored``), or without them: after the
+        maximum delay or at shutdown (``expired``), or because too many were waiting (``overflow``). Number of scores
+        that arrived before the end of their span (``early``), or after its export (``late``)."""
         self._thread: threading.Thread | None = None
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The counts by name; see :class:`SpanCounts`."""
-        return asdict(self._counts)
 
     def exchange_ids(self) -> list[str]:
         """Return the ids of the exchanges whose spans are waiting, oldest first. Thread-safe."""
@@ -181,7 +160,7 @@ class ScoreSpanProcessor(SpanProcessor):
             self._announced.pop(key, None)
             self._stash.pop(key, None)
             entry = self._held.pop(key, None)
-            self._counts.expired += entry is not None
+            self.counts["expired"] += entry is not None
         if entry is not None:
             self._export([entry.span])
 
@@ -194,13 +173,13 @@ class ScoreSpanProcessor(SpanProcessor):
         with self._lock:
             entry = self._held.pop(key, None)
             if entry is not None:
-                self._counts.scored += 1
+                self.counts["scored"] += 1
             elif key in self._announced and key not in self._stash:
-                self._counts.early += 1
+                self.counts["early"] += 1
                 self._stash[key] = attributes
                 return "stashed"
             else:
-                self._counts.late += 1
+                self.counts["late"] += 1
                 return "gone"
         self._export([ScoredSpan(entry.span, attributes) if attributes else entry.span])
         return "attached"
@@ -222,10 +201,10 @@ class ScoreSpanProcessor(SpanProcessor):
             attributes = None if exchange_id is None else self._stash.pop(key, None)
             ready = [span]
             if attributes is not None:
-                self._counts.scored += 1
+                self.counts["scored"] += 1
                 ready = [ScoredSpan(span, attributes)]
             elif exchange_id is not None and not self.closed and self.max_delay > 0:
-                self._counts.held += 1
+                self.counts["held"] += 1
                 self._held[key] = HeldSpan(time.monotonic() + self.max_delay, span, exchange_id)
                 if self._thread is None:
                     self._thread = threading.Thread(
@@ -237,7 +216,7 @@ class ScoreSpanProcessor(SpanProcessor):
                 ready = []
                 while len(self._held) > self.max_spans:
                     ready.append(self._held.popitem(last=False)[1].span)
-                self._counts.overflow += len(ready)
+                self.counts["overflow"] += len(ready)
         for exported in ready:
             self.processor.on_end(exported)
 
@@ -250,7 +229,7 @@ class ScoreSpanProcessor(SpanProcessor):
                 now, expired = time.monotonic(), []
                 while self._held and next(iter(self._held.values())).deadline <= now:
                     expired.append(self._held.popitem(last=False)[1].span)
-                self._counts.expired += len(expired)
+                self.counts["expired"] += len(expired)
                 if not expired:
                     first = next(iter(self._held.values()), None)
                     self._wake.wait(None if first is None else max(first.deadline - time.monotonic(), _MIN_WAIT))
@@ -264,7 +243,7 @@ class ScoreSpanProcessor(SpanProcessor):
             self._held.clear()
             self._stash.clear()
             self._announced.clear()
-            self._counts.expired += len(held)
+            self.counts["expired"] += len(held)
         self._export(held)
         for orphan in orphans:
             self.on_orphaned_score(*orphan)

@@ -101,6 +101,19 @@ GAUGES = (
 )
 
 
+COUNTERS: Final[Mapping[str, tuple[str, str]]] = {
+    conventions.RUNS_COUNTER: ("{run}", "Scoring runs by outcome"),
+    conventions.CAPTURE_COUNTER: ("{exchange}", "Captured exchanges, stored or dropped"),
+    conventions.WATCH_COUNTER: ("{trace}", "Watched traces, recognized or unreadable"),
+    conventions.LATE_COUNTER: ("{span}", "Spans that ended after their trace was read"),
+    conventions.RECEIVE_COUNTER: ("{span}", "Received spans and log records by outcome"),
+    conventions.FORWARD_COUNTER: ("{request}", "Requests to the forwarding target by outcome"),
+    conventions.TOKENS_COUNTER: ("{token}", "Input and output tokens used for scoring"),
+    conventions.COST_COUNTER: ("USD", "Cost of scoring, if prices are known"),
+}
+"""The unit and the description of each counter, by name."""
+
+
 class Instruments:
     """The instruments of one meter provider.
 
@@ -122,28 +135,10 @@ class Instruments:
             description="Time to compute a score",
             explicit_bucket_boundaries_advisory=conventions.DURATION_BUCKETS,
         )
-        self.runs = meter.create_counter(conventions.RUNS_COUNTER, unit="{run}", description="Scoring runs by outcome")
-        self.captured = meter.create_counter(
-            conventions.CAPTURE_COUNTER, unit="{exchange}", description="Captured exchanges, stored or dropped"
-        )
-        self.watched = meter.create_counter(
-            conventions.WATCH_COUNTER, unit="{trace}", description="Watched traces, recognized or unreadable"
-        )
-        self.late = meter.create_counter(
-            conventions.LATE_COUNTER, unit="{span}", description="Spans that ended after their trace was read"
-        )
-        self.received = meter.create_counter(
-            conventions.RECEIVE_COUNTER, unit="{span}", description="Received spans and log records by outcome"
-        )
-        self.forwarded = meter.create_counter(
-            conventions.FORWARD_COUNTER, unit="{request}", description="Requests to the forwarding target by outcome"
-        )
-        self.tokens = meter.create_counter(
-            conventions.TOKENS_COUNTER, unit="{token}", description="Input and output tokens used for scoring"
-        )
-        self.cost = meter.create_counter(
-            conventions.COST_COUNTER, unit="USD", description="Cost of scoring, if prices are known"
-        )
+        self.counters = {
+            name: meter.create_counter(name, unit=unit, description=description)
+            for name, (unit, description) in COUNTERS.items()
+        }
         for gauge in GAUGES:
             callbacks = [partial(_observe, gauge, private)]
             meter.create_observable_gauge(gauge.name, callbacks, unit=gauge.unit, description=gauge.description)
@@ -188,20 +183,16 @@ def event_logger() -> Logger | None:
 
 def count_outcomes(outcomes: Mapping[OutcomeKey, int]) -> None:
     """Add outcomes to the counters. Never raises. Does nothing without a connection."""
-
-    def count() -> None:
-        current = instruments()
-        for (route, scorer, outcome, reason), number in outcomes.items():
-            labels = {conventions.WORKFLOW_NAME: route, conventions.OUTCOME: outcome}
-            if reason:
-                labels[conventions.ERROR_TYPE if outcome == "failed" else conventions.REASON] = reason
-            if scorer:
-                current.runs.add(number, {conventions.EVALUATION_NAME: scorer, **labels})
-            else:
-                current.captured.add(number, labels)
-
-    if current_connection() is not None:
-        guarded("counters", count, message=_FAILED)
+    if current_connection() is None:
+        return
+    for (route, scorer, outcome, reason), number in outcomes.items():
+        labels = {conventions.WORKFLOW_NAME: route, conventions.OUTCOME: outcome}
+        if reason:
+            labels[conventions.ERROR_TYPE if outcome == "failed" else conventions.REASON] = reason
+        if scorer:
+            _count(conventions.RUNS_COUNTER, number, {conventions.EVALUATION_NAME: scorer, **labels})
+        else:
+            _count(conventions.CAPTURE_COUNTER, number, labels)
 
 
 def count_watched(scope: str, reason: str | None, number: int) -> None:
@@ -209,29 +200,28 @@ def count_watched(scope: str, reason: str | None, number: int) -> None:
     labels = {conventions.SCOPE_NAME: scope, conventions.OUTCOME: "recognized" if reason is None else "unreadable"}
     if reason is not None:
         labels[conventions.REASON] = reason
-    guarded("counters", lambda: instruments().watched.add(number, labels), message=_FAILED)
+    _count(conventions.WATCH_COUNTER, number, labels)
 
 
 def count_late(number: int) -> None:
     """Count spans that ended after their trace was read. Never raises."""
-    guarded("counters", lambda: instruments().late.add(number), message=_FAILED)
+    _count(conventions.LATE_COUNTER, number, {})
 
 
 def count_received(outcomes: Mapping[str, int]) -> None:
     """Count received spans and log records by outcome. Never raises."""
-
-    def count() -> None:
-        received = instruments().received
-        for outcome, number in outcomes.items():
-            if number:
-                received.add(number, {conventions.OUTCOME: outcome})
-
-    guarded("counters", count, message=_FAILED)
+    for outcome, number in outcomes.items():
+        if number:
+            _count(conventions.RECEIVE_COUNTER, number, {conventions.OUTCOME: outcome})
 
 
 def count_forwarded(outcome: str) -> None:
     """Count a request to the forwarding target: accepted or rejected. Never raises."""
-    guarded("counters", lambda: instruments().forwarded.add(1, {conventions.OUTCOME: outcome}), message=_FAILED)
+    _count(conventions.FORWARD_COUNTER, 1, {conventions.OUTCOME: outcome})
+
+
+def _count(counter: str, number: int, labels: Mapping[str, str]) -> None:
+    guarded("counters", lambda: instruments().counters[counter].add(number, labels), message=_FAILED)
 
 
 def are_gauges_exported() -> bool:
@@ -251,9 +241,10 @@ def emit_score(score: Score, *, route: str, context: Context) -> None:
     measured = instruments()
     for direction, tokens in (("input", score.input_tokens), ("output", score.output_tokens)):
         if tokens:
-            measured.tokens.add(tokens, {**labels, conventions.TOKEN_TYPE: direction}, context=context)
+            labels_of_tokens = {**labels, conventions.TOKEN_TYPE: direction}
+            measured.counters[conventions.TOKENS_COUNTER].add(tokens, labels_of_tokens, context=context)
     if score.cost:
-        measured.cost.add(score.cost, labels, context=context)
+        measured.counters[conventions.COST_COUNTER].add(score.cost, labels, context=context)
     if score.state == "skipped":  # requests sent before the budget was exhausted still count
         return
     if score.latency is not None:
