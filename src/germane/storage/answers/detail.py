@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, RowMapping, Select, select
 
 from germane.annotation import Feedback
 from germane.exchange import Exchange
@@ -15,7 +16,10 @@ from germane.storage.answers.filter import TaskStatus
 from germane.storage.archive.dialect import NAME as ARCHIVE
 from germane.storage.db.mappers import EXCHANGES, SCORES, batched
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
+from germane.storage.queue.erase_text import OPEN_STATES
 from germane.storage.queue.feedback import LABELS
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,42 +64,38 @@ def load_exchanges(
 
 def load_scores(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, list[Score]]:
     """Return a dict of exchange ids to lists of scores. Exchanges without a score are omitted."""
-    scores: dict[str, list[Score]] = {}
-    for batch in batched(exchange_ids):
-        for row in connection.execute(select(score).where(score.c.exchange_id.in_(batch))).mappings():
-            scores.setdefault(row["exchange_id"], []).append(SCORES.decode(row))
-    return scores
+    return _load_by_exchange(connection, select(score), exchange_ids, SCORES.decode)
 
 
 def load_tasks(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, list[TaskStatus]]:
     """Return a dict of exchange ids to lists of task states, oldest first."""
     names = ("exchange_id", "scorer", "fingerprint", "state", "reason", "error", "retries", "due_at", "scored_as")
-    tasks: dict[str, list[TaskStatus]] = {}
-    for batch in batched(exchange_ids):
-        query = select(*(scoring_task.c[name] for name in names)).where(scoring_task.c.exchange_id.in_(batch))
-        for row in connection.execute(query.order_by(scoring_task.c.id)).mappings():
-            task = TaskStatus(
-                scorer=row["scorer"],
-                fingerprint=row["fingerprint"],
-                state=row["state"],
-                reason=None if row["reason"] is None else UnscoredReason(row["reason"]),
-                error=row["error"],
-                retries=row["retries"],
-                due_at=row["due_at"],
-                is_rescore=row["state"] in {"pending", "running"} and row["scored_as"] is not None,
-            )
-            tasks.setdefault(row["exchange_id"], []).append(task)
-    return tasks
+    query = select(*(scoring_task.c[name] for name in names)).order_by(scoring_task.c.id)
+    return _load_by_exchange(connection, query, exchange_ids, _task_status)
 
 
 def load_labels(connection: Connection, exchange_ids: Sequence[str]) -> dict[str, list[Feedback]]:
     """Return a dict of exchange ids to lists of labels, oldest first."""
-    labels: dict[str, list[Feedback]] = {}
-    for batch in batched(exchange_ids):
-        query = select(*LABELS.selected).where(feedback.c.exchange_id.in_(batch))
-        for row in connection.execute(query.order_by(feedback.c.created_at, feedback.c.id)).mappings():
-            labels.setdefault(row["exchange_id"], []).append(LABELS.decode(row))
-    return labels
+    query = select(*LABELS.selected).order_by(feedback.c.created_at, feedback.c.id)
+    return _load_by_exchange(connection, query, exchange_ids, LABELS.decode)
+
+
+def _load_by_exchange(
+    connection: Connection, query: Select[Any], ids: Sequence[str], decode: Callable[[RowMapping], Item]
+) -> dict[str, list[Item]]:
+    items: dict[str, list[Item]] = {}
+    for batch in batched(ids):
+        for row in connection.execute(query.where(query.selected_columns["exchange_id"].in_(batch))).mappings():
+            items.setdefault(row["exchange_id"], []).append(decode(row))
+    return items
+
+
+def _task_status(row: RowMapping) -> TaskStatus:
+    return TaskStatus(
+        **{name: row[name] for name in ("scorer", "fingerprint", "state", "error", "retries", "due_at")},
+        reason=None if row["reason"] is None else UnscoredReason(row["reason"]),
+        is_rescore=row["state"] in OPEN_STATES and row["scored_as"] is not None,
+    )
 
 
 def load_all_labels(

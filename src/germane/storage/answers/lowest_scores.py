@@ -133,9 +133,7 @@ def find_lowest_fast(connection: Connection, chosen: ScoreFilter, limit: int, fe
     ):
         # The value index does not cover these conditions. Estimate the share of matches from the newest scores.
         window = chosen.window(score.c.started_at)
-        floor = connection.execute(
-            select(score.c.started_at).where(*window).order_by(score.c.started_at.desc()).offset(few).limit(1)
-        ).scalar()
+        floor = scan_floor(connection, score.c.started_at, window, few)
         newest = replace(chosen, since=floor or chosen.since, after=None).conditions()
         sample = select(score.c.value).where(*newest).limit(few // MIN_MATCH_RATIO + 1).subquery("sample")
         if connection.execute(select(func.count()).select_from(sample)).scalar_one() <= few // MIN_MATCH_RATIO:
@@ -143,18 +141,20 @@ def find_lowest_fast(connection: Connection, chosen: ScoreFilter, limit: int, fe
     return scan_by_value(connection, chosen, limit)
 
 
+def scan_floor(
+    connection: Connection, moment: ColumnElement[Any], inside: Sequence[ColumnElement[bool]], bound: int
+) -> datetime | None:
+    """Return the time of the row that is ``bound`` rows older than the newest, or None if there are fewer rows."""
+    query = select(moment).where(*inside).order_by(moment.desc()).offset(bound).limit(1)
+    floor: datetime | None = connection.execute(query).scalar()
+    return floor
+
+
 def scan_small_window(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_WINDOW) -> Rows | None:
     """Read the whole window if it has few scores; otherwise, return None."""
-    if _has_more_than(connection, score.c.started_at, chosen.window(score.c.started_at), few):
+    if scan_floor(connection, score.c.started_at, chosen.window(score.c.started_at), few) is not None:
         return None
     return scan_window(connection, chosen, limit)
-
-
-def _has_more_than(
-    connection: Connection, moment: ColumnElement[Any], inside: Sequence[ColumnElement[bool]], count: int
-) -> bool:
-    query = select(moment).where(*inside).order_by(moment).offset(count).limit(1)
-    return connection.execute(query).scalar() is not None
 
 
 def scan_window(connection: Connection, chosen: ScoreFilter, limit: int) -> Rows:
@@ -188,7 +188,7 @@ def scan_archive(archive: Connection, chosen: ScoreFilter, limit: int, *narrowin
 def scan_route(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_ROUTE) -> Rows | None:
     """Read the scores of the route's exchanges if there are few of them; otherwise, return None."""
     inside = (exchange.c.route == chosen.route, *chosen.window(exchange.c.started_at))
-    if chosen.route is None or _has_more_than(connection, exchange.c.started_at, inside, few):
+    if chosen.route is None or scan_floor(connection, exchange.c.started_at, inside, few) is not None:
         return None
     named = replace(chosen, since=None, until=None).conditions()
     query = select(score).where(score.c.exchange_id.in_(select(exchange.c.id).where(*inside)), *named)

@@ -24,7 +24,7 @@ from germane.storage.answers.filter import (
     AnswerFilter,
     AnswerSort,
 )
-from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest_fast
+from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest_fast, scan_floor
 from germane.storage.answers.questions import load_question_keys, question_key
 from germane.storage.archive.reader import latest, open_exchanges, open_newest
 from germane.storage.db.functions import Unindexed
@@ -183,15 +183,6 @@ def _score_filter(chosen: AnswerFilter, after: AnswerCursor | None) -> ScoreFilt
 def _score_id(text: str) -> int:
     """Return a cursor's id as a score id. If it is not a number, return 0, which sorts after all ids."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
-
-
-def scan_floor(
-    connection: Connection, moment: ColumnElement[Any], inside: Sequence[ColumnElement[bool]], bound: int
-) -> datetime | None:
-    """Return the time of the row that is ``bound`` rows older than the newest, or None if there are fewer rows."""
-    query = select(moment).where(*inside).order_by(moment.desc()).offset(bound).limit(1)
-    floor: datetime | None = connection.execute(query).scalar()
-    return floor
 
 
 def _select_scores(chosen: AnswerFilter, sort: AnswerSort, columns: Columns | None = None) -> Select[Any]:

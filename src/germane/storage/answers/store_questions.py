@@ -18,6 +18,7 @@ from germane.score import NONCOMMITTAL, Score, is_low_value
 from germane.statistics import Estimate
 from germane.storage.answers.detail import load_exchanges
 from germane.storage.answers.filter import Answer, AnswerFilter
+from germane.storage.answers.lowest_scores import scan_floor
 from germane.storage.answers.questions import BLANK_KEY, load_question_keys, question_key
 from germane.storage.answers.search import (
     BEGINNING,
@@ -26,7 +27,6 @@ from germane.storage.answers.search import (
     estimate_rows,
     exchange_conditions,
     find_newest,
-    scan_floor,
 )
 from germane.storage.archive.reader import latest, open_exchanges, open_newest
 from germane.storage.db.component import StoreComponent

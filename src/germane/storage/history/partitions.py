@@ -26,9 +26,8 @@ from sqlalchemy import (
 from germane.exchange import Exchange
 from germane.storage.db import leases
 from germane.storage.db.conditions import matching, within
-from germane.storage.db.mappers import EXCHANGES, bulk_insert, timestamp_encoder
+from germane.storage.db.mappers import bulk_insert, timestamp_encoder
 from germane.storage.db.tables import exchange, history_run, partition, score, scoring_task
-from germane.storage.queue.erase_text import OPEN_STATES
 from germane.storage.queue.rescore import ScoringPair
 
 RESCORE: Final = "rescore"
@@ -191,7 +190,7 @@ def plan_partitions(connection: Connection, selection: HistorySelection, partiti
             func.row_number().over(order_by=order).label("position"),
             func.lead(exchange.c.id).over(order_by=order).label("following"),
         )
-        .where(*_in_window(selection))
+        .where(*in_window(selection))
         .subquery()
     )
     position = numbered.c.position
@@ -275,13 +274,6 @@ def _selection(row: RowMapping) -> HistorySelection:
     return HistorySelection(since=row["since"], until=row["until"], requested_at=at, **fields)
 
 
-def list_open(connection: Connection, run_id: str) -> dict[int, int]:
-    """Return the numbers of exchanges of the partitions that are not done, by partition number, in order."""
-    query = select(partition.c.number, partition.c.exchanges)
-    query = query.where(partition.c.run_id == run_id, partition.c.due_at.is_not(None)).order_by(partition.c.number)
-    return {row.number: row.exchanges for row in connection.execute(query)}
-
-
 def claim(
     connection: Connection, key: PartitionKey, owner: str, lease: timedelta, now: datetime
 ) -> PartitionClaim | datetime | None:
@@ -339,57 +331,7 @@ def store_counts(connection: Connection, claimed: PartitionClaim, counts: ScoreC
     )
 
 
-def load_items(connection: Connection, claimed: PartitionClaim) -> list[HistoryItem]:
-    """Return the exchanges of a partition that are to be scored, in order, each with its scorers.
-
-    Scores that an earlier attempt has written, and exchanges without text or without a sampling decision are left out.
-    Pairs of exchange and scorer with an open task of the run's fingerprint are left to the workers.
-    """
-    selection, remaining = claimed.selection, claimed.remaining
-    in_partition = _in_partition(claimed)
-    query = select(*EXCHANGES.selected).where(*in_partition, exchange.c.erased_at.is_(None))
-    query = query.where(exchange.c.sampling_reason.is_not(None))
-    query = query.where(or_(exchange.c.question.is_not(None), exchange.c.answer.is_not(None)))
-    query = query.order_by(exchange.c.started_at, exchange.c.id)
-    names = tuple(sorted(selection.scorers))
-    chosen: set[tuple[str, str]] | None = None
-    if not selection.everything:
-        table, matches = _matching_results(selection)
-        results = select(table.c.exchange_id, table.c.scorer).join(exchange, exchange.c.id == table.c.exchange_id)
-        rows = connection.execute(results.where(*in_partition, *matches))
-        chosen = {(row.exchange_id, row.scorer) for row in rows}
-    open_tasks = select(scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
-    open_tasks = open_tasks.join(exchange, exchange.c.id == scoring_task.c.exchange_id)
-    rows = connection.execute(open_tasks.where(*in_partition, scoring_task.c.state.in_(OPEN_STATES)))
-    left = {(row.exchange_id, row.scorer) for row in rows if selection.scorers.get(row.scorer) == row.fingerprint}
-    items = []
-    for row in connection.execute(query).mappings():
-        selected = [
-            name
-            for name in names
-            if (chosen is None or (row["id"], name) in chosen) and (remaining is None or (row["id"], name) in remaining)
-        ]
-        if selected:
-            waiting = tuple(name for name in selected if (row["id"], name) in left)
-            scorers = tuple(name for name in selected if name not in waiting)
-            items.append(HistoryItem(EXCHANGES.decode(row), scorers, waiting))
-    return items
-
-
-def count_pairs(connection: Connection, selection: HistorySelection) -> dict[str, int]:
-    """Return the number of answers that each scorer has to score."""
-    window = (*_in_window(selection), exchange.c.erased_at.is_(None))
-    if selection.everything:
-        total = connection.execute(select(func.count()).select_from(exchange).where(*window)).scalar_one()
-        return dict.fromkeys(sorted(selection.scorers), total) if total else {}
-    table, matches = _matching_results(selection)
-    query = select(table.c.scorer, func.count(func.distinct(table.c.exchange_id)).label("answers"))
-    query = query.join(exchange, exchange.c.id == table.c.exchange_id).where(*window, *matches)
-    query = query.group_by(table.c.scorer).order_by(table.c.scorer)
-    return {row.scorer: row.answers for row in connection.execute(query)}
-
-
-def _matching_results(selection: HistorySelection) -> tuple[Table, list[ColumnElement[bool]]]:
+def matching_results(selection: HistorySelection) -> tuple[Table, list[ColumnElement[bool]]]:
     """Return the table of the results that the selection is about, and the conditions on them."""
     if selection.below is not None:
         return score, [score.c.scorer.in_(list(selection.scorers)), score.c.value < selection.below]
@@ -402,12 +344,14 @@ def _matching_results(selection: HistorySelection) -> tuple[Table, list[ColumnEl
     return scoring_task, has_failed
 
 
-def _in_window(selection: HistorySelection) -> list[ColumnElement[bool]]:
+def in_window(selection: HistorySelection) -> list[ColumnElement[bool]]:
+    """Return the conditions that select the exchanges of a selection."""
     window = within(exchange.c.started_at, selection.since, selection.until)
     return [*window, *matching(exchange, route=selection.route)]
 
 
-def _in_partition(claimed: PartitionClaim) -> list[ColumnElement[bool]]:
+def in_partition(claimed: PartitionClaim) -> list[ColumnElement[bool]]:
+    """Return the conditions that select the exchanges of a partition."""
     (first_at, first_id), (last_at, last_id), at = claimed.first, claimed.last, exchange.c.started_at
     return [
         at >= first_at,  # the first two conditions can use the index

@@ -6,13 +6,14 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from uuid import uuid4
 
-from sqlalchemy import and_, select, update
+from sqlalchemy import and_, exists, func, or_, select, update
 
 from germane.errors import StorageError
 from germane.sanitize import clean_text
 from germane.storage.db import leases
 from germane.storage.db.component import StoreComponent
-from germane.storage.db.tables import history_run, partition
+from germane.storage.db.mappers import EXCHANGES
+from germane.storage.db.tables import exchange, history_run, partition, scoring_task
 from germane.storage.history import partitions, results
 from germane.storage.history.partitions import (
     MAX_ERROR_LENGTH,
@@ -23,10 +24,14 @@ from germane.storage.history.partitions import (
     PartitionClaim,
     PartitionKey,
     ScoreCounts,
+    in_partition,
+    in_window,
     is_partition,
+    matching_results,
 )
 from germane.storage.history.results import Result
 from germane.storage.queue import erase_text
+from germane.storage.queue.erase_text import OPEN_STATES
 from germane.storage.queue.rescore import ScoringPair
 from germane.storage.quota import budget_ledger
 
@@ -69,13 +74,23 @@ class HistoryStore(StoreComponent):
 
     def count_pairs(self, selection: HistorySelection) -> dict[str, int]:
         """Return the number of answers that each scorer has to score."""
+        window = (*in_window(selection), exchange.c.erased_at.is_(None))
         with self._database.read() as connection:
-            return partitions.count_pairs(connection, selection)
+            if selection.everything:
+                total = connection.execute(select(func.count()).select_from(exchange).where(*window)).scalar_one()
+                return dict.fromkeys(sorted(selection.scorers), total) if total else {}
+            table, matches = matching_results(selection)
+            query = select(table.c.scorer, func.count(func.distinct(table.c.exchange_id)).label("answers"))
+            query = query.join(exchange, exchange.c.id == table.c.exchange_id).where(*window, *matches)
+            query = query.group_by(table.c.scorer).order_by(table.c.scorer)
+            return {row.scorer: row.answers for row in connection.execute(query)}
 
     def list_open_partitions(self, run_id: str) -> dict[int, int]:
-        """Return the number of exchanges in each partition that is not done, by partition number."""
+        """Return the number of exchanges in each partition that is not done, by partition number, in order."""
+        query = select(partition.c.number, partition.c.exchanges)
+        query = query.where(partition.c.run_id == run_id, partition.c.due_at.is_not(None)).order_by(partition.c.number)
         with self._database.read() as connection:
-            return partitions.list_open(connection, run_id)
+            return {row.number: row.exchanges for row in connection.execute(query)}
 
     def claim_partition(self, key: PartitionKey, owner: str, *, lease: timedelta) -> PartitionClaim | timedelta | None:
         """Claim a partition.
@@ -113,9 +128,47 @@ class HistoryStore(StoreComponent):
             leases.postpone(connection, partition, is_partition(claimed.key), claimed.owner, now, error=message)
 
     def load_items(self, claimed: PartitionClaim) -> list[HistoryItem]:
-        """Return the exchanges of a partition that are to be scored, in order, each with its scorers."""
+        """Return the exchanges of a partition that are to be scored, in order, each with its scorers.
+
+        Scores that an earlier attempt has written, and exchanges without text or without a sampling decision are left
+        out. Pairs of exchange and scorer with an open task of the run's fingerprint are left to the workers.
+        """
+        selection, remaining = claimed.selection, claimed.remaining
+        inside = in_partition(claimed)
+        query = select(*EXCHANGES.selected).where(*inside, exchange.c.erased_at.is_(None))
+        query = query.where(exchange.c.sampling_reason.is_not(None))
+        query = query.where(or_(exchange.c.question.is_not(None), exchange.c.answer.is_not(None)))
+        query = query.order_by(exchange.c.started_at, exchange.c.id)
+        names = tuple(sorted(selection.scorers))
         with self._database.read() as connection:
-            return partitions.load_items(connection, claimed)
+            chosen: set[tuple[str, str]] | None = None
+            if not selection.everything:
+                table, matches = matching_results(selection)
+                results = select(table.c.exchange_id, table.c.scorer).join(
+                    exchange, exchange.c.id == table.c.exchange_id
+                )
+                rows = connection.execute(results.where(*inside, *matches))
+                chosen = {(row.exchange_id, row.scorer) for row in rows}
+            open_tasks = select(scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
+            open_tasks = open_tasks.join(exchange, exchange.c.id == scoring_task.c.exchange_id)
+            rows = connection.execute(open_tasks.where(*inside, scoring_task.c.state.in_(OPEN_STATES)))
+            left = {
+                (row.exchange_id, row.scorer) for row in rows if selection.scorers.get(row.scorer) == row.fingerprint
+            }
+            stored = connection.execute(query).mappings().all()
+        items = []
+        for row in stored:
+            selected = [
+                name
+                for name in names
+                if (chosen is None or (row["id"], name) in chosen)
+                and (remaining is None or (row["id"], name) in remaining)
+            ]
+            if selected:
+                waiting = tuple(name for name in selected if (row["id"], name) in left)
+                scorers = tuple(name for name in selected if name not in waiting)
+                items.append(HistoryItem(EXCHANGES.decode(row), scorers, waiting))
+        return items
 
     def finish_partition(
         self,
@@ -155,8 +208,6 @@ class HistoryStore(StoreComponent):
     def finish_run(self, run_id: str) -> bool:
         """Mark a run as finished if all of its partitions are done. Return whether they are."""
         with self._database.write() as connection:
-            if partitions.list_open(connection, run_id):
-                return False
-            finished = update(history_run).where(history_run.c.id == run_id)
-            connection.execute(finished.values(finished_at=self._context.now(connection)))
-        return True
+            is_open = exists().where(partition.c.run_id == run_id, partition.c.due_at.is_not(None))
+            finished = update(history_run).where(history_run.c.id == run_id, ~is_open)
+            return connection.execute(finished.values(finished_at=self._context.now(connection))).rowcount > 0

@@ -75,18 +75,12 @@ class ExchangeStore(StoreComponent):
         Returns:
             The scores whose exchange is not in the database. These scores are not stored.
         """
-        columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.erased_at)
-        # Lock the exchanges, so that no process erases or deletes them before the scores are written.
-        query = select(*columns).order_by(exchange.c.id).with_for_update(read=True, key_share=True)
         with self._write_values() as connection:
             latest = {
                 (clean_text(item.exchange_id), clean_text(item.name)): item
                 for item in sorted(scores, key=lambda item: item.recorded_at)
             }
-            exchanges: dict[str, RowMapping] = {}
-            for ids in mappers.batched(sorted({exchange_id for exchange_id, _ in latest})):
-                rows = connection.execute(query.where(exchange.c.id.in_(ids))).mappings()
-                exchanges |= {row["id"]: row for row in rows}
+            exchanges = lock_exchanges(connection, sorted({exchange_id for exchange_id, _ in latest}))
             # Sort the scores, so that all processes lock the rows in the same order.
             known = [(exchanges[key[0]], item) for key, item in sorted(latest.items()) if key[0] in exchanges]
             for start in range(0, len(known), _ROWS_PER_STATEMENT):
@@ -139,6 +133,17 @@ class ExchangeStore(StoreComponent):
         """Register routes that may not have exchanges yet. ``trends.coverage()`` without ``since`` lists them."""
         with self._database.write() as connection:
             tally.declare_routes(connection, service, routes)
+
+
+def lock_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, RowMapping]:
+    """Lock exchanges against erasure and deletion, and return the stored ones by id."""
+    columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.erased_at)
+    query = select(*columns).order_by(exchange.c.id).with_for_update(read=True, key_share=True)
+    return {
+        row["id"]: row
+        for batch in mappers.batched(ids)
+        for row in connection.execute(query.where(exchange.c.id.in_(batch))).mappings()
+    }
 
 
 def _record_scores(connection: Connection, process: str, known: Sequence[tuple[RowMapping, RecordedScore]]) -> None:

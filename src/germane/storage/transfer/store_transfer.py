@@ -34,6 +34,7 @@ from germane.storage.db.tables import (
 )
 from germane.storage.db.types import Json
 from germane.storage.db.upsert import insert_into
+from germane.storage.ingest.store_exchanges import lock_exchanges
 from germane.storage.queue.erase_text import OPEN_STATES, keep_numbers
 from germane.storage.transfer.export import NAMES, StoredRecord, StoredRow, group_by_exchange, select_stored
 from germane.storage.transfer.import_batch import ImportBatch, ImportResult
@@ -200,9 +201,9 @@ class TransferStore(StoreComponent):
         records = [record for record in records if record.exchange["id"] not in archived]
         ids = sorted({record.exchange["id"] for record in records})
         with self._write_values() as connection:
-            new_exchanges = len(ids) - len(_lock_exchanges(connection, ids))
+            new_exchanges = len(ids) - len(lock_exchanges(connection, ids))
             _insert(connection, exchange, [record.exchange for record in records])
-            stored = _lock_exchanges(connection, ids)
+            stored = lock_exchanges(connection, ids)
             present = [record for record in records if record.exchange["id"] in stored]
             new_tasks = _restore_tasks(connection, present, stored)
             scores: list[Row] = []
@@ -333,17 +334,6 @@ def _scores_of(task: Row, record: ExchangeRecord, stored: RowMapping) -> list[Ro
     if stored["erased_at"] is None:
         return [{**row, **shared} for row in own]
     return [{**row, **shared, "explanation": None, "details": keep_numbers(row["details"])} for row in own]
-
-
-def _lock_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, RowMapping]:
-    """Lock exchanges against erasure and deletion, and return the stored ones by id."""
-    columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.erased_at)
-    query = select(*columns).order_by(exchange.c.id).with_for_update(read=True, key_share=True)
-    return {
-        row["id"]: row
-        for batch in batched(ids)
-        for row in connection.execute(query.where(exchange.c.id.in_(batch))).mappings()
-    }
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
