@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from germane.storage import TrackingStore
 from germane.storage.db.tables import metadata
@@ -24,6 +24,7 @@ pytest_plugins = ["tests.costs"]
 
 # The time that an example takes depends on the load of the machine, not on germane. Each run repeats the same examples.
 # To look for new ones: make test ARGS=--hypothesis-profile=explore
+# Mutants need not be explained by the simplest example.
 for profile, examples, is_repeated in (("repeat", 15, True), ("explore", 100, False), ("thorough", 200, True)):
     settings.register_profile(
         profile,
@@ -33,6 +34,9 @@ for profile, examples, is_repeated in (("repeat", 15, True), ("explore", 100, Fa
         derandomize=is_repeated,
         suppress_health_check=[HealthCheck.too_slow],
     )
+settings.register_profile(
+    "unshrunk", parent=settings.get_profile("repeat"), phases=[Phase.explicit, Phase.reuse, Phase.generate]
+)
 settings.load_profile("repeat")
 
 SLOW_DIRECTORIES = {"browser", "chaos", "demo", "end_to_end", "examples"}

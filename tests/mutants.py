@@ -30,7 +30,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -347,7 +347,7 @@ class Copies:
 
     def _run_pytest(self, copy: Path, arguments: Sequence[str]) -> tuple[str, int | None]:
         process = subprocess.Popen(
-            [*PYTEST, "-n", "0", "--timeout=120", *arguments],
+            [*PYTEST, "-n", "0", "--timeout=120", "--hypothesis-profile=unshrunk", *arguments],
             cwd=copy,
             env={**os.environ, "PYTHONPATH": str(copy / "src"), "COLUMNS": "1000"},
             stdout=subprocess.PIPE,
@@ -418,8 +418,8 @@ def run(trials: Sequence[Trial], processes: int) -> list[Outcome]:
         copies = Copies(Path(directory), processes)
         with ThreadPoolExecutor(processes) as pool:
             try:
-                for outcome in pool.map(copies.judge, trials):
-                    outcomes.append(outcome)
+                for future in as_completed([pool.submit(copies.judge, trial) for trial in trials]):
+                    outcomes.append(outcome := future.result())
                     verdict = f"killed by {outcome.killer}" if outcome.killer else "SURVIVED"
                     _print(f"{len(outcomes):3} {outcome.seconds:4.0f} s  {outcome.trial.mutant}", verdict)
             finally:

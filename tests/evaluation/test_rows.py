@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from opentelemetry.trace import INVALID_SPAN_ID, INVALID_TRACE_ID, format_span_id, format_trace_id
 
 import germane
 from germane.errors import UsageError
@@ -45,6 +46,14 @@ def test_id_route_and_model_of_a_row_are_used(numeric: Any) -> None:
 
     assert (named.id, named.route, named.model) == ("7", "support", "m")
     assert (len(other.id), other.route, other.model) == (32, "evaluate", None)
+
+
+def test_a_row_belongs_to_no_trace(numeric: Any) -> None:
+    """Its trace and span have the ids that OpenTelemetry reserves for none."""
+    exchange = read(ROW, numeric)
+
+    assert exchange.trace_id == format_trace_id(INVALID_TRACE_ID)
+    assert exchange.span_id == format_span_id(INVALID_SPAN_ID)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -265,6 +266,6 @@ def _cards(
     def rank(card: RouteCard) -> tuple[int, float, int]:
         n = sum(bucket.n for bucket in card.buckets)
         position = dropped.index(card.route) if card.dropped else len(dropped)
-        return position, 3.0 if card.difference is None else card.difference, -n
+        return position, math.inf if card.difference is None else card.difference, -n
 
     return sorted(cards, key=rank)
