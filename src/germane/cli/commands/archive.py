@@ -9,7 +9,7 @@ import click
 
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import EXIT_ERROR, print_json
-from germane.cli.core.params import Age
+from germane.cli.core.params import AGE
 from germane.cli.core.store import load_command_settings, open_store
 from germane.records import select
 from germane.sanitize import count_noun
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("archive", cls=Command)
 @click.option(
-    "--older-than", type=Age(), metavar="AGE", help="Archive days older than this. Defaults to `archive.after_days`."
+    "--older-than", type=AGE, metavar="AGE", help="Archive days older than this. Defaults to `archive.after_days`."
 )
 @click.option("--dry-run", is_flag=True, help="Only show which days would be archived.")
 @click.option(

@@ -17,7 +17,7 @@ from germane import alerting, evaluation, sanitize, storage
 from germane.cli.core.command import wants_json
 from germane.cli.core.lazy_group import SuggestingGroup
 from germane.cli.core.output import print_json, print_table
-from germane.cli.core.params import Since
+from germane.cli.core.params import SINCE
 from germane.cli.core.render import describe_learning
 from germane.cli.core.store import load_command_settings, open_store
 from germane.errors import UsageError
@@ -79,7 +79,7 @@ def show(
 @click.argument("alert_id", metavar="[ALERT_ID]", required=False)
 @_service
 @_scorer
-@click.option("--since", type=Since(), help="Start of the new baseline. Defaults to the onset of the firing drop.")
+@click.option("--since", type=SINCE, help="Start of the new baseline. Defaults to the onset of the firing drop.")
 @click.option("--by", metavar="NAME", help="Your name.")
 def accept(
     alert_id: str | None,
@@ -123,7 +123,7 @@ def accept(
 
 @command.command("import")
 @click.argument("file", type=_FILE, required=False)
-@click.option("--since", type=Since(), help="Learn from the scores stored since this time, instead of from a file.")
+@click.option("--since", type=SINCE, help="Learn from the scores stored since this time, instead of from a file.")
 @_service
 @_scorer
 @click.option(

@@ -19,7 +19,7 @@ import click
 from germane import sanitize, storage
 from germane.cli.core.command import DATABASE, Command
 from germane.cli.core.output import EXIT_ERROR
-from germane.cli.core.params import Since
+from germane.cli.core.params import SINCE
 from germane.cli.core.store import open_store
 from germane.errors import UsageError
 from germane.installation import install_command
@@ -53,8 +53,8 @@ FlatRow = Mapping[str, Any]
     type=click.Choice(["jsonl", "csv", "parquet"]),
     help="Output format. By default, derived from the file extension.",
 )
-@click.option("--since", type=Since(), help="Only answers given since this time.")
-@click.option("--until", type=Since(), help="Only answers given before this time.")
+@click.option("--since", type=SINCE, help="Only answers given since this time.")
+@click.option("--until", type=SINCE, help="Only answers given before this time.")
 @click.option("--route", help="Only this route.")
 @click.option("--scorer", help="Only this scorer's scores, and the exchanges assigned to it.")
 def command(

@@ -19,7 +19,7 @@ import click
 from germane import evaluation, sanitize, storage
 from germane.annotation import RecordedScore
 from germane.cli.core.command import DATABASE, Command
-from germane.cli.core.params import ColumnNames
+from germane.cli.core.params import COLUMN_NAMES
 from germane.cli.core.store import load_command_settings, open_store
 from germane.errors import UsageError
 from germane.exchange import sampling_key_for
@@ -43,7 +43,7 @@ _FIX_IDS: Final = (
 @click.command("import", cls=Command, shared=(DATABASE,))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--skip-bad", is_flag=True, help="Skip invalid lines in an export, and report them.")
-@click.option("--columns", type=ColumnNames(), help="Names of a data set's columns, such as question=q,answer=a.")
+@click.option("--columns", type=COLUMN_NAMES, help="Names of a data set's columns, such as question=q,answer=a.")
 @click.option("--ignore-scores", is_flag=True, help="Score all rows of a data set, even if it contains scores.")
 def command(
     file: Path,

@@ -11,7 +11,7 @@ from germane import sanitize
 from germane.annotation import Marker
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import print_json
-from germane.cli.core.params import NameValue, PastTime
+from germane.cli.core.params import NAME_VALUE, PAST_TIME
 from germane.cli.core.store import load_command_settings, open_store
 from germane.exchange import new_exchange_id
 
@@ -20,13 +20,13 @@ MAX_NAME_LENGTH: Final = 500
 
 @click.command("mark", cls=Command)
 @click.argument("name")
-@click.option("--at", type=PastTime(), help="Time of the event, or a duration before now. Defaults to now.")
+@click.option("--at", type=PAST_TIME, help="Time of the event, or a duration before now. Defaults to now.")
 @click.option("--service", help="Service that the marker applies to. Defaults to the `service` setting.")
 @click.option(
     "--attribute",
     "attributes",
     multiple=True,
-    type=NameValue(),
+    type=NAME_VALUE,
     metavar="NAME=VALUE",
     help="Attribute of the event, such as commit=4f2a9c1. Repeatable.",
 )

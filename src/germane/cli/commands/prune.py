@@ -11,7 +11,7 @@ import click
 from germane import sanitize
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import EXIT_ERROR, print_json
-from germane.cli.core.params import Age, ByteSizeType, NameValue
+from germane.cli.core.params import AGE, BYTE_SIZE, NAME_VALUE
 from germane.cli.core.store import load_command_settings, open_store
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ captured but not written yet are stored within seconds. To delete them, run this
 
 
 @click.command("prune", cls=Command)
-@click.option("--older-than", type=Age(), metavar="AGE", help="Delete exchanges older than this, such as 90d.")
-@click.option("--text-older-than", type=Age(), metavar="AGE", help="Erase texts older than this, such as 30d.")
+@click.option("--older-than", type=AGE, metavar="AGE", help="Delete exchanges older than this, such as 90d.")
+@click.option("--text-older-than", type=AGE, metavar="AGE", help="Erase texts older than this, such as 30d.")
 @click.option(
     "--max-size",
-    type=ByteSizeType(),
+    type=BYTE_SIZE,
     help="Then delete the oldest exchanges until the database is smaller than this, such as 5GB.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed because of age.")
@@ -74,7 +74,7 @@ def command(
 @click.option("--session", help="Delete the exchanges of this session id.")
 @click.option(
     "--attribute",
-    type=NameValue(),
+    type=NAME_VALUE,
     help="Delete the exchanges with this attribute, such as tenant=acme. Booleans are written as true or false.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

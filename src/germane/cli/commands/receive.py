@@ -10,7 +10,7 @@ import click
 from germane import storage
 from germane.cli.core.command import DATABASE, Command, database_setting
 from germane.cli.core.output import EXIT_ERROR, log_line
-from germane.cli.core.params import ByteSizeType, ListenAddress, ListenAddressType, NameValue
+from germane.cli.core.params import BYTE_SIZE, LISTEN_ADDRESS, NAME_VALUE, ListenAddress
 from germane.cli.core.signals import handle_shutdown_signals
 from germane.cli.core.store import wait_for_database
 
@@ -26,10 +26,10 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--http",
     default="4318",
     show_default=True,
-    type=ListenAddressType(),
+    type=LISTEN_ADDRESS,
     help="Address for OTLP over HTTP. The default host is 127.0.0.1; port 0 picks a free port.",
 )
-@click.option("--grpc", default="4317", show_default=True, type=ListenAddressType(), help="Address for OTLP over gRPC.")
+@click.option("--grpc", default="4317", show_default=True, type=LISTEN_ADDRESS, help="Address for OTLP over gRPC.")
 @click.option("--token-file", metavar="FILE", type=_FILE, help="Read the token that clients must send from this file.")
 @click.option("--tls-cert", metavar="FILE", type=_FILE, help="TLS certificate, including its chain (PEM).")
 @click.option("--tls-key", metavar="FILE", type=_FILE, help="Private key of the TLS certificate (PEM).")
@@ -43,7 +43,7 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--forward-header",
     "forward_headers",
     multiple=True,
-    type=NameValue(),
+    type=NAME_VALUE,
     help="Header for the forwarding target. Repeatable.",
 )
 @click.option(
@@ -66,13 +66,13 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="Seconds after which any trace is complete.",
 )
 @click.option(
-    "--max-request-size", default="20MiB", show_default=True, type=ByteSizeType(), help="Limit on a request's size."
+    "--max-request-size", default="20MiB", show_default=True, type=BYTE_SIZE, help="Limit on a request's size."
 )
 @click.option(
     "--max-staged-size",
     default="1GiB",
     show_default=True,
-    type=ByteSizeType(),
+    type=BYTE_SIZE,
     help="Limit on the size of spans that wait in the database. Above it, clients are asked to retry.",
 )
 @click.option(

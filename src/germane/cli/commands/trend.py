@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +13,7 @@ from germane import insights, sanitize
 from germane.cli.core import trend_chart
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import detect_terminal, print_json
-from germane.cli.core.params import Duration, PastTime
+from germane.cli.core.params import DURATION, PAST_TIME
 from germane.cli.core.render import ESTIMATE_FIELDS, find_baseline_mean
 from germane.cli.core.store import load_command_settings, open_store
 from germane.records import select
@@ -33,11 +33,11 @@ _ALERT_FIELDS: Final = ("id", "rule", "service", "route", "state", "onset", "sta
 
 @click.command("trend", cls=Command)
 @click.argument("scorer", required=False)
-@click.option("--since", type=PastTime(), default="7d", show_default=True, help="Only answers given since this time.")
-@click.option("--until", type=PastTime(), help="Only answers given before this time. Defaults to now.")
+@click.option("--since", type=PAST_TIME, default="7d", show_default=True, help="Only answers given since this time.")
+@click.option("--until", type=PAST_TIME, help="Only answers given before this time. Defaults to now.")
 @click.option(
     "--bucket",
-    type=Duration(),
+    type=DURATION,
     help="Bucket length. Each bucket is one line. By default, the shortest length that gives at most 30 lines.",
 )
 @click.option("--service", help="Only this service.")
@@ -73,8 +73,7 @@ def command(
             bucket = next(lengths, BUCKET_LENGTHS[-1])
         if (end - since) / bucket > MAX_BUCKETS:
             raise click.UsageError(f"--bucket is too short for this window: more than {MAX_BUCKETS} lines")
-        query = ScoreTrendQuery(scorer, since, end, bucket, zone, service, route, by)
-        trend = load_score_trend(store, query)
+        trend = load_score_trend(store, ScoreTrend(scorer, since, end, bucket, zone, service, route, by))
     if wants_json():
         print_json(trend.as_dict())
     else:
@@ -82,8 +81,8 @@ def command(
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreTrendQuery:
-    """The parameters of ``germane trend``."""
+class ScoreTrend:
+    """A selection of scores, and their trend with the events in its window once it is loaded."""
 
     scorer: str | None
     since: datetime
@@ -94,24 +93,16 @@ class ScoreTrendQuery:
     route: str | None
     by: str | None
     """Dimension by which scores are grouped."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreTrend:
-    """A trend with the events in its window."""
-
-    query: ScoreTrendQuery
-    """The query, with the scorer and service that were selected."""
-    buckets: list[Bucket]
-    baseline: float | None
-    markers: list[Marker]
-    alerts: list[Alert]
+    buckets: Sequence[Bucket] = ()
+    baseline: float | None = None
+    markers: Sequence[Marker] = ()
+    alerts: Sequence[Alert] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the trend as a dict for JSON output."""
         return {
-            **select(self.query, "scorer", "service", "route", "by", "since", "until"),
-            "bucket_seconds": self.query.bucket.total_seconds(),
+            **select(self, "scorer", "service", "route", "by", "since", "until"),
+            "bucket_seconds": self.bucket.total_seconds(),
             "min_samples": MIN_SAMPLES,
             "baseline": self.baseline,
             "buckets": [
@@ -127,63 +118,64 @@ class ScoreTrend:
         }
 
 
-def load_score_trend(store: TrackingStore, query: ScoreTrendQuery) -> ScoreTrend:
-    """Load a trend. Scorer and service default to those on the dashboard's overview."""
-    summaries = store.trends.summary(since=query.since, until=query.until, histograms=False)
-    of_service = [summary for summary in summaries if query.service in {None, summary.service}]
-    query = replace(query, scorer=insights.choose_scorer(of_service, query.scorer))
-    if query.by != "service":
-        of_scorer = [summary for summary in summaries if summary.scorer == query.scorer]
-        query = replace(query, service=insights.choose_service(of_scorer, query.service))
-    if query.scorer is None:
-        return ScoreTrend(query, [], None, [], [])
-    window: dict[str, Any] = {"since": query.since, "until": query.until}
+def load_score_trend(store: TrackingStore, trend: ScoreTrend) -> ScoreTrend:
+    """Load the selected trend. Scorer and service default to those on the dashboard's overview."""
+    summaries = store.trends.summary(since=trend.since, until=trend.until, histograms=False)
+    of_service = [summary for summary in summaries if trend.service in {None, summary.service}]
+    trend = replace(trend, scorer=insights.choose_scorer(of_service, trend.scorer))
+    if trend.by != "service":
+        of_scorer = [summary for summary in summaries if summary.scorer == trend.scorer]
+        trend = replace(trend, service=insights.choose_service(of_scorer, trend.service))
+    if trend.scorer is None:
+        return trend
+    window: dict[str, Any] = {"since": trend.since, "until": trend.until}
     buckets = store.trends.over_time(
-        scorer=query.scorer,
-        service=query.service,
-        route=query.route,
+        scorer=trend.scorer,
+        service=trend.service,
+        route=trend.route,
         **window,
-        bucket=query.bucket,
-        timezone=query.timezone,
-        by=query.by,
+        bucket=trend.bucket,
+        timezone=trend.timezone,
+        by=trend.by,
         histograms=False,
     )
     alerts = [
         alert
-        for alert in store.alerts.search(since=query.since)
-        if alert.scorer in {None, query.scorer} and query.service in {None, alert.service}
-        if query.route is None or insights.alert_concerns_route(alert, query.service, query.route)
+        for alert in store.alerts.search(since=trend.since)
+        if alert.scorer in {None, trend.scorer} and trend.service in {None, alert.service}
+        if trend.route is None or insights.alert_concerns_route(alert, trend.service, trend.route)
     ]
     baseline = None
-    if buckets and query.by is None:
+    if buckets and trend.by is None:
         fingerprint = max(buckets, key=lambda bucket: bucket.start).fingerprint
-        baseline = find_baseline_mean(store, query.scorer, fingerprint, service=query.service, route=query.route)
-    return ScoreTrend(query, buckets, baseline, store.trends.list_markers(**window, service=query.service), alerts)
+        baseline = find_baseline_mean(store, trend.scorer, fingerprint, service=trend.service, route=trend.route)
+    markers = store.trends.list_markers(**window, service=trend.service)
+    return replace(trend, buckets=buckets, baseline=baseline, markers=markers, alerts=alerts)
 
 
 def _format_lines(trend: ScoreTrend) -> Iterator[str]:
-    query, buckets = trend.query, trend.buckets
-    filters = f", service {sanitize.line(query.service, 40)}" if query.service else ""
-    filters += f", route {sanitize.line(query.route, 40)}" if query.route else ""
-    filters += f", by {sanitize.line(query.by, 40)}" if query.by else ""
+    buckets = trend.buckets
+    filters = f", service {sanitize.line(trend.service, 40)}" if trend.service else ""
+    filters += f", route {sanitize.line(trend.route, 40)}" if trend.route else ""
+    filters += f", by {sanitize.line(trend.by, 40)}" if trend.by else ""
     if not buckets:
-        scorer = f", scorer {sanitize.line(query.scorer, 60)}" if query.scorer else ""
-        yield f"No scores since {query.since.astimezone(query.timezone):%Y-%m-%d %H:%M %Z}{scorer}{filters}."
+        scorer = f", scorer {sanitize.line(trend.scorer, 60)}" if trend.scorer else ""
+        yield f"No scores since {trend.since.astimezone(trend.timezone):%Y-%m-%d %H:%M %Z}{scorer}{filters}."
         return
     terminal = detect_terminal()
     picture = trend_chart.ChartLayout(
         terminal=terminal,
-        since=query.since,
-        until=query.until,
-        bucket=query.bucket,
-        timezone=query.timezone,
+        since=trend.since,
+        until=trend.until,
+        bucket=trend.bucket,
+        timezone=trend.timezone,
         baseline=trend.baseline,
     )
-    scorer = terminal.style(sanitize.line(query.scorer, 60), bold=True)
-    since = query.since.astimezone(query.timezone)
-    yield f"{scorer}{filters}, since {since:%b %d %H:%M %Z}, per {_format_duration(query.bucket)}"
+    scorer = terminal.style(sanitize.line(trend.scorer, 60), bold=True)
+    since = trend.since.astimezone(trend.timezone)
+    yield f"{scorer}{filters}, since {since:%b %d %H:%M %Z}, per {_format_duration(trend.bucket)}"
     yield ""
-    if query.by is not None:
+    if trend.by is not None:
         yield from trend_chart.draw_groups(picture, buckets)
     else:
         annotations = [
@@ -191,7 +183,7 @@ def _format_lines(trend: ScoreTrend) -> Iterator[str]:
             for marker in trend.markers
         ]
         for alert in trend.alerts:  # shown at its onset, or at the start of the window if the onset is earlier
-            onset = (alert.onset or alert.starts_at).astimezone(query.timezone)
+            onset = (alert.onset or alert.starts_at).astimezone(trend.timezone)
             earlier = f" since {onset:%b %d %H:%M}" if onset < since else ""
             text = f"alert{earlier}: {sanitize.line(alert.message or alert.rule, 120)}"
             annotations.append(trend_chart.ChartAnnotation(max(onset, since), text))
@@ -200,10 +192,10 @@ def _format_lines(trend: ScoreTrend) -> Iterator[str]:
     if corrected := sum(bucket.correlation is not None for bucket in buckets):
         yield f"{corrected} of {len(buckets)} means are corrected using a free proxy score for all answers."
     if sum(bucket.has_min_samples for bucket in buckets) * 2 < len(buckets):
-        hours = max(1, round(4 * query.bucket / timedelta(hours=1)))
+        hours = max(1, round(4 * trend.bucket / timedelta(hours=1)))
         longer = f"{hours}h" if hours % 24 else f"{hours // 24}d"
         yield f"Most buckets have fewer than {MIN_SAMPLES} scores. Try longer buckets: --bucket {longer}"
-    for line in trend_chart.format_legend(picture, is_grouped=query.by is not None):
+    for line in trend_chart.format_legend(picture, is_grouped=trend.by is not None):
         yield terminal.style(line, dim=True)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from germane.cli.core.command import DATABASE, Command, database_setting
-from germane.cli.core.params import ListenAddress, ListenAddressType
+from germane.cli.core.params import LISTEN_ADDRESS, ListenAddress
 from germane.cli.core.signals import handle_shutdown_signals
 
 SHUTDOWN_TIMEOUT: Final = 30.0
@@ -39,7 +39,7 @@ SHUTDOWN_TIMEOUT: Final = 30.0
 @click.option(
     "--metrics",
     "metrics_address",
-    type=ListenAddressType(),
+    type=LISTEN_ADDRESS,
     help="Serve /metrics for Prometheus on this address. The default host is 127.0.0.1; port 0 picks a free port.",
 )
 @click.option("--otlp", is_flag=True, help="Also receive OTLP traces and logs, as germane receive does.")
@@ -47,12 +47,10 @@ SHUTDOWN_TIMEOUT: Final = 30.0
     "--otlp-http",
     default="4318",
     show_default=True,
-    type=ListenAddressType(),
+    type=LISTEN_ADDRESS,
     help="Address for OTLP over HTTP. The default host is 127.0.0.1; port 0 picks a free port.",
 )
-@click.option(
-    "--otlp-grpc", default="4317", show_default=True, type=ListenAddressType(), help="Address for OTLP over gRPC."
-)
+@click.option("--otlp-grpc", default="4317", show_default=True, type=LISTEN_ADDRESS, help="Address for OTLP over gRPC.")
 @click.option(
     "--redact",
     metavar="MODULE:FUNCTION",

@@ -10,7 +10,7 @@ import click
 from germane import insights, sanitize
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import detect_terminal, print_json
-from germane.cli.core.params import Since
+from germane.cli.core.params import SINCE
 from germane.cli.core.store import open_store
 from germane.records import select
 
@@ -24,7 +24,7 @@ TEXT_INDENT: Final = 17
 
 @click.command("worst", cls=Command)
 @click.option("-n", "--limit", default=10, show_default=True, type=click.IntRange(1, 1000), help="Number of answers.")
-@click.option("--since", type=Since(), default="24h", show_default=True, help="Only answers given since this time.")
+@click.option("--since", type=SINCE, default="24h", show_default=True, help="Only answers given since this time.")
 @click.option("--route", help="Only this route.")
 @click.option("--scorer", help="Only this scorer.")
 def command(

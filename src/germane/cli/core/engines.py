@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 
 from germane import evaluation
-from germane.cli.core.params import ParamType
+from germane.cli.core.params import TextType
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -35,25 +35,18 @@ class EngineOptions:
         return evaluation.open_engine(self.name, workers=self.workers, scheduler=self.scheduler)
 
 
-class EngineType(ParamType[EngineOptions]):
-    """An engine: ``local``, ``dask:8`` (eight processes), ``dask@tcp://scheduler:8786`` (a running cluster)."""
-
-    name = "engine"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> EngineOptions:
-        if isinstance(value, EngineOptions):
-            return value
-        engine, at, address = str(value).partition("@")
-        name, colon, count = engine.partition(":")
-        is_count = count.isascii() and count.isdecimal() and int(count) > 0
-        if name not in ENGINE_NAMES or (colon and (at or not is_count)) or (at and not (address and name != "local")):
-            self.fail(f"{value!r:.100} is not an engine such as local, local:8, dask:8, ray or {EXAMPLE}", param, ctx)
-        return EngineOptions(cast("EngineName", name), int(count) if count else None, address or None)
+def _parse_engine(text: str) -> EngineOptions:
+    engine, at, address = text.partition("@")
+    name, colon, count = engine.partition(":")
+    is_count = count.isascii() and count.isdecimal() and int(count) > 0
+    if name not in ENGINE_NAMES or (colon and (at or not is_count)) or (at and not (address and name != "local")):
+        raise click.BadParameter(f"{text!r:.100} is not an engine such as local, local:8, dask:8, ray or {EXAMPLE}")
+    return EngineOptions(cast("EngineName", name), int(count) if count else None, address or None)
 
 
 engine_option = click.option(
     "--engine",
-    type=EngineType(),
+    type=TextType("engine", _parse_engine),
     metavar="NAME[:N|@ADDRESS]",
     help="Run in N processes on this machine (local, dask, ray; one per CPU by default), or on the Dask or Ray "
     "cluster at ADDRESS.",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
@@ -26,6 +27,7 @@ else:
             return cls
 
 
+ValueT = TypeVar("ValueT")
 UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 MAX_DURATION: Final = timedelta(days=36_525)
 """100 years. Subtracting a longer duration from the current time may exceed the range of ``datetime``."""
@@ -33,39 +35,50 @@ LOCALHOST: Final = "127.0.0.1"
 _MARKER: Final = "mark"
 
 
-class Since(ParamType[datetime | None]):
-    """A duration before now, such as ``24h``, or an ISO 8601 time. Times without a UTC offset are local."""
+class TextType(ParamType[ValueT]):
+    """A type whose values are parsed from text.
 
-    name = "time"
+    Args:
+        name: Placeholder for a value in the help.
+        parse: Returns the value, or raises ``click.BadParameter``.
+    """
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | None:
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # click also passes values that are already converted
-        try:
-            if value[-1:] in UNIT_SECONDS and value[:-1].isdecimal():
-                return datetime.now(UTC) - timedelta(seconds=int(value[:-1]) * UNIT_SECONDS[value[-1]])
-            return datetime.fromisoformat(value).astimezone(UTC)
-        except (ValueError, OverflowError):
-            self.fail(f"{value!r} is neither a duration such as 24h or 7d nor an ISO 8601 time", param, ctx)
+    def __init__(self, name: str, parse: Callable[[str], ValueT]) -> None:
+        self.name = name
+        self.parse = parse
 
-
-class PastTime(Since):
-    """A duration before now, or an ISO 8601 time in the past."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | None:
-        time = super().convert(value, param, ctx)
-        if time is not None and time > datetime.now(UTC):
-            self.fail(f"{value!r} is in the future", param, ctx)
-        return time
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ValueT:  # noqa: ARG002
+        return self.parse(value) if isinstance(value, str) else value  # click also passes values that are parsed
 
 
-class Age(PastTime):
-    """A duration such as ``90d`` or ``12h``, or an ISO 8601 time in the past. Minutes are ambiguous and rejected."""
+def _parse_since(text: str) -> datetime:
+    try:
+        if text[-1:] in UNIT_SECONDS and text[:-1].isdecimal():
+            return datetime.now(UTC) - timedelta(seconds=int(text[:-1]) * UNIT_SECONDS[text[-1]])
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise click.BadParameter(f"{text!r} is neither a duration such as 24h or 7d nor an ISO 8601 time") from None
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | None:
-        if isinstance(value, str) and value[-1:] == "m":
-            self.fail(f"{value!r} is ambiguous (minutes or months); use 90d, 12h or an ISO 8601 time", param, ctx)
-        return super().convert(value, param, ctx)
+
+def _parse_past_time(text: str) -> datetime:
+    time = _parse_since(text)
+    if time > datetime.now(UTC):
+        raise click.BadParameter(f"{text!r} is in the future")
+    return time
+
+
+def _parse_age(text: str) -> datetime:
+    if text[-1:] == "m":
+        raise click.BadParameter(f"{text!r} is ambiguous (minutes or months); use 90d, 12h or an ISO 8601 time")
+    return _parse_past_time(text)
+
+
+SINCE: Final = TextType("time", _parse_since)
+"""A duration before now, such as ``24h``, or an ISO 8601 time. Times without a UTC offset are local."""
+PAST_TIME: Final = TextType("time", _parse_past_time)
+"""A duration before now, or an ISO 8601 time in the past."""
+AGE: Final = TextType("time", _parse_age)
+"""A duration such as ``90d`` or ``12h``, or an ISO 8601 time in the past. Minutes are ambiguous and rejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +88,15 @@ class MarkerName:
     name: str | None = None
 
 
-class SinceMarker(ParamType["datetime | MarkerName"]):
-    """A time in a form that :class:`PastTime` accepts, ``mark`` (the newest marker) or ``mark:NAME``."""
+def _parse_since_marker(text: str) -> datetime | MarkerName:
+    head, colon, name = text.partition(":")
+    if head == _MARKER and (name or not colon):
+        return MarkerName(name or None)
+    return _parse_since(text)
 
-    name = "time"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime | MarkerName:
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # click also passes values that are already converted
-        head, colon, name = value.partition(":")
-        if head == _MARKER and (name or not colon):
-            return MarkerName(name or None)
-        return Since().convert(value, param, ctx) or self.fail(f"{value!r} is not a time", param, ctx)
+SINCE_MARKER: Final = TextType("time", _parse_since_marker)
+"""A time in a form that :data:`SINCE` accepts, ``mark`` (the newest marker) or ``mark:NAME``."""
 
 
 def resolve_since(
@@ -107,20 +117,16 @@ def resolve_since(
     return markers[0].at, markers[0]
 
 
-class Duration(ParamType[timedelta]):
-    """A duration such as ``24h`` or ``7d``, of at most 100 years."""
+def _parse_duration(text: str) -> timedelta:
+    if text[-1:] in UNIT_SECONDS and text[:-1].isdecimal() and 0 < len(text) < 8 and int(text[:-1]):
+        duration = timedelta(seconds=int(text[:-1]) * UNIT_SECONDS[text[-1]])
+        if duration <= MAX_DURATION:
+            return duration
+    raise click.BadParameter(f"{text!r} is not a duration such as 24h or 7d")
 
-    name = "duration"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        if isinstance(value, timedelta):
-            return value
-        text = str(value)
-        if text[-1:] in UNIT_SECONDS and text[:-1].isdecimal() and 0 < len(text) < 8 and int(text[:-1]):
-            duration = timedelta(seconds=int(text[:-1]) * UNIT_SECONDS[text[-1]])
-            if duration <= MAX_DURATION:
-                return duration
-        return self.fail(f"{text!r} is not a duration such as 24h or 7d", param, ctx)
+DURATION: Final = TextType("duration", _parse_duration)
+"""A duration such as ``24h`` or ``7d``, of at most 100 years."""
 
 
 class ListenAddress(NamedTuple):
@@ -130,35 +136,55 @@ class ListenAddress(NamedTuple):
     port: int
 
 
-class ListenAddressType(ParamType[ListenAddress]):
-    """An address such as ``9464``, ``0.0.0.0:9464`` or ``[::1]:9464``. The default host is 127.0.0.1."""
-
-    name = "[HOST:]PORT"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ListenAddress:
-        if isinstance(value, ListenAddress):
-            return value
-        host, colon, port = str(value).rpartition(":")
-        bare_host = host.removeprefix("[").removesuffix("]")
-        is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) < 65_536
-        if not is_port or (colon and not bare_host) or (":" in bare_host and bare_host == host):
-            self.fail(f"{value!r:.100} is not an address such as 9464, 0.0.0.0:9464 or [::1]:9464", param, ctx)
-        return ListenAddress(bare_host or LOCALHOST, int(port))
+def _parse_listen_address(text: str) -> ListenAddress:
+    host, colon, port = text.rpartition(":")
+    bare_host = host.removeprefix("[").removesuffix("]")
+    is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) < 65_536
+    if not is_port or (colon and not bare_host) or (":" in bare_host and bare_host == host):
+        raise click.BadParameter(f"{text!r:.100} is not an address such as 9464, 0.0.0.0:9464 or [::1]:9464")
+    return ListenAddress(bare_host or LOCALHOST, int(port))
 
 
-class ByteSizeType(ParamType[int]):
-    """A size in bytes, with an optional unit, such as ``5GB``."""
+LISTEN_ADDRESS: Final = TextType("[HOST:]PORT", _parse_listen_address)
+"""An address such as ``9464``, ``0.0.0.0:9464`` or ``[::1]:9464``. The default host is 127.0.0.1."""
 
-    name = "size"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from pydantic import ByteSize, TypeAdapter, ValidationError
+def _parse_byte_size(text: str) -> int:
+    from pydantic import ByteSize, TypeAdapter, ValidationError
 
-        try:
-            size = int(TypeAdapter(ByteSize).validate_python(value))
-        except ValidationError:
-            size = 0
-        return size if size > 0 else self.fail(f"{value!r} is not a size such as 500MB or 5GB", param, ctx)
+    try:
+        size = int(TypeAdapter(ByteSize).validate_python(text))
+    except ValidationError:
+        size = 0
+    if size <= 0:
+        raise click.BadParameter(f"{text!r} is not a size such as 500MB or 5GB")
+    return size
+
+
+BYTE_SIZE: Final = TextType("size", _parse_byte_size)
+"""A size in bytes, with an optional unit, such as ``5GB``."""
+
+
+def _parse_name_value(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise click.BadParameter(f"{text!r} does not have the form NAME=VALUE, such as tenant=acme")
+    return name, value
+
+
+NAME_VALUE: Final = TextType("name=value", _parse_name_value)
+"""A name-value pair such as ``tenant=acme``."""
+
+
+def _parse_column_names(text: str) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in text.split(",") if pair.strip()]
+    if not all(name.strip() and column.strip() for name, _, column in pairs):
+        raise click.BadParameter(f"{text!r} is not a list of NAME=COLUMN pairs such as question=q,answer=a")
+    return {name.strip(): column.strip() for name, _, column in pairs}
+
+
+COLUMN_NAMES: Final = TextType("name=column", _parse_column_names)
+"""Comma-separated NAME=COLUMN pairs such as ``question=q,answer=a``."""
 
 
 class FiniteRange(click.FloatRange):
@@ -169,29 +195,3 @@ class FiniteRange(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = float(super().convert(value, param, ctx))
         return number if math.isfinite(number) else self.fail(f"{value!r} is not finite", param, ctx)
-
-
-class NameValue(ParamType[tuple[str, str]]):
-    """A name-value pair such as ``tenant=acme``."""
-
-    name = "name=value"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # click also passes values that are already converted
-        name, equals, text = value.partition("=")
-        if not (name and equals):
-            self.fail(f"{value!r} does not have the form NAME=VALUE, such as tenant=acme", param, ctx)
-        return name, text
-
-
-class ColumnNames(ParamType[dict[str, str]]):
-    """Comma-separated NAME=COLUMN pairs such as ``question=q,answer=a``."""
-
-    name = "name=column"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
-        pairs = [pair.partition("=") for pair in str(value).split(",") if pair.strip()]
-        if not all(name.strip() and column.strip() for name, _, column in pairs):
-            self.fail(f"{value!r} is not a list of NAME=COLUMN pairs such as question=q,answer=a", param, ctx)
-        return {name.strip(): column.strip() for name, _, column in pairs}

@@ -15,7 +15,7 @@ from germane import alerting, evaluation, records, sanitize
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.engines import EngineOptions, engine_option
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, detect_terminal, print_json, wrap
-from germane.cli.core.params import ParamType, PastTime
+from germane.cli.core.params import PAST_TIME, TextType
 from germane.cli.core.store import load_command_settings, open_store
 from germane.records import select
 from germane.settings import DEFAULT_RULES, RULE_TYPES, AnyRule, Rule, Settings
@@ -30,34 +30,28 @@ _IDENTITY_FIELDS: Final = {"type", "name", "enabled"}
 _NOTIFICATION_TYPES: Final = ("firing", "escalated", "resolved", "repeated")
 
 
-class RuleSetting(ParamType[tuple[str, Any]]):
-    """A rule setting and its value, such as ``threshold=0.7``. Strings may be unquoted, unlike in germane.toml."""
-
-    name = "setting"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # click also passes values that are already converted
-        name, equals, text = (part.strip() for part in value.partition("="))
-        if not (name and equals and text):
-            self.fail(f"{value!r} does not have the form NAME=VALUE, such as threshold=0.7", param, ctx)
-        for toml in (text, f"0{text}"):  # TOML requires a digit before the decimal point
-            try:
-                return name, tomllib.loads(f"value = {toml}")["value"]
-            except (tomllib.TOMLDecodeError, RecursionError):
-                continue
-        return name, text
+def _parse_rule_setting(setting: str) -> tuple[str, Any]:
+    """Parse a setting and its value, such as ``threshold=0.7``. Strings may be unquoted, unlike in germane.toml."""
+    name, equals, text = (part.strip() for part in setting.partition("="))
+    if not (name and equals and text):
+        raise click.BadParameter(f"{setting!r} does not have the form NAME=VALUE, such as threshold=0.7")
+    for toml in (text, f"0{text}"):  # TOML requires a digit before the decimal point
+        try:
+            return name, tomllib.loads(f"value = {toml}")["value"]
+        except (tomllib.TOMLDecodeError, RecursionError):
+            continue
+    return name, text
 
 
 @click.command("backtest", cls=Command)
 @click.option(
     "--rule", default=ALL_RULES, show_default=True, metavar="NAME", help="A rule's name, a rule type, or all."
 )
-@click.option("--since", type=PastTime(), default="30d", show_default=True, help="Start of the replayed history.")
+@click.option("--since", type=PAST_TIME, default="30d", show_default=True, help="Start of the replayed history.")
 @click.option(
     "--set",
     "changes",
-    type=RuleSetting(),
+    type=TextType("setting", _parse_rule_setting),
     multiple=True,
     metavar="NAME=VALUE",
     help="Override a rule setting for this backtest.",

@@ -13,7 +13,7 @@ from germane.cli.commands.alerts.show import ID_LENGTH, format_alert, format_sil
 from germane.cli.commands.alerts.undelivered import find_undelivered
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import print_json
-from germane.cli.core.params import Duration
+from germane.cli.core.params import DURATION
 from germane.cli.core.store import load_command_settings, open_store
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _OPTIONS: Final[Mapping[str, frozenset[str]]] = {
 @click.option("--service", metavar="PATTERN", help="Silence only alerts for matching services.")
 @click.option("--route", metavar="PATTERN", help="Silence only alerts for matching routes.")
 @click.option("--scorer", metavar="PATTERN", help="Silence only alerts for matching scorers.")
-@click.option("--for", "duration", type=Duration(), help="Duration of the silence, such as 2h or 7d.")
+@click.option("--for", "duration", type=DURATION, help="Duration of the silence, such as 2h or 7d.")
 @click.option("--comment", help="Reason for the silence.")
 @click.option("--channel", metavar="NAME", help="Resend all undelivered notifications for this channel.")
 def command(

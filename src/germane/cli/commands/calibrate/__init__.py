@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -27,7 +27,7 @@ from germane.cli.commands.calibrate.agreement import (
 from germane.cli.commands.calibrate.changes import LabelChanges, print_label_changes, relabel_scores
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, print_json, print_table
-from germane.cli.core.params import ColumnNames, Since
+from germane.cli.core.params import COLUMN_NAMES, SINCE
 from germane.cli.core.store import load_command_settings, open_store
 from germane.errors import UsageError
 from germane.records import select
@@ -49,12 +49,12 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--file", type=_FILE, help="File to score now, with columns question, answer, contexts and, optionally, label."
 )
-@click.option("--columns", type=ColumnNames(), help="Names of the file's columns, such as question=q,answer=a.")
+@click.option("--columns", type=COLUMN_NAMES, help="Names of the file's columns, such as question=q,answer=a.")
 @click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Scorer for --file. Repeatable.")
 @click.option("--labels", type=_FILE, help="File with columns exchange_id and label, instead of stored feedback.")
 @click.option(
     "--since",
-    type=Since(),
+    type=SINCE,
     default="30d",
     show_default=True,
     help="Compute floors from answers given since this time.",
@@ -81,7 +81,7 @@ def command(
     5. The output also shows how the labels of existing scores change. The comparison shows how well each metric agrees
     with human labels from feedback or a file.
     """
-    from germane.scorers import distinct_exchanges
+    from germane.scorers import MIN_CALIBRATION_EXCHANGES, distinct_exchanges
 
     if file is not None and labels is not None:
         raise click.UsageError("--labels refers to exchanges in the database and cannot be combined with --file")
@@ -103,25 +103,33 @@ def command(
         exchanges = distinct_exchanges(all_exchanges)
         calibrations = asyncio.run(_measure_calibrations(load_command_settings(), exchanges[:MAX_EXCHANGES]))
         measured = [each.calibration for each in calibrations]
-        relabeled = relabel_scores(store, measured, since) if store is not None and measured else None
-        is_saved = False
-        if save and store is not None and relabeled is not None:
-            is_saved = True
-            store.labels.add_calibrations(measured)
-            store.labels.update_labels(relabeled.scores)
-    result = CalibrationResult(
-        exchanges=len(exchanges),
-        calibrations=calibrations,
-        changes=None if relabeled is None else relabeled.changes,
-        is_saved=is_saved,
-        unknown_labels=unknown,
-        agreements=measure_agreement(answers),
-        votes=measure_refusal_votes(answers),
-    )
+        changes, is_saved = None, False
+        if store is not None and measured:
+            changes, relabeled = relabel_scores(store, measured, since)
+            if is_saved := save:
+                store.labels.add_calibrations(measured)
+                store.labels.update_labels(relabeled)
+    agreements, votes = measure_agreement(answers), measure_refusal_votes(answers)
     if wants_json():
-        print_json(result.as_dict())
+        content = {
+            "exchanges": len(exchanges),
+            "min_exchanges": MIN_CALIBRATION_EXCHANGES,
+            "floors": [
+                {**records.encode(each.calibration), **select(each, "pairs", "interval")} for each in calibrations
+            ],
+            "saved": is_saved,
+            "label_changes": changes,
+            "labeled": agreements[0].labeled if agreements else 0,
+            "unknown_labels": unknown,
+            "agreement": agreements,
+            "refusal_votes": votes.as_dict(),
+        }
+        print_json(content)
     else:
-        result.print()
+        _print_calibrations(len(exchanges), calibrations, changes, is_saved=is_saved)
+        click.echo()
+        _print_agreements(agreements, unknown_labels=unknown)
+        click.echo(f"\n{_describe_votes(votes)}")
     context.exit(0 if calibrations else EXIT_NOT_ENOUGH_DATA)
 
 
@@ -133,50 +141,6 @@ class MeasuredCalibration:
     pairs: str
     """Type of text pair."""
     interval: BootstrapInterval
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationResult:
-    """What the command measured and changed."""
-
-    exchanges: int
-    calibrations: Sequence[MeasuredCalibration]
-    changes: LabelChanges | None
-    is_saved: bool
-    unknown_labels: int
-    agreements: Sequence[MetricAgreement]
-    votes: RefusalVotes
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the content of the JSON output."""
-        from germane.scorers import MIN_CALIBRATION_EXCHANGES
-
-        return {
-            "exchanges": self.exchanges,
-            "min_exchanges": MIN_CALIBRATION_EXCHANGES,
-            "floors": [
-                {**records.encode(each.calibration), **select(each, "pairs", "interval")} for each in self.calibrations
-            ],
-            "saved": self.is_saved,
-            "label_changes": self.changes,
-            "labeled": self.agreements[0].labeled if self.agreements else 0,
-            "unknown_labels": self.unknown_labels,
-            "agreement": self.agreements,
-            "refusal_votes": self.votes.as_dict(),
-        }
-
-    def print(self) -> None:
-        """Print the result as text."""
-        _print_calibrations(self.exchanges, self.calibrations, is_saved=self.is_saved)
-        if self.changes is not None:
-            print_label_changes(self.changes, is_saved=self.is_saved)
-        click.echo()
-        if n := self.unknown_labels:
-            refer = "label refers to an exchange that is" if n == 1 else "labels refer to exchanges that are"
-            click.echo(f"{n} {refer} not in the database.")
-        _print_agreements(self.agreements)
-        click.echo()
-        click.echo(_describe_votes(self.votes))
 
 
 async def _measure_calibrations(settings: Settings, exchanges: Sequence[Exchange]) -> list[MeasuredCalibration]:
@@ -203,7 +167,9 @@ async def _measure_calibrations(settings: Settings, exchanges: Sequence[Exchange
         ) from None
 
 
-def _print_calibrations(n: int, calibrations: Sequence[MeasuredCalibration], *, is_saved: bool) -> None:
+def _print_calibrations(
+    n: int, calibrations: Sequence[MeasuredCalibration], changes: LabelChanges | None, *, is_saved: bool
+) -> None:
     from germane.scorers import MIN_CALIBRATION_EXCHANGES
 
     if not calibrations:
@@ -230,9 +196,14 @@ def _print_calibrations(n: int, calibrations: Sequence[MeasuredCalibration], *, 
         if is_saved
         else "Not saved. To save the floors, pass --save."
     )
+    if changes is not None:
+        print_label_changes(changes, is_saved=is_saved)
 
 
-def _print_agreements(agreements: Sequence[MetricAgreement]) -> None:
+def _print_agreements(agreements: Sequence[MetricAgreement], *, unknown_labels: int) -> None:
+    if unknown_labels:
+        refer = "label refers to an exchange that is" if unknown_labels == 1 else "labels refer to exchanges that are"
+        click.echo(f"{unknown_labels} {refer} not in the database.")
     if not agreements:
         click.echo("Agreement with human labels: no labels yet. Record labels with germane.feedback(), or pass a file.")
         return

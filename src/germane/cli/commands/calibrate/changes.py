@@ -43,20 +43,16 @@ class LabelChanges:
     changes: Sequence[LabelChange]
 
 
-@dataclass(frozen=True, slots=True)
-class RelabeledScores:
-    """The newest scores, relabeled with the new calibrations."""
-
-    changes: LabelChanges
-    scores: Sequence[tuple[str, Score]]
-    """Every compared score with its new label and details, and the id of its exchange."""
-
-
-def relabel_scores(store: TrackingStore, calibrations: Sequence[Calibration], since: datetime) -> RelabeledScores:
+def relabel_scores(
+    store: TrackingStore, calibrations: Sequence[Calibration], since: datetime
+) -> tuple[LabelChanges, list[tuple[str, Score]]]:
     """Apply ``calibrations`` to the newest scores with these embedders. The result is not stored.
 
     Exchanges whose text has been erased are omitted, because their scores no longer contain everything that the label
     depends on.
+
+    Returns:
+        The changes, and every compared score with its new label and details, and the id of its exchange.
     """
     from germane.scorers import CALIBRATED_SCORERS, apply_calibration
 
@@ -73,7 +69,7 @@ def relabel_scores(store: TrackingStore, calibrations: Sequence[Calibration], si
             scores.append((answer.exchange.id, after))
             if after.label != score.label:
                 changes.append(LabelChange(scorer, score.value, score.label, after.label, question))
-    return RelabeledScores(LabelChanges(len(scores), changes), scores)
+    return LabelChanges(len(scores), changes), scores
 
 
 def print_label_changes(found: LabelChanges, *, is_saved: bool) -> None:

@@ -22,7 +22,7 @@ from germane.cli.core.output import (
     wrap,
     write_output,
 )
-from germane.cli.core.params import Duration, MarkerName, PastTime, SinceMarker, resolve_since
+from germane.cli.core.params import DURATION, PAST_TIME, SINCE_MARKER, MarkerName, resolve_since
 from germane.cli.core.render import (
     comparison_exit_code,
     comparison_tables,
@@ -47,18 +47,18 @@ _FORMAT_BY_SUFFIX: Final = {
 @click.command("report", cls=Command)
 @click.option(
     "--since",
-    type=SinceMarker(),
+    type=SINCE_MARKER,
     default="24h",
     show_default=True,
     help="Start of the window: a duration, a time, mark (the newest marker) or mark:NAME.",
 )
-@click.option("--until", type=PastTime(), help="Only answers given before this time. Defaults to now.")
+@click.option("--until", type=PAST_TIME, help="Only answers given before this time. Defaults to now.")
 @click.option("--service", help="Only this service and its markers.")
 @click.option("--route", help="Only this route.")
 @click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 if a mean is below this value.")
 @click.option("--compare", is_flag=True, help="Compare with the preceding window.")
 @click.option("--fail-on-drop", is_flag=True, help="Compare, and exit with 3 if a route dropped significantly.")
-@click.option("--before", type=Duration(), help="Length of the preceding window. Defaults to the length of the window.")
+@click.option("--before", type=DURATION, help="Length of the preceding window. Defaults to the length of the window.")
 @click.option(
     "--min-drop", type=click.FloatRange(0, 2), default=0.0, metavar="DROP", help="Ignore drops up to this size."
 )

@@ -23,7 +23,7 @@ from germane.cli.core.command import Command, wants_json
 from germane.cli.core.engines import EngineOptions, engine_option, require_engine
 from germane.cli.core.forecast import forecast_rescoring, forecasts_as_json, print_forecasts
 from germane.cli.core.output import print_json
-from germane.cli.core.params import Since
+from germane.cli.core.params import SINCE
 from germane.cli.core.store import load_command_settings, open_store
 from germane.errors import UsageError
 from germane.score import UnscoredReason
@@ -48,7 +48,7 @@ _OUTCOMES: Final = {
 
 
 @click.command("rescore", cls=Command)
-@click.option("--since", type=Since(), default="24h", show_default=True, help="Only answers given since this time.")
+@click.option("--since", type=SINCE, default="24h", show_default=True, help="Only answers given since this time.")
 @click.option("--route", help="Only this route.")
 @click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Only this scorer. Repeatable.")
 @click.option("--below", type=click.FloatRange(-1, 1), help="Only scores below this value.")

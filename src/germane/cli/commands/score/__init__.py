@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from germane import sanitize
-from germane.cli.commands.score.engine import DatasetRequest, exit_code, print_check, print_summaries, score_on_engine
+from germane.cli.commands.score.engine import exit_code, print_check, print_summaries, score_on_engine
 from germane.cli.commands.score.estimate import load_basis, print_estimate
 from germane.cli.core.command import Command, database_setting, wants_json
 from germane.cli.core.engines import EngineOptions, engine_option, require_engine
 from germane.cli.core.output import print_json, write_output
-from germane.cli.core.params import ColumnNames, FiniteRange
+from germane.cli.core.params import COLUMN_NAMES, FiniteRange
 from germane.settings import load_settings
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 @click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Scorer to run. Repeatable.")
 @click.option("--judge", metavar="MODEL", help="Judge model. Overrides the setting.")
 @click.option("--embedder", metavar="MODEL", help="Embedding model. Overrides the setting.")
-@click.option("--columns", type=ColumnNames(), help="Column names in FILE, such as question=q,answer=a.")
+@click.option("--columns", type=COLUMN_NAMES, help="Column names in FILE, such as question=q,answer=a.")
 @click.option("--cache", type=_FILE, help="Store scores in this file, and score only the missing rows on later runs.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Score only the first N rows.")
 @click.option("--fail-under", type=float, metavar="MEAN", help="Exit with 3 if a scorer's mean is below this value.")
@@ -124,8 +124,12 @@ def command(
         score_on_engine(
             context,
             engine,
-            DatasetRequest(file, output or Path(f"{file}.scores"), columns, limit, partition_size),
             _load_settings(overrides, scorers),
+            file,
+            output=output or Path(f"{file}.scores"),
+            columns=columns,
+            limit=limit,
+            partition_size=partition_size,
             confirmed=yes,
             thresholds=(fail_under, min_coverage),
         )

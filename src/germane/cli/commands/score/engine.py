@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,23 +24,16 @@ SAMPLE_SIZE: Final = 20
 """Number of rows in the sample for estimating requests."""
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetRequest:
-    """The data set, and where its scores go."""
-
-    file: Path
-    output: Path
-    columns: Mapping[str, str] | None
-    limit: int | None
-    partition_size: int | None
-
-
 def score_on_engine(
     context: click.Context,
     options: EngineOptions,
-    request: DatasetRequest,
     settings: Settings,
+    file: Path,
     *,
+    output: Path,
+    columns: Mapping[str, str] | None,
+    limit: int | None,
+    partition_size: int | None,
     confirmed: bool,
     thresholds: tuple[float | None, float | None],
 ) -> None:
@@ -49,25 +41,23 @@ def score_on_engine(
     from germane.scorers import build_scorers
 
     scorer_set = build_scorers(settings)
-    counts = dict.fromkeys(
-        (scorer.name for scorer in scorer_set.scorers), evaluation.count_rows(request.file, request.limit)
-    )
-    sample = [row.exchange for row in islice(evaluation.read_rows(request.file, request.columns), SAMPLE_SIZE)]
+    counts = dict.fromkeys((scorer.name for scorer in scorer_set.scorers), evaluation.count_rows(file, limit))
+    sample = [row.exchange for row in islice(evaluation.read_rows(file, columns), SAMPLE_SIZE)]
     forecasts = forecast_rescoring(settings, counts, dict.fromkeys(counts, sample))
     if not wants_json():
-        click.echo(f"To score, into {request.output}:")
+        click.echo(f"To score, into {output}:")
         print_forecasts(counts, forecasts, noun="row")
         if not confirmed and sys.stdin.isatty() and sys.stdout.isatty():
             click.confirm("Score these rows?", default=True, abort=True)
     try:
         result = evaluation.run_dataset(
-            request.file,
-            request.output,
+            file,
+            output,
             settings,
             options.open(),
-            columns=request.columns,
-            limit=request.limit,
-            partition_size=request.partition_size,
+            columns=columns,
+            limit=limit,
+            partition_size=partition_size,
         )
     except KeyboardInterrupt:
         click.echo("germane: interrupted; repeat the command to continue", err=True)
