@@ -217,16 +217,12 @@ def _with_base64_ids(document: Any) -> Any:
     """Replace the hexadecimal ids in OTLP JSON with base64, which protobuf's JSON format requires for bytes."""
     if not isinstance(document, dict):
         raise InvalidRequest("the body is not a JSON object")
-    for resource in _objects(document, "resourceSpans"):
-        for scope in _objects(resource, "scopeSpans"):
-            for span in _objects(scope, "spans"):
-                _replace_ids(span)
-                for link in _objects(span, "links"):
-                    _replace_ids(link)
-    for resource in _objects(document, "resourceLogs"):
-        for scope in _objects(resource, "scopeLogs"):
-            for record in _objects(scope, "logRecords"):
-                _replace_ids(record)
+    for resources, scopes, items in _ITEMS:
+        for resource in _objects(document, resources):
+            for scope in _objects(resource, scopes):
+                for item in _objects(scope, items):
+                    for with_ids in (item, *_objects(item, "links")):
+                        _replace_ids(with_ids)
     return document
 
 
@@ -248,15 +244,10 @@ def _replace_ids(item: dict[str, Any]) -> None:
 
 def build_response(signal: Signal, rejected: int) -> ExportResponse:
     """Return the response to an accepted request, of which ``rejected`` spans or log records were invalid."""
-    message = f"{rejected} with an invalid trace id, span id or field" if rejected else ""
-    if signal == "traces":
-        traces = ExportTraceServiceResponse()
-        if rejected:
-            traces.partial_success.rejected_spans = rejected
-            traces.partial_success.error_message = message
-        return traces
-    logs = ExportLogsServiceResponse()
+    is_traces = signal == "traces"
+    response = ExportTraceServiceResponse() if is_traces else ExportLogsServiceResponse()
     if rejected:
-        logs.partial_success.rejected_log_records = rejected
-        logs.partial_success.error_message = message
-    return logs
+        message = f"{rejected} with an invalid trace id, span id or field"
+        counted = {"rejected_spans" if is_traces else "rejected_log_records": rejected}
+        response.partial_success.MergeFrom(type(response.partial_success)(**counted, error_message=message))
+    return response

@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, func, select, update
 
 from germane.baseline import Baseline, RouteBaseline
 from germane.sanitize import clean_text
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.conditions import matching
 from germane.storage.db.mappers import batched
 from germane.storage.db.sanitize import clean_json
 from germane.storage.db.tables import baseline, detector
@@ -229,12 +230,7 @@ _IS_CURRENT: Final = baseline.c.status.in_(("learning", "active"))
 
 def _is_of(key: BaselineKey) -> ColumnElement[bool]:
     """Return the SQL condition that selects the versions with this key."""
-    return (
-        (baseline.c.service == key.service)
-        & (baseline.c.scorer == key.scorer)
-        & (baseline.c.fingerprint == key.fingerprint)
-        & (baseline.c.scope == key.scope)
-    )
+    return and_(*matching(baseline, **key._asdict()))
 
 
 def _load_versions(connection: Connection, *conditions: ColumnElement[bool]) -> list[BaselineVersion]:

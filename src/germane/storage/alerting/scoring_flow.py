@@ -175,13 +175,11 @@ class ScoringProgress(StoreComponent):
     def list_failing(self) -> list[FailingTasks]:
         """Return the number of failed tasks that are waiting for a retry, by service, route, scorer and reason."""
         columns = (exchange.c.service, exchange.c.route, scoring_task.c.scorer, scoring_task.c.reason)
-        query = select(*columns, func.count().label("n")).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
+        query = select(*columns, func.count().label("tasks"))
+        query = query.join(exchange, exchange.c.id == scoring_task.c.exchange_id)
         query = query.where(scoring_task.c.state == "pending", scoring_task.c.reason.is_not(None)).group_by(*columns)
         with self._database.read() as connection:
-            return [
-                FailingTasks(service=row.service, route=row.route, scorer=row.scorer, reason=row.reason, tasks=row.n)
-                for row in connection.execute(query)
-            ]
+            return [FailingTasks(**row) for row in connection.execute(query).mappings()]
 
 
 def _percentile(values: Iterable[float]) -> float:

@@ -10,7 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -196,10 +196,7 @@ def open_newest(
     """
     days = find_days(connection, *in_window(since, until))[::-1]
     opened = days if count is None else _first_days(connection, days, count)
-    if not opened:
-        yield None, None
-        return
-    with open_archive(connection, opened) as archive:
+    with _open_any(connection, opened) as archive:
         yield archive, opened[-1] if len(opened) < len(days) else None
 
 
@@ -222,10 +219,7 @@ def open_labeled(
         labels += row.labels or 0
         if labels >= count:
             break
-    if not days:
-        yield None
-        return
-    with open_archive(connection, days) as archive:
+    with _open_any(connection, days) as archive:
         yield archive
 
 
@@ -246,11 +240,12 @@ def open_oldest(
     days: Sequence[datetime] = find_days(connection, *in_window(since, until))
     if count is not None:
         days = _first_days(connection, days, count)
-    if not days:
-        yield None
-        return
-    with open_archive(connection, days) as archive:
+    with _open_any(connection, days) as archive:
         yield archive
+
+
+def _open_any(connection: Connection, days: Sequence[datetime]) -> AbstractContextManager[Connection | None]:
+    return open_archive(connection, days) if days else nullcontext()
 
 
 def _first_days(connection: Connection, days: Sequence[datetime], count: int) -> Sequence[datetime]:

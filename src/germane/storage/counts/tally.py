@@ -89,9 +89,15 @@ def write_pending(connection: Connection) -> None:
     so a transaction that has locked them must not wait for anything else.
     """
     for process, counts in sorted(pop_pending(connection, _PENDING, dict[str, Counter[TallyKey]]).items()):
-        rows = [_row(key, process, count) for key, count in sorted(counts.items()) if count]
-        if rows:
-            connection.execute(insert_counts(tally, connection.dialect.name), rows)
+        add_counts(connection, process, {key: count for key, count in sorted(counts.items()) if count})
+
+
+def add_counts(connection: Connection, process: str, counts: Mapping[TallyKey, int]) -> None:
+    """Add to a process's counts in the table at once."""
+    names = ("minute", "service", "route", "scorer", "outcome", "reason")
+    rows = [{**dict(zip(names, key, strict=True)), "process": process, "count": counts[key]} for key in counts]
+    if rows:
+        connection.execute(insert_counts(tally, connection.dialect.name), rows)
 
 
 def count_dropped(
@@ -112,16 +118,6 @@ def count_dropped(
     changes.apply(connection, process)
 
 
-def declare_routes(connection: Connection, service: str, routes: Iterable[str]) -> None:
-    """Register routes by writing zero counts for them."""
-    named = sorted({clean_text(route) for route in routes})
-    dirty_hours.mark_dirty(connection, [DECLARED_MINUTE])
-    dirty_hours.write_pending(connection)  # before the tally, as at every commit
-    rows = [_row((DECLARED_MINUTE, clean_text(service), route, "", "seen", ""), "", 0) for route in named]
-    if rows:
-        connection.execute(insert_counts(tally, connection.dialect.name), rows)
-
-
 def coverage_counts(outcomes: Mapping[tuple[str, str], int]) -> dict[str, Any]:
     """Convert counts by outcome and reason to the count fields of a :class:`Coverage`."""
     counts: dict[str, Any] = {"skipped": {}, "failed": {}}
@@ -131,8 +127,3 @@ def coverage_counts(outcomes: Mapping[tuple[str, str], int]) -> dict[str, Any]:
         elif total:
             counts[outcome][reason] = total
     return counts
-
-
-def _row(key: TallyKey, process: str, count: int) -> dict[str, Any]:
-    names = ("minute", "service", "route", "scorer", "outcome", "reason")
-    return {**dict(zip(names, key, strict=True)), "process": process, "count": count}

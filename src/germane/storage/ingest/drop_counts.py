@@ -11,15 +11,16 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from germane import sanitize
 from germane.annotation import Annotation, Feedback, Marker, RecordedScore
 from germane.exchange import Exchange
 from germane.score import UnscoredReason
-
-if TYPE_CHECKING:
-    from germane.storage.store import TrackingStore
+from germane.storage.answers.store_labels import LabelStore
+from germane.storage.ingest.store_exchanges import ExchangeStore
+from germane.storage.ingest.unreadable_traces import UnreadableTraceStore
+from germane.storage.trends.store_trends import TrendStore
 
 WriterItem = Exchange | Annotation
 Scorers = Callable[[], Iterable[str]] | Iterable[str]
@@ -35,6 +36,33 @@ _NANOSECONDS_PER_MINUTE: Final = 60_000_000_000
 _NOUNS: Final = {"exchange": Exchange, "label": Feedback, "recorded score": RecordedScore, "marker": Marker}
 
 logger = logging.getLogger("germane.storage")
+
+
+class WriterStore(Protocol):
+    """The parts of the tracking store that the writer uses."""
+
+    @property
+    def name(self) -> str:
+        """The database URL without the password."""
+
+    @property
+    def exchanges(self) -> ExchangeStore:
+        """The component that stores exchanges, recorded scores and drop counts."""
+
+    @property
+    def unreadable(self) -> UnreadableTraceStore:
+        """The component that stores the sample of unreadable traces."""
+
+    @property
+    def labels(self) -> LabelStore:
+        """The component that stores labels."""
+
+    @property
+    def trends(self) -> TrendStore:
+        """The component that stores markers."""
+
+    def close(self) -> None:
+        """Close the connections."""
 
 
 class DropCounter:
@@ -67,7 +95,7 @@ class DropCounter:
             self._counts[key] = self._counts.get(key, 0) + 1
             self.total += 1
 
-    def report(self, store: TrackingStore, scorers: Scorers) -> None:
+    def report(self, store: WriterStore, scorers: Scorers) -> None:
         """Move the counts to the tally, under the scorers' names.
 
         Raises:

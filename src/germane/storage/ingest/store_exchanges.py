@@ -132,7 +132,10 @@ class ExchangeStore(StoreComponent):
     def declare_routes(self, service: str, routes: Iterable[str]) -> None:
         """Register routes that may not have exchanges yet. ``trends.coverage()`` without ``since`` lists them."""
         with self._database.write() as connection:
-            tally.declare_routes(connection, service, routes)
+            dirty_hours.mark_dirty(connection, [tally.DECLARED_MINUTE])
+            dirty_hours.write_pending(connection)  # before the tally, as at every commit
+            names = [(clean_text(service), route) for route in sorted(set(map(clean_text, routes)))]
+            tally.add_counts(connection, "", {(tally.DECLARED_MINUTE, *name, "", "seen", ""): 0 for name in names})
 
 
 def lock_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, RowMapping]:

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from germane import sanitize
 from germane.annotation import Feedback, Marker, RecordedScore
@@ -27,14 +27,12 @@ from germane.storage.ingest.drop_counts import (
     ExchangeLimiter,
     Scorers,
     WriterItem,
+    WriterStore,
     describe_items,
     display_id,
 )
 from germane.storage.ingest.unreadable_traces import MAX_PER_MINUTE, SampleLimiter
 from germane.trace_outline import UnreadableTrace
-
-if TYPE_CHECKING:
-    from germane.storage.store import TrackingStore
 
 EXIT_TIMEOUT: Final = 5.0
 """Maximum time in seconds that process exit waits for the queue to be written."""
@@ -142,7 +140,7 @@ class ExchangeWriter:
 
     def __init__(
         self,
-        store: TrackingStore,
+        store: WriterStore,
         *,
         capacity: int = 10_000,
         limit: int | None = None,

@@ -223,9 +223,7 @@ USAGE_QUERY: Final = select(*(budget_table.c[name] for name in _COLUMNS))
 
 def budget_day(row: Any) -> BudgetDay:
     """Return a row of the table as a record."""
-    return BudgetDay(
-        day=date.fromisoformat(row.day), requests=row.requests, tokens=row.tokens, usd=row.usd, selected=row.selected
-    )
+    return BudgetDay(**{**row._asdict(), "day": date.fromisoformat(row.day)})
 
 
 def count_selected(connection: Connection, count: int, at: datetime) -> None:

@@ -14,7 +14,6 @@ from typing import Any, Final, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, select
 
-from germane.storage.answers.lowest_scores import scan_floor
 from germane.storage.archive.reader import latest, open_newest
 from germane.storage.db.tables import exchange, score
 from germane.storage.trends.bucket_grid import BucketGrid
@@ -119,7 +118,8 @@ def _load_newest(
     values: dict[int, list[float]] = {}
 
     def load(source: Connection, since: datetime) -> datetime | None:
-        floor = scan_floor(source, moment, [moment >= since, moment < until, *indexed], bound)
+        times = select(moment).where(moment >= since, moment < until, *indexed).order_by(moment.desc())
+        floor: datetime | None = source.execute(times.offset(bound).limit(1)).scalar()  # None if all rows are read
         # Given two lower bounds, SQLite would use the wider one.
         is_read = moment >= since if floor is None else moment > floor
         query = select(*columns).where(is_read, moment < until, *conditions)
