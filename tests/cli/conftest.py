@@ -47,6 +47,18 @@ class Ended:
 Call = Callable[..., Ended]
 
 
+def silent(exchange: Exchange, number: int, **fields: Any) -> Exchange:
+    """Return a copy of an exchange with another id, on the route ``silent``."""
+    return replace(exchange, id=f"{number:032x}", route="silent", **fields)
+
+
+def about(ended: Ended, subject: str) -> dict[str, Any]:
+    """Return the finding of ``germane doctor`` about a subject."""
+    (finding,) = [finding for finding in ended.content["findings"] if finding["subject"] == subject]
+    assert (ended.code == 4) is any(finding["level"] == "error" for finding in ended.content["findings"])
+    return dict(finding)
+
+
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:
     """A function that runs a command with arguments."""
