@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -149,19 +148,9 @@ async def _check_model(subject: str, model: str, request: Awaitable[Any]) -> Fin
     return Finding(subject, "ok", f"{model} responds")
 
 
-@dataclass(frozen=True, slots=True)
-class RateLimitUse:
-    """A rate limit and its effect on the last request."""
-
-    setting: str
-    delay: float | None
-    """Time by which the last request was delayed, in seconds; None before the first request."""
-    age: timedelta
-    """Time since the last request."""
-
-
 def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]:
     """Check retries, rate limits, budget, backlog, and coverage for the last day."""
+    from germane.monitor import rate_limits
     from germane.scorers import FIX_EMBEDDER_KEY
 
     counts, now = store.answers.counts(at_most=MAX_COUNT), datetime.now(UTC)
@@ -180,17 +169,18 @@ def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         is_key = retry.reason is UnscoredReason.EMBEDDER_ERROR and "HTTP 401" in retry.last_error
         fix = FIX_EMBEDDER_KEY if is_key else FIXES.get(retry.reason)
         yield Finding(f"scorer {retry.scorer}", level, message, fix)
-    limits = _load_rate_limits(store, settings, now)
-    for limit in limits:
-        value = f"{getattr(settings, limit.setting):g}, shared by all processes on this database"
-        last = "no requests yet"
-        if limit.delay is not None:
-            last = f"the last request, {limit.age.total_seconds():.0f} s ago, was delayed by {limit.delay:.1f} s"
-        yield Finding(limit.setting, "ok", f"{value}; {last}")
+    uses, is_limited = {use.name: use for use in store.quota.load_rate_limit_usage()}, False
+    for limit in rate_limits(settings):
+        setting, use, last = f"{limit.name}_per_minute", uses.get(limit.name), "no requests yet"
+        if use is not None:
+            age = now - use.used_at
+            last = f"the last request, {age.total_seconds():.0f} s ago, was delayed by {use.waited:.1f} s"
+            is_limited |= age < RECENT_WAIT
+        value = f"{getattr(settings, setting):g}, shared by all processes on this database"
+        yield Finding(setting, "ok", f"{value}; {last}")
     yield from _check_budget(store, settings, now)
 
     outstanding = store.backlog.load_outstanding()
-    is_limited = any(limit.delay is not None and limit.age < RECENT_WAIT for limit in limits)
     backlog = list(_check_backlog(store, settings, outstanding, retries, is_limited=is_limited))
     yield from backlog
     if not backlog:
@@ -229,65 +219,61 @@ def _check_backlog(
             continue
         count, rate = sanitize.count_noun(tasks.in_progress, "pending score"), rates.get(pair)
         behind = None if rate is None else rate.drain_time(outstanding.undecided + tasks.in_progress)
-        backlog = _ScorerBacklog(
+        findings += _check_delay(
+            f"{count} and {undecided}" if outstanding.undecided else count,
             scorer=sanitize.line(tasks.scorer, 60),
-            count=f"{count} and {undecided}" if outstanding.undecided else count,
             behind=behind or timedelta(),
-            is_growing=rate is not None and rate.tasks_per_hour > rate.scores_per_hour,
             age=timedelta() if tasks.waiting_since is None else now - tasks.waiting_since,
+            is_growing=rate is not None and rate.tasks_per_hour > rate.scores_per_hour,
+            is_limited=is_limited,
+            is_retrying=tasks.scorer in retrying,
         )
-        findings += backlog.check(is_limited=is_limited, is_retrying=tasks.scorer in retrying)
     yield from findings
     newest = store.answers.list_exchanges(limit=1) if outstanding.undecided and not findings else ()
     if any(now - each.started_at > STALLED_AFTER for each in newest):
         yield Finding("scoring", "error", f"{undecided}, but no process is scoring", FIX_NO_WORKER)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ScorerBacklog:
-    """The pending scores of one scorer, and the unsampled exchanges, which may become scores."""
+def _check_delay(
+    count: str,
+    *,
+    scorer: str,
+    behind: timedelta,
+    age: timedelta,
+    is_growing: bool,
+    is_limited: bool,
+    is_retrying: bool,
+) -> Iterator[Finding]:
+    """Report a scorer's pending scores and the unsampled exchanges, if scoring them takes too long.
 
-    scorer: str
-    count: str
-    behind: timedelta
-    """Time that scoring them takes at the current rate; zero if nothing is being scored."""
-    is_growing: bool
-    age: timedelta
-    """Time that the oldest pending score has been waiting."""
-
-    def check(self, *, is_limited: bool, is_retrying: bool) -> Iterator[Finding]:
-        # The oldest tasks are scored first, so none should wait much longer than the whole backlog takes to score.
-        is_late = self.age > max(STALLED_AFTER, 2 * self.behind)
-        if self.behind > MAX_DRAIN_TIME:
-            growing = " and growing" if self.is_growing else ""
-            hours = self.behind / timedelta(hours=1)
-            delay = f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} days"
-            message = f"scoring cannot keep up: {self.scorer} is {delay} behind{growing} ({self.count})"
-            fix = "add workers, lower `sample_rate`, or set a budget"
-            yield Finding("scoring", "error", message, f"raise the rate limit, or {fix}" if is_limited else fix)
-        elif is_late and is_limited:
-            minutes = f"{self.age / timedelta(minutes=1):.0f} minutes"
-            message = (
-                f"{self.scorer}: {self.count}, the oldest waiting for {minutes}: a rate limit is lower than the "
-                "incoming traffic"
-            )
-            fix = "raise the limit if the judge's server allows it, or lower `sample_rate`"
-            yield Finding("scoring", "warning", message, fix)
-        elif is_late and not is_retrying:
-            message = f"{self.scorer}: {self.count}, but no process is scoring"
-            yield Finding("scoring", "error", message, FIX_NO_WORKER)
-
-
-def _load_rate_limits(store: TrackingStore, settings: Settings, now: datetime) -> list[RateLimitUse]:
-    from germane.monitor import rate_limits
-
-    uses = {use.name: use for use in store.quota.load_rate_limit_usage()}
-    limits = []
-    for limit in rate_limits(settings):
-        use = uses.get(limit.name)
-        age = timedelta() if use is None else now - use.used_at
-        limits.append(RateLimitUse(f"{limit.name}_per_minute", None if use is None else use.waited, age))
-    return limits
+    Args:
+        count: The number of both, in words.
+        scorer: The scorer.
+        behind: Time that scoring them takes at the current rate; zero if nothing is being scored.
+        age: Time that the oldest pending score has been waiting.
+        is_growing: Whether more tasks are added than scored.
+        is_limited: Whether a rate limit has recently delayed requests.
+        is_retrying: Whether tasks have recently been retried.
+    """
+    # The oldest tasks are scored first, so none should wait much longer than the whole backlog takes to score.
+    is_late = age > max(STALLED_AFTER, 2 * behind)
+    if behind > MAX_DRAIN_TIME:
+        growing = " and growing" if is_growing else ""
+        hours = behind / timedelta(hours=1)
+        delay = f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} days"
+        message = f"scoring cannot keep up: {scorer} is {delay} behind{growing} ({count})"
+        fix = "add workers, lower `sample_rate`, or set a budget"
+        yield Finding("scoring", "error", message, f"raise the rate limit, or {fix}" if is_limited else fix)
+    elif is_late and is_limited:
+        minutes = f"{age / timedelta(minutes=1):.0f} minutes"
+        message = (
+            f"{scorer}: {count}, the oldest waiting for {minutes}: a rate limit is lower than the incoming traffic"
+        )
+        fix = "raise the limit if the judge's server allows it, or lower `sample_rate`"
+        yield Finding("scoring", "warning", message, fix)
+    elif is_late and not is_retrying:
+        message = f"{scorer}: {count}, but no process is scoring"
+        yield Finding("scoring", "error", message, FIX_NO_WORKER)
 
 
 def _check_budget(store: TrackingStore, settings: Settings, now: datetime) -> Iterator[Finding]:
