@@ -25,8 +25,8 @@ from uuid import uuid4
 import numpy as np
 import psycopg
 from common import create_database, postgresql
+from intervals import weighted_sums
 from numpy.typing import NDArray
-from sampling import hajek_of
 from traffic import Instant
 
 import germane
@@ -36,6 +36,7 @@ from germane.monitor import Monitor
 from germane.monitor.sampling.budget_allocation import DailyTraffic, ExchangeCost, allocate_interval, interval_length
 from germane.monitor.sampling.priority_sampling import draw_priority_sample
 from germane.settings import Budget, load_settings
+from germane.statistics.estimate import estimate_mean
 from germane.storage import RequestUsage, TrackingStore
 from germane.storage.ingest.drop_counts import TrafficThinner
 
@@ -256,7 +257,7 @@ def half_width(scores: Floats, probabilities: Floats) -> float:
     """Return half the width of the 95% interval of the weighted mean; NaN with fewer than 20 scores."""
     if len(scores) < 20:
         return float("nan")
-    low, high = hajek_of(scores, probabilities).interval or (0.0, float("nan"))
+    low, high = estimate_mean(weighted_sums(scores, 1 / probabilities)).interval or (0.0, float("nan"))
     return (high - low) / 2
 
 

@@ -16,8 +16,7 @@ Two figures are measured. The limits apply to the medians of the ratios in each 
 
 Both figures are measured for spans that are exported immediately, as in a process that only captures, and for spans
 that wait for their score, as with a sample rate of 1. They include neither receiving spans, which a separate process
-does, nor scoring, because nothing is scored. With ``--sampling``, this process also makes the sampling decision for
-every exchange.
+does, nor scoring, because nothing is scored.
 
 Run: python benchmarks/decorator.py
 
@@ -230,10 +229,10 @@ def report(name: str, what: str, times: dict[str, list[float]], other: str, limi
 EMBEDDED: dict[str, Any] = {"scorers": ["question_answer_similarity"], "embedder": "local"}
 PASSED: dict[str, Any] = {"role": "capture"}
 HELD: dict[str, Any] = {**EMBEDDED, "sample_rate": 1.0, "poll_interval": 3600.0}  # the only poll finds no task
-SAMPLED: dict[str, Any] = {**EMBEDDED, "sample_rate": 0.0, "poll_interval": 0.2}
+MODES = {"passed": PASSED, "held": HELD}
 
 
-def measure(endpoint: str, folder: Path, modes: dict[str, dict[str, Any]], rounds: int, count: int) -> bool:
+def measure(endpoint: str, folder: Path, rounds: int, count: int) -> bool:
     """Measure both kinds of handler in each mode, exporting to a receiver."""
     make_exporter = partial(OTLPSpanExporter, endpoint=f"{endpoint}/v1/traces")
 
@@ -249,21 +248,20 @@ def measure(endpoint: str, folder: Path, modes: dict[str, dict[str, Any]], round
     provider = make_provider(wrap=germane.ScoreSpanProcessor)
     decorators = peers(make_provider, make_exporter)
     kept = []
-    for name, settings in modes.items():
+    for name, settings in MODES.items():
         database = f"sqlite:///{folder}/{name}.db"
         germane.start(
             database=database, service="benchmark", max_exchanges_per_minute=UNLIMITED, tracer_provider=provider,
             **settings,
         )  # fmt: skip
-        settles = settings.get("poll_interval", 3600.0) < 1
-        kept += [measure_mode(name, providers, decorators, rounds, count, settles=settles)]
+        kept += [measure_mode(name, providers, decorators, rounds, count)]
         germane.stop()
     provider.shutdown()
     return all(kept)
 
 
 def measure_mode(
-    name: str, providers: list[TracerProvider], decorators: dict[str, Any], rounds: int, count: int, *, settles: bool
+    name: str, providers: list[TracerProvider], decorators: dict[str, Any], rounds: int, count: int
 ) -> bool:
     """Measure a sync and an async handler."""
     tracer = providers[0].get_tracer("bare")
@@ -275,8 +273,6 @@ def measure_mode(
         runtime = current_runtime()
         assert runtime is not None
         assert runtime.writer.flush(60)
-        while settles and runtime.store.answers.counts().undecided:
-            time.sleep(0.05)
 
     both = {"five": plain(tracer, set_two), "bare": plain(tracer, set_same)}
     both |= {way: (wrap(ask), wrap(ask_async)) for way, wrap in decorators.items()}
@@ -297,7 +293,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--calls", type=int, default=2000, help="calls per round")
-    parser.add_argument("--sampling", action="store_true", help="also make the sampling decisions in this process")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -305,8 +300,7 @@ def main() -> int:
     ):
         assert receiver.stdout is not None
         endpoint = receiver.stdout.readline().decode().strip()
-        modes = {"sampled": SAMPLED} if options.sampling else {"passed": PASSED, "held": HELD}
-        kept = measure(endpoint, Path(folder), modes, options.rounds, options.calls)
+        kept = measure(endpoint, Path(folder), options.rounds, options.calls)
         receiver.communicate()
     return 0 if kept else 1
 

@@ -21,15 +21,15 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sampling import paired_sums, proxy_sums, weighted_sums
 
 from germane.monitor.sampling.priority_sampling import draw_priority_sample
 from germane.statistics.control_variate import MIN_PAIRS as ENOUGH_PROXIES
-from germane.statistics.control_variate import narrow_interval
-from germane.statistics.estimate import Interval, estimate_mean, t_quantile
+from germane.statistics.control_variate import ProxySums, ScoreSums, narrow_interval
+from germane.statistics.estimate import Interval, WeightedSums, estimate_mean, t_quantile
 
 Floats = NDArray[np.float64]
 SIZES = (20, 30, 50, 100, 200, 500)
@@ -118,6 +118,36 @@ def sample(random: np.random.Generator, service: Service, n: int, *, weighted: b
         return Sample(y[:n], x[:n], np.full(n, float(BEHIND)), x)
     sample = draw_priority_sample(routes, x, 1 - random.random(BEHIND * n), ids[: BEHIND * n], n)
     return Sample(y[sample.selected], x[sample.selected], 1 / sample.probabilities, x)
+
+
+def weighted_sums(y: Floats, w: Floats) -> WeightedSums:
+    """Return the sums over weighted scores that the database computes."""
+    zero = y == 0
+    sums = {
+        "sum_w": w, "sum_w_zero": w[zero], "sum_w2": w * w, "sum_w2_zero": w[zero] ** 2, "sum_wy": w * y,
+        "sum_wy2": w * y * y, "sum_w2y": w * w * y, "sum_w2y2": (w * y) ** 2,
+    }  # fmt: skip
+    plain: dict[str, Any] = {name: float(each.sum()) for name, each in sums.items()}
+    return WeightedSums(n=len(y), n_zero=int(zero.sum()), sum_w_low=0.0, sum_w_noncommittal=0.0, **plain)
+
+
+def paired_sums(y: Floats, x: Floats, w: Floats) -> ScoreSums:
+    """Return the sums over weighted scores that all have a proxy score."""
+    ww = w * w
+    sums = {
+        "sum_w": w, "sum_w2": ww, "sum_wy": w * y, "sum_w2y": ww * y, "sum_w2y2": ww * y * y, "sum_w_with_x": w,
+        "sum_wx": w * x, "sum_wy_with_x": w * y, "sum_wx2": w * x * x, "sum_wxy": w * x * y,
+        "sum_wy2_with_x": w * y * y, "sum_w2_with_x": ww, "sum_w2x": ww * x, "sum_w2y_with_x": ww * y,
+        "sum_w2x2": ww * x * x, "sum_w2xy": ww * x * y,
+    }  # fmt: skip
+    plain: dict[str, Any] = {name: float(each.sum()) for name, each in sums.items()}
+    return ScoreSums(n_with_x=len(y), **plain)
+
+
+def proxy_sums(x: Floats) -> ProxySums:
+    """Return the proxy sums of a day on which every exchange has a proxy score."""
+    n, first, second = len(x), float(x.sum()), float((x * x).sum())
+    return ProxySums(n=n, sum_v=n, sum_v2=n, sum_vx=first, sum_vx2=second, sum_v2x=first, sum_v2x2=second)
 
 
 def intervals(one: Sample) -> dict[str, Interval]:

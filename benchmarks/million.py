@@ -1,10 +1,10 @@
-"""Commands on one million exchanges: python benchmarks/million.py [--exchanges N] [--database sqlite] [--keep PATH].
+"""Commands on one million exchanges: python benchmarks/million.py [--exchanges N] [--keep PATH].
 
-The benchmark fills a database with sixty days of exchanges and two scorers (benchmarks/history.py), computes the
+The benchmark fills an SQLite file with sixty days of exchanges and two scorers (benchmarks/history.py), computes the
 rollups, and runs each command in a separate process, with warm operating-system caches. The table shows the seconds,
 including the start of Python, the CPU time, the rows per second, and the peak memory. Depending on the command, a row
-is a line of an export, an erased text, a deleted exchange or score, or a queued task. Commands that change an SQLite
-file work on a copy. Goals: report, worst and trend within 1.5 s; prune, forget and export at 20,000 rows per second.
+is a line of an export, an erased text, a deleted exchange or score, or a queued task. Commands that change the file
+work on a copy. Goals: report, worst and trend within 1.5 s; prune, forget and export at 20,000 rows per second.
 The exit code is 1 if a goal is missed.
 """
 
@@ -126,8 +126,8 @@ def fill(url: str, history: History, mark: Path) -> None:
 
 @contextmanager
 def copied(url: str, folder: Path, *, changes: bool) -> Iterator[str]:
-    """Yield the URL of a copy of an SQLite file for a command that changes it."""
-    if not changes or not url.startswith("sqlite"):
+    """Yield the URL of a copy for a command that changes the file."""
+    if not changes:
         yield url
         return
     yield f"sqlite:///{shutil.copy(url.removeprefix('sqlite:///'), folder / 'copy.db')}"
@@ -139,15 +139,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
     parser.add_argument("--exchanges", type=int, default=1_000_000)
-    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--only", default="", help="run only commands whose name contains this text")
     parser.add_argument("--keep", type=Path, help="keep the database in this folder for later runs")
     given = parser.parse_args(arguments)
     history = History(given.exchanges * len(SCORERS) * (FAILED - 1) // FAILED, DAYS, last_hour())
     met = []
     with tempfile.TemporaryDirectory(prefix="germane-million-") as temporary:
-        place = (given.keep or Path(temporary)).absolute() / f"million-{given.database}-{given.exchanges}"
-        with database(given.database, place) as url:
+        place = (given.keep or Path(temporary)).absolute() / f"million-{given.exchanges}"
+        with database("sqlite", place) as url:
             # Runs in a separate process, because a child's peak memory includes its parent's memory at its start.
             filling = Process(target=fill, args=(url, history, place.with_suffix(".until")))
             filling.start()
