@@ -96,6 +96,17 @@ def test_notifications_about_one_alert_are_delivered_in_order(store: TrackingSto
     assert [courier.deliver(), courier.deliver()] == ["n1", "n2"]
 
 
+def test_old_undelivered_notifications_are_resent_only_by_id(store: TrackingStore, clock: Clock) -> None:
+    """After a week, an alert is outdated unless somebody asks for it."""
+    enqueue(store, make_notification("n0"))
+    Courier(store).deliver(REFUSED)
+    clock.advance(days=8)
+
+    assert store.notifications.list_channel_queues() == []
+    assert store.notifications.resend(channel="oncall") == 0
+    assert store.notifications.resend(ids=["n0"]) == 1
+
+
 def test_undelivered_notifications_can_be_resent(store: TrackingStore, clock: Clock) -> None:
     """Resending by channel or ID resets the retries; sent notifications are not sent again."""
     enqueue(store, *(make_notification(f"n{number}", make_alert(f"r{number}")) for number in range(4)))
@@ -107,7 +118,6 @@ def test_undelivered_notifications_can_be_resent(store: TrackingStore, clock: Cl
 
     assert store.notifications.resend(channel="mail") == 0
     assert store.notifications.resend(ids=["n1", "n0"]) == 1
-    assert store.notifications.resend(channel="oncall", max_age=timedelta(days=1)) == 0
     assert store.notifications.resend(channel="oncall") == 2
     claimed = courier.claim()
     assert claimed is not None

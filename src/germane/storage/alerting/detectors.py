@@ -17,6 +17,7 @@ from sqlalchemy import Connection, RowMapping, Select, func, or_, select, tuple_
 from germane.sanitize import clean_text
 from germane.score import NONCOMMITTAL, Score
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.conditions import matching, within
 from germane.storage.db.mappers import TimestampEncoder, batched, bulk_insert
 from germane.storage.db.tables import detector, detector_input, exchange, score
 from germane.storage.db.upsert import insert_into
@@ -242,11 +243,8 @@ def _select_past(sought: DetectorScoreQuery, *columns: Any) -> Select[Any]:
             # The index is on the answer time, which always precedes the time of the score.
             score.c.started_at >= sought.since - MAX_SCORING_DELAY,
             score.c.started_at < sought.until + timedelta(minutes=5),
-            score.c.scorer == sought.scorer,
-            score.c.service == sought.service,
-            score.c.fingerprint == sought.fingerprint,
-            score.c.scored_at >= sought.since,
-            score.c.scored_at < sought.until,
+            *matching(score, scorer=sought.scorer, service=sought.service, fingerprint=sought.fingerprint),
+            *within(score.c.scored_at, sought.since, sought.until),
             or_(*(exchange.c.sampling_reason == reason for reason in UNBIASED_REASONS)),
         )
     )

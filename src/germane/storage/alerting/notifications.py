@@ -18,7 +18,7 @@ from germane.storage.outbox import WAITS, Delivery, Status, TargetQueue, is_due,
 
 NOTIFICATION: Final = "notification"
 UNDELIVERED_MAX_AGE: Final = timedelta(days=7)
-"""Default maximum age of undelivered notifications to list and resend."""
+"""Maximum age of undelivered notifications to list, and to resend unless they are named."""
 _IS_NOTIFICATION: Final = delivery.c.kind == NOTIFICATION
 
 
@@ -83,12 +83,8 @@ class NotificationStore(StoreComponent):
         with self._database.read() as connection:
             return set(connection.execute(query.where(WAITS, is_due(self._context.now(connection)))).scalars())
 
-    def list_channel_queues(self, *, max_age: timedelta = UNDELIVERED_MAX_AGE) -> list[ChannelQueue]:
-        """Return a summary of each channel that has waiting or recently undelivered notifications.
-
-        Args:
-            max_age: Count only undelivered notifications that are not older than this.
-        """
+    def list_channel_queues(self) -> list[ChannelQueue]:
+        """Return a summary of each channel that has waiting notifications, or undelivered ones of the last 7 days."""
         columns = delivery.c
         query = select(columns.target, columns.error, columns.created_at, columns.settled_at)
         queues: dict[str, ChannelQueue] = {}
@@ -97,7 +93,7 @@ class NotificationStore(StoreComponent):
                 queue = queues.get(row.target, ChannelQueue(channel=row.target, waiting_since=row.created_at))
                 error = queue.retry_error or row.error
                 queues[row.target] = replace(queue, waiting=queue.waiting + 1, retry_error=error)
-            is_undelivered = _is_undelivered(self._context.now(connection) - max_age)
+            is_undelivered = _is_undelivered(self._context.now(connection) - UNDELIVERED_MAX_AGE)
             for row in connection.execute(query.where(is_undelivered).order_by(columns.settled_at)):
                 queue = queues.get(row.target, ChannelQueue(channel=row.target))
                 latest = {"last_undelivered_at": row.settled_at, "last_undelivered_error": row.error}
@@ -139,9 +135,7 @@ class NotificationStore(StoreComponent):
                 for row in connection.execute(query)
             ]
 
-    def resend(
-        self, *, channel: str | None = None, ids: Collection[str] = (), max_age: timedelta = UNDELIVERED_MAX_AGE
-    ) -> int:
+    def resend(self, *, channel: str | None = None, ids: Collection[str] = ()) -> int:
         """Queue undelivered notifications again, in their original order.
 
         A notification stays undelivered if a later notification about the same alerts has been sent to its channel, or
@@ -149,8 +143,7 @@ class NotificationStore(StoreComponent):
 
         Args:
             channel: Only notifications to this channel.
-            ids: Ids of notifications to resend, regardless of their age.
-            max_age: Without ``ids``, resend the notifications that are not older than this.
+            ids: Ids of notifications to resend, regardless of their age. By default, all of the last 7 days.
 
         Returns:
             The number of queued notifications.
@@ -160,7 +153,7 @@ class NotificationStore(StoreComponent):
         wanted = wanted.where(*matching(delivery, target=channel)).order_by(columns.created_at, columns.id)
         with self._database.write() as connection:
             now = self._context.now(connection)
-            rows = connection.execute(wanted.where(_is_undelivered(None if ids else now - max_age))).all()
+            rows = connection.execute(wanted.where(_is_undelivered(None if ids else now - UNDELIVERED_MAX_AGE))).all()
             rows = [row for row in rows if not ids or row.payload["id"] in ids]
             if not rows:
                 return 0

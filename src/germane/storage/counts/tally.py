@@ -116,6 +116,8 @@ def count_dropped(
             changes.add(at, names, "seen", by=count)
             changes.add(at, names, reason.state, reason.value, by=count)
     changes.apply(connection, process)
+    for (_, route), count in counts.items():
+        record_events(connection, {(route, "", "dropped", reason.value): count})
 
 
 def coverage_counts(outcomes: Mapping[tuple[str, str], int]) -> dict[str, Any]:

@@ -284,7 +284,6 @@ class ReceivedSpanStore(StoreComponent):
                 counts = {(result.service, result.route): 1}
                 process = self._context.process
                 tally.count_dropped(connection, process, counts, scorers, result.reason, result.started_at)
-                record_events(connection, {(result.route, "", "dropped", result.reason.value): 1})
 
 
 def _lock_unchanged(connection: Connection, owner: str, outcomes: Iterable[TraceOutcome]) -> list[TraceOutcome]:

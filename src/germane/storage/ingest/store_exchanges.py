@@ -20,7 +20,7 @@ from germane.storage.counts.watched import WatchedTraces, WatchKey, add_watched
 from germane.storage.db import mappers
 from germane.storage.db.component import StoreComponent, StoreContext
 from germane.storage.db.conditions import within
-from germane.storage.db.engine import CommitEvent, record_events
+from germane.storage.db.engine import record_events
 from germane.storage.db.tables import exchange, score, scoring_task, watched_trace
 from germane.storage.db.upsert import insert_into
 from germane.storage.queue.candidates import remove_from_pool
@@ -106,10 +106,6 @@ class ExchangeStore(StoreComponent):
         with self._database.write() as connection:
             at = at or self._context.local_time()
             tally.count_dropped(connection, self._context.process, counts, scorers, reason, at)
-            dropped: Counter[CommitEvent] = Counter()
-            for (_, route), count in counts.items():
-                dropped[(route, "", "dropped", reason.value)] += count
-            record_events(connection, dropped)
 
     def count_watched(self, counts: Mapping[WatchKey, int]) -> None:
         """Count watched traces, recognized or unreadable."""

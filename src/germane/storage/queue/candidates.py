@@ -1,11 +1,11 @@
-"""The state of exchanges that wait in the candidate pool."""
+"""The sampling decisions of exchanges, and the pool of candidates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from sqlalchemy import Connection, exists, literal_column, update
+from sqlalchemy import Connection, bindparam, exists, func, literal_column, update
 
 from germane.score import UnscoredReason
 from germane.storage.db.functions import is_one_of
@@ -27,3 +27,24 @@ def remove_from_pool(connection: Connection, ids: Sequence[str]) -> None:
     """Remove exchanges without a waiting task from the candidate pool. The caller must have locked them."""
     if ids:
         connection.execute(_REMOVE.where(is_one_of(exchange.c.id, ids, connection.dialect.name)))
+
+
+def decide(
+    connection: Connection, decisions: Iterable[tuple[str, float | None, str, float | None, float | None]]
+) -> None:
+    """Write decisions: the id, probability and reason of each, and the proxy score and its probability, if any."""
+    names = ("decided", "probability", "why", "free_score", "free_probability")
+    if rows := [dict(zip(names, decision, strict=True)) for decision in decisions]:
+        connection.execute(_DECIDE, rows)
+
+
+_DECIDE: Final = (
+    update(exchange)
+    .where(exchange.c.id == bindparam("decided"))
+    .values(
+        sampling_probability=bindparam("probability"),
+        sampling_reason=bindparam("why"),
+        proxy=func.coalesce(bindparam("free_score"), exchange.c.proxy),
+        proxy_probability=func.coalesce(bindparam("free_probability"), exchange.c.proxy_probability),
+    )
+)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, func, select, update
+from sqlalchemy import Connection, func, select, update
 
 from germane.score import UnscoredReason
 from germane.storage.counts.tally import TallyChanges
@@ -20,7 +20,7 @@ from germane.storage.db.conditions import following
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, scoring_task
 from germane.storage.queue import erase_text
-from germane.storage.queue.candidates import CANDIDATE, IS_CANDIDATE, IS_WAITING
+from germane.storage.queue.candidates import CANDIDATE, IS_CANDIDATE, IS_WAITING, decide
 from germane.storage.quota import budget_ledger
 from germane.storage.workers import load_cursor, save_cursor
 
@@ -66,11 +66,6 @@ _TASKS: Final = (
     .join(exchange, exchange.c.id == scoring_task.c.exchange_id)
     .where(*IS_WAITING)
 )
-_DECIDE: Final = (
-    update(exchange)
-    .where(exchange.c.id == bindparam("decided"))
-    .values(sampling_probability=bindparam("probability"), sampling_reason=bindparam("why"))
-)
 
 
 class CandidatePool(StoreComponent):
@@ -106,8 +101,8 @@ class CandidatePool(StoreComponent):
             if not save_cursor(connection, step.lease, step.owner, step.cursor):
                 return False
             remaining = _locked(connection, list(selected))
-            decided = {id_: (selected[id_].probability, selected[id_].sampling_reason) for id_ in remaining}
-            _decide(connection, decided)
+            chosen = [selected[id_] for id_ in remaining]
+            decide(connection, [(one.exchange_id, one.probability, one.sampling_reason, None, None) for one in chosen])
             for ids in batched(remaining):
                 ready = update(scoring_task).where(scoring_task.c.exchange_id.in_(ids), *IS_WAITING)
                 # A task's waiting time starts now, because time spent in the pool is not a delay.
@@ -132,7 +127,9 @@ class CandidatePool(StoreComponent):
             if not save_cursor(connection, step.lease, step.owner, step.cursor):
                 return False
             remaining = _locked(connection, sorted(passed))
-            _decide(connection, {exchange_id: (passed[exchange_id], reason.value) for exchange_id in remaining})
+            decide(
+                connection, [(exchange_id, passed[exchange_id], reason.value, None, None) for exchange_id in remaining]
+            )
             for ids in batched(remaining):
                 tasks = connection.execute(_TASKS.where(scoring_task.c.exchange_id.in_(ids)))
                 for service, route, scorer, started_at in tasks:
@@ -160,9 +157,3 @@ def _locked(connection: Connection, ids: Sequence[str]) -> list[str]:
         rows = connection.execute(query.order_by(exchange.c.id).with_for_update())
         remaining += [row.id for row in rows if row.sampling_reason == CANDIDATE]
     return remaining
-
-
-def _decide(connection: Connection, decided: Mapping[str, tuple[float | None, str]]) -> None:
-    rows = [{"decided": id_, "probability": probability, "why": why} for id_, (probability, why) in decided.items()]
-    if rows:
-        connection.execute(_DECIDE, rows)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Final
 
-from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
+from sqlalchemy import Connection, RowMapping, select
 
 from germane.annotation import EXTERNAL_FINGERPRINT
 from germane.exchange import Exchange
@@ -19,7 +20,7 @@ from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import EXCHANGES, batched, bulk_insert, timestamp_encoder
 from germane.storage.db.tables import exchange, scoring_task, worker
 from germane.storage.queue import erase_text, feedback
-from germane.storage.queue.candidates import CANDIDATE, remove_from_pool
+from germane.storage.queue.candidates import CANDIDATE, decide, remove_from_pool
 from germane.storage.queue.feedback import LabeledExchange
 from germane.storage.quota import budget_ledger
 from germane.storage.workers import HEARTBEAT_TIMEOUT, lock_lease
@@ -161,7 +162,8 @@ def _assign_tasks(
     by_id = {decision.exchange_id: decision for decision in decisions}
     exchanges = _lock_exchanges(connection, by_id)
     new = [by_id[row["id"]] for row in exchanges if row["sampling_reason"] is None]
-    _write_decisions(connection, new)
+    names = ("exchange_id", "probability", "sampling_reason", "proxy", "proxy_probability")
+    decide(connection, map(attrgetter(*names), new))
     dirty_hours.mark_dirty(connection, [row["started_at"] for row in exchanges if by_id[row["id"]].proxy is not None])
     existing = _find_tasks(connection, list(by_id), scorers)
     ready_times = _ready_times(connection, exchanges, now, max_span_delay)
@@ -194,33 +196,6 @@ def _lock_exchanges(connection: Connection, by_id: Mapping[str, SamplingDecision
     query = select(*(exchange.c[name] for name in names)).where(exchange.c.id.in_(list(by_id)))
     rows = connection.execute(query.order_by(exchange.c.id).with_for_update()).mappings()
     return [row for row in rows if row["sampling_reason"] in {None, by_id[row["id"]].sampling_reason}]
-
-
-_DECIDE = (
-    update(exchange)
-    .where(exchange.c.id == bindparam("decided"))
-    .values(
-        sampling_probability=bindparam("probability"),
-        sampling_reason=bindparam("why"),
-        proxy=func.coalesce(bindparam("free_score"), exchange.c.proxy),
-        proxy_probability=func.coalesce(bindparam("free_probability"), exchange.c.proxy_probability),
-    )
-)
-
-
-def _write_decisions(connection: Connection, decisions: Sequence[SamplingDecision]) -> None:
-    values = [
-        {
-            "decided": decision.exchange_id,
-            "probability": decision.probability,
-            "why": decision.sampling_reason,
-            "free_score": decision.proxy,
-            "free_probability": decision.proxy_probability,
-        }
-        for decision in decisions
-    ]
-    if values:
-        connection.execute(_DECIDE, values)
 
 
 def _find_tasks(connection: Connection, ids: Sequence[str], scorers: Mapping[str, str]) -> set[tuple[str, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -12,22 +11,13 @@ from germane.statistics import sum_packed
 from germane.storage.trends.bucket_grid import BucketGrid
 from germane.storage.trends.dimensions import ROUTE
 from germane.storage.trends.query import TrendQuery, TrendRequest
-from germane.storage.trends.rollup import Row, bounded, over_routes
+from germane.storage.trends.rollup import RollupRows, Row, bounded, over_routes
 from germane.storage.trends.time_ranges import HOUR
 
 _SCORE_NAMES = ("service", "route", "scorer", "fingerprint")
 
 
-@dataclass(frozen=True, slots=True)
-class HourlyRollups:
-    """Rows of the rollup tables for the hours of a window."""
-
-    scores: Sequence[Row]
-    counts: Sequence[Row]
-    proxies: Sequence[Row]
-
-
-def compute_hours(connection: Connection, since: datetime, until: datetime, names: Sequence[str]) -> HourlyRollups:
+def compute_hours(connection: Connection, since: datetime, until: datetime, names: Sequence[str]) -> RollupRows:
     """Compute the rollups of all hours in a window from its rows.
 
     Args:
@@ -64,7 +54,7 @@ def compute_hours(connection: Connection, since: datetime, until: datetime, name
     proxies: dict[int, list[Row]] = {}
     for (number, service, route), sums in query().proxies(_SCORE_NAMES[:2]).items():
         proxies.setdefault(number, []).append({"dimension": ROUTE, "service": service, "route": route, **sums})
-    return HourlyRollups(scores, _with_totals(grid, counts), _with_totals(grid, proxies))
+    return RollupRows((), scores, _with_totals(grid, counts), _with_totals(grid, proxies))
 
 
 def _with_totals(grid: BucketGrid, hours: Mapping[int, Sequence[Row]]) -> list[Row]:

@@ -51,9 +51,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RollupRows:
-    """The rollup rows for one hour, day or week."""
+    """Rows of the rollup tables."""
 
     dirty_ids: Sequence[int]
+    """Ids of the dirty-hour rows that they process, if any."""
     scores: Sequence[Row]
     counts: Sequence[Row]
     proxies: Sequence[Row]

@@ -296,10 +296,9 @@ class TrendStore(TrendReader):
 
         The arguments are the same as for :meth:`over_time`.
         """
-        equal = {name: value for name, value in (("route", route), ("service", service)) if value is not None}
-        grid = BucketGrid(_seconds(bucket), timezone)
+        window, grid = resolve_window(since, until), BucketGrid(_seconds(bucket), timezone)
         with self._database.read(snapshot=True) as connection:
-            return usage.load_durations(connection, *resolve_window(since, until), grid, equal)
+            return usage.load_durations(connection, *window, grid, route=route, service=service)
 
     def costs_over_time(
         self,
@@ -317,11 +316,9 @@ class TrendStore(TrendReader):
         Covers the newest 20,000 scores in the window, in whole buckets. The arguments are the same as for
         :meth:`over_time`.
         """
-        names = (("scorer", scorer), ("route", route), ("service", service))
-        equal = {name: value for name, value in names if value is not None}
-        grid = BucketGrid(_seconds(bucket), timezone)
+        window, grid = resolve_window(since, until), BucketGrid(_seconds(bucket), timezone)
         with self._database.read(snapshot=True) as connection:
-            return usage.load_costs(connection, *resolve_window(since, until), grid, equal)
+            return usage.load_costs(connection, *window, grid, scorer=scorer, route=route, service=service)
 
     def means_with_attributes(
         self,

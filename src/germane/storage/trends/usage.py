@@ -7,7 +7,7 @@ many rows there are. The result states how far back it goes, and contains only w
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 from sqlalchemy import ColumnElement, Connection, select
 
 from germane.storage.archive.reader import latest, open_newest
+from germane.storage.db.conditions import matching
 from germane.storage.db.tables import exchange, score
 from germane.storage.trends.bucket_grid import BucketGrid
 
@@ -61,7 +62,7 @@ class NewestBuckets(Generic[BucketType]):
 
 
 def load_durations(
-    connection: Connection, since: datetime, until: datetime, grid: BucketGrid, equal: Mapping[str, str]
+    connection: Connection, since: datetime, until: datetime, grid: BucketGrid, **equal: str | None
 ) -> NewestBuckets[DurationBucket]:
     """Return the durations per bucket.
 
@@ -70,11 +71,10 @@ def load_durations(
         since: Start of the window.
         until: End of the window.
         grid: The bucket grid.
-        equal: Required values of ``service`` and ``route``.
+        equal: Required values of ``service`` and ``route``; None matches all.
     """
     # With a route, both queries use the index on route and time.
-    on_route = [exchange.c[name] == value for name, value in equal.items() if name == "route"]
-    conditions = [exchange.c[name] == value for name, value in equal.items()]
+    on_route, conditions = matching(exchange, route=equal["route"]), matching(exchange, **equal)
     columns = (exchange.c.started_at, exchange.c.duration)
     values, floor = _load_newest(connection, columns, (since, until), grid, conditions, MAX_EXCHANGES_READ, on_route)
     buckets = []
@@ -86,10 +86,10 @@ def load_durations(
 
 
 def load_costs(
-    connection: Connection, since: datetime, until: datetime, grid: BucketGrid, equal: Mapping[str, str]
+    connection: Connection, since: datetime, until: datetime, grid: BucketGrid, **equal: str | None
 ) -> NewestBuckets[CostBucket]:
     """Return the costs per bucket. The arguments are those of :func:`load_durations`; ``equal`` may name a scorer."""
-    conditions = [*(score.c[name] == value for name, value in equal.items()), score.c.cost.is_not(None)]
+    conditions = [*matching(score, **equal), score.c.cost.is_not(None)]
     columns = (score.c.started_at, score.c.cost)
     values, floor = _load_newest(connection, columns, (since, until), grid, conditions, MAX_SCORES_READ)
     return NewestBuckets(
