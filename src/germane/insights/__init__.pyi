@@ -40,10 +40,6 @@ from .document import Section as Section
 from .document import mean_cells as mean_cells
 from .document import to_html as to_html
 from .document import to_markdown as to_markdown
-from .formatting import format_bytes as format_bytes
-from .formatting import format_duration as format_duration
-from .formatting import format_run_time as format_run_time
-from .formatting import format_seconds as format_seconds
 from .formatting import humanize as humanize
 from .formatting import quote_segment as quote_segment
 from .formatting import route_path as route_path

@@ -31,6 +31,7 @@ from germane.storage import (
     RouteMean,
     ServiceSummary,
     TaskStatus,
+    TrackingStore,
     WindowSummary,
 )
 
@@ -431,10 +432,10 @@ def describe_answer_sampling(detail: AnswerDetail) -> str:
     return f"{words}, with probability {shown}{weight}."
 
 
-def available_scorers(context: InsightContext) -> Mapping[str, str]:
+def available_scorers(store: TrackingStore) -> dict[str, str]:
     """Return fingerprints by scorer name. If workers differ, the most recently seen worker takes precedence."""
     fingerprints: dict[str, str] = {}
-    for worker in context.store.workers.list_workers():
+    for worker in store.workers.list_workers():
         for name, fingerprint in worker.scorers.items():
             fingerprints.setdefault(name, fingerprint)
     return fingerprints
@@ -448,7 +449,7 @@ def rescore_answer(context: InsightContext, detail: AnswerDetail, scorer: str | 
     """
     known = {task.scorer: task.fingerprint for task in detail.tasks if task.fingerprint != EXTERNAL_FINGERPRINT}
     # Without a worker, assume that the previous scorers will be available again.
-    fingerprints = {**known, **available_scorers(context)}
+    fingerprints = {**known, **available_scorers(context.store)}
     names = [scorer] if scorer else sorted(known or fingerprints)
     reasons = {task.reason.value if task.reason else "" for task in detail.tasks}
     if detail.tasks and not detail.scores and reasons <= _NOT_SELECTED:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta, tzinfo
 from typing import Final
 
@@ -13,7 +13,7 @@ from starlette.responses import Response
 from germane import alerting
 from germane.dashboard.web.forms import form
 from germane.dashboard.web.preferences import parse_view_params, redirect_after_form, submitted_name
-from germane.dashboard.web.routing import http_error, page_route
+from germane.dashboard.web.routing import http_error, page_route, usage_errors_as_conflict
 from germane.errors import UsageError
 from germane.insights import InsightContext, quote_segment
 
@@ -24,6 +24,8 @@ SILENCE_DURATIONS: Final[Mapping[str, tuple[str, timedelta]]] = {
     "1w": ("1 week", timedelta(weeks=1)),
 }
 MATCHERS: Final = ("rule", "service", "route", "scorer")
+_RELOAD: Final = "Go back and reload the page: someone else may have changed it."
+"""What to do if an action does not apply to an alert."""
 MAX_FIELD_LENGTH: Final = 500
 """Maximum length of a comment or pattern in characters."""
 MAX_SILENCE: Final = timedelta(days=366)
@@ -72,7 +74,7 @@ def _alert_form(name: str, action: AlertAction) -> Callable[[Request, InsightCon
         if context.store.alerts.get(alert_id) is None:
             step = "It may have been deleted under your retention settings."
             raise http_error(404, "There is no alert with this id.", step)
-        with _usage_errors_as_conflict():
+        with usage_errors_as_conflict(_RELOAD):
             action(request, context, alert_id)
         return redirect_after_form(request, f"/alerts/{quote_segment(alert_id)}?done={name}")
 
@@ -94,7 +96,7 @@ def add_silence(request: Request, context: InsightContext) -> Response:
     if since is not None and isinstance(until, datetime) and until <= since:
         raise http_error(400, "The silence ends before it starts.", "Enter an end after the start.")
     by, comment = submitted_name(request), _field(request, "comment")
-    with _usage_errors_as_conflict():
+    with usage_errors_as_conflict(_RELOAD):
         alerting.silence_alerts(context.store, matchers, since=since, until=until, by=by, comment=comment)
     return redirect_after_form(request, "/alerts#silences")
 
@@ -103,16 +105,6 @@ def end_silence(request: Request, context: InsightContext) -> Response:
     """End a silence now. A silence that has already ended is not changed."""
     context.store.alerts.end_silence(str(request.path_params["silence_id"]))
     return redirect_after_form(request, "/alerts#silences")
-
-
-@contextmanager
-def _usage_errors_as_conflict() -> Iterator[None]:
-    try:
-        yield
-    except UsageError as error:
-        message = str(error)
-        step = "Go back and reload the page: someone else may have changed it."
-        raise http_error(409, f"{message[:1].upper()}{message[1:]}.", step) from None
 
 
 def _parse_end(request: Request, context: InsightContext) -> datetime | timedelta:

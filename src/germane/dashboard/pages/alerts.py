@@ -27,7 +27,6 @@ from germane.insights import (
     can_accept_baseline,
     diagnose_rules,
     format_level,
-    format_seconds,
     load_alert_detail,
     load_alert_list,
     run_rule_backtest,
@@ -131,7 +130,6 @@ def alert(request: Request, context: InsightContext) -> Response:
         "message": alert_actions.MESSAGES.get(request.query_params.get("done", "")),
         "format_level": format_level,
         "format_contribution": partial(format_level, "drop", min_samples=MIN_SAMPLES),
-        "format_seconds": format_seconds,
     }
     return render(request, context, view, "alert.html", **content)
 
@@ -188,7 +186,6 @@ def backtest_page(request: Request, context: InsightContext) -> Response:
         "diagnoses": diagnoses,
         "routes": sorted({group.route for group in facts.means} | ({route} if route else set())),
         "report": report,
-        "format_seconds": format_seconds,
     }
     return render(request, context, view, "backtest.html", **content)
 

@@ -17,9 +17,8 @@ from germane.dashboard.web.preferences import (
     stored_name,
     submitted_name,
 )
-from germane.dashboard.web.routing import http_error, is_local_path, page_route
+from germane.dashboard.web.routing import http_error, is_local_path, page_route, usage_errors_as_conflict
 from germane.dashboard.web.templates import render
-from germane.errors import UsageError
 from germane.insights import InsightContext
 
 MAX_NAME_LENGTH: Final = 80
@@ -53,12 +52,8 @@ def save_view(request: Request, context: InsightContext) -> Response:
         step = "Open the page that you want to save, and use its link Save view."
         raise http_error(400, "The path of the view is not a page of this dashboard.", step)
     view = SavedView(name=name, path=path, created_at=context.now(), created_by=submitted_name(request))
-    try:
+    with usage_errors_as_conflict("Go back and enter another name, or delete a view first."):
         context.store.views.add_view(view)
-    except UsageError as error:
-        message = str(error)
-        step = "Go back and enter another name, or delete a view first."
-        raise http_error(409, f"{message[:1].upper()}{message[1:]}.", step) from None
     return redirect_after_form(request, "/views")
 
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from germane.dashboard.web.preferences import VIEW_PARAMETERS, parse_view_params
 from germane.dashboard.web.routing import http_error, page_route
 from germane.dashboard.web.templates import render
-from germane.insights import InsightContext, format_run_time, load_unreadable_trace
+from germane.insights import InsightContext, load_unreadable_trace
 
 MAX_OPEN_ATTRIBUTES: Final = 20
 """Maximum number of attributes of a span that are shown without a click."""
@@ -31,7 +31,6 @@ def unreadable_trace(request: Request, context: InsightContext) -> Response:
         "trace.html",
         insight=insight,
         max_open=MAX_OPEN_ATTRIBUTES,
-        format_run_time=format_run_time,
     )
 
 

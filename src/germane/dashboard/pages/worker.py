@@ -22,10 +22,6 @@ from germane.insights import (
     describe_limits,
     describe_sampling_outcomes,
     describe_sampling_settings,
-    format_bytes,
-    format_duration,
-    format_run_time,
-    format_seconds,
     load_status_bar,
     load_worker,
     rescore_matching,
@@ -67,10 +63,6 @@ def worker(request: Request, context: InsightContext) -> Response:
         "outcomes": describe_sampling_outcomes(insight.storage.sampling),
         "limits": [] if budget is None else list(describe_limits(budget)),
         "message": message,
-        "format_duration": format_duration,
-        "format_seconds": format_seconds,
-        "format_bytes": format_bytes,
-        "format_run_time": format_run_time,
         "max_counted": BACKLOG_COUNT_LIMIT,
         "max_scopes": MAX_SCOPES,
         "status": load_status_bar(context, insight.health),
@@ -82,7 +74,7 @@ def retry(request: Request, context: InsightContext) -> Response:
     """Requeue the answers that failed for a given reason. Without a reason, retry postponed tasks now."""
     fields = form(request)
     scorer, reason = fields.get("scorer", ""), fields.get("reason", "")
-    fingerprints = available_scorers(context)
+    fingerprints = available_scorers(context.store)
     if scorer not in fingerprints:
         raise http_error(409, "No worker runs this scorer.", "Start a worker that runs it, then try again.")
     if reason and reason not in _FAILURE_REASONS:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 from urllib.parse import quote
 
@@ -16,6 +17,7 @@ from starlette.types import Scope
 
 from germane import records
 from germane.dashboard.web.parameters import Parameter, check_query
+from germane.errors import UsageError
 from germane.insights import InsightContext
 
 PageHandler = Callable[[Request, InsightContext], Response]
@@ -90,3 +92,13 @@ def http_error(status: int, cause: str, next_step: str, *, headers: Mapping[str,
         headers: Additional response headers.
     """
     return HTTPException(status, f"{cause}\n{next_step}", headers=dict(headers or {}))
+
+
+@contextmanager
+def usage_errors_as_conflict(next_step: str) -> Iterator[None]:
+    """Turn a usage error into an error page with status 409, which also states what to do."""
+    try:
+        yield
+    except UsageError as error:
+        message = str(error)
+        raise http_error(409, f"{message[:1].upper()}{message[1:]}.", next_step) from None

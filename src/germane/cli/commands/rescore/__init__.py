@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.core import ParameterSource
 
-from germane import storage
+from germane import insights, storage
 from germane.cli.commands.rescore.engine import (
     continue_run,
     current_fingerprints,
@@ -210,10 +210,7 @@ def _create_plan(
     Raises:
         UsageError: A requested scorer is not running.
     """
-    fingerprints: dict[str, str] = {}
-    for worker in store.workers.list_workers():
-        for name, fingerprint in worker.scorers.items():
-            fingerprints.setdefault(name, fingerprint)
+    fingerprints = insights.available_scorers(store)
     has_workers = bool(fingerprints)
     if not has_workers:
         from germane.scorers import build_scorers
