@@ -13,7 +13,7 @@ import json
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
@@ -77,38 +77,20 @@ class PoolCursor:
 
     def to_json(self) -> str:
         """Return the cursor as JSON."""
-        rest = self.unselected
-        mixture = rest and rest.mixture
-        remainder = rest and {
-            "reason": rest.reason,
-            "mixture": mixture
-            and {
-                "uniform": mixture.uniform,
-                "suspicion": mixture.suspicion,
-                "usual": mixture.default_suspicion,
-                "floors": mixture.floors,
-                "threshold": mixture.threshold,
-            },
-            "routes": rest.routes,
-        }
-        return json.dumps({"drawn": self.sampled_until.isoformat(), "remainder": remainder}, separators=(",", ":"))
+        unselected = self.unselected and asdict(self.unselected)
+        stored = {"sampled_until": self.sampled_until.isoformat(), "unselected": unselected}
+        return json.dumps(stored, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> PoolCursor:
         """Parse the result of :meth:`to_json`."""
         stored = json.loads(text)
-        sampled_until, remainder = datetime.fromisoformat(stored["drawn"]), stored["remainder"]
-        if remainder is None:
+        sampled_until, rest = datetime.fromisoformat(stored["sampled_until"]), stored["unselected"]
+        if rest is None:
             return cls(sampled_until)
-        mixture = remainder["mixture"] and Mixture(
-            uniform=remainder["mixture"]["uniform"],
-            suspicion=remainder["mixture"]["suspicion"],
-            default_suspicion=remainder["mixture"]["usual"],
-            floors=tuple(remainder["mixture"]["floors"]),
-            threshold=remainder["mixture"]["threshold"],
-        )
-        routes = tuple((service, route) for service, route in remainder["routes"])
-        return cls(sampled_until, UnselectedCandidates(UnscoredReason(remainder["reason"]), mixture, routes))
+        mixture = rest["mixture"] and Mixture(**{**rest["mixture"], "floors": tuple(rest["mixture"]["floors"])})
+        routes = tuple((service, route) for service, route in rest["routes"])
+        return cls(sampled_until, UnselectedCandidates(UnscoredReason(rest["reason"]), mixture, routes))
 
 
 class CandidatePool:
