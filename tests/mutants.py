@@ -9,7 +9,7 @@ mutants. Most of them stay the same when other code changes. They run in copies 
 Left out is what no test could hold, except by repeating it:
 
 - annotations, docstrings, assertions and ``repr``, and arguments such as ``strict=True`` that state an assumption;
-- what is only logged for the developers of germane;
+- what is only logged for the developers of germane, and the choice of code for other operating systems;
 - constants that name a single number, because their values are choices: a limit, a size, a duration. The code that
   uses them is changed, such as ``<`` into ``<=``.
 """
@@ -228,6 +228,8 @@ def _is_skipped(node: ast.AST) -> bool:
         ):
             return name in SKIPPED_VARIABLES or (name.isupper() and _is_number(value))
         case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.Subscript(value=ast.Name(id="Literal")):
+            return True
+        case ast.Compare(left=ast.Attribute(value=ast.Name(id="sys"), attr="platform")):
             return True
         case ast.keyword(arg=str(name)):
             return name in SKIPPED_KEYWORDS

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -267,3 +268,24 @@ def test_driver_messages_of_the_application_are_still_logged(caplog: pytest.LogC
     logging.getLogger("psycopg").warning("the application's own")
 
     assert [record.getMessage() for record in caplog.records] == ["the application's own"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_uses_connections_of_its_own(tmp_path: Path) -> None:
+    """The connections that a fork copies stay with the parent. A database in memory is copied itself, so it is kept."""
+    with (
+        closing(TrackingStore(f"sqlite:///{tmp_path}/germane.db")) as file,
+        closing(TrackingStore("sqlite:///:memory:")) as memory,
+    ):
+        engines = [engine_of(file), engine_of(memory)]
+
+        child = os.fork()
+        if child == 0:
+            try:
+                are_shared = [engine_of(file) is engines[0], engine_of(memory) is engines[1]]
+                os._exit(0 if are_shared == [False, True] else 1)
+            finally:
+                os._exit(2)
+
+        assert os.waitpid(child, 0)[1] == 0
+        assert [engine_of(file), engine_of(memory)] == engines

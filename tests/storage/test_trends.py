@@ -225,6 +225,23 @@ def test_proxy_scores_correct_a_biased_mean(
     assert mean.interval[0] < values.mean() < mean.interval[1]
 
 
+def test_proxy_scores_are_added_up_over_rollups_and_rows(store: TrackingStore, write_scores: Any) -> None:
+    """The corrected mean is the same if only some hours of a window have been rolled up."""
+    random = np.random.default_rng(7)
+    for minutes in (-120, -60, 0):
+        proxies = random.random(100)
+        scored = [0.2 + 0.6 * float(x) if random.random() < 0.2 + x / 2 else None for x in proxies]
+        write_scores(scored, minutes=minutes, proxies=proxies.tolist())
+        store.rollups.update() if minutes == -120 else None
+
+    [mixed] = store.trends.means(scorer="a", since=None)
+    store.rollups.update()
+    [rolled_up] = store.trends.means(scorer="a", since=None)
+
+    assert mixed.correlation is not None
+    assert (mixed.mean, *(mixed.interval or ())) == pytest.approx((rolled_up.mean, *(rolled_up.interval or ())))
+
+
 @pytest.mark.parametrize(
     "given", [{"reason": UnscoredReason.FILTERED}, {"fingerprint": "f2"}], ids=["filtered", "two fingerprints"]
 )
