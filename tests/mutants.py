@@ -10,6 +10,7 @@ Left out is what no test could hold, except by repeating it:
 
 - annotations, docstrings, assertions and ``repr``, and arguments such as ``strict=True`` that state an assumption;
 - what is only logged for the developers of germane, and the choice of code for other operating systems;
+- the very moment of a clock that no test can stop: ``<`` and ``<=`` are the same for ``time.monotonic()``;
 - constants that name a single number, because their values are choices: a limit, a size, a duration. The code that
   uses them is changed, such as ``<`` into ``<=``.
 """
@@ -239,7 +240,8 @@ def _is_skipped(node: ast.AST) -> bool:
 def _replacements(node: ast.expr | ast.stmt, field: str, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     match node:
         case ast.Compare(left, [operator, *operators], comparators):
-            for other in COMPARISONS[type(operator)]:
+            others = COMPARISONS[type(operator)]
+            for other in others[1:] if "time.monotonic()" in ast.unparse(node) else others:
                 yield "comparison", ast.Compare(left, [other(), *operators], comparators)
         case ast.BoolOp(operator, values):
             yield "and/or", ast.BoolOp(ast.Or() if isinstance(operator, ast.And) else ast.And(), values)

@@ -183,7 +183,7 @@ class ScoringWorker:
         self.stopping = True
         if not self._rounds:
             return True
-        _, unfinished = await asyncio.wait(self._rounds, timeout=max(0.0, grace_period))
+        _, unfinished = await asyncio.wait(self._rounds, timeout=grace_period)
         if unfinished:
             scores = sanitize.count_noun(self._held_tasks, "score")
             _logger.warning(

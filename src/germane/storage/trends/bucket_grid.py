@@ -59,11 +59,8 @@ class BucketGrid:
             A part of the window, and the seconds to add to UTC in that part before rounding down to a multiple of the
             bucket length.
         """
-        if not self.is_local:
-            yield (since, until), -self._origin
-            return
         start = since
-        for changed in self._clock_changes(since, until):
+        for changed in self._clock_changes(since, until) if self.is_local else ():
             yield (start, changed), self._offset(start) - self._origin
             start = changed
         yield (start, until), self._offset(start) - self._origin
