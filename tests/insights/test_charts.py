@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import each
 
 from germane.insights.charts.figure import histogram_figure, trend_figure
 from germane.insights.charts.histogram import bar_shares, histogram_svg
@@ -306,6 +307,25 @@ def test_the_time_axis_has_a_few_ordered_ticks(since: datetime, length: timedelt
     assert found == sorted(found)
     assert all(since <= one <= since + length for one in found)
     assert len(found) <= 14
+
+
+@each(
+    ("length", "labels"),
+    [
+        (timedelta(hours=1), ["1 Jan", "00:15", "00:30", "00:45", "01:00"]),
+        (timedelta(hours=6), ["1 Jan", "01:00", "02:00", "03:00", "04:00", "05:00", "06:00"]),
+        (timedelta(days=2), ["1 Jan", "12:00", "2 Jan", "12:00", "3 Jan"]),
+        (timedelta(days=6), ["1 Jan", "2 Jan", "3 Jan", "4 Jan", "5 Jan", "6 Jan", "7 Jan"]),
+        (timedelta(weeks=6), ["5 Jan", "12 Jan", "19 Jan", "26 Jan", "2 Feb", "9 Feb"]),
+        (timedelta(days=180), ["Jan 2026", "Feb 2026", "Mar 2026", "Apr 2026", "May 2026", "Jun 2026"]),
+        (timedelta(days=2160), ["Jan 2026", "Jan 2027", "Jan 2028", "Jan 2029", "Jan 2030", "Jan 2031"]),
+    ],
+)
+def test_the_ticks_of_the_time_axis_are_at_round_times(length: timedelta, labels: list[str]) -> None:
+    """A window is divided into minutes, hours, days, weeks from Monday, months or years, whichever fit."""
+    since = datetime(2026, 1, 1, tzinfo=UTC)
+
+    assert [tick.label for tick in axis_ticks(since, since + length, UTC, 6)] == labels
 
 
 def test_days_on_the_time_axis_follow_the_time_zone_of_the_visitor() -> None:

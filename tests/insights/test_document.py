@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from germane.insights.document import Document, DocumentTable, Section, to_html, to_markdown
+from germane.insights.document import Document, DocumentTable, Section, mean_cells, to_html, to_markdown
+from germane.statistics import Estimate
 
 TABLE = DocumentTable(headings=["route"], rows=[["table cell"]])
 DOCUMENT = Document(
@@ -45,3 +47,12 @@ def test_a_section_with_nothing_but_a_figure_is_omitted_in_markdown() -> None:
     document = Document(title="The title", sections=[Section(title="A chart")])
 
     assert to_markdown(document) == "# The title\n"
+
+
+def test_the_mean_of_too_few_scores_is_hidden() -> None:
+    """The table still says how many scores there are."""
+    few = Estimate(n=19, mean=0.8, interval=(0.7, 0.9), deviation=0.1, low_share=0.0, noncommittal_share=0.0)
+
+    assert mean_cells(few) == ("19", "-", "not enough data (need 20)", "-", "-")
+    assert mean_cells(None) == ("0", "-", "not enough data (need 20)", "-", "-")
+    assert mean_cells(replace(few, n=20)) == ("20", "0.800", "0.700 to 0.900", "0%", "0%")
