@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -27,12 +28,11 @@ import psycopg
 from common import create_database, postgresql
 from intervals import weighted_sums
 from numpy.typing import NDArray
-from traffic import Instant
+from traffic import Instant, monitored
 
 import germane
 from germane.cli.core.forecast import TYPICAL_EXCHANGE, find_model_prices, forecast_usage
 from germane.exchange import Context, Exchange, sampling_key_for
-from germane.monitor import Monitor
 from germane.monitor.sampling.budget_allocation import DailyTraffic, ExchangeCost, allocate_interval, interval_length
 from germane.monitor.sampling.priority_sampling import draw_priority_sample
 from germane.settings import Budget, load_settings
@@ -138,13 +138,9 @@ def measure_rows(url: str) -> tuple[float, float, float]:
         for first in range(0, ROWS, 500):
             store.exchanges.add(exchanges[first : first + 500])
         rate = ROWS / (time.perf_counter() - began)
-        monitor = Monitor(store, [Instant()], settings, attach=lambda *_: None)
-        monitor.start()
-        try:
+        with monitored(store, Instant(), settings, partial(datetime.now, UTC)):
             while store.backlog.load_outstanding():
                 time.sleep(0.1)
-        finally:
-            monitor.stop()
         full = size_of(url)
         store.retention.prune(texts_before=datetime.now(UTC) + timedelta(days=1))
         return rate, (full - empty) / ROWS, (size_of(url) - empty) / ROWS

@@ -33,17 +33,17 @@ ANSWER = (
 )
 
 
-def new_exchange(number: int, *, contexts: int = 0, **changes: Any) -> Exchange:
+def new_exchange(number: int, *, contexts: int = 0, trace_id: str = "", **changes: Any) -> Exchange:
     """Return an exchange with unique texts, as the tracer creates it. Identical answers would share judge requests."""
-    trace_id = os.urandom(16).hex()
-    values: dict[str, Any] = {"started_at": datetime.now(UTC), "sampling_key": sampling_key_for(trace_id)} | changes
-    return Exchange(
-        id=new_exchange_id(), trace_id=trace_id, span_id=trace_id[16:], service="benchmark", route="returns",
-        question=f"How long do I have to return a pair of shoes that does not fit, number {number}?",
-        answer=ANSWER.format(number=f"{number} ({trace_id[:8]})"), attributes={"tenant": "north"}, duration=0.25,
-        contexts=tuple(Context(f"{ANSWER} ({number}, {place})", f"doc-{place}", 0.9) for place in range(contexts)),
-        **values,
-    )  # fmt: skip
+    trace_id = trace_id or os.urandom(16).hex()
+    values: dict[str, Any] = {
+        "id": new_exchange_id(), "service": "benchmark", "route": "returns", "started_at": datetime.now(UTC),
+        "question": f"How long do I have to return a pair of shoes that does not fit, number {number}?",
+        "answer": ANSWER.format(number=f"{number} ({trace_id[:8]})"), "attributes": {"tenant": "north"},
+        "contexts": tuple(Context(f"{ANSWER} ({number}, {place})", f"doc-{place}", 0.9) for place in range(contexts)),
+        "sampling_key": sampling_key_for(trace_id), "duration": 0.25,
+    }  # fmt: skip
+    return Exchange(trace_id=trace_id, span_id=trace_id[16:], **values | changes)
 
 
 @contextmanager

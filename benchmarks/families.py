@@ -18,9 +18,9 @@ each quiet family except bursts without a user, 0.85 of the shifts of 0.05 at 1,
 shifts of 0.10, at most 2.2 notifications per drop, and the same alerts on a database as in memory.
 
 A full run takes about 40 minutes on two cores. --quick simulates one year and five services of each kind. --json stores
-the results in a file. --sections runs only some tables, and --families only some of their rows; the rest of that file
-is kept. --sections equal simulates how many shifts of 0.05 can be found at all. The tables in docs/detector.md are
-generated from benchmarks/families.json (--tables).
+the results in a file. --sections runs only some tables; the others in that file are kept. --sections equal simulates
+how many shifts of 0.05 can be found at all. The tables in docs/detector.md are generated from benchmarks/families.json
+(--tables).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from streams.attribution import ATTRIBUTED, AttributionRow, attribute
@@ -58,33 +58,25 @@ from streams.rivals import RIVALS, alerts, tuned
 
 YEAR = BASELINE_DAYS + 365
 Mapped = Callable[..., Iterable[Any]]
-Row = TypeVar("Row", QuietRow, DropRow)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the tables; return 1 if a goal is missed."""
-    parser = _parser()
-    given = parser.parse_args(arguments)
-    if given.families and (not given.json or not given.json.exists()):
-        parser.error("--families needs --json with the results of a complete run")
+    given = _parser().parse_args(arguments)
     if given.tables:
         print("\n\n".join(pages(read(given.tables.read_text())).values()))
         return 0
     years, services = (1, 5) if given.quick else (given.years, given.services)
-    sections = given.sections or (["quiet", "drops"] if given.families else SECTIONS)
-    is_partial = given.sections or given.families
-    kept = read(given.json.read_text()) if given.json and given.json.exists() and is_partial else Results()
+    is_partial = given.sections and given.json and given.json.exists()
+    kept = read(given.json.read_text()) if is_partial else Results()
     with ProcessPoolExecutor(given.processes) as pool:
         run = partial(pool.map, chunksize=1)
-        for section in sections:
+        for section in given.sections or SECTIONS:
             started_at = time.perf_counter()
             if section == "quiet":
-                some = _chosen(QUIET, given.families)
-                found, kept.thresholds = quiet(given.seed, years, some, kept.thresholds, run)
-                kept.quiet = _merged(QUIET, kept.quiet, found)
+                kept.quiet, kept.thresholds = quiet(given.seed, years, QUIET, run)
             elif section == "drops":
-                some = _chosen(DROPS, given.families)
-                kept.drops = _merged(DROPS, kept.drops, drops(given.seed, services, some, kept.thresholds, run))
+                kept.drops = drops(given.seed, services, DROPS, kept.thresholds, run)
             elif section == "improvements":
                 kept.improvements = improvements(given.seed, services, kept.thresholds, run)
             elif section == "attribution":
@@ -106,22 +98,11 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if missed else 0
 
 
-def _chosen(families: Sequence[Family], names: Sequence[str]) -> list[Family]:
-    """Return the families whose title contains one of the names, or all if there are none."""
-    return [family for family in families if not names or any(name in family.title for name in names)]
-
-
-def _merged(families: Sequence[Family], kept: Sequence[Row], found: Sequence[Row]) -> list[Row]:
-    """Return the new rows and the other kept rows, in the order of the families."""
-    rows = {row.family: row for row in (*kept, *found)}
-    return [rows[family.title] for family in families if family.title in rows]
-
-
 def quiet(
-    seed: int, years: int, families: Iterable[Family], thresholds: dict[str, dict[str, float]], run: Mapped
+    seed: int, years: int, families: Iterable[Family], run: Mapped
 ) -> tuple[list[QuietRow], dict[str, dict[str, float]]]:
     """Return the false alerts, and the rivals' thresholds by scores per day, which are tuned on the steady families."""
-    thresholds = dict(thresholds)
+    thresholds: dict[str, dict[str, float]] = {}
     rows = []
     for family in families:
         found: list[Watched] = list(run(partial(watch, seed, family, YEAR), range(years)))
@@ -212,9 +193,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=20261125)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--sections", nargs="*", choices=SECTIONS, default=[], help="run only these tables")
-    parser.add_argument(
-        "--families", nargs="*", default=[], metavar="NAME", help="run only the families whose title contains a NAME"
-    )
     parser.add_argument(
         "--database", metavar="URL", help="empty database for the replay; default: temporary SQLite files"
     )

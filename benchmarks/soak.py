@@ -12,24 +12,24 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import logging
 import math
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import new_exchange
 from streams.recipe import BASELINE_DAYS, START, Stream, stream
+from traffic import monitored
 
 from germane.alert import Alert
-from germane.exchange import Exchange, new_exchange_id, sampling_key_for
+from germane.exchange import Exchange
 from germane.monitor import Monitor
 from germane.settings import load_settings
 from germane.storage import BaselineVersion, TrackingStore
@@ -90,7 +90,8 @@ def run(url: str, made: Stream, *, step: timedelta) -> Outcome:
     clock, judge, began = Clock(BEGIN), Judge(), time.perf_counter()
     store = TrackingStore(url, clock=clock)
     store.migrate()
-    with contextlib.closing(store), _monitored(store, judge, clock) as monitor:
+    settings = load_settings(service="shop", task_lease=3600, scorers=[]).model_copy(update={"poll_interval": TICK})
+    with closing(store), monitored(store, judge, settings, clock) as monitor:
         looks = math.ceil(made.hours[-1] * 3600 / step.total_seconds())
         moments = BEGIN.timestamp() + 3600 * made.hours
         done = 0
@@ -111,17 +112,6 @@ def run(url: str, made: Stream, *, step: timedelta) -> Outcome:
             versions=store.baselines.list_versions(superseded=True),
             seconds=time.perf_counter() - began,
         )
-
-
-@contextlib.contextmanager
-def _monitored(store: TrackingStore, judge: Judge, clock: Clock) -> Iterator[Monitor]:
-    settings = load_settings(service="shop", task_lease=3600, scorers=[]).model_copy(update={"poll_interval": TICK})
-    monitor = Monitor(store, [judge], settings, attach=lambda *_: None, clock=clock)
-    monitor.start()
-    try:
-        yield monitor
-    finally:
-        monitor.stop()
 
 
 def _settle(judge: Judge, store: TrackingStore, monitor: Monitor, clock: Clock, captured: int) -> None:
@@ -145,33 +135,15 @@ def _rested(monitor: Monitor, clock: Clock) -> bool:
 
 
 def _exchange(made: Stream, place: int, moment: datetime) -> Exchange:
-    trace_id = f"{place + 1:032x}"
-    return Exchange(
-        id=new_exchange_id(),
-        trace_id=trace_id,
-        span_id=trace_id[-16:],
-        service="shop",
-        route=made.names[made.routes[place]],
-        question="How long is the warranty?",
-        answer=f"Two years, says paragraph {place}.",
+    return new_exchange(
+        place, trace_id=f"{place + 1:032x}", service="shop", route=made.names[made.routes[place]], started_at=moment,
         attributes={"worth": float(made.values[place])},
-        started_at=moment,
-        sampling_key=sampling_key_for(trace_id),
-    )
+    )  # fmt: skip
 
 
 def service(seed: int, per_day: float, days: int, **given: Any) -> Stream:
     """Return a stream that lasts ``days`` after two weeks of learning."""
     return stream(np.random.default_rng(seed), per_day, days=days + BASELINE_DAYS, **given)
-
-
-@contextlib.contextmanager
-def _database(url: str | None) -> Iterator[str]:
-    if url is not None:
-        yield url
-        return
-    with tempfile.TemporaryDirectory(prefix="germane-soak-") as folder:
-        yield f"sqlite:///{Path(folder) / 'soak.db'}"
 
 
 def _print(outcome: Outcome, days: int) -> None:
@@ -203,7 +175,8 @@ def main() -> int:
     given = parser.parse_args()
     logging.basicConfig(level=logging.ERROR)
     made = service(given.seed, given.per_day, given.days, wander=given.wander)
-    with _database(given.database) as url:
+    with tempfile.TemporaryDirectory(prefix="germane-soak-") as folder:
+        url = given.database or f"sqlite:///{folder}/soak.db"
         outcome = run(url, made, step=timedelta(hours=given.step))
     _print(outcome, given.days)
     return 1 if len(outcome.fired) > 1 else 0

@@ -8,16 +8,18 @@ import sys
 import tempfile
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from common import new_exchange
 from sqlalchemy import select
 
 from germane.exchange import Exchange, sampling_key_for
 from germane.monitor import Monitor
-from germane.settings import load_settings
+from germane.settings import Settings, load_settings
 from germane.storage import TrackingStore
 from germane.storage.db.engine import Database
 from germane.storage.db.tables import exchange, scoring_task
@@ -106,6 +108,19 @@ class Instant:
         return exchange.sampling_key
 
 
+@contextmanager
+def monitored(
+    store: TrackingStore, scorer: Any, settings: Settings, clock: Callable[[], datetime]
+) -> Iterator[Monitor]:
+    """Run the production monitor with one scorer and a clock."""
+    monitor = Monitor(store, [scorer], settings, attach=lambda *_: None, clock=clock)
+    monitor.start()
+    try:
+        yield monitor
+    finally:
+        monitor.stop()
+
+
 class Traffic:
     """One load's exchanges, minute by minute. They are reproducible."""
 
@@ -132,18 +147,10 @@ class Traffic:
         trace_id = f"{self._random.getrandbits(128):032x}"
         draw = sampling_key_for(trace_id)
         self.drawn += draw <= self._load.rate
-        return Exchange(
-            id=f"{self.seen:032x}",
-            trace_id=trace_id,
-            span_id=trace_id[:16],
-            service="shop",
-            route="ask",
-            question="How long is the warranty?",
-            answer=None if self.seen % 40 == 0 else "Two years.",
-            status="error" if self.seen % 30 == 0 else "ok",
-            started_at=at,
-            sampling_key=draw,
-        )
+        return new_exchange(
+            self.seen, id=f"{self.seen:032x}", trace_id=trace_id, service="shop", started_at=at, sampling_key=draw,
+            answer=None if self.seen % 40 == 0 else "Two years.", status="error" if self.seen % 30 == 0 else "ok",
+        )  # fmt: skip
 
 
 class Replay:
@@ -158,23 +165,15 @@ class Replay:
         traffic = Traffic(self._load)
         last = minutes or 60 * self._load.hours
         self._store.migrate()
-        with closing(self._store), closing(self._database), self._monitor() as monitor:
+        settings = load_settings(sample_rate=self._load.rate, poll_interval=0.05, task_lease=3600.0, service="shop")
+        running = monitored(self._store, Instant(), settings, self._clock)
+        with closing(self._store), closing(self._database), running as monitor:
             for number in range(last + LATE):
                 for batch in traffic.of_minute(number if number < last else sys.maxsize):
                     self._store.exchanges.add(batch)
                 if not self._pass_a_minute(monitor):
                     break
             return self._outcome(traffic)
-
-    @contextmanager
-    def _monitor(self) -> Iterator[Monitor]:
-        settings = load_settings(sample_rate=self._load.rate, poll_interval=0.05, task_lease=3600.0, service="shop")
-        monitor = Monitor(self._store, [Instant()], settings, attach=lambda *_: None, clock=self._clock)
-        monitor.start()
-        try:
-            yield monitor
-        finally:
-            monitor.stop()
 
     def _pass_a_minute(self, monitor: Monitor) -> bool:
         """Advance by a minute and wait for the work; return False on timeout."""

@@ -16,13 +16,13 @@ from tempfile import TemporaryDirectory
 from uuid import UUID
 
 import numpy as np
+from common import new_exchange
 
 from germane.alerting import AlertEvaluator
 from germane.alerting.detector.detector import Detector
 from germane.alerting.detector.learning import learn_baseline
 from germane.alerting.detector.limiter import StreamLimiter, UserLimit
 from germane.alerting.detector.score_batch import ScoreBatch, sampling_draw
-from germane.exchange import Exchange
 from germane.score import NONCOMMITTAL, Score
 from germane.settings import Settings
 from germane.storage import SamplingDecision, TrackingStore
@@ -126,14 +126,12 @@ def _on_database(url: str, name: str, made: Service, ids: list[str], days: int) 
 def _write_scores(store: TrackingStore, name: str, made: Service, ids: list[str], scores: range) -> None:
     stream = made.stream
     exchanges = [
-        Exchange(
+        new_exchange(
+            at,
             id=ids[at],
             trace_id=ids[at],
-            span_id=ids[at][:16],
             service=name,
             route=stream.names[stream.routes[at]],
-            question="?",
-            answer="!",
             user=None if made.users is None else str(made.users[at]),
             started_at=_moment(stream.hours[at]),
         )

@@ -66,26 +66,6 @@ def test_the_benchmark_can_update_one_table_and_keep_the_other_tables(
     assert "|shift 0.20, 100 a day|1.00 (0.34 to 1.00)|" in capsys.readouterr().out
 
 
-@pytest.mark.slow
-def test_the_benchmark_can_update_one_family_and_keep_the_other_families(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Rows stay in the order of the families. Without results to keep, the command fails."""
-    kept = read((FOLDER / "benchmarks" / "families.json").read_text())
-    path = tmp_path / "families.json"
-    settings = ["--processes", "1", "--years", "1", "--services", "2", "--json", str(path), "--families", "times 3"]
-    with pytest.raises(SystemExit):
-        main(settings)
-    assert "--families needs --json" in capsys.readouterr().err
-    path.write_text(written(kept))
-    main(settings)
-
-    found = read(path.read_text())
-    assert [row.family for row in found.quiet] == [row.family for row in kept.quiet]
-    assert [row.family for row in found.quiet if row.years == 1] == ["traffic times 3, 100 a day"]
-    assert (found.drops, found.thresholds) == (kept.drops, kept.thresholds)
-
-
 def test_a_baseline_is_relearned_after_a_traffic_change_only_at_the_same_level() -> None:
     """It is relearned after two weeks of ten times the traffic, unless the level has fallen at the same time."""
     same = Family("growth", 100, 0.0, growth=10)
