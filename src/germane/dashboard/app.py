@@ -19,7 +19,6 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from germane import storage
-from germane.dashboard import metrics
 from germane.dashboard.auth.hosts import ANY_HOST
 from germane.dashboard.auth.limits import LoginThrottle
 from germane.dashboard.auth.middleware import AccessMiddleware, AccessRules
@@ -30,6 +29,7 @@ from germane.dashboard.pages import (
     comparison,
     list_actions,
     login,
+    metrics,
     overview,
     saved_views,
     sessions,

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from germane import storage
-from germane.cli.core.command import DATABASE, Command, database_setting
+from germane.cli.core.command import DATABASE, Command, database_setting, import_option
 from germane.cli.core.output import EXIT_ERROR, log_line
 from germane.cli.core.params import BYTE_SIZE, LISTEN_ADDRESS, NAME_VALUE, ListenAddress
 from germane.cli.core.signals import handle_shutdown_signals
@@ -75,13 +75,7 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=BYTE_SIZE,
     help="Limit on the size of spans that wait in the database. Above it, clients are asked to retry.",
 )
-@click.option(
-    "--import",
-    "modules",
-    multiple=True,
-    metavar="MODULE",
-    help="Import this module with custom recognizers first. Repeatable.",
-)
+@import_option("Import this module with custom recognizers first. Repeatable.")
 @click.pass_context
 def command(
     context: click.Context,

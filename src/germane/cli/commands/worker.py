@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from germane.cli.core.command import DATABASE, Command, database_setting
+from germane.cli.core.command import DATABASE, Command, database_setting, import_option
 from germane.cli.core.params import LISTEN_ADDRESS, ListenAddress
 from germane.cli.core.signals import handle_shutdown_signals
 
@@ -22,13 +22,7 @@ SHUTDOWN_TIMEOUT: Final = 30.0
     type=click.IntRange(1, 1024),
     help="Maximum number of concurrent judge requests. Overrides the setting.",
 )
-@click.option(
-    "--import",
-    "modules",
-    multiple=True,
-    metavar="MODULE",
-    help="Import this module with custom scorers first. Repeatable.",
-)
+@import_option("Import this module with custom scorers first. Repeatable.")
 @click.option(
     "--shutdown-timeout",
     default=SHUTDOWN_TIMEOUT,

@@ -1,12 +1,13 @@
-"""The options that most commands share, ``--database`` and ``--json``, and the commands that accept them."""
+"""The options that commands share: ``--database`` and ``--json``, which most commands accept, and ``--import``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import click
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _VALUES: Final = "germane.shared_options"
 """Key of the shared options' values in ``click.Context.meta``, which a subcommand shares with its group."""
 
@@ -39,6 +40,11 @@ class Command(click.Command):
         params = super().get_params(ctx)  # the command's own, followed by --help
         count = len(self.params)
         return [*params[:count], *self._shared, *params[count:]]
+
+
+def import_option(help_text: str) -> Callable[[_Function], _Function]:
+    """Return the option ``--import`` as a decorator. Its values are passed as ``modules``."""
+    return click.option("--import", "modules", multiple=True, metavar="MODULE", help=help_text)
 
 
 def shared_options() -> dict[str, Any]:

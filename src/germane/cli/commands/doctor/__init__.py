@@ -16,7 +16,7 @@ from germane.cli.commands.doctor.finding import Finding, exit_code, print_findin
 from germane.cli.commands.doctor.permissions import check_permissions
 from germane.cli.commands.doctor.scoring import check_scorers, check_scoring
 from germane.cli.core.absent import describe_absence
-from germane.cli.core.command import Command, wants_json
+from germane.cli.core.command import Command, import_option, wants_json
 from germane.cli.core.output import print_json
 from germane.cli.core.store import load_command_settings
 from germane.errors import ArchiveError, DatabaseNotMigrated, SettingsError, StorageError
@@ -24,13 +24,7 @@ from germane.settings import Settings
 
 
 @click.command("doctor", cls=Command)
-@click.option(
-    "--import",
-    "modules",
-    multiple=True,
-    metavar="MODULE",
-    help="Import this module of your application first, so that its handlers are checked. Repeatable.",
-)
+@import_option("Import this module of your application first, so that its handlers are checked. Repeatable.")
 @click.option("--offline", is_flag=True, help="Do not contact the judge or the embedder.")
 @click.pass_context
 def command(
