@@ -23,20 +23,15 @@ from pathlib import Path
 from labelled.examples import EXAMPLES
 from labelled.report import table
 from labelled.rows import Row, exchange, of, read
-from labelled.scoring import SIMILARITY, Bench, Cache, CachingEmbedder, CachingJudge
+from labelled.scoring import SIMILARITY, Bench, add_arguments, opened
 
 from germane.calibration import Calibration
 from germane.score import Score
 from germane.scorers import Embedder, apply_calibration, measure_cosine_pairs
-from germane.scorers.judge.client import ModelServer
-from germane.scorers.judge.openai_judge import OpenAIJudge
-from germane.scorers.local.minilm import MiniLM
 from germane.settings import load_settings
 
-CACHE = Path.home() / ".cache" / "germane" / "labels.sqlite"
 GOAL = 0.9
 HIGH, LOW = ("relevant", "mostly_relevant"), ("partly_relevant", "irrelevant", "noncommittal")
-TIMEOUT = 600.0
 RELEVANCY = "answer_relevancy"
 EXAMPLE_ROWS = [row for example in EXAMPLES if RELEVANCY in example.scorers for row in example.rows]
 
@@ -83,15 +78,12 @@ async def measure(options: argparse.Namespace) -> None:
     """Score the rows with each rule and print the tables."""
     rows = select_rows(options.folder, options.half)
     everything = [row for part in rows.values() for row in part]
-    cache, model = Cache(options.cache), MiniLM()
-    asks = bool(options.judge_url)
-    server = OpenAIJudge(options.judge, ModelServer(base_url=options.judge_url, timeout=TIMEOUT)) if asks else None
     print(f"{options.half} half; goals: {GOAL} and {GOAL}")
-    try:
-        for rule in ("guarded", "answer", "questions") if asks else ("",):
+    async with opened(options) as (judge, embedder):
+        for rule in ("guarded", "answer", "questions") if options.judge_url else ("",):
             name = RELEVANCY if rule else SIMILARITY
             settings = load_settings(judge=options.judge, scorer_options={RELEVANCY: {"label_from": rule or None}})
-            bench = Bench(settings, CachingJudge(cache, options.judge, server), CachingEmbedder(cache, model))
+            bench = Bench(settings, judge, embedder)
             found = {id_: each.score for id_, each in (await bench.score((name,), everything))[name].items()}
             if not rule:
                 other = select_rows(options.folder, "tune" if options.half == "report" else "report")
@@ -99,19 +91,13 @@ async def measure(options: argparse.Namespace) -> None:
                 found = {id_: apply_calibration(score, measured) for id_, score in found.items()}
             print_tables(f"{name}, label_from = {rule!r}" if rule else name, rows, found)
             await bench.embedder.aclose()
-    finally:
-        await model.aclose()
-        cache.close()
 
 
 def main() -> None:
     """Measure the labels, if the rows exist."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("folder", type=Path)
+    add_arguments(parser, "labels.sqlite")
     parser.add_argument("--half", choices=("tune", "report"), default="report")
-    parser.add_argument("--judge-url", help="an OpenAI-compatible server")
-    parser.add_argument("--judge", default="qwen", help="model name on that server")
-    parser.add_argument("--cache", type=Path, default=CACHE)
     options = parser.parse_args()
     if not options.folder.is_dir():
         raise SystemExit(f"{options.folder} does not exist; nothing measured")

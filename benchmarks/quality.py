@@ -19,17 +19,12 @@ from pathlib import Path
 from labelled.examples import EXAMPLES
 from labelled.report import SEVERAL_RUNS, Results, page, published_peers, read_peer
 from labelled.rows import Row, of, read, sampled
-from labelled.scoring import FREE, GUARDED, Bench, Cache, CachingEmbedder, CachingJudge
+from labelled.scoring import FREE, GUARDED, Bench, add_arguments, opened
 
 from germane.errors import ModelError
 from germane.scorers import Embedder
-from germane.scorers.judge.client import ModelServer
-from germane.scorers.judge.openai_judge import OpenAIJudge
-from germane.scorers.local.minilm import MiniLM
 from germane.settings import load_settings
 
-CACHE = Path.home() / ".cache" / "germane" / "quality.sqlite"
-TIMEOUT = 600.0
 SAME = "A good question. There are many sides to this topic, and it depends on the case which of them counts most."
 """The same text for all questions, which answers none of them."""
 DIRECT, CONTEXTS = ("direct_relevancy", "guarded_relevancy"), ("context_relevance", GUARDED)
@@ -79,14 +74,11 @@ STEPS = (
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("folder", type=Path)
+    add_arguments(parser, "quality.sqlite")
     parser.add_argument("--half", choices=("tune", "report", "both"), default="report")
     parser.add_argument("--scorer", action="append", help="only these judge-based scorers; repeatable")
-    parser.add_argument("--judge-url", help="an OpenAI-compatible server")
-    parser.add_argument("--judge", default="qwen", help="model name on that server")
     parser.add_argument("--sample", type=int, help="maximum number of groups per source")
     parser.add_argument("--runs", type=int, default=3, help="number of answer_relevancy runs")
-    parser.add_argument("--cache", type=Path, default=CACHE)
     parser.add_argument("--output", type=Path, help="write the tables to this file")
     parser.add_argument(
         "--peer", action="append", default=[], metavar="NAME=FILE",
@@ -126,25 +118,16 @@ async def collect(bench: Bench, rows: Sequence[Row], options: argparse.Namespace
 
 async def measure(options: argparse.Namespace, rows: Sequence[Row], given: Embedder | None) -> str:
     """Send the missing requests and return the tables."""
-    cache, model = Cache(options.cache), given or MiniLM()
-    server = None
-    if options.judge_url:
-        server = OpenAIJudge(options.judge, ModelServer(base_url=options.judge_url, timeout=TIMEOUT))
     # This benchmark measures values; benchmarks/labels.py measures labels.
     no_ratings = {SEVERAL_RUNS: {"label_from": "questions"}}
     settings = load_settings(judge=options.judge, base_url=options.judge_url, scorer_options=no_ratings)
-    bench = Bench(settings, CachingJudge(cache, options.judge, server), CachingEmbedder(cache, model))
-    try:
+    async with opened(options, given) as (caching_judge, embedder):
+        bench = Bench(settings, caching_judge, embedder)
         results = await collect(bench, with_constants(rows), options)
         results.peers = published_peers(results.rows) | options.peers
         judge = await bench.judge.identify()
-        return f"Judge: {judge}. Embedder: `{model.model}`. {len(rows)} rows.\n\n{page(results)}"
-    finally:
         await bench.embedder.aclose()
-        for owned in (server, model if isinstance(model, MiniLM) else None):
-            if owned is not None:
-                await owned.aclose()
-        cache.close()
+        return f"Judge: {judge}. Embedder: `{embedder.model}`. {len(rows)} rows.\n\n{page(results)}"
 
 
 def main(given: Sequence[str] | None = None, embedder: Embedder | None = None) -> int:

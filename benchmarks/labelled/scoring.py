@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import hashlib
 import json
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,12 +24,17 @@ from germane.exchange import Message
 from germane.score import Score, UnscoredReason
 from germane.scorers import Embedder, Judge, Reply, Scorer, Vectors, run_scorer
 from germane.scorers.factory.scorer_set import ScorerFactory, builtin_class
+from germane.scorers.judge.client import ModelServer
 from germane.scorers.judge.embedders import EmbeddingBatcher
+from germane.scorers.judge.openai_judge import OpenAIJudge
+from germane.scorers.local.minilm import MiniLM
 from germane.settings import Settings
 from labelled.rows import Row, exchange
 
 AT_ONCE = 4
 """Maximum number of rows in flight, which is the number of slots of the judge server."""
+TIMEOUT = 600.0
+"""Timeout of a judge request in seconds."""
 SIMILARITY = "question_answer_similarity"
 FREE = (SIMILARITY, "context_coverage", "context_similarity", "noncommittal")
 """Scorers without a judge."""
@@ -204,6 +210,30 @@ class Outcome:
 
     score: Score
     usage: Usage
+
+
+def add_arguments(parser: argparse.ArgumentParser, cache: str) -> None:
+    """Add the options for rows, judge and cache."""
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--judge-url", help="an OpenAI-compatible server")
+    parser.add_argument("--judge", default="qwen", help="model name on that server")
+    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "germane" / cache)
+
+
+@asynccontextmanager
+async def opened(
+    options: argparse.Namespace, embedder: Embedder | None = None
+) -> AsyncIterator[tuple[CachingJudge, CachingEmbedder]]:
+    """Yield the judge and the embedder of the options, by default the embedded MiniLM, with their cache."""
+    async with AsyncExitStack() as stack:
+        cache = stack.enter_context(closing(Cache(options.cache)))
+        if embedder is None:
+            embedder = await stack.enter_async_context(aclosing(MiniLM()))
+        judge = None
+        if options.judge_url:
+            judge = OpenAIJudge(options.judge, ModelServer(base_url=options.judge_url, timeout=TIMEOUT))
+            stack.push_async_callback(judge.aclose)
+        yield CachingJudge(cache, options.judge, judge), CachingEmbedder(cache, embedder)
 
 
 class Bench(ScorerFactory):

@@ -61,7 +61,7 @@ def test_the_wheel_contains_data_files(wheel: set[str], file: str) -> None:
     [
         "tests/packaging/test_build.py",
         "benchmarks/labelled/rows.py",
-        "benchmarks/peers/rows.py",
+        "benchmarks/peers/scores.py",
         "CHANGELOG.md",
         "Makefile",
         "requirements.lock",
