@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from urllib.parse import unquote
 
@@ -12,9 +13,12 @@ from tests.cases import each
 
 from germane.insights.formatting import (
     format_age,
+    format_bytes,
     format_interval,
     format_number,
     format_percent,
+    format_run_time,
+    format_seconds,
     format_signed,
     format_timestamp,
     highlight_redactions,
@@ -56,10 +60,38 @@ def test_small_shares_are_formatted_without_rounding_to_zero() -> None:
     ]
 
 
+@each(
+    ("form", "below", "at"),
+    [
+        (format_bytes, (999, "999 B"), (1_000, "1.0 kB")),
+        (format_bytes, (99_900, "99.9 kB"), (100_000, "100 kB")),
+        (format_bytes, (999_000_000_000, "999 GB"), (1_000_000_000_000, "1.0 TB")),
+        (format_run_time, (0.999, "999 ms"), (0.9995, "1.0 s")),
+        (format_run_time, (119.9, "119.9 s"), (120, "0:02:00")),
+        (format_seconds, (59, "59 s"), (60, "1 min")),
+        (format_seconds, (7_199, "120 min"), (7_200, "2 h")),
+        (format_seconds, (172_799, "48 h"), (172_800, "2.0 d")),
+        (format_percent, (0.0999, "10.0%"), (0.1, "10%")),
+        (format_percent, (0.9, "90%"), (0.901, "90.1%")),
+        (format_percent, (0.999, "99.9%"), (1.0, "100%")),
+        (format_percent, (0.0, "0%"), (0.001, "0.1%")),
+        (format_number, (999_999.0, "999999.00"), (1_000_000.0, "1e+06")),
+    ],
+)
+def test_each_unit_ends_where_the_next_one_begins(
+    form: Callable[[float], str], below: tuple[float, str], at: tuple[float, str]
+) -> None:
+    """No value has more digits than its unit allows."""
+    assert (form(below[0]), form(at[0])) == (below[1], at[1])
+
+
 def test_ages_are_formatted_as_short_relative_times() -> None:
     """Times in the future are relative too."""
     passed = [timedelta(seconds=40), timedelta(minutes=3), timedelta(hours=47), timedelta(days=12), timedelta(hours=-2)]
     assert [format_age(NOW - one, NOW) for one in passed] == ["40 s ago", "3 min ago", "47 h ago", "12 d ago", "in 2 h"]
+    limits = [timedelta(seconds=59.9), timedelta(minutes=1), timedelta(minutes=59.9), timedelta(hours=1)]
+    assert [format_age(NOW - one, NOW) for one in limits] == ["59 s ago", "1 min ago", "59 min ago", "1 h ago"]
+    assert format_age(NOW - timedelta(days=2), NOW) == "2 d ago"
     assert format_age(NOW, NOW) == "now"
 
 
