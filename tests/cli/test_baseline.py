@@ -229,11 +229,13 @@ def test_baseline_accept_replaces_the_baseline(call: Call, store: TrackingStore)
     refused = call("baseline", "accept")
     assert (refused.code, "--since" in refused.err) == (1, True)
 
-    assert call("baseline", "accept", "--since", "5d").code == 0
+    assert call("baseline", "accept", "--since", "5d", "--by", "ann").code == 0
     assert "version 2: active (accepted)" in call("baseline", "show").out
-    assert call("baseline", "accept", "--since", "2d").code == 0
+    assert call("baseline", "accept", "--since", "2d", "--by", "bob").code == 0
     shown = call("baseline", "show", "--all").out
     assert "version 1: superseded (imported)" in shown
     assert "version 3: learning (accepted)" in shown
     (learning,) = store.baselines.list_learning()
     assert learning.until - learning.since == 14 * DAY
+    people = [version.accepted_by for version in store.baselines.list_versions(superseded=True)]
+    assert people == [None, "ann", "bob"]

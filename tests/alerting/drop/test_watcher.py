@@ -270,6 +270,24 @@ def test_a_new_route_joins_the_baseline_after_14_days(learned: Any) -> None:
     assert happened[0] == "fired"
 
 
+def test_a_route_that_was_launched_later_joins_after_the_earlier_one(learned: Any) -> None:
+    """When a new route joins, the scores of a newer one, which has had less time, still count for its own learning."""
+    watcher = learned.new_watcher()
+    learned.pass_days(1, routes=("ask", "new"))
+    learned.evaluate(watcher)
+    learned.pass_days(7, routes=("new",))
+    launched = learned.now
+    for _ in range(7):
+        learned.pass_days(1, routes=("new", "later"))
+        learned.evaluate(watcher)
+
+    (active,) = [one for one in learned.store.baselines.list_versions() if one.status == "active"]
+    (learning,) = learned.store.baselines.list_learning()
+    assert set(active.baseline.routes) == {"ask", "new"}
+    assert learning.reason == "route_joined"
+    assert launched <= learning.since <= launched + DAY
+
+
 def test_a_drop_rule_with_routes_ignores_other_routes(sqlite_simulation: Any) -> None:
     """A drop on another route does not fire the rule."""
     watcher = sqlite_simulation.new_watcher(Drop(name="only", routes=("a*",)))
