@@ -37,7 +37,7 @@ def clock(step: float = 1.0) -> Callable[[], float]:
 def shown(stream: io.StringIO, wanted: bool | None, rows: int = 20) -> str:
     """Return the output of a run that costs one cent per row."""
     spending = RunUsage()
-    with show_progress(wanted, rows, stream=stream, clock=clock()) as tell:
+    with show_progress(wanted, rows, stream=stream, clock=clock(2.0)) as tell:
         for _ in range(rows):
             spending = spending.plus_score(Score(scorer="s", fingerprint="f", value=1.0, cost=0.01))
             tell(spending)
@@ -56,7 +56,7 @@ def test_progress_lines_show_rate_cost_and_remaining_time() -> None:
     lines = shown(io.StringIO(), True).splitlines()
 
     assert len(lines) == 10
-    assert lines[0] == "germane: 2 of 20 rows, 2.0 rows/s, $0.0200, 9 s left"
+    assert lines[0] == "germane: 2 of 20 rows, 1.0 rows/s, $0.0200, 18 s left"
     assert lines[-1].startswith("germane: 20 of 20 rows, ")
     assert "left" not in lines[-1]
     assert shown(io.StringIO(), True, rows=10_000).startswith("germane: 1,000 of 10,000 rows, ")

@@ -259,6 +259,22 @@ def test_proxy_scores_from_a_different_population_are_not_used(
     assert all(mean.correlation is None for mean in store.trends.means(scorer="a", since=None))
 
 
+def test_counting_stops_at_a_limit_except_for_open_tasks(store: TrackingStore, write_scores: Any, make: Make) -> None:
+    """Closed tasks may be millions; the number of open ones is needed as it is."""
+    write_scores([0.5, 0.5, 0.5, None, None, None])
+    waiting = [make() for _ in range(3)]
+    store.exchanges.add(waiting)
+    store.sampling.assign_tasks([SamplingDecision(one.id, 1.0, "sampled") for one in waiting], {"a": "f1"})
+
+    def numbers(at_most: int | None) -> tuple[int, ...]:
+        counts = store.answers.counts(at_most=at_most)
+        return counts.captured, counts.scores, counts.done, counts.skipped, counts.pending
+
+    assert numbers(2) == (2, 2, 2, 2, 3)
+    assert numbers(4) == (4, 3, 3, 3, 3)
+    assert numbers(None) == (9, 3, 3, 3, 3)
+
+
 def test_sql_view_returns_the_same_mean_as_the_summary(store: TrackingStore, write_scores: Any) -> None:
     """The ``answers`` view has weights and fingerprints for use in SQL."""
     write_scores([0.9, 0.8, 0.2, None], probabilities=[0.1, 0.2, 1.0, 0.5])
