@@ -234,15 +234,16 @@ def test_scores_of_the_current_fingerprint_are_replaced_and_others_kept(
 
 
 def test_a_failure_keeps_the_existing_score(store: TrackingStore, make: Make, sampled: Any, clock: Any) -> None:
-    """The failure is counted by the run and named in the task, and the counts do not change."""
+    """The failure and its cost are counted by the run, the task names it, and the coverage does not change."""
     [one] = sampled(make(0))
     finish_tasks(store, [0.9])
     before = store.trends.coverage()
     run = store.history.create_run(select(clock.now, scorers={"relevancy": "f1"}), partition_size=10)
     claimed = claim(store, run.id)
-    failure = Score(scorer="relevancy", fingerprint="f1", reason=UnscoredReason.JUDGE_REFUSED, explanation="no")
+    reason = UnscoredReason.JUDGE_REFUSED
+    failure = Score(scorer="relevancy", fingerprint="f1", reason=reason, explanation="no", cost=0.25)
 
-    assert store.history.finish_partition(claimed, [(one.id, failure)]) == ScoreCounts(failed=1)
+    assert store.history.finish_partition(claimed, [(one.id, failure)]) == ScoreCounts(failed=1, cost=0.25)
     assert [score.value for score in store.answers.get_scores([one.id])[one.id]] == [0.9]
     assert store.trends.coverage() == before
     [task] = store.answers.load_detail(one.id).tasks  # type: ignore[union-attr]  # it exists

@@ -130,6 +130,8 @@ class _Batch:
             self.waiting += 1
             return
         self._states[result.state] += 1
+        if result.cost is not None:
+            self._costs.append(result.cost)
         names = (row["service"], row["route"], result.scorer)
         end = _TaskEnd.by(result)
         if own is None:
@@ -155,8 +157,6 @@ class _Batch:
         if self._census:
             is_new_score = result.value is not None and old_state != "done"
             self._count_once(row, names, [task for task in tasks if task is not own], is_new_score=is_new_score)
-        if result.cost is not None:
-            self._costs.append(result.cost)
         if result.value is not None:
             self._add_score(row, result, result.value)
 
