@@ -485,6 +485,16 @@ def test_strict_mode_raises_errors_in_reading_chunks(traced: Any, broken: str) -
         ask("a")
 
 
+@each("step", ["--1", "²", "7", "first"])
+def test_a_step_that_is_no_index_of_a_list_does_not_match(traced: Any, step: str) -> None:
+    """Steps that only look like numbers get the same message as others."""
+    traced.clear()
+    ask = germane.observe(answer=f"texts.{step}")(lambda question: {"texts": [question]})
+
+    with strict(), pytest.raises(UsageError, match=f"does not match: list has no '{step}'"):
+        ask("a")
+
+
 def test_streams_are_returned_unchanged_without_a_connection() -> None:
     """The caller gets the original stream."""
     germane.tracer.disconnect()

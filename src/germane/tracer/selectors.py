@@ -91,7 +91,7 @@ def value_reader(selector: Selector) -> ValueReader:
                     value = value[int(step)]
                 else:
                     value = getattr(value, step)
-            except (AttributeError, LookupError, TypeError):
+            except (AttributeError, LookupError, TypeError, ValueError):
                 raise UsageError(f"{selector!r} does not match: {type(value).__name__} has no {step!r}") from None
         return value
 
