@@ -150,6 +150,7 @@ class Worker:
                 else:
                     receiving.enter_context(receiver.running(log_line, wait_for_tables=wait_for_tables))
                 if self._shutdown.received:
+                    receiving.close()  # before the store, which the receiver still writes to while it stops
                     return self._shutdown.exit_code
             scorers = ", ".join(scorer.name for scorer in self._scorer_set.scorers)
             models = [part.model for part in (self._scorer_set.judge, self._scorer_set.embedder) if part is not None]
