@@ -163,8 +163,8 @@ def estimate_onset(buckets: Iterable[Bucket], fingerprint: str, reference: float
     Args:
         buckets: Buckets of one route.
         fingerprint: The fingerprint of the scores. Buckets with other fingerprints are ignored.
-        reference: The mean of the reference period. If the level before the split is not closer to it than to the
-            level after the split, the drop is older than the buckets and the result is None.
+        reference: The mean of the reference period. If the step from it down to the level before the split is larger
+            than the step at the split, the drop is older than the buckets and the result is None.
     """
     series = sorted(
         (bucket for bucket in buckets if bucket.fingerprint == fingerprint), key=lambda bucket: bucket.start
@@ -175,12 +175,11 @@ def estimate_onset(buckets: Iterable[Bucket], fingerprint: str, reference: float
     for index, bucket in enumerate(series[:-1], 1):
         n, weighted_before = n + bucket.n, weighted_before + bucket.n * bucket.mean
         before, after = weighted_before / n, (weighted - weighted_before) / (total - n)
-        reduction = 0.0 if after >= before else n * (total - n) / total * (before - after) ** 2
-        best = max(best, (reduction, index, before, after))
+        if after < before:
+            best = max(best, (n * (total - n) / total * (before - after) ** 2, index, before, after))
     gain, split, before, after = best
-    if gain <= 0:
-        return None
-    return None if reference is not None and before - after < reference - before else series[split].start
+    is_older = reference is not None and reference - before > before - after
+    return None if gain <= 0 or is_older else series[split].start
 
 
 def alert_began_at(alert: Alert) -> datetime:

@@ -125,8 +125,8 @@ class TaskRow(Base, table=True):
     """
     lease_owner: str | None = Field(default=None, sa_type=Text)
     scored_as: str | None = Field(default=None, sa_type=Text)
-    """Fingerprint of the score; null means the same as ``fingerprint``. In an open task that is queued for rescoring,
-    the fingerprint of the existing score, or empty if there is none."""
+    """Fingerprint of the score; null means the same as ``fingerprint``. In an open task, null means a first scoring,
+    and empty a requested rescoring without an earlier score. Otherwise the fingerprint of the score to replace."""
     retries: int = Field(sa_type=Integer, sa_column_kwargs={"server_default": "0"})
     """Number of times that the task was postponed after a failed attempt."""
 
