@@ -38,14 +38,7 @@ from germane.storage.db.mappers import EXCHANGES, batched
 from germane.storage.db.tables import exchange, scoring_task, worker
 from germane.storage.queue import erase_text, rescore
 from germane.storage.queue.rescore import RescoreResult, ScoringPair
-from germane.storage.queue.tasks import (
-    Result,
-    ScoringTask,
-    TaskClaim,
-    count_unpaid,
-    lock_owned_tasks,
-    write_results,
-)
+from germane.storage.queue.tasks import Result, ScoringTask, TaskClaim, count_unpaid, lock_owned_tasks, write_results
 from germane.storage.quota import budget_ledger
 from germane.storage.workers import HEARTBEAT_TIMEOUT
 
@@ -61,13 +54,7 @@ class TaskQueue(StoreComponent):
     """Scoring tasks, which are claimed under a lease and finished exactly once."""
 
     def claim_tasks(
-        self,
-        owner: str,
-        scorers: Mapping[str, str],
-        *,
-        limit: int,
-        lease: timedelta,
-        preferred: Sequence[str] = (),
+        self, owner: str, scorers: Mapping[str, str], *, limit: int, lease: timedelta, preferred: Sequence[str] = ()
     ) -> list[TaskClaim]:
         """Claim all ready tasks of the given scorers for up to ``limit`` exchanges, oldest first.
 
@@ -84,27 +71,20 @@ class TaskQueue(StoreComponent):
         """
         if not scorers:
             return []
-        pairs = [f"{scorer} {fingerprint}" for scorer, fingerprint in sorted(scorers.items())]
         with self._database.write() as connection:
             now = self._context.now(connection)
-            rows = _lock_preferred_tasks(connection, pairs, preferred, limit) if preferred else []
-            limit -= len({row["exchange_id"] for row in rows})
-            if limit:
-                taken = {row["id"] for row in rows}
-                ready = _lock_ready_tasks(connection, pairs, scorers, limit, now)
-                rows += [row for row in ready if row["id"] not in taken]
+            rows = _lock_tasks(connection, scorers, preferred, limit, now)
             for ids in batched([row["id"] for row in rows]):
                 connection.execute(_TAKE.where(scoring_task.c.id.in_(ids)), {"owner": owner, "lease_end": now + lease})
             claimed: dict[str, list[ScoringTask]] = {}
             failed: list[Result] = []
             for row in rows:
-                task = ScoringTask(
-                    **{name: row[name] for name in ScoringTask.__slots__} | {"claims": row["claims"] + 1}
-                )
-                if row["claims"] < MAX_CLAIMS:
-                    claimed.setdefault(task.exchange_id, []).append(task)
-                else:
+                values = {name: row[name] for name in ScoringTask.__slots__}
+                task = ScoringTask(**values | {"claims": row["claims"] + 1})
+                if row["claims"] >= MAX_CLAIMS:
                     failed.append((task, _crash(row, now)))
+                else:
+                    claimed.setdefault(task.exchange_id, []).append(task)
             if failed:
                 held = lock_owned_tasks(connection, owner, [task for task, _ in failed])
                 write_results(connection, self._context.process, failed, held, now)
@@ -228,6 +208,21 @@ def _crash(row: RowMapping, now: datetime) -> Score:
     )
 
 
+def _lock_tasks(
+    connection: Connection, scorers: Mapping[str, str], preferred: Sequence[str], limit: int, now: datetime
+) -> list[RowMapping]:
+    """Lock the tasks of up to ``limit`` exchanges: first the preferred ones, then those that have waited longest."""
+    pairs = [f"{scorer} {fingerprint}" for scorer, fingerprint in sorted(scorers.items())]
+    rows = _lock_preferred_tasks(connection, pairs, preferred, limit) if preferred else []
+    remaining = limit - len({row["exchange_id"] for row in rows})
+    if not remaining:
+        return rows
+    # Preferred tasks that are due are found again.
+    locked = {row["id"] for row in rows}
+    ready = _lock_ready_tasks(connection, pairs, scorers, remaining, now)
+    return rows + [row for row in ready if row["id"] not in locked]
+
+
 def _lock_preferred_tasks(
     connection: Connection, pairs: Sequence[str], exchange_ids: Sequence[str], limit: int
 ) -> list[RowMapping]:
@@ -270,11 +265,7 @@ _is_new = and_(
 """SQL condition that a task is not a candidate and that no process has claimed it yet."""
 _PREFERRED = (
     select(*(scoring_task.c[name] for name in (*ScoringTask.__slots__, *_LATEST)))
-    .where(
-        scoring_task.c.exchange_id.in_(bindparam("ids", expanding=True)),
-        _is_ours(scoring_task),
-        _is_new,
-    )
+    .where(scoring_task.c.exchange_id.in_(bindparam("ids", expanding=True)), _is_ours(scoring_task), _is_new)
     .order_by(scoring_task.c.exchange_id, scoring_task.c.id)
     .limit(bindparam("rows", type_=Integer))
     .with_for_update(skip_locked=True)
@@ -310,10 +301,7 @@ def _heads(dialect: str, count: int) -> CTE:
         sibling.c.exchange_id == columns.exchange_id,
         _is_ours(sibling),
         sibling.c.due_at <= bindparam("now"),
-        or_(
-            sibling.c.due_at < columns.due_at,
-            and_(sibling.c.due_at == columns.due_at, sibling.c.id < columns.id),
-        ),
+        or_(sibling.c.due_at < columns.due_at, and_(sibling.c.due_at == columns.due_at, sibling.c.id < columns.id)),
     )
     # Use limits at every step and a lateral join, because without statistics, PostgreSQL would read and join all rows.
     first = select(columns.exchange_id).where(columns.id == waiting.c.id, _ready, is_first)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -120,11 +120,8 @@ class RetentionStore(StoreComponent):
         if self._context.erase_after_scoring:
             total += self._walk(_Walk(expire.erase_scored_batch, self._context.read_clock()), stopping)
         if max_size is not None:
-            youngest = self._context.read_clock() - MIN_AGE
-            for batch in (expire.erase_batch,) if is_archived else (expire.erase_batch, expire.delete_batch):
-                walk = _Walk(batch, youngest)
-                while not walk.ended and not stopping() and self.measure_size(max_size) > max_size:
-                    total += self._walk(walk, stopping, _STEPS_PER_SIZE_CHECK[self._database.dialect])
+            steps = [expire.erase_batch] if is_archived else [expire.erase_batch, expire.delete_batch]
+            total += self._shrink(max_size, steps, stopping)
         with self._database.write() as connection:
             delete_unreadable(connection, now - MAX_AGE)
         unmatched_since = self._context.read_clock() - feedback.LABEL_TIMEOUT
@@ -191,6 +188,15 @@ class RetentionStore(StoreComponent):
                 return
             for table in metadata.sorted_tables:
                 connection.execute(text(f"VACUUM (ANALYZE) {table.name}"))
+
+    def _shrink(self, max_size: int, steps: Sequence[BatchStep], stopping: Callable[[], bool]) -> PruneResult:
+        """Apply the steps one after another, each from the oldest exchange on, until the database is small enough."""
+        total, before = PruneResult(), self._context.read_clock() - MIN_AGE
+        for step in steps:
+            walk = _Walk(step, before)
+            while not walk.ended and not stopping() and self.measure_size(max_size) > max_size:
+                total += self._walk(walk, stopping, _STEPS_PER_SIZE_CHECK[self._database.dialect])
+        return total
 
     def _walk(self, walk: _Walk, stopping: Callable[[], bool], max_steps: int | None = None) -> PruneResult:
         total, steps = PruneResult(), 0
