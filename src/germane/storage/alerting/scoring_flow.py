@@ -126,16 +126,16 @@ class ScoringProgress(StoreComponent):
             for row in connection.execute(query if until is None else query.where(tally.c.minute < until)):
                 if includes_route(row.route):
                     counts[row.service, row.scorer].add(row.minute, row.outcome, row.reason, int(row.n))
-            if until is not None:
+            if until is not None:  # take back the answers that were scored later
                 columns = (score.c.service, score.c.route, score.c.scorer, score.c.started_at)
                 window = (score.c.started_at >= since, score.c.started_at < until)
                 later = connection.execute(select(*columns).where(*window, score.c.scored_at > until))
                 for service, route, scorer, started_at in later:
                     if (service, scorer) in counts and includes_route(route):
                         counts[service, scorer].scored[started_at.replace(second=0, microsecond=0)] -= 1
-            for service, scorer in sorted(counts):
-                last = counts[service, scorer].last_scored
-                waiting = counts[service, scorer].waiting_after(last)
+            for (service, scorer), minutes in sorted(counts.items()):
+                last = minutes.last_scored
+                waiting = minutes.waiting_after(last)
                 newest = select(score.c.scored_at).order_by(score.c.started_at.desc()).limit(1)
                 newest = newest.where(score.c.service == service, score.c.scorer == scorer, score.c.started_at >= since)
                 if until is not None:

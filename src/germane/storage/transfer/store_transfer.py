@@ -184,14 +184,7 @@ class TransferStore(StoreComponent):
         """
         # Sort the records, so that all processes lock rows in the same order.
         records = sorted(records, key=lambda record: str(record.exchange["id"]))
-        moments = {str(record.exchange["id"]): record.exchange["started_at"] for record in records}
-        label_ids = [label["id"] for record in records for label in record.feedback]
-        archived, archived_labels = set[str](), set[str]()
-        with self._database.read(snapshot=True) as connection, open_exchanges(connection, moments) as sources:
-            for source, some in sources:
-                if source is not connection:
-                    archived |= find_ids(source, some)
-                    archived_labels |= find_ids(source, label_ids, feedback)
+        archived, archived_labels = self._find_archived(records)
         labels = [
             {**label, "exchange_id": record.exchange["id"]}
             for record in records
@@ -201,7 +194,7 @@ class TransferStore(StoreComponent):
         records = [record for record in records if record.exchange["id"] not in archived]
         ids = sorted({record.exchange["id"] for record in records})
         with self._write_values() as connection:
-            new_exchanges = len(ids) - len(lock_exchanges(connection, ids))
+            new_exchanges = len(ids) - len(lock_exchanges(connection, ids))  # before the insert
             _insert(connection, exchange, [record.exchange for record in records])
             stored = lock_exchanges(connection, ids)
             present = [record for record in records if record.exchange["id"] in stored]
@@ -209,20 +202,33 @@ class TransferStore(StoreComponent):
             scores: list[Row] = []
             tally_changes = TallyChanges()
             for record, task in new_tasks:
-                row, state = stored[record.exchange["id"]], task["state"]
+                row = stored[record.exchange["id"]]
                 scores += _scores_of(task, record, row)
                 names = (row["service"], row["route"], task["scorer"])
                 tally_changes.add(row["started_at"], names, "seen")
-                if state in {"done", "pending"}:
-                    tally_changes.add(row["started_at"], names, "scored" if state == "done" else "pending")
-                else:
-                    tally_changes.add(row["started_at"], names, state, task["reason"])
+                if task["state"] == "done":
+                    tally_changes.add(row["started_at"], names, "scored")
+                else:  # the reason of a pending task is that of its last attempt, which the tally does not count
+                    reason = "" if task["state"] == "pending" else task["reason"]
+                    tally_changes.add(row["started_at"], names, task["state"], reason)
             _insert(connection, score, scores)
             _insert(connection, feedback, labels)
             tally_changes.apply(connection, self._context.process)
             # An exchange without tasks may still have a proxy score.
             dirty_hours.mark_dirty(connection, [row["started_at"] for row in stored.values()])
         return ImportResult(new_exchanges, len(new_tasks))
+
+    def _find_archived(self, records: Sequence[ExchangeRecord]) -> tuple[set[str], set[str]]:
+        """Return the ids of the exchanges and of the labels that are in the archive."""
+        moments = {str(record.exchange["id"]): record.exchange["started_at"] for record in records}
+        label_ids = [label["id"] for record in records for label in record.feedback]
+        exchanges, labels = set[str](), set[str]()
+        with self._database.read(snapshot=True) as connection, open_exchanges(connection, moments) as sources:
+            for source, ids in sources:
+                if source is not connection:
+                    exchanges |= find_ids(source, ids)
+                    labels |= find_ids(source, label_ids, feedback)
+        return exchanges, labels
 
     def restore_dropped(self, counts: Sequence[DroppedCount]) -> None:
         """Write counts of exchanges that were not stored. Counts that were already restored are not changed."""
