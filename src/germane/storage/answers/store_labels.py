@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 from typing import Final
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from germane.annotation import Feedback
 from germane.calibration import Calibration
@@ -154,19 +155,10 @@ class LabelStore(LabelReader):
         chosen = ScoreFilter(
             since=since, until=until, scorer=scorer, service=service, route=route, fingerprint=fingerprint
         )
-        given = select(feedback.c.id, feedback.c.exchange_id, feedback.c.user, feedback.c.score)
-        given = given.order_by(feedback.c.created_at.desc(), feedback.c.id.desc()).limit(newest)
         columns = (score.c.exchange_id, score.c.scorer, score.c.fingerprint, score.c.value, score.c.label)
-        counts: dict[tuple[str, str], list[int]] = {}
+        labeled, too_low, too_high = Counter[tuple[str, str]](), Counter[tuple[str, str]](), Counter[tuple[str, str]]()
         with self._database.read(snapshot=True) as connection:
-            latest: dict[str, dict[str, float]] = {}
-            rows = list(connection.execute(given))
-            with open_labeled(connection, since, until, count=newest) as archive:
-                rows += [] if archive is None else archive.execute(given)
-            for id_, exchange_id, user, label in rows:
-                # Labels without a name are assumed to be from different people.
-                latest.setdefault(exchange_id, {}).setdefault(user or f"\0{id_}", label)
-            labels = {exchange_id: sum(by_user.values()) / len(by_user) for exchange_id, by_user in latest.items()}
+            labels = _load_mean_labels(connection, since, until, newest)
             decided = dict.fromkeys(sorted(id_ for id_, label in labels.items() if label != NEUTRAL_LABEL))
             with open_exchanges(connection, decided, since=since, until=until) as sources:
                 for source, ids in [(source, batch) for source, found in sources for batch in batched(found)]:
@@ -174,14 +166,30 @@ class LabelStore(LabelReader):
                     for row in source.execute(scores):
                         scored = Score(scorer=row.scorer, fingerprint=row.fingerprint, value=row.value, label=row.label)
                         is_good = labels[row.exchange_id] > NEUTRAL_LABEL
-                        count = counts.setdefault((row.scorer, row.fingerprint), [0, 0, 0])
-                        count[0] += 1
-                        count[1] += is_good and scored.is_low
-                        count[2] += not is_good and not scored.is_low
+                        key = (row.scorer, row.fingerprint)
+                        labeled[key] += 1
+                        too_low[key] += is_good and scored.is_low
+                        too_high[key] += not is_good and not scored.is_low
         return [
-            Disagreement(scorer=scorer, fingerprint=fingerprint, labeled=labeled, too_low=low, too_high=high)
-            for (scorer, fingerprint), (labeled, low, high) in sorted(counts.items())
+            Disagreement(scorer=key[0], fingerprint=key[1], labeled=n, too_low=too_low[key], too_high=too_high[key])
+            for key, n in sorted(labeled.items())
         ]
+
+
+def _load_mean_labels(
+    connection: Connection, since: datetime | None, until: datetime | None, newest: int
+) -> dict[str, float]:
+    """Return the mean of each person's latest label by exchange id, for the ``newest`` labels."""
+    query = select(feedback.c.id, feedback.c.exchange_id, feedback.c.user, feedback.c.score)
+    query = query.order_by(feedback.c.created_at.desc(), feedback.c.id.desc()).limit(newest)
+    rows = list(connection.execute(query))
+    with open_labeled(connection, since, until, count=newest) as archive:
+        rows += [] if archive is None else archive.execute(query)
+    latest: dict[str, dict[str, float]] = {}
+    for id_, exchange_id, user, label in rows:
+        # Labels without a name are assumed to be from different people.
+        latest.setdefault(exchange_id, {}).setdefault(user or f"\0{id_}", label)
+    return {exchange_id: sum(by_user.values()) / len(by_user) for exchange_id, by_user in latest.items()}
 
 
 _UPDATE_LABEL: Final = (
