@@ -18,12 +18,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, func
 from germane.statistics import Estimate, RunningSums, estimate_mean
 from germane.storage.answers.archived_lowest import find_archived
 from germane.storage.answers.detail import load_all_labels, load_exchanges, load_scores, load_tasks
-from germane.storage.answers.filter import (
-    Answer,
-    AnswerCursor,
-    AnswerFilter,
-    AnswerSort,
-)
+from germane.storage.answers.filter import Answer, AnswerCursor, AnswerFilter, AnswerSort
 from germane.storage.answers.lowest_scores import ScoreFilter, find_lowest_fast, scan_floor
 from germane.storage.answers.questions import load_question_keys, question_key
 from germane.storage.archive.reader import latest, open_exchanges, open_newest
@@ -96,14 +91,15 @@ def find_rows(
     rows, floor = _find_rows(connection, chosen, sort, after, limit, columns)
     is_by_time = sort == "newest"
     is_by_label = chosen.labeled is True and chosen.state == "scored"  # the floor is then the time of a label
-    until = chosen.until
-    if not is_by_label:  # a day may be archived before older ones
-        chosen = replace(chosen, since=latest(floor, chosen.since))
-    if is_by_time:
-        if len(rows) >= limit:  # the archive's answers are older, apart from late ones
-            chosen = replace(chosen, since=latest(rows[-1]["started_at"], chosen.since))
-        if after is not None:
-            until = min(after.at + _MICROSECOND, until or after.at + _MICROSECOND)
+    # Search the archive only for times that can be on this page. A day may be archived before older ones.
+    since, until = chosen.since, chosen.until
+    if not is_by_label:
+        since = latest(floor, since)
+    if is_by_time and len(rows) >= limit:  # the archive's answers are older, apart from late ones
+        since = latest(rows[-1]["started_at"], since)
+    if is_by_time and after is not None:
+        until = min(after.at + _MICROSECOND, until or after.at + _MICROSECOND)
+    chosen = replace(chosen, since=since)
     if sort == "lowest" and not chosen.needs_exchanges and chosen.ids is None:
         archived = find_archived(connection, _score_filter(chosen, after), limit)
     else:
@@ -259,10 +255,7 @@ def _find_by_id(
         labels = connection.execute(newest.limit(MAX_LABELS_SCANNED + 1)).all()
         floor = labels[MAX_LABELS_SCANNED].created_at if len(labels) > MAX_LABELS_SCANNED else None
         chosen = replace(chosen, labeled=None, ids=tuple({row.exchange_id for row in labels[:MAX_LABELS_SCANNED]}))
-    conditions = [
-        *chosen.score_filter.conditions(),
-        *exchange_conditions(connection, chosen, score.c.exchange_id),
-    ]
+    conditions = [*chosen.score_filter.conditions(), *exchange_conditions(connection, chosen, score.c.exchange_id)]
     rows: list[Row] = []
     for ids in batched(sorted(chosen.ids or ())):
         query = _select_scores(chosen, sort).where(score.c.exchange_id.in_(ids), *conditions)
@@ -359,7 +352,7 @@ def _build_answers(
 ) -> Iterator[tuple[Row, Answer]]:
     moments = {row["exchange_id"]: row["started_at"] for row in rows}
     exchanges, labels = load_exchanges(source, ids, moments), load_all_labels(connection, source, ids)
-    is_scored = chosen.state == "scored"
+    is_scored, never = chosen.state == "scored", datetime.min.replace(tzinfo=UTC)
     scores = load_scores(source, ids) if chosen.state == "any" else {}
     tasks = {} if is_scored else load_tasks(source, ids)
     states = STATES.get(chosen.state, ("pending", "running", "failed", "skipped"))
@@ -369,20 +362,10 @@ def _build_answers(
             continue
         # Without a filter by state, use the scorer's newest score, whatever its fingerprint.
         candidates = [score for score in scores.get(exchange_id, ()) if chosen.scorer in {None, score.scorer}]
-        newest = max(
-            candidates,
-            key=lambda score: (score.scored_at or datetime.min.replace(tzinfo=UTC), score.fingerprint),
-            default=None,
-        )
+        newest = max(candidates, key=lambda score: (score.scored_at or never, score.fingerprint), default=None)
+        shown = SCORES.decode(row) if is_scored else newest
         matching = [
             task for task in tasks.get(exchange_id, ()) if chosen.scorer in {None, task.scorer} and task.state in states
         ]
-        yield (
-            row,
-            Answer(
-                exchange=exchanges[exchange_id],
-                score=SCORES.decode(row) if is_scored else newest,
-                task=matching[-1] if matching else None,
-                feedback=labels.get(exchange_id, ()),
-            ),
-        )
+        task = matching[-1] if matching else None
+        yield row, Answer(exchange=exchanges[exchange_id], score=shown, task=task, feedback=labels.get(exchange_id, ()))
