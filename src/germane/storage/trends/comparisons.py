@@ -77,11 +77,10 @@ def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> lis
     seen = {(summary.service, summary.route, summary.scorer): summary.coverage.seen or summary.n for summary in before}
     groups: dict[Whole, list[tuple[int, EstimatePair]]] = {}
     for line in lines:
-        if (
-            line.before is not None
-            and line.after is not None
-            and (pair := EstimatePair(line.before, line.after)).has_intervals
-        ):
+        if line.before is None or line.after is None:
+            continue
+        pair = EstimatePair(line.before, line.after)
+        if pair.has_intervals:
             traffic = seen[line.service, line.route or "", line.scorer]
             groups.setdefault((line.service, line.scorer, line.fingerprint), []).append((traffic, pair))
     compared = []

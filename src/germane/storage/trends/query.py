@@ -240,33 +240,33 @@ class TrendQuery:
         if self._rows_only:
             return [(self._connection, [(WindowParts((), [part]), shift) for part, shift in self._grid_parts(since)])]
         pieces = self._split(since) if pieces is None else pieces
-        until = self._request.until
         if since not in self._extents:
-            self._extents[since] = archived_extent(self._connection, since, until)
+            self._extents[since] = archived_extent(self._connection, since, self._request.until)
         if (extent := self._extents[since]) is None:
             return [(self._connection, pieces)]
         first, last, missing = extent
-        lacking: set[datetime] = set()
-        if dimension:
-            lacking = {part.day for part in archived_ranges(self._connection, since, until)}
-            lacking -= {part.day for part in archived_ranges(self._connection, since, until, dimension)}
-        in_files = lacking | set(self._find_split_days(since, first, last))
-        excluded = frozenset(in_files | missing)
-        rollups: Pieces = [
-            (WindowParts([(ARCHIVED_DAY, (begin, end))], (), excluded), shift)
-            for part, shift in self._grid_parts(since)
-            for begin, end in [(max(up(part[0], DAY), first), min(down(part[1], DAY), last + ONE_DAY))]
-            if begin < end
-        ]
-        sources: list[tuple[Connection, Pieces]] = [(self._connection, [*pieces, *rollups])]
-        if in_files:
-            # Planning a query takes longer than adding up the rows of a few days, so these are read in one query.
-            hourly = len(in_files) > MAX_DAYS_OF_ROWS and not lacking
-            days = frozenset(in_files)
-            if days not in self._archives:
-                self._archives[days] = self._open.enter_context(open_archive(self._connection, days))
-            sources.append((self._archives[days], self._split_files(since, hourly=hourly)))
-        return sources
+        # The database has a rollup of each archived day. Days that cannot be read from it are read from their files.
+        lacking = self._find_days_without(dimension, since) if dimension else set()
+        in_files = frozenset(lacking.union(self._find_split_days(since, first, last)))
+        rollups: list[tuple[WindowParts, int]] = []
+        for (start, end), shift in self._grid_parts(since):
+            whole_days = max(up(start, DAY), first), min(down(end, DAY), last + ONE_DAY)
+            if whole_days[0] < whole_days[1]:
+                rollups.append((WindowParts([(ARCHIVED_DAY, whole_days)], (), in_files | missing), shift))
+        database: Sources = [(self._connection, [*pieces, *rollups])]
+        if not in_files:
+            return database
+        if in_files not in self._archives:
+            self._archives[in_files] = self._open.enter_context(open_archive(self._connection, in_files))
+        # Planning a query takes longer than adding up the rows of a few days, so these are read in one query.
+        hourly = len(in_files) > MAX_DAYS_OF_ROWS and not lacking
+        return [*database, (self._archives[in_files], self._split_files(since, hourly=hourly))]
+
+    def _find_days_without(self, dimension: str, since: datetime) -> set[datetime]:
+        """Return the archived days whose rollups do not include a dimension."""
+        until = self._request.until
+        with_dimension = {part.day for part in archived_ranges(self._connection, since, until, dimension)}
+        return {part.day for part in archived_ranges(self._connection, since, until)} - with_dimension
 
     def _find_split_days(self, since: datetime, first: datetime, last: datetime) -> list[datetime]:
         """Return the archived days that are not completely removed, not completely in the window, or in two buckets.

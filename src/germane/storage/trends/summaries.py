@@ -221,24 +221,24 @@ def build_buckets(
         grid: The bucket grid.
     """
     width = 1 + len(names)
-    fingerprints = Counter(key[:width] for key in groups)
-    seen: dict[Any, set[str]] = {}
+    fingerprint_counts = Counter(key[:width] for key in groups)
+    judges: dict[str | None, set[str]] = {}
     buckets = []
     for key, group in sorted(groups.items(), key=lambda item: (item[0][0], item[1].latest, item[0][1:])):
-        label = str(key[1]) if names else str(key[2]) if len(key) > 2 else None
-        fingerprint = key[width]
-        known = seen.setdefault(label, set())
-        is_external = fingerprint == EXTERNAL_FINGERPRINT  # such scores do not replace a judge
-        begins = bool(known) and not is_external and fingerprint not in known
-        known.update(() if is_external else (fingerprint,))
+        columns, fingerprint, labels = key[1:width], key[width], key[width + 1 :]
+        label = next(map(str, columns or labels), None)
+        known, judge_changed = judges.setdefault(label, set()), False
+        if fingerprint != EXTERNAL_FINGERPRINT:  # external scores do not replace a judge
+            judge_changed = bool(known) and fingerprint not in known
+            known.add(fingerprint)
         outcomes = counts.get(key[:width])
-        usable = proxies.get(key[:width]) if fingerprints[key[:width]] == 1 else None
-        place = {**defaults, **dict(zip(names, key[1:width], strict=True))}
+        usable = proxies.get(key[:width]) if fingerprint_counts[key[:width]] == 1 else None
+        place = {**defaults, **dict(zip(names, columns, strict=True))}
         buckets.append(
             Bucket(
                 start=grid.start(key[0]),
                 fingerprint=fingerprint,
-                judge_changed=begins,
+                judge_changed=judge_changed,
                 group=label,
                 coverage=None if outcomes is None else Coverage(**place, **coverage_counts(outcomes)),
                 **_estimated(group, usable, outcomes or {}, place["scorer"], fingerprint),
