@@ -251,9 +251,7 @@ class ScoringWorker:
                 score = await self._run_scorer(scorer, exchange, deadline)
                 # Use the task's scorer name, but keep the fingerprint in the score, which may differ from the task's.
                 score = replace(score, scorer=task.scorer)
-                if self.stopping and is_retryable(
-                    score
-                ):  # the request may not have been sent, so retry after the next start
+                if self.stopping and is_retryable(score):  # the request may not have been sent: the next start retries
                     return None
                 breaker.record_score(score, admission)
             finally:

@@ -28,12 +28,7 @@ from germane.storage.db.component import StoreComponent
 from germane.storage.db.engine import record_events
 from germane.storage.db.tables import exchange, received_span, received_trace
 from germane.storage.db.upsert import insert_into
-from germane.storage.ingest.forwarding import (
-    OutgoingRequest,
-    await_scores,
-    delete_abandoned_requests,
-    queue_requests,
-)
+from germane.storage.ingest.forwarding import OutgoingRequest, await_scores, delete_abandoned_requests, queue_requests
 from germane.storage.ingest.unreadable_traces import add_unreadable
 from germane.trace_outline import UnreadableTrace
 
@@ -313,14 +308,11 @@ def _without_inner_requests(connection: Connection, outcomes: Sequence[TraceOutc
         result = part.result
         if not part.is_called or not isinstance(result, Exchange) or part.counted is None:
             return part
-        is_inner = any(
-            row.span_id != result.span_id
-            and row.started_at <= result.started_at <= row.started_at + timedelta(seconds=row.duration)
-            for row in outer.get(result.trace_id, ())
-        )
-        return (
-            replace(part, result=None, counted=part.counted._replace(outcome=CAPTURED_ELSEWHERE)) if is_inner else part
-        )
+        for row in outer.get(result.trace_id, ()):
+            ended_at = row.started_at + timedelta(seconds=row.duration)
+            if row.span_id != result.span_id and row.started_at <= result.started_at <= ended_at:
+                return replace(part, result=None, counted=part.counted._replace(outcome=CAPTURED_ELSEWHERE))
+        return part
 
     return [replace(without(outcome), others=tuple(map(without, outcome.others))) for outcome in outcomes]
 
@@ -412,9 +404,8 @@ class _StagedBatch:
         if later:
             self.accepted += later
             due, until = now + min(trace.wait, max_wait), now + max_wait
-            self.reopened.append(
-                {"of": trace.trace_id, "due": due, "until": until, "number": len(later), "bytes": _size(later)}
-            )
+            counts = {"number": len(later), "bytes": _size(later)}
+            self.reopened.append({"of": trace.trace_id, "due": due, "until": until, **counts})
 
     def write(self, connection: Connection) -> None:
         """Insert the accepted items, and correct the rows of their traces."""
@@ -443,13 +434,11 @@ class _StagedBatch:
                     continue
                 self.corrections.setdefault(item.trace_id, Counter()).subtract({"spans": 1, "size": len(item.payload)})
         if self.corrections:
-            connection.execute(
-                _CORRECT,
-                [
-                    {"of": trace_id, **{name: changes[name] for name in ("spans", "size", "dropped")}}
-                    for trace_id, changes in sorted(self.corrections.items())
-                ],
-            )
+            corrections = [
+                {"of": trace_id, **{name: changes[name] for name in ("spans", "size", "dropped")}}
+                for trace_id, changes in sorted(self.corrections.items())
+            ]
+            connection.execute(_CORRECT, corrections)
 
 
 def _size(items: Iterable[ReceivedItem]) -> int:
@@ -529,10 +518,5 @@ _READY: Final = leases.select_due(
 _FINISH: Final[Update] = (
     update(received_trace)
     .where(received_trace.c.trace_id == bindparam("of"))
-    .values(
-        **leases.FINISHED,
-        finished_at=bindparam("now"),
-        deadline=bindparam("until"),
-        span_keys=bindparam("keys"),
-    )
+    .values(**leases.FINISHED, finished_at=bindparam("now"), deadline=bindparam("until"), span_keys=bindparam("keys"))
 )

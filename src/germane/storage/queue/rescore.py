@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
-from germane.storage.counts.tally import Outcome, TallyChanges
+from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.mappers import batched, score_key
 from germane.storage.db.tables import exchange, scoring_task
 from germane.storage.queue.erase_text import lock_tasks
@@ -114,23 +114,24 @@ class _Batch:
             return "waiting"
         tasks = self._tasks.get((exchange_id, scorer), ())
         own = next((task for task in tasks if task["fingerprint"] == self._scorers[scorer]), None)
-        if is_unsampled(own) if own is not None else all(map(is_unsampled, tasks)):
+        if all(map(is_unsampled, tasks if own is None else [own])):
             return "not_sampled"
+        if own is not None and own["state"] in {"pending", "running"}:
+            if own["state"] == "pending" and own["due_at"] is not None and own["due_at"] > self._now:
+                self._sooner.append(own["id"])
+            return "waiting"
         names = (row["service"], row["route"], scorer)
         if own is None:  # only tasks with other fingerprints
             key = {"exchange_id": row["id"], "scorer": scorer, "fingerprint": self._scorers[scorer]}
             times = {"first_pending_at": self._now, "due_at": self._now}
             self._new.append({**key, **times, "state": "pending", "claims": 0, "retries": 0, "scored_as": ""})
             self._tally_changes.add(row["started_at"], names, "seen")
-        elif own["state"] in {"pending", "running"}:
-            if own["state"] == "pending" and own["due_at"] is not None and own["due_at"] > self._now:
-                self._sooner.append(own["id"])
-            return "waiting"
+        elif own["state"] == "done":
+            self._opened.append({"task_id": own["id"], "standing": score_key(dict(own))[1]})
+            self._tally_changes.add(row["started_at"], names, "scored", by=-1)
         else:
-            done = own["state"] == "done"
-            self._opened.append({"task_id": own["id"], "standing": score_key(dict(own))[1] if done else ""})
-            outcome: Outcome = "scored" if done else own["state"]
-            self._tally_changes.add(row["started_at"], names, outcome, "" if done else own["reason"], by=-1)
+            self._opened.append({"task_id": own["id"], "standing": ""})
+            self._tally_changes.add(row["started_at"], names, own["state"], own["reason"], by=-1)
         self._tally_changes.add(row["started_at"], names, "pending")
         self.ready.add(row["id"])
         return "ready"

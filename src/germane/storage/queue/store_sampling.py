@@ -14,7 +14,7 @@ from germane.annotation import EXTERNAL_FINGERPRINT
 from germane.exchange import Exchange
 from germane.score import UnscoredReason
 from germane.storage.counts import dirty_hours
-from germane.storage.counts.tally import TallyChanges
+from germane.storage.counts.tally import Outcome, TallyChanges
 from germane.storage.db import tables
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import EXCHANGES, batched, bulk_insert, timestamp_encoder
@@ -172,14 +172,16 @@ def _assign_tasks(
         ready, decision = stamp(ready_times[row["id"]]), by_id[row["id"]]
         for scorer, fingerprint in scorers.items():
             # An externally computed score replaces germane's own.
-            if existing.isdisjoint({(row["id"], scorer, fingerprint), (row["id"], scorer, EXTERNAL_FINGERPRINT)}):
-                skip = decision.skip.get(scorer)
-                start = None if skip or decision.sampling_reason == CANDIDATE else ready
-                state, reason = (skip.state, skip.value) if skip else ("pending", None)
-                tasks.append((row["id"], scorer, fingerprint, state, reason, 0, stamp(now), start))
-                key = (row["service"], row["route"], scorer)
-                tally_changes.add(row["started_at"], key, "seen")
-                tally_changes.add(row["started_at"], key, skip.state if skip else "pending", reason or "")
+            if not existing.isdisjoint({(row["id"], scorer, fingerprint), (row["id"], scorer, EXTERNAL_FINGERPRINT)}):
+                continue
+            skip = decision.skip.get(scorer)
+            state: Outcome = skip.state if skip else "pending"
+            reason = skip.value if skip else None
+            due_at = None if skip or decision.sampling_reason == CANDIDATE else ready  # candidates wait for the sampler
+            tasks.append((row["id"], scorer, fingerprint, state, reason, 0, stamp(now), due_at))
+            key = (row["service"], row["route"], scorer)
+            tally_changes.add(row["started_at"], key, "seen")
+            tally_changes.add(row["started_at"], key, state, reason or "")
     bulk_insert(connection, scoring_task, _TASK, tasks)
     remove_from_pool(connection, sorted({key[0] for key in existing if key[2] == EXTERNAL_FINGERPRINT}))
     tally_changes.apply(connection, process)
