@@ -296,10 +296,10 @@ def open_exchanges(
         opened = find_days(connection, *window, archived_day.c.day.in_(sorted(near)))
         if opened:
             archive = stack.enter_context(open_archive(connection, opened))
-            searched = [id_ for id_ in missing if moments[id_] is None]
-            found = find_ids(archive, searched)
+            undated = [id_ for id_ in missing if moments[id_] is None]
+            found = find_ids(archive, undated)
             sources.append((archive, [id_ for id_ in missing if moments[id_] or id_ in found]))
-            missing = [id_ for id_ in searched if id_ not in found]
+            missing = [id_ for id_ in undated if id_ not in found]
         is_other = archived_day.c.day.not_in(opened)
         others = find_days(connection, *window, is_other) if missing else []
         if others:
@@ -395,23 +395,20 @@ def connect_to_files(days: ArchivedFiles, *, load: bool = False) -> Iterator[Con
         connection = _engine().connect()
     finally:
         _opening.reset(token)
-    is_reusable = False
+    unused: _Reader | None = reader  # closed at the end, unless it is kept for the next query of the same files
     try:
         with connection:
             connection.info[_DAYS] = days
             yield connection
-        is_reusable = not load
+        if not load:
+            with _lock:
+                unused = _idle.pop(key, None)
+                _idle[key] = reader
+                if len(_idle) > MAX_IDLE:
+                    unused = _idle.pop(next(iter(_idle)))
     finally:
-        if not is_reusable:
-            reader.database.close()
-    if not is_reusable:
-        return
-    with _lock:
-        replaced = _idle.pop(key, None)
-        _idle[key] = reader
-        oldest = _idle.pop(next(iter(_idle))) if len(_idle) > MAX_IDLE else replaced
-    if oldest is not None:
-        oldest.database.close()
+        if unused is not None:
+            unused.database.close()
 
 
 _MENTIONS: Final = {table: re.compile(rf"\b{table}\b") for table in TABLES}
