@@ -252,19 +252,7 @@ class SharedRateLimiter:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(BATCH_WINDOW)
         while True:
-            waiting = [request for request in self._queue if not request.future.done()]
-            if len(waiting) < len(self._queue):
-                self._queue.clear()
-                self._queue.extend(waiting)
-            # The next requests without a reservation: half a second's worth, but at least one.
-            batch, seconds = [], 0.0
-            for request in waiting[len(self._scheduled) :]:
-                batch.append(request)
-                seconds += max(
-                    (limit_cost(limit, request.tokens) * limit.interval for limit in self._limits), default=0.0
-                )
-                if seconds >= BATCH_SECONDS:
-                    break
+            batch = self._next_batch()
             settlement_due = self._settle_timer is not None and self._settle_timer.when() <= loop.time()
             if not batch and not settlement_due:
                 return
@@ -283,6 +271,20 @@ class SharedRateLimiter:
             self._schedule_settlement()  # settle usage that was added in the meantime
             refill_in = 0.0 if last_wait is None else last_wait - REFILL_LEAD_SECONDS
             await asyncio.sleep(max(BATCH_WINDOW, refill_in) if batch else 0)
+
+    def _next_batch(self) -> list[PendingRequest]:
+        """Return the next requests without a reservation: half a second's worth, but at least one if any waits."""
+        waiting = [request for request in self._queue if not request.future.done()]
+        if len(waiting) < len(self._queue):
+            self._queue.clear()
+            self._queue.extend(waiting)
+        batch, seconds = [], 0.0
+        for request in waiting[len(self._scheduled) :]:
+            batch.append(request)
+            seconds += max((limit_cost(limit, request.tokens) * limit.interval for limit in self._limits), default=0.0)
+            if seconds >= BATCH_SECONDS:
+                break
+        return batch
 
     async def _serve_retries(self) -> None:
         await asyncio.sleep(BATCH_WINDOW)
