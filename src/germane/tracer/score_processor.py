@@ -199,26 +199,28 @@ class ScoreSpanProcessor(SpanProcessor):
         with self._lock:
             exchange_id = self._announced.pop(key, None)
             attributes = None if exchange_id is None else self._stash.pop(key, None)
-            ready = [span]
-            if attributes is not None:
+            ready: list[ReadableSpan] = []
+            if attributes is not None:  # the scores arrived before the span ended
                 self.counts["scored"] += 1
                 ready = [ScoredSpan(span, attributes)]
-            elif exchange_id is not None and not self.closed and self.max_delay > 0:
-                self.counts["held"] += 1
-                self._held[key] = HeldSpan(time.monotonic() + self.max_delay, span, exchange_id)
-                if self._thread is None:
-                    self._thread = threading.Thread(
-                        target=self._export_expired, name="germane-score-spans", daemon=True
-                    )
-                    self._thread.start()
-                elif len(self._held) == 1:
-                    self._wake.notify()
-                ready = []
+            elif exchange_id is None or self.closed or self.max_delay <= 0:
+                ready = [span]
+            else:
+                self._hold(key, HeldSpan(time.monotonic() + self.max_delay, span, exchange_id))
                 while len(self._held) > self.max_spans:
                     ready.append(self._held.popitem(last=False)[1].span)
                 self.counts["overflow"] += len(ready)
         for exported in ready:
             self.processor.on_end(exported)
+
+    def _hold(self, key: tuple[int, int], held: HeldSpan) -> None:
+        self.counts["held"] += 1
+        self._held[key] = held
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._export_expired, name="germane-score-spans", daemon=True)
+            self._thread.start()
+        elif len(self._held) == 1:
+            self._wake.notify()
 
     def _export_expired(self) -> None:
         """Export spans whose delay has expired until the processor is shut down. Runs in a separate thread."""

@@ -326,26 +326,23 @@ class Watcher:
             results = [unreadable(buffer, "incomplete")]
         exchanges = []
         for result in results:
-            # A span that had not ended may get the answer, after a call that only rewrote the question.
-            if (
-                isinstance(result, Recognized)
-                and buffer.is_cut
-                and result.sources["answer"][0].span_id not in result.root_span_ids
-            ):
-                result = unreadable(buffer, "incomplete")
-            if isinstance(result, Recognized):
-                exchange = self._create_exchange(result, spans, buffer, connection)
-                exchanges += [] if exchange is None else [exchange]
-                self._count(connection, result.scope, None, result.start)
-                if result.has_documents_without_text:
-                    fix = documents_fix_for(result.scope)
-                    scope = clean(result.scope, NAME_LIMIT)
-                    log_once(f"exchanges of {scope!r} have no contexts: documents have no text; {fix}")
+            if not isinstance(result, Recognized):
+                if buffer.is_cut:
+                    reason = UnreadableReason.INCOMPLETE
+                    result = dataclasses.replace(result, reason=reason, fix=reason.fix)
+                self._count_unreadable(connection, result, buffer)
                 continue
-            if buffer.is_cut:
-                reason = UnreadableReason.INCOMPLETE
-                result = dataclasses.replace(result, reason=reason, fix=reason.fix)
-            self._count_unreadable(connection, result, buffer)
+            # A span that had not ended may get the answer, after a call that only rewrote the question.
+            if buffer.is_cut and result.sources["answer"][0].span_id not in result.root_span_ids:
+                self._count_unreadable(connection, unreadable(buffer, "incomplete"), buffer)
+                continue
+            exchange = self._create_exchange(result, spans, buffer, connection)
+            exchanges += [] if exchange is None else [exchange]
+            self._count(connection, result.scope, None, result.start)
+            if result.has_documents_without_text:
+                fix = documents_fix_for(result.scope)
+                scope = clean(result.scope, NAME_LIMIT)
+                log_once(f"exchanges of {scope!r} have no contexts: documents have no text; {fix}")
         return exchanges
 
     def _create_exchange(
