@@ -95,10 +95,11 @@ def find_rows(
     since, until = chosen.since, chosen.until
     if not is_by_label:
         since = latest(floor, since)
-    if is_by_time and len(rows) >= limit:  # the archive's answers are older, apart from late ones
-        since = latest(rows[-1]["started_at"], since)
-    if is_by_time and after is not None:
-        until = min(after.at + _MICROSECOND, until or after.at + _MICROSECOND)
+    if is_by_time:
+        if len(rows) >= limit:  # the archive's answers are older, apart from late ones
+            since = latest(rows[-1]["started_at"], since)
+        if after is not None:
+            until = min(after.at + _MICROSECOND, until or after.at + _MICROSECOND)
     chosen = replace(chosen, since=since)
     if sort == "lowest" and not chosen.needs_exchanges and chosen.ids is None:
         archived = find_archived(connection, _score_filter(chosen, after), limit)
