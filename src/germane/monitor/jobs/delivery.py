@@ -197,29 +197,28 @@ class AlertReminder:
         if not await self.context.threads.run(self.lease.acquire):
             return
         name = self.worker.target.queue.target
-
-        def load_alerts() -> list[Alert]:
-            """Return the alerts that the channel was notified of and that are open or were resolved recently."""
-            store = self.context.store
-            open_alerts = [
-                alert
-                for alert in store.alerts.list_open()
-                if alert.notified_at is not None and self.accepts(alert) and was_notified(alert, name)
-            ]
-            since = self.context.clock() - RESOLVED_REMINDER_PERIOD
-            deliveries = store.notifications.search(channel=name, since=since)
-            open_keys = {alert.key for alert in open_alerts}
-            resolved = [
-                alert
-                for delivery in deliveries
-                for alert in delivery.notification.alerts
-                if not alert.is_open and alert.key not in open_keys
-            ]
-            return open_alerts + resolved
-
-        alerts = await self.context.threads.run(load_alerts)
+        alerts = await self.context.threads.run(self._load_alerts, name)
         try:
             if alerts:
                 await self.channel.resend(alerts, format=self.context.format_for(name))
         except (DeliveryError, SettingsError) as error:
             self.worker.record_failure(str(error))
+
+    def _load_alerts(self, name: str) -> list[Alert]:
+        """Return the alerts that the channel was notified of and that are open or were resolved recently."""
+        store = self.context.store
+        open_alerts = [
+            alert
+            for alert in store.alerts.list_open()
+            if alert.notified_at is not None and self.accepts(alert) and was_notified(alert, name)
+        ]
+        since = self.context.clock() - RESOLVED_REMINDER_PERIOD
+        deliveries = store.notifications.search(channel=name, since=since)
+        open_keys = {alert.key for alert in open_alerts}
+        resolved = [
+            alert
+            for delivery in deliveries
+            for alert in delivery.notification.alerts
+            if not alert.is_open and alert.key not in open_keys
+        ]
+        return open_alerts + resolved

@@ -180,29 +180,14 @@ class CandidatePool:
         if not candidates:
             self._store.pool.save_cursor(self._step(PoolCursor(end)))
             return 0
-        selected: list[SelectedCandidate] = []
-        unselected = UnselectedCandidates(UnscoredReason.BUDGET)
         if count is not None:
-            routes = sorted({_route(candidate) for candidate in candidates})
-            indexes = {route: index for index, route in enumerate(routes)}
-            route_indexes: IndexArray = np.array([indexes[_route(candidate)] for candidate in candidates])
-            ids, captured = [candidate.id for candidate in candidates], _capture_probabilities(candidates)
-            # The sampling keys of captured exchanges are uniformly distributed between 0 and their capture probability.
-            keys = np.array([candidate.sampling_key for candidate in candidates])
-            uniforms = np.clip(keys / captured, MIN_UNIFORM, 1)
-            size = int(min(count, len(candidates)))
-            sample = draw_priority_sample(route_indexes, _proxies(candidates), uniforms, ids, size)
-            probabilities = (sample.probabilities * captured[sample.selected]).tolist()
-            selected = [
-                SelectedCandidate(ids[index], probability, component)
-                for index, probability, component in zip(sample.selected, probabilities, sample.components, strict=True)
-            ]
-            unselected = UnselectedCandidates(UnscoredReason.NOT_SAMPLED, sample.mixture, tuple(routes))
-        elif self._exhausted_date != end.date():
-            self._exhausted_date = end.date()
-            logger.warning(
-                "the budget for %s is exhausted; no more exchanges will be scored before midnight UTC", end.date()
-            )
+            selected, unselected = _draw(candidates, int(min(count, len(candidates))))
+        else:
+            selected, unselected = [], UnselectedCandidates(UnscoredReason.BUDGET)
+            if self._exhausted_date != end.date():
+                self._exhausted_date = end.date()
+                message = "the budget for %s is exhausted; no more exchanges will be scored before midnight UTC"
+                logger.warning(message, end.date())
         written = self._store.pool.select_candidates(self._step(PoolCursor(end, unselected)), selected)
         return len(candidates) if written else 0
 
@@ -231,6 +216,24 @@ class CandidatePool:
 
     def _step(self, cursor: PoolCursor) -> SamplerStep:
         return SamplerStep(*self.lease_holder, cursor.to_json())
+
+
+def _draw(candidates: Sequence[Candidate], size: int) -> tuple[list[SelectedCandidate], UnselectedCandidates]:
+    """Draw a priority sample. Return the selected candidates, and what the others' probabilities follow from."""
+    routes = sorted({_route(candidate) for candidate in candidates})
+    indexes = {route: index for index, route in enumerate(routes)}
+    route_indexes: IndexArray = np.array([indexes[_route(candidate)] for candidate in candidates])
+    ids, captured = [candidate.id for candidate in candidates], _capture_probabilities(candidates)
+    # The sampling keys of captured exchanges are uniformly distributed between 0 and their capture probability.
+    keys = np.array([candidate.sampling_key for candidate in candidates])
+    uniforms = np.clip(keys / captured, MIN_UNIFORM, 1)
+    sample = draw_priority_sample(route_indexes, _proxies(candidates), uniforms, ids, size)
+    probabilities = (sample.probabilities * captured[sample.selected]).tolist()
+    selected = [
+        SelectedCandidate(ids[index], probability, component)
+        for index, probability, component in zip(sample.selected, probabilities, sample.components, strict=True)
+    ]
+    return selected, UnselectedCandidates(UnscoredReason.NOT_SAMPLED, sample.mixture, tuple(routes))
 
 
 def _route(candidate: Candidate) -> Route:
