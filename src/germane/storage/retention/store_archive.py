@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -136,19 +136,28 @@ class ArchiveStore(StoreComponent):
             results.append(result)
             on_day(result)
         failed = {result.day: result.problem for result in results if result.problem is not None}
-        # Continue days whose removal or cleanup was interrupted after the database's last row was removed.
-        for record in self.list_days():
-            is_unfinished = record.state != "removed" or record.has_stale_files
-            if not stopping() and is_unfinished and record.day not in failed:
-                try:
-                    self._archive_day(record.files, record.day, stopping, has_text=record.manifest.has_text)
-                except ArchiveError as error:
-                    failed[record.day] = str(error)
+        failed |= self._continue_days(stopping, except_for=failed)
         if failed:
             labeled = ((f"{day:%Y-%m-%d}", problem) for day, problem in sorted(failed.items()))
             named = "; ".join(problem if day in problem else f"{day}: {problem}" for day, problem in labeled)
             raise ArchiveError(f"{count_noun(len(failed), 'day')} could not be archived: {named}")
         return results
+
+    def _continue_days(self, stopping: Callable[[], bool], *, except_for: Container[datetime]) -> dict[datetime, str]:
+        """Continue days whose removal or cleanup was interrupted after the database's last row was removed.
+
+        Returns:
+            The problems of the days that could not be archived.
+        """
+        problems: dict[datetime, str] = {}
+        for record in self.list_days():
+            is_unfinished = record.state != "removed" or record.has_stale_files
+            if not stopping() and is_unfinished and record.day not in except_for:
+                try:
+                    self._archive_day(record.files, record.day, stopping, has_text=record.manifest.has_text)
+                except ArchiveError as error:
+                    problems[record.day] = str(error)
+        return problems
 
     def _archive_day(
         self, location: ArchiveLocation, day: datetime, stopping: Callable[[], bool], *, has_text: bool
