@@ -126,7 +126,9 @@ class Outbox(StoreComponent):
                 return None
             is_over = queue.retry_timeout is not None and now - held[0].created_at >= queue.retry_timeout
             retry_after = None if is_over else outcome.retry_after
-            status: Status = "sent" if outcome.error is None else "undelivered" if retry_after is None else "waiting"
+            status: Status = "undelivered" if retry_after is None else "waiting"
+            if outcome.error is None:
+                status = "sent"
             rows = columns.id.in_([row.id for row in held])
             if status != "waiting" and not queue.is_kept:
                 connection.execute(delete(delivery).where(rows))

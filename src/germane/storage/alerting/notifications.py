@@ -160,18 +160,17 @@ class NotificationStore(StoreComponent):
             query = select(columns.target, columns.status, columns.created_at, columns.payload)
             query = query.where(_IS_NOTIFICATION, columns.status.in_(["sent", "waiting"]))
             later = connection.execute(query.where(columns.created_at > rows[0].created_at))
-            last_sent = dict(
-                sorted(
-                    ((row.target, alert["key"]), row.created_at)
-                    for row in later
-                    for alert in row.payload["alerts"]
-                    if row.status == "sent" or alert["state"] == "resolved"
-                )
-            )
+            last_sent: dict[tuple[str, str], datetime] = {}
+            for sent in later:
+                for reported in sent.payload["alerts"]:
+                    if sent.status == "sent" or reported["state"] == "resolved":
+                        key = (sent.target, reported["key"])
+                        last_sent[key] = max(sent.created_at, last_sent.get(key, sent.created_at))
             resent = 0
             for row in rows:
                 at = row.created_at
-                if all(last_sent.get((row.target, key), at) > at for key in row.order_keys):
+                is_superseded = all(last_sent.get((row.target, key), at) > at for key in row.order_keys)
+                if is_superseded:
                     continue
                 # Distinct creation times preserve the original order.
                 due_at = now + timedelta(microseconds=resent)
