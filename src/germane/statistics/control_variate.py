@@ -105,18 +105,15 @@ def correct_mean(scores: ScoreSums, proxies: ProxySums) -> CorrectedMean | None:
     """Return the corrected mean, or None if there are too few pairs or if all proxy scores are equal."""
     if scores.n_with_x < MIN_PAIRS or not proxies.n:
         return None
-    y, x, y_x = (
-        scores.sum_wy / scores.sum_w,
-        scores.sum_wx / scores.sum_w_with_x,
-        scores.sum_wy_with_x / scores.sum_w_with_x,
-    )
+    y = scores.sum_wy / scores.sum_w
+    # The means over the pairs: of their proxy scores and of their scores.
+    x = scores.sum_wx / scores.sum_w_with_x
+    y_x = scores.sum_wy_with_x / scores.sum_w_with_x
     spread = scores.sum_wx2 / scores.sum_w_with_x - x * x
     if spread <= 1e-12:
         return None
-    common, spread_y = (
-        scores.sum_wxy / scores.sum_w_with_x - x * y_x,
-        max(0.0, scores.sum_wy2_with_x / scores.sum_w_with_x - y_x * y_x),
-    )
+    common = scores.sum_wxy / scores.sum_w_with_x - x * y_x
+    spread_y = max(0.0, scores.sum_wy2_with_x / scores.sum_w_with_x - y_x * y_x)
     slope = common / spread
     mean = y + slope * (proxies.sum_vx / proxies.sum_v - x)
     # The variance of y_H - b x_H. Scores without a proxy score contribute only to y_H.

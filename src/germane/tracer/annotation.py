@@ -154,7 +154,7 @@ def record_exchange(
         started = int(started_at.timestamp() * 1e9)
         probability = connection.admit(connection.service, name, started, sampling_key)
         if probability is None:
-            return ""
+            return ""  # over the exchange limit, so not counted as rejected
         exchange = replace(
             Exchange.from_texts(privacy.screen("question", question, []), privacy.screen("answer", answer, [])),
             id=exchange_id,
@@ -304,6 +304,7 @@ def _copied(what: str, details: Any, screen: Callable[[Any], str | None]) -> dic
         return text
 
     plain: dict[str, Any] = copy(details, MAX_NESTING)
+    # So far, only names and texts were counted. Now count the exact length, with quotes, numbers and escapes.
     remaining = MAX_DETAILS_LENGTH
     count(len(json.dumps(plain, ensure_ascii=False)))
     return plain

@@ -235,16 +235,17 @@ class HandlerRecording(Recording):
             self.warn(f"{handler.on_answer}: no text was found in the stream; select it with chunk=")
 
     def _finish(self, status: Status, error: BaseException | None) -> None:
-        seconds, exchange, handler, privacy = self.seconds, None, self.handler, self.privacy
-        is_taken = False
+        seconds, handler, privacy = self.seconds, self.handler, self.privacy
+        exchange: Exchange | None = None
+        is_taken = False  # whether the exchange is stored later, once its spans have been read
         error_text = self._http_error
         if error is not None:
             error_text = self._describe_error(status, error)
         elif error_text is not None:
             status = "error"
-        name = self._argument_without_text
-        if self.question is None and name is not None and self.root is self:  # the handler set no question, either
-            self.warn(f"{handler.on_question}: {name!r} is not text; select the text in it with question=")
+        argument = self._argument_without_text
+        if self.question is None and argument is not None and self.root is self:  # the handler set no question, either
+            self.warn(f"{handler.on_question}: {argument!r} is not text; select the text in it with question=")
         try:
             if self._stream_text is not None:
                 guarded(handler.on_answer, self._join_stream, self._stream_text, status, problems=self.problems)

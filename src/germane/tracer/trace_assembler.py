@@ -278,6 +278,7 @@ class TraceAssembler:
         parents |= {span_id: 0 if span.parent is None else span.parent.span_id for span_id, span in ended.items()}
         closed = self._close_buffer(buffer)
         self.size -= buffer.size
+        # Distribute the ended spans, the open spans and the log records to the children above them.
         tops = _find_tops(parents, root_id)
         parts = {top: TraceBuffer(buffer.trace_id, top, now) for top in dict.fromkeys(tops.values())}
         for span_id, top in tops.items():
@@ -294,7 +295,7 @@ class TraceAssembler:
             if (owner := parts.get(tops.get(record.span_id or 0, 0))) is not None:
                 owner.logs.append(record)
                 owner.size += text_size((record.body, record.attributes or {}))
-        parts.pop(root_id, None)
+        parts.pop(root_id, None)  # the first span's own
         closed.is_relevant = any(part.is_relevant for part in parts.values())
         for top, part in parts.items():
             part.root, part.ended = ended.get(top), now

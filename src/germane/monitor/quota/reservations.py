@@ -264,6 +264,7 @@ class ReservationLedger:
                 if self.budget_usage is not None:
                     self.budget_usage.discard_refunds(of_budget)
                 raise
+            # More usage may have been added in the meantime, so subtract only what was written.
             for name, settled in of_limits.items():
                 self._unsettled[name] -= settled
             if self.budget_usage is not None:

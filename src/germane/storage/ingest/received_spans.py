@@ -356,7 +356,7 @@ def _stage_items(
     batch = _StagedBatch()
     for trace_id, members in by_trace.items():
         trace = traces[trace_id]
-        known = set(_split_keys(trace.span_keys or b""))
+        known = set(_split_keys(trace.span_keys or b""))  # empty if the trace has never been finished
         by_key = {item.key: item for item in members if _key_bytes(item.key) not in known} if known else {}
         new = list(by_key.values())
         if known:
