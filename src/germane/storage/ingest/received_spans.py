@@ -227,20 +227,21 @@ class ReceivedSpanStore(StoreComponent):
         columns, scorers = received_trace.c, tuple(scorers)
         with self._write_values() as connection:
             held = _lock_unchanged(connection, owner, outcomes)
+            trace_ids = [outcome.trace.trace_id for outcome in held]
             for ids in mappers.batched([outcome.trace.trace_id for outcome in held if outcome.is_postponed]):
                 leases.postpone(connection, received_trace, columns.trace_id.in_(ids), owner, columns.deadline)
-            held = _without_inner_requests(connection, held)
+            finished = [outcome for outcome in held if not outcome.is_postponed]
+            finished = _without_inner_requests(connection, finished)
             now = self._context.now(connection)
-            parts = [part for outcome in held if not outcome.is_postponed for part in outcome.parts]
+            parts = [part for outcome in finished for part in outcome.parts]
             captured = [part.result for part in parts if isinstance(part.result, Exchange)]
-            await_scores(connection, [outcome.trace.trace_id for outcome in held], captured, max_span_delay, now)
-            held = [outcome for outcome in held if not outcome.is_postponed]
+            await_scores(connection, trace_ids, captured, max_span_delay, now)
             self._store_results(connection, parts, scorers)
-            for ids in mappers.batched([outcome.trace.trace_id for outcome in held]):
+            for ids in mappers.batched([outcome.trace.trace_id for outcome in finished]):
                 connection.execute(delete(received_span).where(received_span.c.trace_id.in_(ids)))
-            if held:
-                connection.execute(_FINISH, [_finished_values(outcome, now.timestamp()) for outcome in held])
-        return held
+            if finished:
+                connection.execute(_FINISH, [_finished_values(outcome, now.timestamp()) for outcome in finished])
+        return finished
 
     def measure(self) -> StagingSize:
         """Return the number and size of the unfinished traces."""
