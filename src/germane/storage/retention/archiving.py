@@ -255,10 +255,8 @@ class DayArchiver:
         verify_files(self._location, written.manifest)
         with self._removing() as connection:
             current = load_day(connection, self.day, lock=True)
-            if current is None or (current.manifest, current.removed_before) != (
-                record.manifest,
-                record.removed_before,
-            ):
+            expected = (record.manifest, record.removed_before)
+            if current is None or (current.manifest, current.removed_before) != expected:
                 raise DayBusy(_OTHER_PROCESS)
             if record.removed_before > self.day:  # rows that were deleted, as of a forgotten user, would come back
                 self._require_equal(connection, written.manifest, written.stored)

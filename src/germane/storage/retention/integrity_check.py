@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
@@ -87,6 +87,16 @@ class DiskUsage:
     """Type of the file system that contains the file, if known."""
 
 
+def _choose_hours(connection: Connection, dirty: Container[datetime]) -> list[datetime]:
+    """Return the hours whose rollups to recompute: half of them the newest, the others spread over all older ones."""
+    query = select(rollup_count.c.start).distinct().where(rollup_count.c.span == HOUR)
+    starts = connection.execute(query.order_by(rollup_count.c.start.desc())).scalars()
+    up_to_date = [start for start in starts if start not in dirty]
+    half = ROLLUP_HOURS // 2
+    newest, older = up_to_date[:half], up_to_date[half:]
+    return newest + older[:: max(1, -(-len(older) // half))]
+
+
 class IntegrityChecker(StoreComponent):
     """Checks a database's integrity and measures its disk usage."""
 
@@ -100,13 +110,7 @@ class IntegrityChecker(StoreComponent):
 
         with self._database.read(snapshot=True) as connection:
             dirty = dirty_hours.newest_dirty(connection, None, END)
-            query = select(rollup_count.c.start).distinct().where(rollup_count.c.span == HOUR)
-            dirty_set = set(dirty)
-            starts = connection.execute(query.order_by(rollup_count.c.start.desc())).scalars()
-            clean = [start for start in starts if start not in dirty_set]
-            half = ROLLUP_HOURS // 2
-            newest, older = clean[:half], clean[half:]
-            recomputed = newest + older[:: max(1, -(-len(older) // half))]
+            recomputed = _choose_hours(connection, set(dirty))
             keys = (tally.c.service, tally.c.route, tally.c.scorer)
             seen = func.sum(case((tally.c.outcome == "seen", tally.c.count), else_=0)).label("seen")
             accounted = func.sum(case((tally.c.outcome != "seen", tally.c.count), else_=0)).label("accounted")
