@@ -66,7 +66,7 @@ def _compute(archive: Connection, dimension: str) -> list[dict[str, Any]]:
     groups: dict[tuple[Any, ...], list[tuple[float, int, int]]] = {}
     for row in archive.execute(select(numbered).where(numbered.c.number <= LISTED)).mappings():
         marks = [bool(row[f"flag{index}"]) for index in range(len(flags))]
-        marks[-1] &= row["number"] == LISTED
+        marks[-1] &= row["number"] == LISTED  # the last of a list whose group has more scores
         packed = sum(flag << index for index, flag in enumerate(marks))
         entry = row["value"], (row["started_at"] - _EPOCH) // _MICROSECOND, packed
         groups.setdefault(tuple(row[name] for name in names), []).append(entry)

@@ -36,7 +36,8 @@ def compute_hours(connection: Connection, since: datetime, until: datetime, name
     for dimension in ("", *names):
         hours: dict[int, list[Row]] = {}
         for (number, *key), group in query(dimension).scores(_SCORE_NAMES).items():
-            values = dict(zip((*_SCORE_NAMES, "label"), [*key, ""], strict=False))
+            # With a dimension, the key ends with the label.
+            values = {**dict(zip(_SCORE_NAMES, key, strict=False)), "label": key[-1] if dimension else ""}
             blobs = group.packed_histograms or ()
             row = {"dimension": dimension or ROUTE, **values, **group.sums, "latest": group.latest}
             hours.setdefault(number, []).append({**row, "histogram": sum_packed(blobs)})

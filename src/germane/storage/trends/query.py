@@ -338,17 +338,17 @@ class TrendQuery:
         Rollups that cover whole buckets are not added up in SQL, because there is little to add up.
         """
         is_archive = connection.dialect.name == ARCHIVE
-        raw = [(0, run) for run in parts.raw]
+        raw = [(0, run) for run in parts.raw]  # the length 0 stands for rows; in a statement, they precede rollups
         # A database can only use its index for a single range, so each range is a part of a statement. In the archive,
         # all ranges of rows are read together.
         together, others = (raw, parts.rolled) if is_archive else ((), [*raw, *parts.rolled])
         for ranges in filter(None, [together, *batched(others, MAX_PARTS)]):
-            count = sum(not span for span, _ in ranges)
+            row_ranges = sum(not span for span, _ in ranges)
             rollups = tuple(bool(measure.rolled_sums) and not self._is_bucket(span) for span, _ in ranges if span)
             # Statements for any number of ranges would fill the memory, so they are not kept.
-            is_kept = count <= MAX_PARTS
+            is_kept = row_ranges <= MAX_PARTS
             build = select_sums if is_kept else select_sums.__wrapped__
-            rows = (count,) if is_archive and count else (1,) * count
+            rows = (row_ranges,) if is_archive and row_ranges else (1,) * row_ranges
             has_excluded = bool(parts.excluded and rollups)
             statement = build(measure, grouping, connection.dialect.name, rows, rollups, has_excluded=has_excluded)
             parameters: dict[str, Any] = {**self._request.equal, "dimension": grouping.rolled_by}

@@ -162,16 +162,15 @@ class TrendReader(StoreComponent):
         if not 0 <= min_drop <= 2:
             raise UsageError(f"min_drop must be from 0 to 2, not {min_drop}")
         names = {"service": service, "route": route, "scorer": scorer}
-        summaries = [
-            [
-                summary
-                for summary in self.summary(since=window[0], until=window[1], histograms=False)
-                if all(value in {None, getattr(summary, name)} for name, value in names.items())
+
+        def summarize(window: TimeWindow) -> list[RouteSummary]:
+            summaries = self.summary(since=window[0], until=window[1], histograms=False)
+            return [
+                one for one in summaries if all(value in {None, getattr(one, name)} for name, value in names.items())
             ]
-            for window in (earlier, later)
-        ]
+
         return comparisons.compare_summaries(
-            summaries[0], summaries[1], (earlier, later), min_drop=min_drop, whole=route is None
+            summarize(earlier), summarize(later), (earlier, later), min_drop=min_drop, whole=route is None
         )
 
     def list_markers(
@@ -226,6 +225,7 @@ class TrendStore(TrendReader):
             counts = {} if grid.length % MINUTE else reading.counts(("route",))
             proxies = reading.proxies(("route",)) if counts and _has_proxies(groups) else {}
         place = {"service": service or "", "route": "", "scorer": scorer}
+        # The keys are (bucket number, route, fingerprint); those of counts and proxies have no fingerprint.
         overall = build_buckets(
             merge_groups(groups, lambda key: (key[0], key[2])),
             sum_by(counts, lambda key: key[:1]),
