@@ -113,7 +113,7 @@ def _is_raised_elsewhere(error: BaseException, entry: TracebackType) -> bool:
     instruction, argument = opname[code[entry.tb_lasti]], code[entry.tb_lasti + 1]
     if instruction == "RESUME" and argument & _AFTER_YIELD:  # raised by a caller of a generator's throw()
         return False
-    if instruction == "RESUME" or "JUMP_BACKWARD" in instruction:
+    if instruction == "RESUME" or "JUMP_BACKWARD" in instruction:  # these raise only if interrupted
         return not issubclass(kind, MemoryError | RecursionError)
     may_be_interrupted = instruction not in _RAISING and not error.args
     return may_be_interrupted and (is_in_python or kind in {Exception, TimeoutError})

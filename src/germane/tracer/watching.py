@@ -281,15 +281,18 @@ class Watcher:
                     self._count_unreadable(connection, unreadable(work, "recognition_failed"), work)
         finally:
             if work.exchange_id is not None:
-                key = work.trace_id, work.root_id
-                if all(exchange.id != work.exchange_id for exchange in exchanges):
-                    for processor in score_processors():
-                        processor.cancel(key)
-                else:
-                    self._announced.append((time.monotonic() + _WITHDRAWAL_DELAY, key))
+                self._settle_announcement((work.trace_id, work.root_id), work.exchange_id, exchanges)
         if connection is not None:
             for exchange in exchanges:
                 connection.sink(exchange)
+
+    def _settle_announcement(self, key: SpanKey, exchange_id: str, exchanges: Sequence[Exchange]) -> None:
+        """Release the announced span if its exchange was not found; otherwise, withdraw the announcement later."""
+        if any(exchange.id == exchange_id for exchange in exchanges):
+            self._announced.append((time.monotonic() + _WITHDRAWAL_DELAY, key))
+            return
+        for processor in score_processors():
+            processor.cancel(key)
 
     def _complete_handler(self, work: PendingHandler) -> None:
         from germane.recognizers import complete, registered_recognizers
