@@ -165,21 +165,23 @@ class RetentionJob:
         )
         if self._archive is not None and not self._must_stop():
             self._archive_days(self._archive, now)
-        max_size = self._retention.max_size
-        if max_size is not None and not self._must_stop():
-            # Log once when the database exceeds its maximum size, and once when it is below it again.
-            size = self._store.retention.measure_size(max_size)
-            is_too_large = size > max_size
-            if is_too_large and not self._was_too_large:
-                message = (
-                    "the database uses %.0f MB, more than retention.max_size (%.0f MB), but the remaining data is too "
-                    "recent to delete"
-                )
-                logger.warning(message, size / 1e6, max_size / 1e6)
-            elif self._was_too_large and not is_too_large:
-                logger.info("the database is within retention.max_size again")
-            self._was_too_large = is_too_large
+        if self._retention.max_size is not None and not self._must_stop():
+            self._check_size(self._retention.max_size)
         return removed + PruneResult(expired=expired)
+
+    def _check_size(self, max_size: int) -> None:
+        """Log once when the database exceeds its maximum size, and once when it is below it again."""
+        size = self._store.retention.measure_size(max_size)
+        is_too_large = size > max_size
+        if is_too_large and not self._was_too_large:
+            message = (
+                "the database uses %.0f MB, more than retention.max_size (%.0f MB), but the remaining data is too "
+                "recent to delete"
+            )
+            logger.warning(message, size / 1e6, max_size / 1e6)
+        elif self._was_too_large and not is_too_large:
+            logger.info("the database is within retention.max_size again")
+        self._was_too_large = is_too_large
 
     def _archive_days(self, archive: Archive, now: datetime) -> None:
         """Move closed days to the archive. A failure is logged and does not stop retention."""
