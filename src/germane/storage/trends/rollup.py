@@ -97,6 +97,17 @@ def _merge(rows: list[Row]) -> Row:
     return {**rows[0], **sums, **combined}
 
 
+def _form_batches(hours: Iterable[datetime]) -> list[list[datetime]]:
+    """Form small batches of hours within the same day."""
+    batches: list[list[datetime]] = []
+    for hour in hours:
+        if batches and len(batches[-1]) < AT_ONCE and down(batches[-1][0], DAY) == down(hour, DAY):
+            batches[-1].append(hour)
+        else:
+            batches.append([hour])
+    return batches
+
+
 class RollupStore(StoreComponent):
     """Maintains the rollups that trends read."""
 
@@ -125,15 +136,8 @@ class RollupStore(StoreComponent):
                 _change_dimensions(connection, wanted)
         with self._database.read() as connection:
             hours = due.newest_dirty(connection, limit, before or END)
-        # Form small batches of hours within the same day.
-        batches: list[list[datetime]] = []
-        for hour in hours:
-            if batches and len(batches[-1]) < AT_ONCE and down(batches[-1][0], DAY) == down(hour, DAY):
-                batches[-1].append(hour)
-            else:
-                batches.append([hour])
         count = 0
-        for batch in batches:
+        for batch in _form_batches(hours):
             with self._database.read(snapshot=True) as connection:
                 names = dimensions.rolled_dimensions(connection)
                 dirty_ids = due.dirty_ids(connection, batch)

@@ -51,24 +51,24 @@ def split_window(
     if first >= last or not spans:
         return WindowParts((), [(since, until)] if since < until else ())
     dirty = [(hour, after(hour, HOUR)) for hour in due if first <= hour < last]
-    # Whole weeks, days and hours between dirty hours are read from rollups.
-    left: list[TimeRange] = []
+    # The ranges between dirty hours are read from rollups of whole weeks, then days, then hours.
+    uncovered: list[TimeRange] = []
     start = first
     for begin, end in [*dirty, (last, last)]:
         if start < begin:
-            left.append((start, begin))
+            uncovered.append((start, begin))
         start = end
     rolled: list[tuple[int, TimeRange]] = []
     for span in spans:
         rest: list[TimeRange] = []
-        for run in left:
-            begin, end = up(run[0], span), down(run[1], span)
+        for start, stop in uncovered:
+            begin, end = up(start, span), down(stop, span)
             if begin < end:
                 rolled.append((span, (begin, end)))
-                rest += [(run[0], begin), (end, run[1])]
+                rest += [(start, begin), (end, stop)]
             else:
-                rest.append(run)
-        left = rest
+                rest.append((start, stop))
+        uncovered = rest
     # Adjacent ranges of rows are read as one range.
     raw: list[TimeRange] = []
     for begin, end in [(since, first), *dirty, (last, until)]:
