@@ -124,11 +124,7 @@ class DetectorStore(StoreComponent):
             return [DetectorScore(**{**row, "attributes": row.get("attributes") or {}}) for row in rows]
 
     def list_past_scores(
-        self,
-        sought: DetectorScoreQuery,
-        chosen: Callable[[str], bool] = lambda _: True,
-        *,
-        attributes: bool = False,
+        self, sought: DetectorScoreQuery, chosen: Callable[[str], bool] = lambda _: True, *, attributes: bool = False
     ) -> list[DetectorScore]:
         """Return past scores in order of arrival.
 

@@ -298,6 +298,7 @@ def open_exchanges(
             archive = stack.enter_context(open_archive(connection, opened))
             undated = [id_ for id_ in missing if moments[id_] is None]
             found = find_ids(archive, undated)
+            # An exchange whose time is known can only be in the archive of its day.
             sources.append((archive, [id_ for id_ in missing if moments[id_] or id_ in found]))
             missing = [id_ for id_ in undated if id_ not in found]
         is_other = archived_day.c.day.not_in(opened)

@@ -149,11 +149,7 @@ def _record_scores(connection: Connection, process: str, known: Sequence[tuple[R
     """Write recorded scores with their tasks and counts. The exchanges must be locked."""
     tasks, scores = [], []
     for row, item in known:
-        key = {
-            "exchange_id": row["id"],
-            "scorer": clean_text(item.name),
-            "fingerprint": EXTERNAL_FINGERPRINT,
-        }
+        key = {"exchange_id": row["id"], "scorer": clean_text(item.name), "fingerprint": EXTERNAL_FINGERPRINT}
         tasks.append({**key, "state": "done", "claims": 0, "first_pending_at": item.recorded_at})
         values = {
             "service": row["service"],
