@@ -94,32 +94,35 @@ def queue_skipped_tasks(
     tally_changes, ready = TallyChanges(), Counter[str]()
     for batch in batched(sorted(set(exchange_ids))):
         tasks = connection.execute(query.where(scoring_task.c.exchange_id.in_(batch))).mappings().all()
-        # Existing scores get the exchange's new sampling probability.
-        scored = [task for task in tasks if task["state"] == "done" or task["scored_as"]]
-        corrected = [
-            {
-                "of": task["exchange_id"],
-                "by": task["scorer"],
-                "made": task["scored_as"] or task["fingerprint"],
-                "probability": task["sampling_probability"],
-            }
-            for task in scored
-        ]
-        if corrected:
-            connection.execute(CHANGE_WEIGHT, corrected)
-            dirty_hours.mark_dirty(connection, [task["started_at"] for task in scored])
-        skipped = [task for task in tasks if is_unsampled(task)]
-        for task in skipped:
+        _correct_weights(connection, [task for task in tasks if task["state"] == "done" or task["scored_as"]])
+        unsampled = [task for task in tasks if is_unsampled(task)]
+        for task in unsampled:
             if task["state"] == "skipped":
                 key = (task["service"], task["route"], task["scorer"])
                 tally_changes.add(task["started_at"], key, "skipped", task["reason"], by=-1)
                 tally_changes.add(task["started_at"], key, "pending")
         values = {"state": "pending", "reason": None, "error": None, "first_pending_at": now, "due_at": now}
-        for ids in batched([task["id"] for task in skipped]):
+        for ids in batched([task["id"] for task in unsampled]):
             connection.execute(update(scoring_task).where(scoring_task.c.id.in_(ids)).values(values))
-        ready.update(task["exchange_id"] for task in skipped)
+        ready.update(task["exchange_id"] for task in unsampled)
     tally_changes.apply(connection, process)
     return ready
+
+
+def _correct_weights(connection: Connection, scored: Sequence[RowMapping]) -> None:
+    """Give existing scores the new sampling probability of their exchange."""
+    corrected = [
+        {
+            "of": task["exchange_id"],
+            "by": task["scorer"],
+            "made": task["scored_as"] or task["fingerprint"],
+            "probability": task["sampling_probability"],
+        }
+        for task in scored
+    ]
+    if corrected:
+        connection.execute(CHANGE_WEIGHT, corrected)
+        dirty_hours.mark_dirty(connection, [task["started_at"] for task in scored])
 
 
 def mark_processed(connection: Connection, feedback_ids: Sequence[str], now: datetime) -> None:
