@@ -44,12 +44,12 @@ def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
     shows_explanation = shows_output and exchange.route not in REDACTED_ROUTES  # it may quote question and answer
     exported = [_with_explanation(score, is_shown=shows_explanation) for score in scores]
     attributes = score_attributes([score for score in exported if score.state != "skipped"])
-    attachment: Attachment = "none"
     outcomes = [processor.attach(key, attributes) for processor in score_processors()]
     is_attached = any(outcome != "gone" for outcome in outcomes)
     if not is_attached and connection is not None and exchange.span_holder == FORWARDING:
         forwarded = guarded("scores of a forwarded span", connection.attach_forwarded, exchange.id, attributes)
         is_attached = bool(forwarded)
+    attachment: Attachment = "none"
     if is_attached:
         attachment = "original" if attributes else "none"
     elif exchange.traced and any(score.state == "scored" for score in exported) and export_carrier(key, attributes):
