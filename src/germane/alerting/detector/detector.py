@@ -12,13 +12,13 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from germane.alerting.detector.bet_grid import BETS_PER_HALF, BetGrid
 from germane.alerting.detector.drop_evidence import HALVES, Contributor, RecoveryEvidence, ShiryaevRoberts, Transition
-from germane.alerting.detector.score_batch import ScoreBatch
+from germane.alerting.detector.score_batch import IndexedScores, ScoreBatch
 from germane.baseline import Baseline
 
 BLOCK: Final = 2048
@@ -90,34 +90,37 @@ class Detector:
         scores, transitions, done = self._grid.index_scores(batch), list[Transition](), 0
         while done < len(scores):
             block = scores.part(done, done + BLOCK)
-            if self._recovery:
-                processed, changed = self._recovery.advance(block)
-            else:
-                processed, changed = self._drop_evidence.advance(block, self._threshold)
-            done += processed
-            if changed:
-                index, at = int(block.positions[processed - 1]), float(block.times[processed - 1])
-                # Fire or resolve after the score at this index.
-                state: Any = "firing" if self._recovery is None else "resolved"
-                if self._recovery is None:
+            if self._recovery is None:
+                processed, fires = self._drop_evidence.advance(block, self._threshold)
+                if fires:
                     self._onset = self._drop_evidence.onset()
-                    strength = self._drop_evidence.log_strength()
-                    order = np.argsort(-strength, axis=None, kind="stable").tolist()
-                    strongest = [place for place in order if strength.flat[place] >= strength.max() - CONTRIBUTOR_RANGE]
-                    streams = [None, *self._grid.routes]
-                    contributors = [
-                        Contributor(streams[place // len(HALVES)], HALVES[place % len(HALVES)]) for place in strongest
-                    ]
-                    self._recovery = RecoveryEvidence(self._grid, contributors)
-                transition = Transition(
-                    index=index, at=at, state=state, onset=self._onset, contributors=self.contributors
-                )
-                if state == "resolved":
+                    self._recovery = RecoveryEvidence(self._grid, self._strongest_contributors())
+                    transitions.append(self._transition("firing", block, processed - 1))
+            else:
+                processed, resolves = self._recovery.advance(block)
+                if resolves:
+                    # Before the reset, because the transition states the contributors of the drop that ends.
+                    transitions.append(self._transition("resolved", block, processed - 1))
                     self._recovery = None
                     self._drop_evidence.reset()
                     self._threshold = self._nominal_threshold
-                transitions.append(transition)
+            done += processed
         return transitions
+
+    def _strongest_contributors(self) -> list[Contributor]:
+        strength = self._drop_evidence.log_strength()  # by stream and half
+        weakest = strength.max() - CONTRIBUTOR_RANGE
+        streams, halves = np.unravel_index(np.argsort(-strength, axis=None, kind="stable"), strength.shape)
+        names = [None, *self._grid.routes]  # the first stream is the whole service
+        places = zip(streams.tolist(), halves.tolist(), strict=True)
+        return [
+            Contributor(names[stream], HALVES[half]) for stream, half in places if strength[stream, half] >= weakest
+        ]
+
+    def _transition(self, state: Literal["firing", "resolved"], block: IndexedScores, last: int) -> Transition:
+        """Return the change of state after the score at ``last`` in the block."""
+        index, at = int(block.positions[last]), float(block.times[last])
+        return Transition(index=index, at=at, state=state, onset=self._onset, contributors=self.contributors)
 
     def state(self) -> dict[str, Any]:
         """Return the state as JSON-compatible data, about 1 kB per stream."""

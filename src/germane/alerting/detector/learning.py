@@ -61,6 +61,7 @@ def learn_baseline(
     if not until > since:
         raise ValueError(f"a baseline's window must end after it starts, not {since} to {until}")
     counts = Counter(batch.routes)
+    # A watched route is a stream of its own or part of the pool. Other routes have no stream.
     stream_of = {route: route for route, n in counts.items() if n >= MIN_SCORES_PER_ROUTE and route != POOLED_ROUTE}
     small = counts.keys() - stream_of.keys()
     if sum(counts[route] for route in small) >= MIN_SCORES_PER_ROUTE:
@@ -68,10 +69,10 @@ def learn_baseline(
     days = (until - since) / DAY
     blocks = ((np.asarray(batch.times, dtype=np.float64) - since) // BLOCK).astype(np.int64)
     values, zeros = batch.clipped_values(), batch.zero_flags()
-    streams = np.array([stream_of.get(route, "") for route in batch.routes], dtype=object)
-    positions = {name: np.flatnonzero(streams == name) for name in sorted(set(stream_of.values()))}
+    streams = np.array([stream_of.get(route) for route in batch.routes], dtype=object)
     routes = {}
-    for name, at in positions.items():
+    for name in sorted(set(stream_of.values())):
+        at = np.flatnonzero(streams == name)
         in_route, is_zero = values[at], zeros[at]
         committed = in_route[~is_zero]
         routes[name] = RouteBaseline(
