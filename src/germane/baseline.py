@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 POOLED_ROUTE = "(other)"
@@ -59,3 +59,20 @@ class Baseline:
     """Statistics by route; :data:`POOLED_ROUTE` contains the pooled routes."""
     pooled: frozenset[str] = frozenset()
     """Names of the pooled routes."""
+
+    def with_traffic(self, factor: float) -> Baseline:
+        """Return the baseline with ``factor`` times as many scores per day, on each route and in total."""
+        routes = {
+            name: replace(
+                route,
+                scores_per_day=factor * route.scores_per_day,
+                committed_per_day=factor * route.committed_per_day,
+            )
+            for name, route in self.routes.items()
+        }
+        return replace(
+            self,
+            scores_per_day=factor * self.scores_per_day,
+            committed_per_day=factor * self.committed_per_day,
+            routes=routes,
+        )

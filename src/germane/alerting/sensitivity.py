@@ -122,20 +122,8 @@ def simulate_drops(
     if scores_per_day is not None:
         # Scale the baseline as if it had been learned from this number of scores per day.
         scores_per_day = min(scores_per_day, MAX_SCORES_PER_DAY)
-        factor = scores_per_day / baseline.scores_per_day
-        baseline = replace(
-            baseline,
-            scores_per_day=scores_per_day,
-            committed_per_day=baseline.committed_per_day * factor,
-            routes={
-                name: replace(
-                    route,
-                    scores_per_day=route.scores_per_day * factor,
-                    committed_per_day=route.committed_per_day * factor,
-                )
-                for name, route in baseline.routes.items()
-            },
-        )
+        scaled = baseline.with_traffic(scores_per_day / baseline.scores_per_day)
+        baseline = replace(scaled, scores_per_day=scores_per_day)  # exactly, without the factor's rounding
     random = np.random.default_rng(seed)
     delays = np.array([_detection_delays(baseline, rule, drops, max(days), random) for _ in range(runs)])
     committed, zero = tolerance(baseline, min_drop=rule.min_drop)

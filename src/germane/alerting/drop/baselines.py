@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -172,9 +172,8 @@ class BaselineLearner:
             if version.until > now:
                 has_changed |= current is None and self._start_provisional(version, now)
             else:
-                self._complete(
-                    version, current, now, states, is_firing=current is not None and current.id in firing_ids
-                )
+                is_firing = current is not None and current.id in firing_ids
+                self._complete(version, current, now, states, is_firing=is_firing)
                 has_changed = True
         return self.load_versions() if has_changed else versions
 
@@ -491,23 +490,14 @@ def learn_from_examples(
     )
     rate = sampling_rate(len(examples) / ((until - since) / DAY))
     baseline = learn_from_batch(key, batch, since, until, rate)
-    wander: dict[str, Any] = {} if dates else {"committed_wander": ASSUMED_WANDER, "zero_wander": ASSUMED_WANDER}
-    routes = {
-        name: replace(
-            route,
-            scores_per_day=rate * route.scores_per_day,
-            committed_per_day=rate * route.committed_per_day,
-            **wander,
-        )
-        for name, route in baseline.routes.items()
-    }
+    if not dates:  # evenly spaced examples do not show how the level wanders
+        routes = {
+            name: replace(route, committed_wander=ASSUMED_WANDER, zero_wander=ASSUMED_WANDER)
+            for name, route in baseline.routes.items()
+        }
+        baseline = replace(baseline, routes=routes)
     # All examples count for the baseline, but the detector will process only a sample.
-    return replace(
-        baseline,
-        scores_per_day=rate * baseline.scores_per_day,
-        committed_per_day=rate * baseline.committed_per_day,
-        routes=routes,
-    )
+    return baseline.with_traffic(rate)
 
 
 def _require_routes(baseline: Baseline) -> None:
