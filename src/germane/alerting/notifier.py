@@ -72,17 +72,15 @@ class Notifier:
             alerts: All alerts that are open after the changes.
         """
         open_alerts = list(alerts)
-        pending = [item for change in changes if (item := self._pending(change, open_alerts)) is not None]
-        by_event = {item.event_id: item.alert for item in pending}
-        written = [
-            replace(change, alert=by_event[change.event.id])
-            if change.event is not None and change.event.id in by_event
-            else replace(change, notify=False)
-            for change in changes
-        ]
+        written: list[AlertChange] = []
         by_service: dict[str, list[PendingNotification]] = {}
-        for item in pending:
-            by_service.setdefault(item.alert.service, []).append(item)
+        for change in changes:
+            pending = self._pending(change, open_alerts)
+            if pending is None:
+                written.append(replace(change, notify=False))
+            else:
+                written.append(replace(change, alert=pending.alert))
+                by_service.setdefault(pending.alert.service, []).append(pending)
         # Send one notification per channel and service.
         notifications = []
         for group in by_service.values():
@@ -167,13 +165,17 @@ class Notifier:
         if self._is_suppressed(alert, alerts):
             return None
         # The type depends on what people were last notified of, not on the event itself.
-        notification_type: NotificationType = "firing"
-        if alert.notified_at is not None:
-            notification_type = "escalated" if is_worse_than_notified(alert) else "repeated"
-        peak = max(peak_severity(alert), alert.severity, key=SEVERITIES.index)
         channels = self._recipients(alert, alerts)
-        if notification_type == "repeated" and (unnotified := self._unnotified(alert, alerts)):
+        notification_type: NotificationType
+        if alert.notified_at is None:
+            notification_type = "firing"
+        elif is_worse_than_notified(alert):
+            notification_type = "escalated"
+        elif unnotified := self._unnotified(alert, alerts):  # for these channels, it is the first notification
             notification_type, channels = "firing", unnotified
+        else:
+            notification_type = "repeated"
+        peak = max(peak_severity(alert), alert.severity, key=SEVERITIES.index)
         notified_channels = sorted(channels.union(alert.details.get(NOTIFIED_CHANNELS, ())))
         details = {**alert.details, PEAK_SEVERITY: peak, NOTIFIED_CHANNELS: notified_channels}
         notified = replace(alert, notified_at=self._now, details=details)

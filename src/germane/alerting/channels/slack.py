@@ -39,9 +39,7 @@ def slack_payload(message: ChannelMessage) -> dict[str, Any]:
     blocks: list[Block] = [{"type": "header", "text": _plain_text(title)}]
     for index, alert in enumerate(message.alerts):
         name, text = _escape_and_cut(alert_title(alert), 700), _escape_and_cut(message.text_for(alert), 1200)
-        more: list[Block] = [
-            {"type": "section", "text": _mrkdwn(f"*{status_label(alert)}: {name}*\n{text}")},
-        ]
+        more: list[Block] = [{"type": "section", "text": _mrkdwn(f"*{status_label(alert)}: {name}*\n{text}")}]
         links = [escape_link(link, label) for label, link in message.links_for(alert).items()]
         while sum(map(len, links)) > MAX_LINKS_LENGTH:
             links.pop()

@@ -131,8 +131,8 @@ class DropWatcher:
         """Process new scores, and return the results.
 
         Args:
-            open_alerts: Open alerts by key. If a detector is firing and there is no open alert, a person has resolved
-                the alert, and the detector starts over.
+            open_alerts: Open alerts by key, or None if they are unknown. If a detector is firing and there is no open
+                alert, a person has resolved the alert, and the detector starts over.
         """
         now = self._clock()
         self._states = self._inputs.list_states(self._states)
@@ -231,9 +231,11 @@ class DropWatcher:
                     continue
                 progress, scores = states.get((rule.name, *names)), watched.get(names, [])
                 alerts = by_session.get((rule.name, *names), {}).values()
-                dismissed = (False, set[str]()) if open_alerts is None else _dismissals(progress, alerts)
-                is_needed = scores or alerts or any(dismissed) or open_alerts is None
-                if not is_needed and _is_up_to_date(progress, rule, active):
+                is_dismissed, dismissed_routes = False, set[str]()
+                if open_alerts is not None:
+                    is_dismissed, dismissed_routes = _dismissals(progress, alerts)
+                has_input = scores or alerts or is_dismissed or dismissed_routes
+                if open_alerts is not None and not has_input and _is_up_to_date(progress, rule, active):
                     continue  # the detector would only return its last result again
                 session = DetectorSession(
                     rule,
@@ -241,8 +243,8 @@ class DropWatcher:
                     versions,
                     progress=progress,
                     fingerprint=scores[0].fingerprint if scores else "",
-                    dismissed=dismissed[0],
-                    dismissed_routes=dismissed[1],
+                    dismissed=is_dismissed,
+                    dismissed_routes=dismissed_routes,
                 )
                 session.process(scores)
                 sessions.append(session)
