@@ -174,14 +174,15 @@ def run_partitions(
         while True:
             while stopped is None and len(in_flight) < limit and (part := schedule.take()) is not None:
                 in_flight[engine.submit(function, job, part)] = part
-            delay = schedule.next_delay
-            if not in_flight:
-                if stopped is not None or delay is None:
-                    break
+            # A delayed partition is submitted when it is due, unless the run is stopping or all places are taken.
+            delay = schedule.next_delay if stopped is None and len(in_flight) < limit else None
+            if in_flight:
+                done, _ = wait(in_flight, timeout=delay, return_when=FIRST_COMPLETED)
+            elif delay is not None:
                 time.sleep(delay)
                 continue
-            may_submit = stopped is None and len(in_flight) < limit
-            done, _ = wait(in_flight, timeout=delay if may_submit else None, return_when=FIRST_COMPLETED)
+            else:
+                break
             for future in done:
                 part = in_flight[future]
                 try:

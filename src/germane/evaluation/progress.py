@@ -69,7 +69,7 @@ class ReportProgress(Protocol):
 @contextmanager
 def show_progress(
     wanted: bool | None,  # noqa: FBT001 - passed on from evaluate()
-    rows: int,
+    total: int,
     *,
     stream: TextIO | None = None,
     clock: Callable[[], float] = time.perf_counter,
@@ -79,13 +79,13 @@ def show_progress(
 
     Args:
         wanted: Whether to show progress. If None, it is shown only on a terminal and in a notebook.
-        rows: Total number of rows.
+        total: Total number of rows.
         stream: The output. Defaults to stderr.
         clock: Returns the time in seconds.
         noun: What is counted.
     """
     out = sys.stderr if stream is None else stream
-    if not rows or wanted is False or (wanted is None and not out.isatty() and "ipykernel" not in sys.modules):
+    if not total or wanted is False or (wanted is None and not out.isatty() and "ipykernel" not in sys.modules):
         yield lambda usage, rows=1: None  # noqa: ARG005 - the callback's signature
         return
     started, done = clock(), 0
@@ -96,7 +96,6 @@ def show_progress(
         return ", ".join(part for part in (rate, cost) if part)
 
     if not out.isatty():
-        total = rows
 
         def write_line(usage: RunUsage, rows: int = 1) -> None:
             nonlocal done
@@ -115,7 +114,7 @@ def show_progress(
 
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[text]}"), TimeRemainingColumn())
     with Progress(*columns, console=Console(file=out), transient=True) as bar:
-        task = bar.add_task("", total=rows, text="")
+        task = bar.add_task("", total=total, text="")
 
         def update_bar(usage: RunUsage, rows: int = 1) -> None:
             nonlocal done

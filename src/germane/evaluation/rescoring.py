@@ -180,11 +180,7 @@ async def _score_items(
     fingerprints = claimed.selection.scorers
     # Everything is built for one partition, so that the batches of texts, in which an embedder's rounding depends on
     # the other texts, are the same on every engine.
-    scorer_set = build_scorers(
-        settings,
-        sorted(fingerprints),
-        rate_limiter=shared_rate_limiter(settings, store),
-    )
+    scorer_set = build_scorers(settings, sorted(fingerprints), rate_limiter=shared_rate_limiter(settings, store))
     try:
         _check_fingerprints(scorer_set, fingerprints)
         scorer = partition_scorer(scorer_set, settings)
@@ -208,7 +204,7 @@ async def _score_items(
         ]
         interruption = find_interruption(scorer, scorer_set, [score for _, score in results])
         remaining = frozenset[tuple[str, str]]()
-        if interruption is not None:
+        if interruption is not None:  # scores that are not final stay open until the run is continued
             remaining = frozenset((key, score.scorer) for key, score in results if not is_final(score))
             results = [(key, score) for key, score in results if is_final(score)]
         for (exchange_id, name), reason in skipped.items():

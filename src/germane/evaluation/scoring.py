@@ -111,23 +111,23 @@ class RetryingScorer:
                 model = "embedder" if score.reason is UnscoredReason.EMBEDDER_ERROR else "judge"
                 self._give_up(score, f"the {model} rejected {MAX_REJECTIONS} requests in a row")
             return score
-        if _may_retry(score):
-            # Read the clock before the breaker does, so that a pause that is exactly as long as the timeout counts as
-            # exceeding it.
-            self._failing_since = self._failing_since or self._clock()
+        if not _may_retry(score):
+            self._breaker.record_score(score, admission)
+            if score.state != "skipped":
+                self._failing_since, self._rejections = None, 0
+            return score
+        # Read the clock before the breaker does, so that a pause that is exactly as long as the timeout counts as
+        # exceeding it.
+        failing_since = self._failing_since = self._failing_since or self._clock()
         self._breaker.record_score(score, admission)
-        if self._failing_since is not None and _may_retry(score):
-            until = self._breaker.open_until
-            if until is not None and until - self._failing_since >= self._retry_timeout:
-                elapsed = (self._clock() - self._failing_since).total_seconds()
-                wait = (until - self._clock()).total_seconds()
-                self._give_up(
-                    score,
-                    f"no score for {elapsed:.0f} s, and the next retry, in {wait:.0f} s, would exceed the limit of "
-                    f"{self._retry_timeout.total_seconds():g} s",
-                )
-        elif score.state != "skipped":
-            self._failing_since, self._rejections = None, 0
+        until = self._breaker.open_until
+        if until is not None and until - failing_since >= self._retry_timeout:
+            elapsed, wait = (self._clock() - failing_since).total_seconds(), (until - self._clock()).total_seconds()
+            self._give_up(
+                score,
+                f"no score for {elapsed:.0f} s, and the next retry, in {wait:.0f} s, would exceed the limit of "
+                f"{self._retry_timeout.total_seconds():g} s",
+            )
         return score
 
     def _give_up(self, score: Score, why: str) -> None:
