@@ -255,20 +255,20 @@ def apply_calibration(score: Score, calibrations: Calibrations) -> Score:
         details["calibrated"] = calibrated
     if calibration := label_calibration_of(calibrations, score.embedder, score.scorer):
         details["low_below"] = calibration.cosine_of(LOW_SCORE)
-    if score.label is not None and score.label not in GRADES:
+    if score.label is not None and score.label not in GRADES:  # such as noncommittal: it does not depend on the value
         return replace(score, details=details)
     label = UNCALIBRATED if calibrated is None else band_of(calibrated)
-    explanation = score.explanation
-    if score.scorer != "context_similarity" and not _is_only_question_echo(score):
-        # The sentence for the label replaces that for an earlier label. Without a judge's rating, it only states what
-        # the similarities show.
-        rest = explanation or ""
-        for meaning in (*MEANINGS.values(), *UNRATED_MEANINGS.values()):
-            if rest.startswith(f"{meaning}."):
-                rest = rest.removeprefix(f"{meaning}.").lstrip()
-        is_rated = isinstance(score.details.get("direct"), float)
-        explanation = f"{(MEANINGS if is_rated else UNRATED_MEANINGS)[label]}. {rest}".rstrip()
-    return replace(score, label=label, explanation=explanation, details=details)
+    if score.scorer == "context_similarity" or _is_only_question_echo(score):
+        return replace(score, label=label, details=details)
+    # The sentence for the label replaces that for an earlier label.
+    rest = score.explanation or ""
+    for earlier in (*MEANINGS.values(), *UNRATED_MEANINGS.values()):
+        if rest.startswith(f"{earlier}."):
+            rest = rest.removeprefix(f"{earlier}.").lstrip()
+    # Without a judge's rating, the sentence only states what the similarities show.
+    is_rated = isinstance(score.details.get("direct"), float)
+    meaning = MEANINGS[label] if is_rated else UNRATED_MEANINGS[label]
+    return replace(score, label=label, explanation=f"{meaning}. {rest}".rstrip(), details=details)
 
 
 def _calibrated_value(score: Score, calibrations: Calibrations) -> float | None:

@@ -252,14 +252,13 @@ class OpenAIEmbedder:
             async with self.server.guard_request():
                 reply = await self._request(list(texts))
         except ScoringError as error:
-            rejected = error.reason is UnscoredReason.JUDGE_REJECTED and not str(error).startswith(
-                _SINGLE_REQUEST_ERRORS
-            )
-            pause = error.retry_after or 0.0 if rejected or error.reason.is_transient else None
+            is_single = str(error).startswith(_SINGLE_REQUEST_ERRORS)
+            rejected = error.reason is UnscoredReason.JUDGE_REJECTED and not is_single
+            is_about_server = rejected or error.reason.is_transient
             raise ScoringError(
                 UnscoredReason.EMBEDDER_ERROR,
                 f"embedder: {error}",
-                retry_after=pause,
+                retry_after=(error.retry_after or 0.0) if is_about_server else None,
                 rejected=rejected,
                 fix=FIX_EMBEDDER_KEY if str(error).startswith(_KEY_ERRORS) else error.fix,
             ) from None

@@ -65,23 +65,24 @@ class SupportedOptions:
         """
         import openai
 
-        rejected = self._rejected
+        omitted = self._rejected  # plus the options that this call tries to omit
         while True:
+            sent = {name: value for name, value in options.items() if name not in omitted}
+            if "logprobs" in omitted:
+                sent.pop("top_logprobs", None)
+            if "max_tokens" in omitted and "max_tokens" in options:
+                sent["max_completion_tokens"] = options["max_tokens"]
             try:
-                dropped = rejected | ({"top_logprobs"} if "logprobs" in rejected else set())
-                accepted = {name: value for name, value in options.items() if name not in dropped}
-                if "max_tokens" in rejected and "max_tokens" in options:
-                    accepted["max_completion_tokens"] = options["max_tokens"]
-                reply = await post(accepted)
+                reply = await post(sent)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                sent = [name for name in _SUSPECTS if name in options and name not in rejected]
-                suspect = self._find_rejected_option(error, sent)
+                suspects = [name for name in _SUSPECTS if name in options and name not in omitted]
+                suspect = self._find_rejected_option(error, suspects)
                 if suspect is None:
                     raise
-                rejected |= {suspect}
+                omitted |= {suspect}
             else:
-                self._rejected |= rejected
-                self._proven |= options.keys() - rejected
+                self._rejected |= omitted
+                self._proven |= options.keys() - omitted
                 return reply
 
     def _find_rejected_option(self, error: openai.APIStatusError, sent: Sequence[str]) -> str | None:

@@ -220,7 +220,7 @@ class AnswerRelevancy(JudgeScorer):
             texts = questions if self.label_from == "questions" else [*questions, inputs.answer]
             rows = await embed_with_question(self._batcher, inputs.question, texts)
             cosines = (rows[1:] @ rows[0]).tolist()
-            similarities = cosines[: len(questions)]
+            similarities = cosines[: len(questions)]  # the last cosine may be that of the answer
             diversity = mean_pairwise_cosine(rows[1 : len(questions) + 1])
             if self.label_from != "questions":
                 evidence["answer_similarity"] = cosines[-1]
@@ -232,17 +232,17 @@ class AnswerRelevancy(JudgeScorer):
         explanation = _describe_questions(similarities, questions)
         if missing:
             explanation = f"{describe_missing_kind(missing)} {explanation}"
-        fields: dict[str, Any] = {}
+        label = band_of(mean)  # for a cosine, the calibration below replaces it
         if self.similarity == "judge":
-            fields["label"] = band_of(min(mean, MISSING_KIND_LIMIT) if missing else mean)
-            explanation = f"{MEANINGS[fields['label']]}. {explanation}"
+            label = band_of(min(mean, MISSING_KIND_LIMIT)) if missing else label
+            explanation = f"{MEANINGS[label]}. {explanation}"
         score = self.build_score(
             mean,
             session,
             fingerprint=self.fingerprint_for(session.model, asked=generated.request_kind),
+            label=label,
             explanation=explanation,
             details={**self._details(generated, similarities, diversity), **evidence, **inputs.details()},
-            **fields,
         )
         return apply_calibration(score, {})
 
