@@ -188,20 +188,23 @@ def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
         name: value for name, value in request.query_params.items() if value and _ATTRIBUTE_NAME.fullmatch(name)
     }
     parameters |= attributes
+
     state = _choose(STATES, parameters.get("state"), "scored")
     if "reason" in parameters and state in {"scored", "any"}:
-        state = UnscoredReason(parameters["reason"]).state
-        parameters["state"] = state
-    sort = _choose(SORTS, parameters.get("sort"), "lowest")
-    if state != "scored":
+        parameters["state"] = state = UnscoredReason(parameters["reason"]).state
+    if state == "scored":
+        sort = _choose(SORTS, parameters.get("sort"), "lowest")
+    else:
         sort = "newest"
         parameters = {name: value for name, value in parameters.items() if name not in _SCORE_PARAMETERS}
+
     ids = tuple(dict.fromkeys(id_ for id_ in request.query_params.getlist("id") if id_))
-    is_selection = bool(ids) or "selection" in parameters
+    is_selection = bool(ids) or "selection" in parameters  # without ids, it selects nothing
     if ids:
         parameters.pop("selection", None)
-    texts: dict[str, Any] = {name: parameters.get(name) for name in _TEXT_PARAMETERS}
     since, until = (None, None) if is_selection else (view.since, view.until)
+
+    texts: dict[str, Any] = {name: parameters.get(name) for name in _TEXT_PARAMETERS}
     wanted = AnswerFilter(
         since=since,
         until=until,
@@ -220,12 +223,11 @@ def parse_answer_query(request: Request, view: ViewParams) -> AnswerQuery:
         state=state,
         reason=parameters.get("reason"),
     )
-    after = AnswerCursor.parse(request.query_params.get("after", ""))
     search = AnswerSearch(
         view=view,
         filter=wanted,
         sort=sort,
-        after=after,
+        after=AnswerCursor.parse(request.query_params.get("after", "")),
         grouped="group" in parameters,
         order=_choose(QUESTION_SORTS, parameters.get("order"), "low" if sort == "lowest" else "answers"),
     )

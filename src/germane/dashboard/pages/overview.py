@@ -36,10 +36,9 @@ from germane.insights import (
 def overview(request: Request, context: InsightContext) -> Response:
     """Show the overview: verdict, trend, routes and worst answers. Before the first exchange, show the first steps."""
     # Once an exchange has been captured, the database is not queried for exchanges again.
-    is_started = request.app.state.is_started = getattr(request.app.state, "is_started", False) or has_exchanges(
-        context
-    )
-    if not is_started:
+    application = request.app.state
+    application.is_started = getattr(application, "is_started", False) or has_exchanges(context)
+    if not application.is_started:
         return start(request, context)
     view = parse_view_params(request, context)
     overview = load_overview(context, view)
@@ -66,6 +65,7 @@ def overview(request: Request, context: InsightContext) -> Response:
         failing_name=failing.route if failing else "",
     )
     cards = []
+    floor = -1.0 if any(bucket.mean < 0 for bucket in overview.buckets) else 0.0
     for index, card in enumerate(overview.cards):
         chart = TrendChart(
             points=chart_points(card.buckets),
@@ -77,7 +77,6 @@ def overview(request: Request, context: InsightContext) -> Response:
             title=f"Scores of {card.route}",
             name=f"route-{index}",
         )
-        floor = -1.0 if any(bucket.mean < 0 for bucket in overview.buckets) else 0.0
         cards.append((card, sparkline_svg(chart, floor=floor)))
     content: dict[str, Any] = {
         "overview": overview,
