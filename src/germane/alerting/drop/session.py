@@ -281,9 +281,10 @@ class DetectorSession:
         was_firing = not dismissed and bool((state.get("detector") or {}).get("firing"))
         version, baseline = self.version, self.baseline
         if progress and progress.parameters != rule_parameters_hash(self.rule):
-            state, self.ended = {}, "rule_removed" if was_firing else None
-        elif progress and version and version.id != progress.baseline_id and version.reason != "route_joined":
             state = {}
+            self.ended = "rule_removed" if was_firing else None
+        elif progress and version and version.id != progress.baseline_id and version.reason != "route_joined":
+            state = {}  # a route that joins leaves the other routes' baselines, and so their evidence, as they are
         self._detector = self._limiter = self._improvement = None
         self._new_routes = {}
         self.affected = tuple(state.get("affected", ()))

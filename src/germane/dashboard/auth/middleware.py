@@ -109,13 +109,14 @@ class AccessMiddleware:
         self._check_origin(request)
         is_public = path == "/login" or path.startswith("/static/")
         has_token = self._check_token(request, required=not is_public)
-        # Find the session to which forms belong, and whether its cookie is new.
-        cookie, is_new = request.cookies.get(SESSION_COOKIE, ""), False
-        if not (self._signer.requires_token and self._signer.is_valid_session(cookie, self._context.now())):
-            cookie = request.cookies.get(VISITOR_COOKIE, "")
-            is_new = not _VISITOR_ID.fullmatch(cookie)
-            cookie = secrets.token_urlsafe(24) if is_new else cookie
-        session = LoginSession(cookie, self._signer.create_form_token(cookie))
+        # Forms belong to the login or, without one, to the visitor.
+        login, visitor = request.cookies.get(SESSION_COOKIE, ""), request.cookies.get(VISITOR_COOKIE, "")
+        is_logged_in = self._signer.requires_token and self._signer.is_valid_session(login, self._context.now())
+        is_new_visitor = not is_logged_in and not _VISITOR_ID.fullmatch(visitor)
+        if is_new_visitor:
+            visitor = secrets.token_urlsafe(24)
+        owner = login if is_logged_in else visitor
+        session = LoginSession(owner, self._signer.create_form_token(owner))
         attach_session(scope, session)
         if request.method not in _SAFE_METHODS:
             await self._check_form(request, session, receive, has_token=has_token)
@@ -128,7 +129,7 @@ class AccessMiddleware:
                 MutableHeaders(scope=message).append("Set-Cookie", header)
             await send(message)
 
-        sender = send_with_cookie if is_new else send
+        sender = send_with_cookie if is_new_visitor else send
         async with nullcontext(sender) if is_public else self._concurrency.slot(sender) as send_in_slot:
             await self._app(scope, receive, send_in_slot)
 

@@ -154,23 +154,20 @@ class QuestionGenerator:
         Raises:
             ScoringError: the judge did not reply.
         """
-        many = self.method.many
-        generated = GeneratedQuestions("list" if many and self._ignores_n else "choices")
-        if generated.request_kind == "choices":
-            await self._ask_choices(session, answer, generated, self.count)
-            if many:
-                if self.count > 1:  # two or more choices show that the server supports n
-                    self._ignores_n = len(generated.questions) == 1
+        list_prompt = self.method.many
+        generated = GeneratedQuestions("list" if list_prompt and self._ignores_n else "choices")
+        for is_first_request in (True, False):
+            missing = self.count - len(generated.questions)
+            if missing <= 0:
+                break
+            if list_prompt and generated.request_kind == "list":
+                await self._ask_list(session, list_prompt, answer, generated, missing)
+                continue
+            await self._ask_choices(session, answer, generated, missing)
+            if list_prompt and is_first_request and self.count > 1:
+                self._ignores_n = len(generated.questions) == 1  # two or more choices show that it supports n
                 if self._ignores_n:
                     generated = GeneratedQuestions("list")  # mixed kinds would make values incomparable
-        missing = self.count - len(generated.questions)
-        if missing > 0 and many and generated.request_kind == "list":
-            await self._ask_list(session, many, answer, generated, missing)
-            missing = self.count - len(generated.questions) if len(session.replies) == 1 else 0
-            if missing > 0:
-                await self._ask_list(session, many, answer, generated, missing)
-        elif missing > 0:
-            await self._ask_choices(session, answer, generated, missing)
         generated.questions = [replace(question, answer=answer, asked=asked) for question in generated.questions]
         return generated
 
