@@ -70,7 +70,7 @@ def test_importing_germane_loads_no_heavy_libraries() -> None:
 @pytest.mark.slow
 def test_serving_pages_loads_no_scoring_libraries() -> None:
     """``germane serve`` starts fast without libraries for tracing, judges, vectors or migrations."""
-    begin = "import germane.cli.app, germane.cli.commands.serve, germane.dashboard.server, germane.dashboard.app; "
+    begin = "import germane.cli.app, germane.cli.commands.serve, germane.web_server, germane.dashboard.app; "
     loaded = run(begin + "import json, sys; print(json.dumps(list(sys.modules)))")
 
     assert {name.partition(".")[0] for name in loaded} & (HEAVY - NEEDED_BY_PAGES | {"opentelemetry"}) == set()

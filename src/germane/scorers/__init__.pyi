@@ -1,5 +1,6 @@
 from .base.protocols import Embedder as Embedder
 from .base.protocols import Judge as Judge
+from .base.protocols import JudgeOptions as JudgeOptions
 from .base.protocols import Reply as Reply
 from .base.protocols import Scorer as Scorer
 from .base.protocols import Token as Token
