@@ -38,7 +38,7 @@ class QuestionChange:
         return self.low if self.comparison.difference is None else (None, None)
 
     @property
-    def moved(self) -> float:
+    def change_size(self) -> float:
         """The size of the question's change, in [0, 2], as a sort key: the difference in means, or in low shares."""
         if self.comparison.difference is not None:
             return abs(self.comparison.difference)

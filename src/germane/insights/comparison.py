@@ -308,17 +308,20 @@ def _choose_labels(request: ComparisonRequest, labels: Sequence[str]) -> tuple[s
     return None if old is None else (old, new)
 
 
-def _compare(context: InsightContext, base: ComparisonInsight, *sides: _ScoredSide) -> ComparisonInsight:
-    old, new = (replace(side, newest=max((group.latest for group in groups), default=None)) for side, groups in sides)
-    before, after = (groups for _, groups in sides)
+def _compare(
+    context: InsightContext, base: ComparisonInsight, old_side: _ScoredSide, new_side: _ScoredSide
+) -> ComparisonInsight:
+    (old, before), (new, after) = old_side, new_side
+    old = replace(old, newest=max((group.latest for group in before), default=None))
+    new = replace(new, newest=max((group.latest for group in after), default=None))
     comparisons = compare_summaries(before, after, (old.window, new.window), whole=base.request.route is None)
     base = replace(base, old=old, new=new)
     missing = tuple(side for side in (old, new) if side.newest is None)
     if missing:
         return replace(base, verdict=ComparisonVerdict(state="no_scores", sides=missing))
-    fingerprint = _fingerprint(comparisons, [*after, *before])
+    fingerprint = _fingerprint(comparisons, [*before, *after])
     tested = sum(line.difference is not None for line in (*comparisons.services, *comparisons.routes))
-    # Findings come from the tests across all lines.
+    # Findings come from the tests across all lines, of which those of one fingerprint are shown.
     comparisons = replace(
         comparisons,
         services=[line for line in comparisons.services if line.fingerprint == fingerprint],
@@ -357,25 +360,30 @@ def _with_questions(context: InsightContext, insight: ComparisonInsight) -> Comp
     Raises:
         UnknownQuestion: The selected question has no answers.
     """
-    place: dict[str, Any] = {"service": insight.service or "", "route": insight.request.route}
-    judged = {"scorer": insight.scorer or "", "fingerprint": insight.fingerprint}
+    selection: dict[str, Any] = {
+        "service": insight.service or "",
+        "route": insight.request.route,
+        "scorer": insight.scorer or "",
+        "fingerprint": insight.fingerprint,
+    }
     scores = []
     for side in (insight.old, insight.new):
         assert side is not None  # noqa: S101 - both sides have scores
-        chosen = side.filter(**judged, **place)
+        chosen = side.filter(**selection)
         # Versions that are no longer in use have their newest answers far from the end of the window.
         until = side.window[1] if side.newest is None else min(side.window[1], side.newest + timedelta(microseconds=1))
         scores.append(context.store.questions.load_question_scores(replace(chosen, until=until)))
-    questions = group_questions(scores[0], scores[1], **judged, **place)
+    questions = group_questions(scores[0], scores[1], **selection)
     tested = sum(question.comparison.difference is not None for question in questions)
-    if insight.request.question is not None:
-        questions = [question for question in questions if question.key == insight.request.question]
+    wanted = insight.request.question
+    if wanted is None:
+        questions = [question for question in questions if all(question.counts) and question.change_size > 0]
+    else:
+        questions = [question for question in questions if question.key == wanted]
         if not questions:
             raise UnknownQuestion("no answer to this question on either side")
-    else:
-        questions = [question for question in questions if all(question.counts) and question.moved > 0]
     questions.sort(
-        key=lambda question: (question.comparison.difference is None, -question.moved, -sum(question.counts))
+        key=lambda question: (question.comparison.difference is None, -question.change_size, -sum(question.counts))
     )
     return replace(
         insight,

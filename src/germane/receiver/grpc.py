@@ -46,7 +46,7 @@ class GRPCServer:
     ) -> None:
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # otherwise, each failed TLS handshake prints several lines
         grpc: Any = import_module("grpc")  # has no type information
-        self._service = service
+        self._service, is_authorized = service, service.is_authorized
         self._codes = grpc.StatusCode
         self._server = grpc.server(
             ThreadPoolExecutor(MAX_CONCURRENT_REQUESTS + _SPARE_THREADS, thread_name_prefix="germane-grpc"),
@@ -72,8 +72,7 @@ class GRPCServer:
         class Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]  # has no type information
             def service(self, details: Any) -> Any:
                 token = dict(details.invocation_metadata).get("authorization", "")
-                is_authorized = isinstance(token, str) and service.is_authorized(token)
-                return methods.get(details.method) if is_authorized else unauthorized
+                return methods.get(details.method) if isinstance(token, str) and is_authorized(token) else unauthorized
 
         self._server.add_generic_rpc_handlers((Handlers(),))
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

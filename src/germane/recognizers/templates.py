@@ -47,14 +47,13 @@ def question_in_template(trace: Trace, call: ModelCall, documents: Sequence[Cont
     inserted = [document.text for document in documents if MIN_DOCUMENT <= len(document.text) <= len(prompt)]
     if len(inserted) * len(prompt) > _MAX_WORK:
         return None
-    remaining, has_documents = prompt, False
+    remaining = prompt
     for text in inserted:
-        if text in remaining:
-            remaining, has_documents = remaining.replace(text, ""), True
+        remaining = remaining.replace(text, "")
     is_fragment = trace.tree.is_rootless and "\n" in prompt and _FRAMEWORK_SCOPE.search(call.span.scope) is not None
     labeled = labeled_question(remaining)
-    is_template = labeled is not None and _CONTEXT_LABEL.search(prompt) is not None
-    if not has_documents and not is_fragment and not is_template:
+    has_labels = labeled is not None and _CONTEXT_LABEL.search(prompt) is not None
+    if remaining == prompt and not is_fragment and not has_labels:
         return prompt, call.question_source
     return None if labeled is None else (labeled, call.question_source)
 

@@ -364,8 +364,9 @@ class DropWatcher:
             now: Current time in UTC.
         """
         rule, baseline = session.rule, session.baseline
-        assert baseline is not None  # noqa: S101 - as above
+        assert baseline is not None  # noqa: S101 - a detector fires only against a baseline
         recent = recent_scores(baseline, scores, now, route)
+        # session.compared was set when the affected routes were decided. If it is empty, no routes can be compared.
         compared = compared_levels(baseline, recent, route, routes=session.compared if route is None else None)
         before, current = compared or (baseline_level(baseline), None)
         severity: Severity = rule.severity
@@ -375,9 +376,16 @@ class DropWatcher:
         changes = [contributor_change(contributor, baseline, scores) for contributor in firing.contributors]
         cause: Cause = "refusals_rising" if firing.contributors[0].half == "zero" else "answers_drifting"
         committed, zero = tolerance(baseline, min_drop=rule.min_drop)
+        details: dict[str, Any] = {
+            "contributors": [change.as_dict() for change in changes if change],
+            "tolerance": {"committed": committed, "zero": zero},
+        }
+        if rule.routes or rule.attributes:
+            details[SELECTED] = True
+        details |= self._baseline_details(session) | self._changed_release(session, firing.onset, now)
         return replace(
             good,
-            labels={**good.labels, **({} if route is None else {"route": route})},
+            labels=good.labels if route is None else {**good.labels, "route": route},
             state="bad",
             severity=severity,
             cause=cause,
@@ -385,13 +393,7 @@ class DropWatcher:
             current=current,
             baseline=before,
             onset=firing.onset,
-            details={
-                "contributors": [change.as_dict() for change in changes if change],
-                "tolerance": {"committed": committed, "zero": zero},
-                **({SELECTED: True} if rule.routes or rule.attributes else {}),
-                **self._baseline_details(session),
-                **self._changed_release(session, firing.onset, now),
-            },
+            details=details,
         )
 
     def _new_route_result(

@@ -168,34 +168,27 @@ def _match(listed: NDArray[Any], chosen: ScoreFilter) -> tuple[NDArray[Any], NDA
         of a day that may have more matching scores.
     """
     value, at, flags = listed["value"], listed["started_at"], listed["flags"]
-    certain = value == value  # all
-    more = (flags & _HAS_MORE) != 0
     is_refusal = (flags & _IS_REFUSAL) != 0
-    if chosen.since is not None:
-        certain &= at >= (chosen.since - _EPOCH) // _MICROSECOND
-    if chosen.until is not None:
-        certain &= at < (chosen.until - _EPOCH) // _MICROSECOND
-    if chosen.low:
-        certain &= (flags & _IS_LOW) != 0
+    possible = value == value  # all
+    # A list contains refusals or other scores, lowest first. If its end fails these conditions, so does what follows.
     if chosen.refusals is not None:
-        certain &= is_refusal == chosen.refusals
-        more &= is_refusal == chosen.refusals
-    if chosen.at_least is not None:
-        certain &= value >= chosen.at_least
-    if chosen.below is not None:
-        certain &= value < chosen.below
-        more &= value < chosen.below
-    possible = certain.copy()
+        possible &= is_refusal == chosen.refusals
     if chosen.label is not None:
-        more &= is_refusal == (chosen.label == NONCOMMITTAL)
         possible &= is_refusal == (chosen.label == NONCOMMITTAL)
-        is_band = (flags & _IS_LOWEST_BAND) != 0
-        if chosen.label not in {NONCOMMITTAL, LOWEST_BAND}:
-            possible &= ~is_band
-            certain &= False  # other labels are not in the lists
-        elif chosen.label == LOWEST_BAND:
-            possible &= is_band
-        certain &= possible
+    if chosen.below is not None:
+        possible &= value < chosen.below
+    more = possible & ((flags & _HAS_MORE) != 0)
+    if chosen.label not in {None, NONCOMMITTAL}:
+        possible &= ((flags & _IS_LOWEST_BAND) != 0) == (chosen.label == LOWEST_BAND)
+    if chosen.since is not None:
+        possible &= at >= (chosen.since - _EPOCH) // _MICROSECOND
+    if chosen.until is not None:
+        possible &= at < (chosen.until - _EPOCH) // _MICROSECOND
+    if chosen.low:
+        possible &= (flags & _IS_LOW) != 0
+    if chosen.at_least is not None:
+        possible &= value >= chosen.at_least
+    certain = possible & (chosen.label in {None, NONCOMMITTAL, LOWEST_BAND})  # other labels are not in the lists
     if chosen.after is not None:
         last_value, last_at, _ = chosen.after
         position = (last_at - _EPOCH) // _MICROSECOND

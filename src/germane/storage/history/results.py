@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 from sqlalchemy import Connection, RowMapping, bindparam, delete, select, update
 
-from germane.sanitize import clean_text
 from germane.score import Score
 from germane.storage.counts.dirty_hours import mark_dirty
 from germane.storage.counts.tally import TallyChanges
@@ -30,7 +29,7 @@ from germane.storage.history.partitions import ScoreCounts
 from germane.storage.queue.erase_text import OPEN_STATES
 from germane.storage.queue.feedback import CHANGE_WEIGHT
 from germane.storage.queue.rescore import lock_answer_tasks
-from germane.storage.queue.tasks import DELETE_REPLACED
+from germane.storage.queue.tasks import DELETE_REPLACED, TaskEnd
 
 Result = tuple[str, Score]
 """An exchange id and a score. The score's ``scorer`` is the name in the run."""
@@ -133,15 +132,14 @@ class _Batch:
         if result.cost is not None:
             self._costs.append(result.cost)
         names = (row["service"], row["route"], result.scorer)
-        end = _TaskEnd.by(result)
+        end = TaskEnd.of(result)
         if own is None:
             key = (row["exchange_id"], result.scorer, fingerprint)
             at = self._encode(self._now)
             self._new_tasks.append((*key, end.state, end.reason, end.error, 0, at, end.scored_as, 0))
             self._tally_changes.add(row["started_at"], names, "seen")
-        elif old_state == "done" and result.value is None:  # a failure leaves the existing score in place
-            message = f"rescoring failed: {end.reason}: {end.error or 'unknown error'}"
-            self._changed_tasks.append(_TaskEnd("done", None, message, own["scored_as"]).values_for(own))
+        elif old_state == "done" and result.value is None:
+            self._changed_tasks.append(end.keep(own["scored_as"]).values_for(own))
             if self._census:
                 self._kept.append({**_key(own), "probability": row["capture_probability"]})
                 self._kept_at.add(row["started_at"])
@@ -213,30 +211,6 @@ class _Batch:
 def _key(task: RowMapping) -> dict[str, str]:
     """Return the key of a task's score."""
     return {"of": task["exchange_id"], "by": task["scorer"], "made": score_key(dict(task))[1]}
-
-
-class _TaskEnd(NamedTuple):
-    """What a task gets when it is closed."""
-
-    state: str
-    reason: str | None
-    error: str | None
-    scored_as: str | None
-
-    @classmethod
-    def by(cls, result: Score) -> Self:
-        if result.reason is None:
-            return cls("done", None, None, clean_text(result.fingerprint))
-        return cls(result.state, result.reason.value, clean_text(result.explanation), None)
-
-    def values_for(self, task: RowMapping) -> dict[str, Any]:
-        return {
-            "task_id": task["id"],
-            "new_state": self.state,
-            "why": self.reason,
-            "message": self.error,
-            "made": self.scored_as,
-        }
 
 
 _DELETE_TASK = delete(scoring_task).where(scoring_task.c.id == bindparam("task_id"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from sqlalchemy import (
     Connection,
@@ -61,6 +61,37 @@ class TaskClaim:
     tasks: tuple[ScoringTask, ...]
 
 
+class TaskEnd(NamedTuple):
+    """What a task gets when it is closed."""
+
+    state: str
+    reason: str | None
+    error: str | None
+    scored_as: str | None
+
+    @classmethod
+    def of(cls, result: Score) -> Self:
+        """Return the end of a task with this result."""
+        if result.reason is None:
+            return cls("done", None, None, clean_text(result.fingerprint))
+        return cls(result.state, result.reason.value, clean_text(result.explanation), None)
+
+    def keep(self, scored_as: str) -> Self:
+        """Return the end of a task whose rescoring failed, which leaves the existing score in place."""
+        message = f"rescoring failed: {self.reason}: {self.error or 'unknown error'}"
+        return self._replace(state="done", reason=None, error=message, scored_as=scored_as)
+
+    def values_for(self, task: RowMapping) -> dict[str, Any]:
+        """Return the parameters of the statement that closes a task."""
+        return {
+            "task_id": task["id"],
+            "new_state": self.state,
+            "why": self.reason,
+            "message": self.error,
+            "made": self.scored_as,
+        }
+
+
 def write_results(
     connection: Connection, process: str, finished: Sequence[Result], held: dict[int, RowMapping], now: datetime
 ) -> None:
@@ -72,19 +103,13 @@ def write_results(
         row = held[task.id]
         names = (row["service"], row["route"], row["scorer"])
         tally_changes.add(row["started_at"], names, "pending", by=-1)
-        error = None if result.reason is None else clean_text(result.explanation)
-        if result.value is None and row["scored_as"]:  # a failed rescoring leaves the existing score in place
+        end = TaskEnd.of(result)
+        if result.value is None and row["scored_as"]:
+            closed.append(end.keep(row["scored_as"]).values_for(row))
             tally_changes.add(row["started_at"], names, "scored")
-            message = f"rescoring failed: {result.reason}: {error or 'unknown error'}"
-            closed.append(
-                {"task_id": task.id, "new_state": "done", "why": None, "message": message, "made": row["scored_as"]}
-            )
-            continue
-        reason = result.reason.value if result.reason else None
-        tally_changes.add(row["started_at"], names, result.state, reason or "")
-        state = "done" if result.state == "scored" else result.state
-        fingerprint = None if result.value is None else clean_text(result.fingerprint)
-        closed.append({"task_id": task.id, "new_state": state, "why": reason, "message": error, "made": fingerprint})
+        else:
+            closed.append(end.values_for(row))
+            tally_changes.add(row["started_at"], names, result.state, end.reason or "")
         if result.value is not None:
             scored.append((row, result))
     if closed:

@@ -42,17 +42,18 @@ def forget_archived(context: StoreContext, subject: DataSubject, *, dry_run: boo
         ArchiveError: The archive cannot be read or written, or another process is using a day. Call again.
     """
     total = PruneResult()
-    while True:  # days may be archived in the meantime
+    while True:  # days may be archived in the meantime, so a search that finds nothing is the last one
         with context.database.read(snapshot=True) as connection:
             records = {record.day: record for record in load_days(connection)}
-        matches, found = _find_matches(records, subject)
+        matches, counted = _find_matches(records, subject)
         ids = sorted(id_ for match in matches.values() for id_ in match.exchanges)
-        total += found + _delete_late_rows(context, subject, ids, dry_run=dry_run)
+        total += counted + _delete_late_rows(context, subject, ids, dry_run=dry_run)
         if dry_run or not matches:
             return total
         with hold_archive(context):  # for all days, so that no other process changes one in between
             for day, match in sorted(matches.items()):
                 record = records[day]
+                # The archiver reads the record again under its lease.
                 archiver = DayArchiver(context, record.files, day, has_text=record.manifest.has_text)
                 try:
                     archiver.forget(match.exchanges, match.labels)

@@ -103,12 +103,13 @@ def command(
         exchanges = distinct_exchanges(all_exchanges)
         calibrations = asyncio.run(_measure_calibrations(load_command_settings(), exchanges[:MAX_EXCHANGES]))
         measured = [each.calibration for each in calibrations]
-        changes, is_saved = None, False
+        changes = None
         if store is not None and measured:
             changes, relabeled = relabel_scores(store, measured, since)
-            if is_saved := save:
+            if save:
                 store.labels.add_calibrations(measured)
                 store.labels.update_labels(relabeled)
+    is_saved = save and changes is not None
     agreements, votes = measure_agreement(answers), measure_refusal_votes(answers)
     if wants_json():
         content = {

@@ -143,18 +143,18 @@ def _queue(
     confirmed: bool,
     by_value: bool,
 ) -> None:
-    """Queue the planned answers for the workers, after the forecast has been confirmed, and print the result."""
-    samples = {}
-    for name in plan.counts:
+    """Queue the planned answers, once a person at a terminal has confirmed the forecast, and print the result."""
+    counts, samples = plan.counts, {}
+    for name in counts:
         ids = [exchange_id for exchange_id, scorer in plan.pairs if scorer == name]
-        sample = store.answers.get_exchanges(ids[:: max(1, len(ids) // SAMPLE_SIZE)][:SAMPLE_SIZE])
-        samples[name] = list(sample.values())
-    forecasts = forecast_rescoring(settings, plan.counts, samples)
+        spread = ids[:: max(1, len(ids) // SAMPLE_SIZE)][:SAMPLE_SIZE]
+        samples[name] = list(store.answers.get_exchanges(spread).values())
+    forecasts = forecast_rescoring(settings, counts, samples)
     if not wants_json():
         _print_plan(plan, forecasts, is_selected_by_value=by_value)
-        is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-        if plan.pairs and is_terminal and not (estimate or confirmed):
-            click.confirm("Rescore these answers?", default=True, abort=True)
+    is_interactive = not wants_json() and sys.stdin.isatty() and sys.stdout.isatty()
+    if is_interactive and plan.pairs and not (estimate or confirmed):
+        click.confirm("Rescore these answers?", default=True, abort=True)
     outcome = None
     if not estimate:
         outcome = storage.RescoreResult()
@@ -167,7 +167,7 @@ def _queue(
                 "estimate": outcome is None,
                 "answers": len(plan.pairs),
                 "is_limited": plan.is_limited,
-                "scorers": forecasts_as_json(plan.counts, forecasts, plan.fingerprints),
+                "scorers": forecasts_as_json(counts, forecasts, plan.fingerprints),
                 "outcome": outcome,
             }
         )
