@@ -22,7 +22,7 @@ test: $(READY)  ## Run the tests, three files at a time
 	$(BIN)/pytest -n 3 --dist loadfile $(ARGS)
 
 test-slow: $(READY)  ## Run the slow tests: browsers, servers and many processes
-	$(BIN)/pytest -n 3 --dist loadfile -m "slow and not thorough" $(ARGS)
+	$(BIN)/pytest -n 4 --dist loadfile -m "slow and not thorough" $(ARGS)
 
 chaos: $(READY)  ## Kill a fleet's processes 200 times on each database and count losses
 	$(BIN)/python tests/chaos/run.py $(ARGS)

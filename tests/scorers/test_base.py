@@ -106,8 +106,9 @@ def test_invalid_embedding_vectors_are_rejected(rows: object) -> None:
 
 
 def test_mean_pairwise_cosine_covers_all_pairs() -> None:
-    """The mean is None for a single row."""
+    """Two rows are one pair. The mean is None for a single row."""
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
 
     assert mean_pairwise_cosine(rows) == pytest.approx(1 / 3)
+    assert mean_pairwise_cosine(rows[::2]) == pytest.approx(1)
     assert mean_pairwise_cosine(rows[:1]) is None

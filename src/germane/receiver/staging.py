@@ -57,7 +57,7 @@ class StagingWriter:
         self._queued_bytes = 0
         self._is_stopping = False
         self._has_failed = False
-        self._staged_size = 0
+        self._staged_size = self._committed_size = 0
         self._thread = threading.Thread(target=self._run, name="germane-staging", daemon=True)
         self.counts = StagingCounts()
         """The spans and log records that have been committed so far, by outcome."""
@@ -96,9 +96,11 @@ class StagingWriter:
         Raises:
             StorageError: The database failed.
         """
-        size = self._store.received.measure().size + self._store.forwarding.measure(self._target)
         with self._changed:
-            self._staged_size = size
+            before = self._committed_size
+        size = self._store.received.measure().size + self._store.forwarding.measure(self._target)
+        with self._changed:  # what was committed in the meantime may be missing from the measured size
+            self._staged_size = size + self._committed_size - before
 
     def stop(self, timeout: float) -> bool:
         """Commit the queued batches, then stop. Return False if that takes longer than ``timeout`` seconds."""
@@ -119,13 +121,14 @@ class StagingWriter:
                 ):
                     submissions.append(self._queue.popleft())
                     items += len(submissions[-1].batch.items)
-                self._queued_bytes -= sum(submission.size for submission in submissions)
             if not submissions:
                 return  # the writer stops, and has committed everything
             try:
                 self._commit(submissions)
             except Exception as error:  # noqa: BLE001 - if the thread ended, nothing would be received any more
                 self._fail(submissions, f"{type(error).__name__} while staging spans")
+            with self._changed:  # not earlier, so that each request counts as queued until it counts as staged
+                self._queued_bytes -= sum(submission.size for submission in submissions)
 
     def _commit(self, submissions: list[_Submission]) -> None:
         from germane.tracer import count_received
@@ -143,7 +146,8 @@ class StagingWriter:
         count_received({name: getattr(counts, name) for name in StagingCounts.__slots__})
         with self._changed:
             self.counts += counts
-            self._staged_size += sum(submission.size for submission in submissions)
+            size = sum(submission.size for submission in submissions)
+            self._staged_size, self._committed_size = self._staged_size + size, self._committed_size + size
         for submission in submissions:
             submission.committed.set_result(None)
 
