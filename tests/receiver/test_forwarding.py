@@ -254,9 +254,10 @@ def test_requests_are_queued_for_one_target_and_its_headers(start: Start, reject
     requests = [OutgoingRequest("traces", compress_request(b""))]
     running.store.received.stage([], max_wait=1.0, requests=requests, target="http://elsewhere")
     assert send(running, trace_request(span()).SerializeToString()) == 200
-    wait_for(lambda: len(rejecting.requests) == 3)
+    wait_for(lambda: target_of(running.receiver).rejected == 1)
+    wait_for(lambda: running.store.forwarding.measure() == len(requests[0].body))
 
-    assert running.store.forwarding.measure() == len(requests[0].body)
+    assert len(rejecting.requests) == 3
 
 
 @POSTGRESQL_IS_THOROUGH
