@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from io import BytesIO
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from germane.annotation import Feedback
 from germane.exchange import Context, Exchange
 from germane.score import Score
 from germane.storage import SamplingDecision, TrackingStore
+from germane.storage.archive.days import load_day, update_day
+from germane.storage.archive.files import day_folder, write_manifest
+from germane.storage.archive.rows import from_batch, hash_rows, sum_hashes
+from germane.testing import transaction
 
 FIRST_DAY = datetime(2026, 2, 1, tzinfo=UTC)
 DAYS = 3
@@ -85,3 +95,34 @@ def _score(chance: random.Random) -> Score:
 def archive(store: TrackingStore, location: str, **options: Any) -> list[Any]:
     """Archive all closed days."""
     return store.archive.archive_days(location, before=OLD, **options)
+
+
+def write_as_older_revision(store: TrackingStore, day: datetime, added: Mapping[str, Sequence[str]]) -> None:
+    """Replace a day's files with those that an older revision of the tables would have written.
+
+    Args:
+        store: The database.
+        day: Start of the day.
+        added: Columns that later migrations have added, by table. They have also dropped a column.
+    """
+    with transaction(store) as connection:
+        record = load_day(connection, day, lock=True)
+        assert record is not None
+        folder, files = day_folder(record.manifest.day), dict(record.manifest.files)
+        for table, names in added.items():
+            rows = pq.read_table(record.files.read(folder, files[table].name)).drop_columns(list(names))
+            rows = rows.append_column("dropped", pa.array(range(len(rows))))
+            stored = BytesIO()
+            pq.write_table(rows, stored)
+            content = stored.getvalue()
+            name = f"{table}-older.parquet"
+            with record.files.writing(folder, name) as file:
+                file.write(content)
+            record.files.delete(folder, [files[table].name])
+            checksum = sum_hashes(hash_rows(row for batch in rows.to_batches() for row in from_batch(batch)))
+            files[table] = replace(
+                files[table], name=name, size=len(content), sha256=sha256(content).hexdigest(), content=checksum
+            )
+        manifest = replace(record.manifest, revision="0.0.9", files=files)
+        update_day(connection, day, manifest=manifest.to_json())
+    write_manifest(record.files, manifest)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from tests.storage.archive_templates import Copy
-from tests.storage.archiving import FIRST_DAY, archive
+from tests.storage.archiving import FIRST_DAY, archive, write_as_older_revision
 from tests.storage.s3_server import SECRET, client, s3_server
 from tests.storage.test_archive import archived_counts, assert_same_trends, counts
 
 from germane.errors import ArchiveError
-from germane.storage import AnswerFilter, TrackingStore
+from germane.storage import AnswerFilter, ExportSelection, TrackingStore
 
 BUCKET = "history"
 LOCATION = f"s3://{BUCKET}/germane/shop"
@@ -116,6 +116,20 @@ def test_forgetting_a_user_rewrites_objects(sqlite_filled: Copy, s3: Any) -> Non
         key for key in before if key.endswith(("manifest.json", "germane-archive.json"))
     }
     assert not store.retention.forget(user="u1")
+
+
+def test_objects_of_an_older_revision_are_read_like_the_database(sqlite_filled: Copy, s3: Any) -> None:
+    """Missing columns have their default in the database."""
+    store = sqlite_filled.store
+    archive(store, LOCATION)
+    before, exported = windows(store), store.transfer.load_stored(ExportSelection(), limit=100)
+
+    write_as_older_revision(store, FIRST_DAY, {"exchange": ["capture_probability"], "scoring_task": ["retries"]})
+
+    assert_same_trends(before, windows(store))
+    assert store.transfer.load_stored(ExportSelection(), limit=100) == exported
+    assert store.archive.verify() == {}
+    assert len(keys(s3)) == FILES
 
 
 def test_an_unreachable_server_is_named_without_credentials(sqlite_filled: Copy, s3: Any) -> None:

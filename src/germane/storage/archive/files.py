@@ -193,30 +193,28 @@ def delete_stale_files(location: ArchiveLocation, day: str, current: Collection[
 
 
 def find_missing(
-    location: ArchiveLocation,
-    manifests: Sequence[Manifest],
-    sizes: Mapping[str, int] | None = None,
-    *,
-    table: str | None = None,
+    days: Iterable[tuple[ArchiveLocation, Manifest]], *, table: str | None = None, by_listing: bool = False
 ) -> list[str]:
     """Return a description for each file that is missing or has another size, without reading its content.
 
     Args:
-        location: The archive.
-        manifests: The days to check.
-        sizes: Sizes of all files by path, if they are known.
+        days: The archive and the manifest of each day to check.
         table: Check only the files of this table.
+        by_listing: List all files of the archives, which takes fewer requests than looking up most of them.
     """
-    expected = [
-        (location.path(day_folder(manifest.day), file.name), manifest.day, file)
-        for manifest in manifests
-        for name, file in manifest.files.items()
-        if table is None or name == table
-    ]
-    paths = [path for path, _, _ in expected]
-    found = location.stat(paths) if sizes is None else [sizes.get(path) for path in paths]
-    return [
-        f"{day}: {file.name} " + ("is missing" if size is None else f"has {size:,} bytes instead of {file.size:,}")
-        for (_, day, file), size in zip(expected, found, strict=True)
-        if size != file.size
-    ]
+    by_location: dict[str, tuple[ArchiveLocation, list[tuple[str, str, ArchivedFile]]]] = {}
+    for location, manifest in days:
+        _, expected = by_location.setdefault(location.url, (location, []))
+        for name, file in manifest.files.items():
+            if table is None or name == table:
+                expected.append((location.path(day_folder(manifest.day), file.name), manifest.day, file))
+    problems: list[str] = []
+    for location, expected in by_location.values():
+        paths = [path for path, _, _ in expected]
+        found = map(location.list_sizes().get, paths) if by_listing else location.stat(paths)
+        problems += [
+            f"{day}: {file.name} " + ("is missing" if size is None else f"has {size:,} bytes instead of {file.size:,}")
+            for (_, day, file), size in zip(expected, found, strict=True)
+            if size != file.size
+        ]
+    return problems

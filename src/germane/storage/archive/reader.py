@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -38,6 +38,7 @@ from germane.storage.archive.files import day_folder, find_missing
 from germane.storage.archive.location import ArchiveLocation, describe_error, require
 from germane.storage.archive.manifest import Manifest
 from germane.storage.archive.rows import TABLES, arrow_schema
+from germane.storage.db import migrate
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import archived_day, exchange
 
@@ -362,8 +363,8 @@ class _Reader:
                 continue
             self._checked.add(table)
             # On S3, this would take a request per file, and reading the files finds the same problems.
-            local = [(part, location, manifest) for part, location, manifest in self.days if location.is_local]
-            _require_complete(_find_missing(local, table))
+            local = [(location, manifest) for _, location, manifest in self.days if location.is_local]
+            _require_complete(find_missing(local, table=table))
             if table not in self._created:
                 query = _select_table(self.database, table, self.days)
                 self.prepare(query)  # the tables that it joins
@@ -466,13 +467,13 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 def _select_table(database: Any, table: str, days: ArchivedFiles) -> str:
     """Return the SQL query for a table's rows: those of whole days, and those of the removed part of others."""
-    by_location: dict[str, list[tuple[ArchiveLocation, Manifest]]] = {}
+    alike: dict[tuple[str, str], list[tuple[ArchiveLocation, Manifest]]] = {}
     for part, location, manifest in days:
         if part.is_whole:
-            by_location.setdefault(location.url, []).append((location, manifest))
+            alike.setdefault((location.url, manifest.revision), []).append((location, manifest))
     parts = [
         _select_files(database, f"{table}_whole_{number}", table, files)
-        for number, files in enumerate(by_location.values() or [[]])
+        for number, files in enumerate(alike.values() or [[]])
     ]
     for number, (part, location, manifest) in enumerate(days):
         if not part.is_whole:
@@ -487,35 +488,46 @@ def _select_table(database: Any, table: str, days: ArchivedFiles) -> str:
 
 
 def _select_files(database: Any, name: str, table: str, files: Sequence[tuple[ArchiveLocation, Manifest]]) -> str:
-    """Return the SQL query for the rows of files at one location."""
+    """Return the SQL query for the rows of files that are at one location and of one revision of the tables."""
     paths = [
         location.path(day_folder(manifest.day), manifest.files[table].name)
         for location, manifest in files
         if table in manifest.files and manifest.files[table].rows
     ]
-    if paths and files[0][0].is_local:
-        quoted = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
-        return f"SELECT * FROM read_parquet([{quoted}], hive_partitioning = false)"  # noqa: S608 - quoted paths
     schema = arrow_schema(table)
-    if paths:
-        filesystem = files[0][0].filesystem
-        source = require("pyarrow.dataset").dataset(paths, schema=schema, format="parquet", filesystem=filesystem)
-    else:
-        source = schema.empty_table()
-    database.register(name, source)
-    return f'SELECT * FROM "{name}"'  # noqa: S608 - a constant
+    if not paths:
+        database.register(name, schema.empty_table())
+        return f'SELECT * FROM "{name}"'  # noqa: S608 - a constant
+    location, manifest = files[0]
+    is_current = manifest.revision == migrate.REVISIONS[-1]
+    stored = schema if is_current else require("pyarrow.parquet").read_schema(paths[0], filesystem=location.filesystem)
+    columns = "*" if is_current else _convert_columns(database, table, stored.names)
+    if location.is_local:
+        quoted = ", ".join(map(_quote, paths))
+        return f"SELECT {columns} FROM read_parquet([{quoted}], hive_partitioning = false)"  # noqa: S608 - quoted paths
+    dataset = require("pyarrow.dataset").dataset
+    database.register(name, dataset(paths, schema=stored, format="parquet", filesystem=location.filesystem))
+    return f'SELECT {columns} FROM "{name}"'  # noqa: S608 - a constant
 
 
-def _find_missing(days: ArchivedFiles, table: str | None = None) -> list[str]:
-    """Return a description for each file that is missing or has another size, of one table or of all."""
-    by_location: dict[str, tuple[ArchiveLocation, list[Manifest]]] = {}
-    for _, location, manifest in days:
-        by_location.setdefault(location.url, (location, []))[1].append(manifest)
-    return [
-        problem
-        for location, manifests in by_location.values()
-        for problem in find_missing(location, manifests, table=table)
-    ]
+def _convert_columns(database: Any, table: str, stored: Collection[str]) -> str:
+    """Return the SQL expressions of a table's columns for files that have the ``stored`` columns of another revision.
+
+    A column that the files lack has its default in the database, or else is null.
+    """
+    expressions = []
+    types = database.from_arrow(arrow_schema(table).empty_table()).types
+    for column, type_ in zip(TABLES[table].columns, types, strict=True):
+        default: Any = column.server_default
+        value = "NULL" if default is None else _quote(default.arg)
+        if column.name in stored:
+            value = f'"{column.name}"'
+        expressions.append(f'CAST({value} AS {type_}) AS "{column.name}"')
+    return ", ".join(expressions)
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _require_complete(problems: Sequence[str]) -> None:
@@ -532,7 +544,7 @@ def _require_complete(problems: Sequence[str]) -> None:
 def _read_error(days: ArchivedFiles, error: BaseException) -> ArchiveError:
     """Return an error that names the days whose files are missing or damaged."""
     try:
-        _require_complete(_find_missing(days))
+        _require_complete(find_missing((location, manifest) for _, location, manifest in days))
     except ArchiveError as incomplete:
         return incomplete
     first, last = (f"{days[index][0].day:%Y-%m-%d}" for index in (0, -1))

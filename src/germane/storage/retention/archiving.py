@@ -16,9 +16,9 @@ the transaction that deletes those rows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -121,6 +121,14 @@ def find_next_day(connection: Connection, since: datetime, before: datetime) -> 
     return min((day for day in days if day + ONE_DAY <= before), default=None)
 
 
+@dataclass(slots=True)
+class ForgottenRows:
+    """The ids of one day's exchanges and labels that are left out when its files are written again."""
+
+    exchanges: set[str] = field(default_factory=set)
+    labels: set[str] = field(default_factory=set)
+
+
 @dataclass(frozen=True, slots=True)
 class _WrittenDay:
     """New files of a day."""
@@ -172,7 +180,7 @@ class DayArchiver:
                 if record is None:
                     self._insert()
                 elif has_changed or (record.removed_before > self.day and self._has_late_rows(record)):
-                    self._replace_files(record)
+                    self._replace_files(record, ForgottenRows())
                 elif record.state != "removed":
                     contents = self._read_files(record)
                     if record.state == "written":
@@ -189,7 +197,7 @@ class DayArchiver:
                 return record
         raise DayBusy("its rows keep changing")
 
-    def forget(self, exchange_ids: Collection[str], label_ids: Collection[str]) -> None:
+    def forget(self, forgotten: ForgottenRows) -> None:
         """Write the day's files again without some exchanges and labels, and delete the old files.
 
         The archived copy of a day whose rows are all in the database is deleted instead.
@@ -198,7 +206,7 @@ class DayArchiver:
         if record.removed_before > self.day:
             for _ in range(_MAX_STEPS):
                 with suppress(DayChanged):
-                    self._replace_files(record, exchange_ids, label_ids)
+                    self._replace_files(record, forgotten)
                     self._finish_files()
                     return
             raise DayBusy("its rows keep changing")
@@ -234,16 +242,14 @@ class DayArchiver:
 
     def _insert(self) -> None:
         """Write the day for the first time."""
-        written = self._write(None)
+        written = self._write(None, ForgottenRows())
         with self._database.write() as connection:
             if load_day(connection, self.day, lock=True) is not None:
                 raise DayBusy(_OTHER_PROCESS)
             now = self._context.now(connection)
             insert_day(connection, self.day, self._location.url, written.manifest, written.summary.dimensions, now)
 
-    def _replace_files(
-        self, record: ArchivedDay, without_exchanges: Collection[str] = (), without_labels: Collection[str] = ()
-    ) -> None:
+    def _replace_files(self, record: ArchivedDay, forgotten: ForgottenRows) -> None:
         """Write the removed rows and the database's rows to new files, and switch to them.
 
         The transaction that switches deletes the database's rows of the removed part of the day, which arrived late.
@@ -251,7 +257,7 @@ class DayArchiver:
         Raises:
             DayChanged: The database's rows have changed in the meantime.
         """
-        written = self._write(record, without_exchanges, without_labels)
+        written = self._write(record, forgotten)
         verify_files(self._location, written.manifest)
         with self._removing() as connection:
             current = load_day(connection, self.day, lock=True)
@@ -273,12 +279,7 @@ class DayArchiver:
             if record.state == "removed":
                 written.summary.write(connection)
 
-    def _write(
-        self,
-        record: ArchivedDay | None,
-        without_exchanges: Collection[str] = (),
-        without_labels: Collection[str] = (),
-    ) -> _WrittenDay:
+    def _write(self, record: ArchivedDay | None, forgotten: ForgottenRows) -> _WrittenDay:
         """Write new files with the day's removed rows and the database's rows."""
         label, generation, now = self._label, new_generation(), self._context.read_clock()
         files: dict[str, ArchivedFile] = {}
@@ -292,7 +293,7 @@ class DayArchiver:
             names = dimensions.rolled_dimensions(connection)
             for table in SOURCES:
                 hashes: list[NDArray[Any]] = []
-                removed = self._removed_rows(record, table, without_exchanges, without_labels)
+                removed = self._removed_rows(record, table, forgotten)
                 rows = read_rows(connection, table, self.day, self.until, blank_at=manifest.blank_at)
                 batches: Iterable[list[Row]] = chain(removed, _with_hashes(rows, hashes))
                 if table == "tally":
@@ -308,23 +309,17 @@ class DayArchiver:
             summary = DaySummary.load(reading, self.day, names)
         return _WrittenDay(manifest, summary, stored)
 
-    def _removed_rows(
-        self,
-        record: ArchivedDay | None,
-        table: str,
-        without_exchanges: Collection[str],
-        without_labels: Collection[str],
-    ) -> Iterator[list[Row]]:
+    def _removed_rows(self, record: ArchivedDay | None, table: str, forgotten: ForgottenRows) -> Iterator[list[Row]]:
         """Yield the archived rows that the database no longer has, in batches."""
         if record is None or record.removed_before == self.day:
             return
         part = ArchivedRange(self.day, record.removed_before)
-        excluded = {"exchange": [("id", without_exchanges)], "tally": []}.get(
-            table, [("exchange_id", without_exchanges)]
+        excluded = {"exchange": [("id", forgotten.exchanges)], "tally": []}.get(
+            table, [("exchange_id", forgotten.exchanges)]
         )
         if table == "feedback":
-            excluded.append(("id", without_labels))
-        conditions = [(column_index(table, name), frozenset(ids)) for name, ids in excluded if ids]
+            excluded.append(("id", forgotten.labels))
+        conditions = [(column_index(table, name), ids) for name, ids in excluded if ids]
         with connect_to_files([(part, record.files, record.manifest)]) as reading:
             for rows in reading.exec_driver_sql(f'SELECT * FROM "{table}"').partitions(BATCH_ROWS):  # noqa: S608 - a table's name
                 yield [tuple(row) for row in rows if not any(row[index] in ids for index, ids in conditions)]
@@ -463,9 +458,7 @@ class DayArchiver:
         Returns:
             The day's record.
         """
-        record = self._load()
-        if record is None:
-            raise DayBusy(_OTHER_PROCESS)
+        record = self._require()
         if not record.has_stale_files:
             return record
         write_manifest(self._location, record.manifest)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, delete, exists, func, select
@@ -17,16 +16,8 @@ from germane.storage.db.component import StoreContext
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 from germane.storage.retention.archive_lease import hold_archive
-from germane.storage.retention.archiving import DayArchiver, DayBusy
+from germane.storage.retention.archiving import DayArchiver, DayBusy, ForgottenRows
 from germane.storage.retention.forget import DataSubject
-
-
-@dataclass(slots=True)
-class _Matches:
-    """The matching rows of one day."""
-
-    exchanges: set[str] = field(default_factory=set)
-    labels: set[str] = field(default_factory=set)
 
 
 def forget_archived(context: StoreContext, subject: DataSubject, *, dry_run: bool) -> PruneResult:
@@ -56,7 +47,7 @@ def forget_archived(context: StoreContext, subject: DataSubject, *, dry_run: boo
                 # The archiver reads the record again under its lease.
                 archiver = DayArchiver(context, record.files, day, has_text=record.manifest.has_text)
                 try:
-                    archiver.forget(match.exchanges, match.labels)
+                    archiver.forget(match)
                 except DayBusy as busy:
                     raise ArchiveError(
                         f"{day:%Y-%m-%d} could not be rewritten, because {busy}: run the command again"
@@ -65,9 +56,9 @@ def forget_archived(context: StoreContext, subject: DataSubject, *, dry_run: boo
 
 def _find_matches(
     records: Mapping[datetime, ArchivedDay], subject: DataSubject
-) -> tuple[dict[datetime, _Matches], PruneResult]:
+) -> tuple[dict[datetime, ForgottenRows], PruneResult]:
     """Return the matching rows of all files by day, and count those in the removed parts of days."""
-    matches: dict[datetime, _Matches] = {}
+    matches: dict[datetime, ForgottenRows] = {}
     if not records:
         return matches, PruneResult()
     archived: set[str] = set()
@@ -78,7 +69,7 @@ def _find_matches(
         query = select(exchange.c.id, exchange.c.started_at).where(subject.condition(reading.dialect.name))
         for row in reading.execute(query):
             day = _day_of(row.started_at)
-            matches.setdefault(day, _Matches()).exchanges.add(row.id)
+            matches.setdefault(day, ForgottenRows()).exchanges.add(row.id)
             if row.started_at < records[day].removed_before:
                 archived.add(row.id)
         for batch in batched(sorted(archived)):
@@ -92,7 +83,7 @@ def _find_matches(
         for condition in conditions:
             for row in reading.execute(query.where(condition)):
                 day = _day_of(row.started_at)
-                match = matches.setdefault(day, _Matches())
+                match = matches.setdefault(day, ForgottenRows())
                 labels += row.id not in match.labels and row.started_at < records[day].removed_before
                 match.labels.add(row.id)
     return matches, PruneResult(exchanges=len(archived), scores=scores, feedback=labels)

@@ -179,14 +179,7 @@ class ArchiveStore(StoreComponent):
 
     def find_missing(self) -> list[str]:
         """Return a description for each archived file that is missing or has another size."""
-        by_location: dict[str, list[Manifest]] = {}
-        for record in self.list_days():
-            by_location.setdefault(record.location, []).append(record.manifest)
-        problems: list[str] = []
-        for url, manifests in by_location.items():
-            location = ArchiveLocation(url)
-            problems += find_missing(location, manifests, location.list_sizes())
-        return problems
+        return find_missing(((record.files, record.manifest) for record in self.list_days()), by_listing=True)
 
     def verify(self, *, on_day: Callable[[ArchivedDay, str | None], None] = lambda *_: None) -> dict[datetime, str]:
         """Read all files of the archive, and compare their bytes and rows with the checksums in the database.
