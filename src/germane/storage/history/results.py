@@ -133,17 +133,17 @@ class _Batch:
             self._costs.append(result.cost)
         names = (row["service"], row["route"], result.scorer)
         end = TaskEnd.of(result)
-        if own is None:
-            key = (row["exchange_id"], result.scorer, fingerprint)
-            at = self._encode(self._now)
-            self._new_tasks.append((*key, end.state, end.reason, end.error, 0, at, end.scored_as, 0))
-            self._tally_changes.add(row["started_at"], names, "seen")
-        elif old_state == "done" and result.value is None:
+        if own is not None and old_state == "done" and result.value is None:  # the existing score stays in place
             self._changed_tasks.append(end.keep(own["scored_as"]).values_for(own))
             if self._census:
                 self._kept.append({**_key(own), "probability": row["capture_probability"]})
                 self._kept_at.add(row["started_at"])
             return
+        if own is None:
+            key = (row["exchange_id"], result.scorer, fingerprint)
+            at = self._encode(self._now)
+            self._new_tasks.append((*key, end.state, end.reason, end.error, 0, at, end.scored_as, 0))
+            self._tally_changes.add(row["started_at"], names, "seen")
         else:
             self._changed_tasks.append(end.values_for(own))
             if old_state == "done":
