@@ -133,39 +133,31 @@ class HistoryStore(StoreComponent):
         Scores that an earlier attempt has written, and exchanges without text or without a sampling decision are left
         out. Pairs of exchange and scorer with an open task of the run's fingerprint are left to the workers.
         """
-        selection, remaining = claimed.selection, claimed.remaining
-        inside = in_partition(claimed)
-        query = select(*EXCHANGES.selected).where(*inside, exchange.c.erased_at.is_(None))
-        query = query.where(exchange.c.sampling_reason.is_not(None))
-        query = query.where(or_(exchange.c.question.is_not(None), exchange.c.answer.is_not(None)))
-        query = query.order_by(exchange.c.started_at, exchange.c.id)
-        names = tuple(sorted(selection.scorers))
+        selection, inside = claimed.selection, in_partition(claimed)
+        limits: list[Collection[ScoringPair]] = [] if claimed.remaining is None else [claimed.remaining]
         with self._database.read() as connection:
-            chosen: set[tuple[str, str]] | None = None
             if not selection.everything:
                 table, matches = matching_results(selection)
                 results = select(table.c.exchange_id, table.c.scorer).join(
                     exchange, exchange.c.id == table.c.exchange_id
                 )
                 rows = connection.execute(results.where(*inside, *matches))
-                chosen = {(row.exchange_id, row.scorer) for row in rows}
+                limits.append({(row.exchange_id, row.scorer) for row in rows})
             open_tasks = select(scoring_task.c.exchange_id, scoring_task.c.scorer, scoring_task.c.fingerprint)
             open_tasks = open_tasks.join(exchange, exchange.c.id == scoring_task.c.exchange_id)
             rows = connection.execute(open_tasks.where(*inside, scoring_task.c.state.in_(OPEN_STATES)))
-            left = {
+            open_pairs = {
                 (row.exchange_id, row.scorer) for row in rows if selection.scorers.get(row.scorer) == row.fingerprint
             }
-            stored = connection.execute(query).mappings().all()
-        items = []
+            query = select(*EXCHANGES.selected).where(*inside, exchange.c.erased_at.is_(None))
+            query = query.where(exchange.c.sampling_reason.is_not(None))
+            query = query.where(or_(exchange.c.question.is_not(None), exchange.c.answer.is_not(None)))
+            stored = connection.execute(query.order_by(exchange.c.started_at, exchange.c.id)).mappings().all()
+        items, names = [], sorted(selection.scorers)
         for row in stored:
-            selected = [
-                name
-                for name in names
-                if (chosen is None or (row["id"], name) in chosen)
-                and (remaining is None or (row["id"], name) in remaining)
-            ]
+            selected = [name for name in names if all((row["id"], name) in limit for limit in limits)]
             if selected:
-                waiting = tuple(name for name in selected if (row["id"], name) in left)
+                waiting = tuple(name for name in selected if (row["id"], name) in open_pairs)
                 scorers = tuple(name for name in selected if name not in waiting)
                 items.append(HistoryItem(EXCHANGES.decode(row), scorers, waiting))
         return items
