@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -138,12 +138,9 @@ class Worker:
         wait_for_tables = partial(
             wait_for_database, self._runtime.store, self._settings, self._shutdown, retry=mode == "forever"
         )
-        with (
-            nullcontext()
-            if self._metrics_address is None
-            else serve_metrics(self._settings, self._metrics_address, log_line),
-            ExitStack() as receiving,
-        ):
+        with ExitStack() as serving, ExitStack() as receiving:
+            if self._metrics_address is not None:
+                serving.enter_context(serve_metrics(self._settings, self._metrics_address, log_line))
             with closing(self._runtime.store):  # reopened when scoring starts
                 if receiver is None:
                     wait_for_tables()
@@ -152,13 +149,7 @@ class Worker:
                 if self._shutdown.received:
                     receiving.close()  # before the store, which the receiver still writes to while it stops
                     return self._shutdown.exit_code
-            scorers = ", ".join(scorer.name for scorer in self._scorer_set.scorers)
-            models = [part.model for part in (self._scorer_set.judge, self._scorer_set.embedder) if part is not None]
-            with_models = f" with {' and '.join(models)}" if models else ""
-            log_line(
-                f"germane worker: scorers {scorers}{with_models}, "
-                f"{self._settings.concurrency} concurrent requests, database {self._runtime.store.name}"
-            )
+            log_line(f"germane worker: {self._describe()}")
             install_runtime(self._runtime)
             try:
                 # The receiver stops first: it still stores exchanges while it stops.
@@ -177,6 +168,13 @@ class Worker:
                     f"released within {self._settings.task_lease:g} s"
                 )
             return self._shutdown.exit_code if finished else 1
+
+    def _describe(self) -> str:
+        scorers = ", ".join(scorer.name for scorer in self._scorer_set.scorers)
+        models = [part.model for part in (self._scorer_set.judge, self._scorer_set.embedder) if part is not None]
+        with_models = f" with {' and '.join(models)}" if models else ""
+        requests = f"{self._settings.concurrency} concurrent requests"
+        return f"scorers {scorers}{with_models}, {requests}, database {self._runtime.store.name}"
 
     def _poll_backlog(self) -> Iterator[OutstandingWork]:
         """Yield the backlog periodically until a shutdown signal arrives."""
