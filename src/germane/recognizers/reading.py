@@ -137,16 +137,7 @@ class Convention:
             asked, answered = event_messages(span, logs)
             inputs += asked
             outputs += answered
-            # Instrumentations of vector databases record documents as span events.
-            texts = [
-                {
-                    "content": event.attributes["db.query.result.document"],
-                    "id": event.attributes.get("db.query.result.id"),
-                }
-                for event in span.events
-                if event.name == "db.query.result" and event.attributes.get("db.query.result.document")
-            ]
-            documents += [RawValue("db.query.result", texts)] if texts else []
+            documents += _event_documents(span)
         return SpanReading(
             kind=kind,
             inputs=tuple(inputs),
@@ -235,3 +226,14 @@ def event_messages(span: SpanData, logs: tuple[LogData, ...]) -> tuple[list[RawV
     if answered:
         outputs.insert(0, RawValue(CHOICE_EVENT, answered))
     return inputs, outputs
+
+
+def _event_documents(span: SpanData) -> list[RawValue]:
+    """Return the documents in a span's events, where instrumentations of vector databases record them."""
+    found = [event.attributes for event in span.events if event.name == "db.query.result"]
+    texts = [
+        {"content": text, "id": attributes.get("db.query.result.id")}
+        for attributes in found
+        if (text := attributes.get("db.query.result.document"))
+    ]
+    return [RawValue("db.query.result", texts)] if texts else []
