@@ -204,6 +204,7 @@ class JsonPoster:
         Raises:
             DeliveryError: The request failed or was rejected. The error text contains no part of the URL.
         """
+        sent_headers = {**_HEADERS, **headers}
         try:
             client = httpx2.AsyncClient(
                 timeout=self._timeout,
@@ -215,12 +216,13 @@ class JsonPoster:
             raise DeliveryError(f"the proxy from the environment is unusable ({type(error).__name__})") from None
         try:
             with suppressed_loggers():  # httpx would log the whole URL
-                async with asyncio.timeout(2 * self._timeout), client:
-                    # The response body is not read.
-                    headers = {**_HEADERS, **headers}
-                    async with client.stream("POST", url, content=body, headers=headers, auth=auth) as response:
-                        status = response.status_code
-        except (httpx2.TransportError, TimeoutError) as error:
+                async with (
+                    asyncio.timeout(2 * self._timeout),
+                    client,
+                    client.stream("POST", url, content=body, headers=sent_headers, auth=auth) as response,
+                ):
+                    status = response.status_code  # the body is not read
+        except (httpx2.TransportError, TimeoutError) as error:  # before HTTPError, which includes TransportError
             raise DeliveryError(type(error).__name__) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
             raise DeliveryError(type(error).__name__, retryable=False) from None
