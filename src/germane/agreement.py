@@ -227,7 +227,19 @@ def bootstrap_interval(
 
     Resamples whose statistic is NaN are excluded. With a single unit, low and high are NaN.
     """
-    return _interval(lambda weights: statistic(**_arrays(arrays), weights=weights), units, resamples, seed)
+    rows = _arrays(arrays)
+    names, membership = np.unique(np.asarray(units), return_inverse=True)
+    if not len(names):
+        return BootstrapInterval(np.nan, np.nan, np.nan, 0)
+    value = float(statistic(**rows, weights=np.ones((1, len(membership))))[0])
+    source, share = np.random.default_rng(seed), np.full(len(names), 1 / len(names))
+    batch_size = max(1, _CELLS // len(membership))
+    sizes = [min(batch_size, resamples - done) for done in range(0, resamples, batch_size)]
+    drawn = (source.multinomial(len(names), share, size=size)[:, membership].astype(float) for size in sizes)
+    values = np.concatenate([statistic(**rows, weights=weights) for weights in drawn])
+    values = values[~np.isnan(values)] if len(names) > 1 else values[:0]
+    low, high = np.percentile(values, [2.5, 97.5]) if len(values) else (np.nan, np.nan)
+    return BootstrapInterval(value, float(low), float(high), len(names))
 
 
 def bootstrap_difference(
@@ -247,29 +259,11 @@ def bootstrap_difference(
     first, second = _floats(scores), _floats(others)
     missing = np.isnan(first) | np.isnan(second)
     mine, theirs = (np.where(missing, np.nan, values) for values in (first, second))
-    rest = _arrays(arrays)
 
-    def gap(weights: Floats) -> Floats:
-        left: Floats = statistic(scores=mine, **rest, weights=weights)
-        right: Floats = statistic(scores=theirs, **rest, weights=weights)
-        return left - right
+    def gap(*, mine: Floats, theirs: Floats, **rest: Any) -> Any:
+        return statistic(scores=mine, **rest) - statistic(scores=theirs, **rest)
 
-    return _interval(gap, units, resamples, seed)
-
-
-def _interval(statistic: Callable[[Floats], Floats], units: ArrayLike, resamples: int, seed: int) -> BootstrapInterval:
-    names, membership = np.unique(np.asarray(units), return_inverse=True)
-    if not len(names):
-        return BootstrapInterval(np.nan, np.nan, np.nan, 0)
-    value = float(statistic(np.ones((1, len(membership))))[0])
-    source, share = np.random.default_rng(seed), np.full(len(names), 1 / len(names))
-    batch_size = max(1, _CELLS // len(membership))
-    sizes = [min(batch_size, resamples - done) for done in range(0, resamples, batch_size)]
-    drawn = (source.multinomial(len(names), share, size=size)[:, membership].astype(float) for size in sizes)
-    values = np.concatenate([statistic(weights) for weights in drawn])
-    values = values[~np.isnan(values)] if len(names) > 1 else values[:0]
-    low, high = np.percentile(values, [2.5, 97.5]) if len(values) else (np.nan, np.nan)
-    return BootstrapInterval(value, float(low), float(high), len(names))
+    return bootstrap_interval(gap, units, resamples, seed, mine=mine, theirs=theirs, **arrays)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import metrics
 from opentelemetry._logs import get_logger_provider
@@ -20,7 +20,7 @@ from opentelemetry.metrics import NoOpMeterProvider, Observation
 from opentelemetry.metrics._internal import _ProxyMeterProvider
 
 from germane.tracer import conventions
-from germane.tracer.connection import TelemetryState, current_connection
+from germane.tracer.connection import BacklogState, TelemetryState, current_connection
 from germane.tracer.exporters import Signal, create_otlp_exporter, exposed_registry, otlp_endpoint
 from germane.tracer.guard import guarded
 from germane.tracer.provider import resource
@@ -36,6 +36,7 @@ MAX_METRIC_LABELS: Final = 20
 """Maximum number of distinct score labels per scorer in one process's metrics."""
 Reading = tuple[float, Mapping[str, str]]
 """A gauge value with its labels."""
+ReadGauge = Callable[[TelemetryState], Iterable[Reading]]
 OutcomeKey = tuple[str, str, str, str]
 """Route, scorer, outcome and reason. The scorer is set for finished scoring tasks and empty for captured exchanges."""
 _FAILED = "recording metrics failed: {} (only metrics are affected)"
@@ -45,62 +46,33 @@ _private: dict[str, Any] = {}
 _instruments: tuple[MeterProvider, Instruments] | None = None
 
 
-class Gauge(NamedTuple):
-    """An observable gauge: its name, unit, description, and the function that reads it."""
-
-    name: str
-    unit: str
-    description: str
-    read: Callable[[TelemetryState], Iterable[Reading]]
+def _queue_depths(backlog: BacklogState) -> Iterable[Reading]:
+    yield backlog.undecided, {conventions.STATE: "undecided"}
+    for (scorer, state), number in backlog.exchanges.items():
+        yield number, {conventions.EVALUATION_NAME: scorer, conventions.STATE: state}
 
 
-GAUGES = (
-    Gauge(
-        conventions.CAPTURE_DEPTH,
-        "{exchange}",
-        "Exchanges in this process's memory that are not stored yet",
-        lambda state: [(state.queued, {})],
+def _of_backlog(read: Callable[[BacklogState], Iterable[Reading]]) -> ReadGauge:
+    """Return a function that reads a gauge from the backlog, if this process knows it."""
+    return lambda state: [] if state.waiting is None else read(state.waiting)
+
+
+GAUGES: Final[Mapping[str, tuple[str, str, ReadGauge]]] = {
+    conventions.CAPTURE_DEPTH: (
+        "{exchange}", "Exchanges in this process's memory that are not stored yet", lambda state: [(state.queued, {})],
     ),
-    Gauge(
-        conventions.QUEUE_DEPTH,
-        "{exchange}",
-        "Stored exchanges waiting for a score",
-        lambda state: (
-            [
-                (state.waiting.undecided, {conventions.STATE: "undecided"}),
-                *(
-                    (number, {conventions.EVALUATION_NAME: scorer, conventions.STATE: name})
-                    for (scorer, name), number in state.waiting.exchanges.items()
-                ),
-            ]
-            if state.waiting
-            else []
-        ),
+    conventions.QUEUE_DEPTH: ("{exchange}", "Stored exchanges waiting for a score", _of_backlog(_queue_depths)),
+    conventions.LAG: (
+        "s", "Age of the oldest exchange waiting for a score", _of_backlog(lambda backlog: [(backlog.lag, {})]),
     ),
-    Gauge(
-        conventions.LAG,
-        "s",
-        "Age of the oldest exchange waiting for a score",
-        lambda state: [(state.waiting.lag, {})] if state.waiting else [],
-    ),
-    Gauge(
-        conventions.WORKERS,
-        "{process}",
-        "Worker processes",
-        lambda state: [(state.waiting.workers, {})] if state.waiting else [],
-    ),
-    Gauge(
-        conventions.BUDGET,
+    conventions.WORKERS: ("{process}", "Worker processes", _of_backlog(lambda backlog: [(backlog.workers, {})])),
+    conventions.BUDGET: (
         "1",
         "Share of the daily budget that has been used",
-        lambda state: [
-            (share, {conventions.LIMIT: limit})
-            for limit, share in (state.waiting.budget if state.waiting else {}).items()
-        ],
+        _of_backlog(lambda backlog: [(share, {conventions.LIMIT: limit}) for limit, share in backlog.budget.items()]),
     ),
-)
-
-
+}  # fmt: skip
+"""The unit and the description of each observable gauge, and the function that reads it, by name."""
 COUNTERS: Final[Mapping[str, tuple[str, str]]] = {
     conventions.RUNS_COUNTER: ("{run}", "Scoring runs by outcome"),
     conventions.CAPTURE_COUNTER: ("{exchange}", "Captured exchanges, stored or dropped"),
@@ -139,12 +111,12 @@ class Instruments:
             name: meter.create_counter(name, unit=unit, description=description)
             for name, (unit, description) in COUNTERS.items()
         }
-        for gauge in GAUGES:
-            callbacks = [partial(_observe, gauge, private)]
-            meter.create_observable_gauge(gauge.name, callbacks, unit=gauge.unit, description=gauge.description)
+        for name, (unit, description, read) in GAUGES.items():
+            callbacks = [partial(_observe, read, private)]
+            meter.create_observable_gauge(name, callbacks, unit=unit, description=description)
 
 
-def _observe(gauge: Gauge, private: bool, _options: object) -> Iterable[Observation]:  # noqa: FBT001 - bound by position
+def _observe(read: ReadGauge, private: bool, _options: object) -> Iterable[Observation]:  # noqa: FBT001 - bound by position
     """Return the observations of a gauge, read from memory on the exporter's thread.
 
     Only the current provider reports values, even if other providers have the same instrument. Without a connection, no
@@ -153,7 +125,7 @@ def _observe(gauge: Gauge, private: bool, _options: object) -> Iterable[Observat
     connection = current_connection()
     if connection is None or connection.state is None or private != _has_no_global_provider():
         return []
-    return [Observation(value, labels) for value, labels in gauge.read(connection.state())]
+    return [Observation(value, labels) for value, labels in read(connection.state())]
 
 
 def _has_no_global_provider() -> bool:
