@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from germane.statistics.estimate import Estimate, WeightedSums, estimate_mean
 from germane.statistics.two_sample import (
     Comparison,
-    EstimatePair,
     effect_size,
     mark_significant_drops,
     mean_difference,
@@ -47,7 +46,7 @@ def make_comparison(found: float, low: float, high: float, route: str = "ask") -
 
 def test_difference_interval_combines_the_intervals_of_both_means() -> None:
     """The lower arm combines the later mean's lower arm and the earlier mean's upper arm, and vice versa."""
-    found, (low, high) = mean_difference(EstimatePair(make_estimate(0.8, 0.7, 0.84), make_estimate(0.6, 0.52, 0.63)))
+    found, (low, high) = mean_difference(make_estimate(0.8, 0.7, 0.84), make_estimate(0.6, 0.52, 0.63))
 
     assert found == pytest.approx(-0.2, abs=1e-9)
     assert low == pytest.approx(-0.2 - math.hypot(0.08, 0.04), abs=1e-9)
@@ -56,15 +55,13 @@ def test_difference_interval_combines_the_intervals_of_both_means() -> None:
 
 def test_the_effect_size_is_hedges_g() -> None:
     """The pooled standardized difference with small-sample correction; None without any variance."""
-    pair = EstimatePair(
-        make_estimate(0.8, 0.7, 0.9, n=20, deviation=0.1), make_estimate(0.7, 0.6, 0.8, n=40, deviation=0.3)
-    )
+    pair = (make_estimate(0.8, 0.7, 0.9, n=20, deviation=0.1), make_estimate(0.7, 0.6, 0.8, n=40, deviation=0.3))
     pooled = math.sqrt((19 * 0.01 + 39 * 0.09) / 58)
 
-    assert effect_size(pair) == pytest.approx((1 - 3 / (4 * 58 - 1)) * -0.1 / pooled, abs=1e-9)
+    assert effect_size(*pair) == pytest.approx((1 - 3 / (4 * 58 - 1)) * -0.1 / pooled, abs=1e-9)
     same = make_estimate(0.8, 0.7, 0.9, deviation=0.0)
-    assert effect_size(EstimatePair(same, same)) is None
-    assert effect_size(EstimatePair(make_estimate(0.8, 0.7, 0.9, n=1, deviation=None), same)) is None
+    assert effect_size(same, same) is None
+    assert effect_size(make_estimate(0.8, 0.7, 0.9, n=1, deviation=None), same) is None
 
 
 @pytest.mark.parametrize(
@@ -107,7 +104,7 @@ def test_traffic_shift_between_unchanged_routes_makes_no_difference(
     route_estimates, total = [one for one, _ in routes], sum(count for _, count in routes)
     whole = standardize(route_estimates, [count / total for _, count in routes])
 
-    found, (low, high) = mean_difference(EstimatePair(whole, whole))
+    found, (low, high) = mean_difference(whole, whole)
 
     assert found == 0
     assert low <= 0 <= high
@@ -121,14 +118,14 @@ def test_traffic_shift_between_unchanged_routes_makes_no_difference(
 @given(estimates, estimates)
 def test_swapping_the_windows_flips_the_sign_of_the_difference(first: Estimate, second: Estimate) -> None:
     """The difference, its interval and the effect size change sign; the interval contains the difference."""
-    pair, swapped = EstimatePair(first, second), EstimatePair(second, first)
-    (found, (low, high)), (back, (back_low, back_high)) = mean_difference(pair), mean_difference(swapped)
+    (found, (low, high)) = mean_difference(first, second)
+    (back, (back_low, back_high)) = mean_difference(second, first)
 
     assert low <= found <= high
     assert (back, back_low, back_high) == pytest.approx((-found, -high, -low), abs=1e-9)
-    size = effect_size(pair)
+    size = effect_size(first, second)
     assume(size is not None)
-    assert effect_size(swapped) == pytest.approx(-(size or 0.0), abs=1e-9)
+    assert effect_size(second, first) == pytest.approx(-(size or 0.0), abs=1e-9)
 
 
 def test_a_single_comparison_is_tested_at_a_significance_level_of_one_in_eighty() -> None:
@@ -164,7 +161,7 @@ def test_a_drop_is_rarely_reported_for_unchanged_routes() -> None:
         comparisons = []
         for route in range(12):
             values = np.where(random.random(160) < 0.05, 0.0, random.beta(16, 4, 160))
-            found, (low, high) = mean_difference(EstimatePair(estimate_of(values[:80]), estimate_of(values[80:])))
+            found, (low, high) = mean_difference(estimate_of(values[:80]), estimate_of(values[80:]))
             comparisons.append(make_comparison(found, low, high, str(route)))
         failed += any(comparison.finding == "dropped" for comparison in mark_significant_drops(comparisons, 0.0))
 
@@ -182,7 +179,7 @@ def test_a_drop_is_rarely_reported_for_unchanged_scores_in_a_small_and_a_large_w
         return estimate_of(np.where(random.random(n) < refusals, 0.0, random.beta(35, 5, n)))
 
     for _ in range(2000):
-        found, (low, high) = mean_difference(EstimatePair(drawn(2000), drawn(after)))
+        found, (low, high) = mean_difference(drawn(2000), drawn(after))
         failed += mark_significant_drops([make_comparison(found, low, high)], 0.0)[0].finding == "dropped"
 
     assert failed / 2000 <= 0.035

@@ -11,7 +11,6 @@ from .histogram import pack_weights as pack_weights
 from .histogram import sum_packed as sum_packed
 from .two_sample import Comparison as Comparison
 from .two_sample import Comparisons as Comparisons
-from .two_sample import EstimatePair as EstimatePair
 from .two_sample import TimeWindow as TimeWindow
 from .two_sample import mark_significant_drops as mark_significant_drops
 from .two_sample import standardize as standardize

@@ -80,12 +80,12 @@ class Comparison:
         """Return a copy with difference, interval and effect size if both windows have enough scores."""
         if self.before is None or self.after is None:
             return self
-        pair = EstimatePair(self.before, self.after)
-        if not pair.has_min_samples:
+        if not (self.before.has_min_samples and self.after.has_min_samples):
             return self
-        difference, interval = mean_difference(pair)
+        difference, interval = mean_difference(self.before, self.after)
         finding = classify_interval(interval)
-        return replace(self, finding=finding, difference=difference, interval=interval, effect=effect_size(pair))
+        effect = effect_size(self.before, self.after)
+        return replace(self, finding=finding, difference=difference, interval=interval, effect=effect)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,37 +112,17 @@ class Comparisons:
         return any(comparison.is_comparable for comparison in (*self.services, *self.routes))
 
 
-@dataclass(frozen=True, slots=True)
-class EstimatePair:
-    """The estimates for the two windows."""
-
-    before: Estimate
-    after: Estimate
-
-    @property
-    def has_min_samples(self) -> bool:
-        """Whether both windows have at least ``MIN_SAMPLES`` scores."""
-        return self.before.has_min_samples and self.after.has_min_samples and self.has_intervals
-
-    @property
-    def has_intervals(self) -> bool:
-        """Whether both windows have at least two scores."""
-        return self.before.interval is not None and self.after.interval is not None
-
-
-def mean_difference(pair: EstimatePair) -> tuple[float, Interval]:
+def mean_difference(before: Estimate, after: Estimate) -> tuple[float, Interval]:
     """Return the difference, after minus before, and its interval. Both estimates must have an interval."""
-    before, after = pair.before.mean, pair.after.mean
-    (before_low, before_high), (after_low, after_high) = pair.before.interval, pair.after.interval  # type: ignore[misc]  # see above
-    change = after - before
-    down = math.hypot(after - after_low, before_high - before)
-    up = math.hypot(after_high - after, before - before_low)
+    (before_low, before_high), (after_low, after_high) = before.interval, after.interval  # type: ignore[misc]  # see above
+    change = after.mean - before.mean
+    down = math.hypot(after.mean - after_low, before_high - before.mean)
+    up = math.hypot(after_high - after.mean, before.mean - before_low)
     return change, (max(-2.0, change - down), min(2.0, change + up))
 
 
-def effect_size(pair: EstimatePair) -> float | None:
+def effect_size(before: Estimate, after: Estimate) -> float | None:
     """Return Hedges' g, or None if all scores are equal or there are too few scores."""
-    before, after = pair.before, pair.after
     freedom = before.n + after.n - 2
     if before.deviation is None or after.deviation is None or freedom < 1:
         return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC
 
 from germane.errors import UsageError
-from germane.statistics import Comparison, Comparisons, EstimatePair, TimeWindow, mark_significant_drops, standardize
+from germane.statistics import Comparison, Comparisons, Estimate, TimeWindow, mark_significant_drops, standardize
 from germane.storage.trends.summaries import RouteSummary
 
 Whole = tuple[str, str, str]
@@ -75,28 +75,27 @@ def services(lines: Sequence[Comparison], before: Sequence[RouteSummary]) -> lis
     proportion to their traffic.
     """
     seen = {(summary.service, summary.route, summary.scorer): summary.coverage.seen or summary.n for summary in before}
-    groups: dict[Whole, list[tuple[int, EstimatePair]]] = {}
+    groups: dict[Whole, list[tuple[int, Estimate, Estimate]]] = {}
     for line in lines:
-        if line.before is None or line.after is None:
-            continue
-        pair = EstimatePair(line.before, line.after)
-        if pair.has_intervals:
+        if line.before is not None and line.before.interval and line.after is not None and line.after.interval:
             traffic = seen[line.service, line.route or "", line.scorer]
-            groups.setdefault((line.service, line.scorer, line.fingerprint), []).append((traffic, pair))
+            group = groups.setdefault((line.service, line.scorer, line.fingerprint), [])
+            group.append((traffic, line.before, line.after))
     compared = []
     for (service, scorer, fingerprint), parts in groups.items():
         if len(parts) < 2:
             continue
-        traffic = sum(count for count, _ in parts)
-        shares = [count / traffic for count, _ in parts]
+        counts, earlier, later = zip(*parts, strict=True)
+        traffic = sum(counts)
+        shares = [count / traffic for count in counts]
         everything = sum(count for (name, _, by), count in seen.items() if (name, by) == (service, scorer))
         comparison = Comparison(
             service=service,
             route=None,
             scorer=scorer,
             fingerprint=fingerprint,
-            before=standardize([pair.before for _, pair in parts], shares),
-            after=standardize([pair.after for _, pair in parts], shares),
+            before=standardize(earlier, shares),
+            after=standardize(later, shares),
             finding="not_enough_data",
             share=traffic / everything,
         )
