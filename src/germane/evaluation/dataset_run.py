@@ -128,18 +128,10 @@ def run_dataset(
     partition_size: int | None = None,
     progress: bool | None = None,
 ) -> DatasetResult:
-    """Score a data set with the scorers in the settings, and write the scores to a folder.
+    """Score a data set with the scorers in the settings, and write the scores and a manifest to a folder.
 
-    Args:
-        path: A file, or a folder of Parquet files. The processes of a remote engine need the same path.
-        output: The folder for the score files and the manifest. It is created if necessary.
-        settings: The settings.
-        engine: Scores the partitions. It is opened and closed by this function.
-        columns: A mapping of germane's column names to the data set's.
-        limit: The number of rows to score, from the start of the data set.
-        partition_size: The number of rows in a partition, by default 1,000, or 500 if a scorer uses a judge. In Parquet
-            files, a partition consists of whole row groups.
-        progress: Whether to show progress on stderr. By default, it is shown only on a terminal.
+    ``engine`` scores the partitions. It is opened and closed by this function. For the other arguments, see
+    :func:`germane.evaluate_to_parquet`.
 
     Raises:
         UsageError: The data set is invalid, or the folder belongs to another run or is part of the data set.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -115,7 +114,28 @@ class Evaluation:
         Raises:
             UsageError: pandas is not installed.
         """
-        return to_frame(self.rows)
+        try:
+            pandas = import_module("pandas")
+        except ImportError:
+            raise UsageError(f"to_pandas() needs pandas; install it with: {install_command(PANDAS)}") from None
+        records = []
+        for row in self.rows:
+            exchange = row.exchange
+            record: dict[str, Any] = {
+                "id": exchange.id,
+                "question": exchange.question,
+                "answer": exchange.answer,
+                "contexts": [context.text for context in exchange.contexts],
+            }
+            record |= {name: value for name, value in exchange.attributes.items() if name not in record}
+            for name, score in row.scores.items():
+                reason = None if score.reason is None else str(score.reason)
+                record |= {name: score.value, f"{name}_label": score.label, f"{name}_reason": reason}
+                record[f"{name}_explanation"] = score.explanation
+            records.append(record)
+        frame = pandas.DataFrame(records, columns=None if self.rows else list(FRAME_COLUMNS))
+        scorers = dict.fromkeys(name for row in self.rows for name in row.scores)
+        return frame.astype(dict.fromkeys(scorers, float))
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the scores to a Parquet file, with one row for each row of the data set and each scorer.
@@ -124,33 +144,3 @@ class Evaluation:
             UsageError: pyarrow is not installed.
         """
         write_scores(Path(path), self.rows)
-
-
-def to_frame(rows: Sequence[RowScores]) -> Any:
-    """Return the rows as a data frame; see :meth:`Evaluation.to_pandas` for its columns.
-
-    Raises:
-        UsageError: pandas is not installed.
-    """
-    try:
-        pandas = import_module("pandas")
-    except ImportError:
-        raise UsageError(f"to_pandas() needs pandas; install it with: {install_command(PANDAS)}") from None
-    records = []
-    for row in rows:
-        exchange = row.exchange
-        record: dict[str, Any] = {
-            "id": exchange.id,
-            "question": exchange.question,
-            "answer": exchange.answer,
-            "contexts": [context.text for context in exchange.contexts],
-        }
-        record |= {name: value for name, value in exchange.attributes.items() if name not in record}
-        for name, score in row.scores.items():
-            reason = None if score.reason is None else str(score.reason)
-            record |= {name: score.value, f"{name}_label": score.label, f"{name}_reason": reason}
-            record[f"{name}_explanation"] = score.explanation
-        records.append(record)
-    frame = pandas.DataFrame(records, columns=None if rows else list(FRAME_COLUMNS))
-    scorers = dict.fromkeys(name for row in rows for name in row.scores)
-    return frame.astype(dict.fromkeys(scorers, float))

@@ -259,13 +259,7 @@ def find_problems(rows: Sequence[RowScores]) -> list[ScoringProblem]:
 
 
 def find_problem_answers(rows: Sequence[RowScores], threshold: float) -> list[AnswerProblem]:
-    """Return the answers that have low scores, failed scores, or scores below the threshold, lowest first.
-
-    The threshold applies to the value that determines the label: the calibrated value if there is one.
-
-    Raises:
-        UsageError: the threshold is not finite.
-    """
+    """Return the answers with problems, lowest first; see :meth:`germane.Evaluation.problems`."""
     if not math.isfinite(threshold):
         raise UsageError(f"threshold must be a finite number, not {threshold}")
     by_answer: dict[tuple[object, ...], list[RowScores]] = {}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from germane.errors import UsageError
 from germane.tracer.known_types import decided_per_type, defines, library_classes
@@ -83,14 +84,12 @@ def _first_choice(value: Any) -> Any:
     return value.choices[0] if value.choices else None
 
 
-def _choice_text(value: Any) -> str | None:
+def _choice_text(value: Any, part: Literal["message", "delta"] = "message") -> str | None:
     choice = _first_choice(value)
-    return None if choice is None else _message_text(choice.message.content)
+    return None if choice is None else _message_text(getattr(choice, part).content)
 
 
-def _delta_text(value: Any) -> str | None:
-    choice = _first_choice(value)
-    return None if choice is None else _message_text(choice.delta.content)
+_delta_text = partial(_choice_text, part="delta")
 
 
 def _werkzeug_text(response: Any) -> str | None:

@@ -114,12 +114,7 @@ class AnswerQuality(CompositeScorer):
         return parameters if self.grade_from == self.aggregate else {**parameters, "grade_from": self.grade_from}
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange. ``details`` contains all three aggregates, and each part's value, weight and reason.
-
-        Raises:
-            ScoringError: no part has a value, a part is missing and ``missing`` is ``"fail"``, or a part may succeed
-                later. The error has the reason of the first such part.
-        """
+        """Score an exchange. ``details`` also contains all three aggregates."""
         parts = await self.score_parts(exchange)
         values = [part.value for part in parts if part.value is not None]
         aggregates = {

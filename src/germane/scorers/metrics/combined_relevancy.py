@@ -68,14 +68,7 @@ class CombinedRelevancy(CompositeScorer):
         return f"CombinedRelevancy(weights={self.weights}, missing={self.missing!r})"
 
     async def score(self, exchange: Exchange) -> Score:
-        """Score an exchange.
-
-        ``details`` contains each part's value, weight and reason, and the names of ``missing`` parts.
-
-        Raises:
-            ScoringError: no part has a value, a part is missing and ``missing`` is ``"fail"``, or a part may succeed
-                later. The error has the reason of the first such part.
-        """
+        """Score an exchange; see :meth:`CompositeScorer.score`."""
         parts = await self.score_parts(exchange)
         value, missing = weighted_mean(parts), missing_parts(parts)
         total = math.fsum(part.weight for part in parts if part.value is not None)
