@@ -85,29 +85,34 @@ class ExchangeBuilder:
         The exchange's id is derived from the trace and its root span, so that a trace never yields two exchanges.
         """
         try:
-            spans, logs = convert_items(trace.items)
-            requests = [(spans, logs)]
-            if trace.finished_keys:
-                requests = split_requests(spans, logs, trace.finished_spans)
-            outcomes = [
-                self._outcome(trace, spans, logs, found)
-                for spans, logs in requests
-                if spans
-                for found in recognize_all(spans, logs, recognizers=self._recognizers)
-            ]
+            outcomes = self._request_outcomes(trace)
         except Exception as error:  # noqa: BLE001 - a trace that cannot be read must not block all others
             self._log_once("a trace cannot be read", error)
-            first, now = trace.items[0], datetime.now(UTC)
-            service, route, scope = self._bounded_names(first.service, OTHER, first.scope)
-            counted = WatchKey.at(
-                int(now.timestamp()) * 10**9, service, scope, UnreadableReason.RECOGNITION_FAILED.value
-            )
-            return TraceOutcome(trace, UncapturedTrace(service, route, now, UnscoredReason.UNREADABLE), counted)
+            return self._failed_outcome(trace)
         if not outcomes:
             return TraceOutcome(trace, None)
-        waits = any(outcome.counted is not None and _awaits_spans(trace, outcome.counted[3]) for outcome in outcomes)
-        is_postponed = waits and not any(isinstance(outcome.result, Exchange) for outcome in outcomes)
-        return replace(outcomes[0], others=tuple(outcomes[1:]), is_postponed=is_postponed)
+        has_exchange = any(isinstance(outcome.result, Exchange) for outcome in outcomes)
+        awaits_spans = any(outcome.counted and _awaits_spans(trace, outcome.counted.outcome) for outcome in outcomes)
+        return replace(outcomes[0], others=tuple(outcomes[1:]), is_postponed=awaits_spans and not has_exchange)
+
+    def _request_outcomes(self, trace: ReceivedTrace) -> list[TraceOutcome]:
+        """Return the outcome of each request in a trace. Spans that were finished before are not read again."""
+        spans, logs = convert_items(trace.items)
+        is_reopened = bool(trace.finished_keys)
+        requests = split_requests(spans, logs, trace.finished_spans) if is_reopened else [(spans, logs)]
+        return [
+            self._outcome(trace, spans, logs, found)
+            for spans, logs in requests
+            if spans
+            for found in recognize_all(spans, logs, recognizers=self._recognizers)
+        ]
+
+    def _failed_outcome(self, trace: ReceivedTrace) -> TraceOutcome:
+        """Return the outcome of a trace whose conversion raised an exception."""
+        first, now = trace.items[0], datetime.now(UTC)
+        service, route, scope = self._bounded_names(first.service, OTHER, first.scope)
+        counted = WatchKey.at(int(now.timestamp()) * 10**9, service, scope, UnreadableReason.RECOGNITION_FAILED.value)
+        return TraceOutcome(trace, UncapturedTrace(service, route, now, UnscoredReason.UNREADABLE), counted)
 
     def _outcome(
         self, trace: ReceivedTrace, spans: list[SpanData], logs: list[LogData], found: Recognized | Unreadable

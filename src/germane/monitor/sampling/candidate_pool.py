@@ -23,6 +23,7 @@ from germane.monitor.sampling.budget_allocation import (
     INTERVAL_LENGTHS,
     DailyTraffic,
     ExchangeCost,
+    IntervalAllocation,
     allocate_interval,
     estimate_cost,
     forecast_traffic,
@@ -143,6 +144,7 @@ class CandidatePool:
         return len(candidates) if skipped else 0
 
     def _select_if_due(self, cursor: PoolCursor | None, budget: Budget) -> int:
+        """Select candidates if an interval has ended. An interval without an allocation is merged into the next one."""
         # Budget reservations use the database's clock. An hour that has not begun there adds no budget.
         now = self._store.now().astimezone(UTC)
         minute = last_interval_end(now, INTERVAL_LENGTHS[0])
@@ -169,10 +171,10 @@ class CandidatePool:
         if not allocation.count and not allocation.exhausted:
             self._skipped_interval = end
             return 0
-        return self._select(end, count=None if allocation.exhausted else allocation.count)
+        return self._select(end, allocation)
 
-    def _select(self, end: datetime, *, count: float | None) -> int:
-        """Select up to ``count`` candidates, or none if ``count`` is None because the day's budget is exhausted."""
+    def _select(self, end: datetime, allocation: IntervalAllocation) -> int:
+        """Select the allocated number of candidates, or none if the day's budget is exhausted."""
         candidates = page = self._store.pool.list_candidates(CANDIDATES_PER_PAGE)
         while len(page) == CANDIDATES_PER_PAGE:
             page = self._store.pool.list_candidates(CANDIDATES_PER_PAGE, after=page[-1])
@@ -180,8 +182,8 @@ class CandidatePool:
         if not candidates:
             self._store.pool.save_cursor(self._step(PoolCursor(end)))
             return 0
-        if count is not None:
-            selected, unselected = _draw(candidates, int(min(count, len(candidates))))
+        if not allocation.exhausted:
+            selected, unselected = _draw(candidates, int(min(allocation.count, len(candidates))))
         else:
             selected, unselected = [], UnselectedCandidates(UnscoredReason.BUDGET)
             if self._exhausted_date != end.date():

@@ -119,7 +119,10 @@ class QuotaStore(StoreComponent):
         settled: Sequence[float],
         waited: float,
     ) -> list[float]:
-        """Correct earlier reservations, then reserve slots for requests. Return the waits in seconds."""
+        """Correct earlier reservations, then reserve slots for requests. Return the waits in seconds.
+
+        A limit's ``arrival`` is the theoretical arrival time of its next request, as in :func:`schedule`.
+        """
         at = self._context.now(connection)
         query = select(rate_limit.c.name, rate_limit.c.arrival, rate_limit.c.used_at).with_for_update()
         query = query.where(rate_limit.c.name.in_([limit.name for limit in limits])).order_by(rate_limit.c.name)
@@ -131,19 +134,17 @@ class QuotaStore(StoreComponent):
             stored = connection.execute(query).all()
         at = self._schedule_clock.read(at, max(row.used_at for row in stored))
         now = at.timestamp()
-        latest = {row.name: row.arrival for row in stored}
+        theoretical = {row.name: row.arrival for row in stored}
         corrections = zip(limits, settled or [0.0] * len(limits), strict=True)
-        arrivals = [latest[limit.name] + correction * limit.interval for limit, correction in corrections]
-        starts, arrivals = schedule(limits, arrivals, amounts, now=now)
+        corrected = [theoretical[limit.name] + correction * limit.interval for limit, correction in corrections]
+        starts, arrivals = schedule(limits, corrected, amounts, now=now)
         statement = update(rate_limit).where(rate_limit.c.name == bindparam("limit_name"))
         statement = statement.values(arrival=bindparam("new_arrival"), used_at=at)
-        if starts:
-            statement = statement.values(waited=waited + starts[0] - now)
-        rows = [
-            {"limit_name": limit.name, "new_arrival": arrival} for limit, arrival in zip(limits, arrivals, strict=True)
-        ]
-        connection.execute(statement, rows)
-        return [start - now for start in starts]
+        if waits := [start - now for start in starts]:
+            statement = statement.values(waited=waited + waits[0])
+        pairs = zip(limits, arrivals, strict=True)
+        connection.execute(statement, [{"limit_name": limit.name, "new_arrival": arrival} for limit, arrival in pairs])
+        return waits
 
     def load_usage(self, day: date | None = None) -> BudgetDay:
         """Return the judge usage for a UTC day, including in-flight requests. Defaults to today."""

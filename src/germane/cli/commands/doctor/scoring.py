@@ -218,17 +218,17 @@ def _check_backlog(
         if not tasks.in_progress or (in_use and pair not in in_use):
             continue
         count, rate = sanitize.count_noun(tasks.in_progress, "pending score"), rates.get(pair)
-        behind = None if rate is None else rate.drain_time(outstanding.undecided + tasks.in_progress)
         findings += _check_delay(
             f"{count} and {undecided}" if outstanding.undecided else count,
             scorer=sanitize.line(tasks.scorer, 60),
-            behind=behind or timedelta(),
+            drain_time=rate.drain_time(outstanding.undecided + tasks.in_progress) if rate else None,
             age=timedelta() if tasks.waiting_since is None else now - tasks.waiting_since,
             is_growing=rate is not None and rate.tasks_per_hour > rate.scores_per_hour,
             is_limited=is_limited,
             is_retrying=tasks.scorer in retrying,
         )
     yield from findings
+    # Without a task, no scorer is late. Exchanges that nobody samples wait all the same.
     newest = store.answers.list_exchanges(limit=1) if outstanding.undecided and not findings else ()
     if any(now - each.started_at > STALLED_AFTER for each in newest):
         yield Finding("scoring", "error", f"{undecided}, but no process is scoring", FIX_NO_WORKER)
@@ -238,7 +238,7 @@ def _check_delay(
     count: str,
     *,
     scorer: str,
-    behind: timedelta,
+    drain_time: timedelta | None,
     age: timedelta,
     is_growing: bool,
     is_limited: bool,
@@ -249,17 +249,17 @@ def _check_delay(
     Args:
         count: The number of both, in words.
         scorer: The scorer.
-        behind: Time that scoring them takes at the current rate; zero if nothing is being scored.
+        drain_time: Time that scoring them takes at the current rate; None if nothing is being scored.
         age: Time that the oldest pending score has been waiting.
         is_growing: Whether more tasks are added than scored.
         is_limited: Whether a rate limit has recently delayed requests.
         is_retrying: Whether tasks have recently been retried.
     """
     # The oldest tasks are scored first, so none should wait much longer than the whole backlog takes to score.
-    is_late = age > max(STALLED_AFTER, 2 * behind)
-    if behind > MAX_DRAIN_TIME:
+    is_late = age > max(STALLED_AFTER, 2 * (drain_time or timedelta()))
+    if drain_time is not None and drain_time > MAX_DRAIN_TIME:
         growing = " and growing" if is_growing else ""
-        hours = behind / timedelta(hours=1)
+        hours = drain_time / timedelta(hours=1)
         delay = f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} days"
         message = f"scoring cannot keep up: {scorer} is {delay} behind{growing} ({count})"
         fix = "add workers, lower `sample_rate`, or set a budget"
