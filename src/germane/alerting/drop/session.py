@@ -277,14 +277,7 @@ class DetectorSession:
             progress: The stored state, if any.
             dismissed: Whether a person has resolved the alert about the firing drop. If so, the detector starts over.
         """
-        state: Mapping[str, Any] = progress.state if progress else {}
-        was_firing = not dismissed and bool((state.get("detector") or {}).get("firing"))
-        version, baseline = self.version, self.baseline
-        if progress and progress.parameters != rule_parameters_hash(self.rule):
-            state = {}
-            self.ended = "rule_removed" if was_firing else None
-        elif progress and version and version.id != progress.baseline_id and version.reason != "route_joined":
-            state = {}  # a route that joins leaves the other routes' baselines, and so their evidence, as they are
+        state, baseline = self._usable_state(progress), self.baseline
         self._detector = self._limiter = self._improvement = None
         self._new_routes = {}
         self.affected = tuple(state.get("affected", ()))
@@ -299,8 +292,19 @@ class DetectorSession:
                 for route, stored in state.get("new_routes", {}).items()
                 if is_new_route(baseline, route)
             }
-        if was_firing and not self.ended and not (self._detector and self._detector.firing):
-            self.ended = "new_baseline"
+        was_firing = progress and not dismissed and (progress.state.get("detector") or {}).get("firing")
+        if progress and was_firing and not (self._detector and self._detector.firing):
+            is_same_rule = progress.parameters == rule_parameters_hash(self.rule)
+            self.ended = "new_baseline" if is_same_rule else "rule_removed"  # changed parameters make another rule
+
+    def _usable_state(self, progress: DetectorState | None) -> Mapping[str, Any]:
+        """Return the stored state from which the detectors continue; empty if the baseline or the rule has changed."""
+        if progress is None or progress.parameters != rule_parameters_hash(self.rule):
+            return {}
+        # A route that joins leaves the other routes' baselines, and so their evidence, as they are.
+        version = self.version
+        is_replaced = version and version.id != progress.baseline_id and version.reason != "route_joined"
+        return {} if is_replaced else progress.state
 
 
 def _firing_of(detector: Detector) -> FiringDrop | None:
