@@ -1,6 +1,6 @@
 """The detector's bet grid: null levels and stakes, which are fixed before any score is seen.
 
-Each half of a stream (the mean of nonzero scores, and the rate of zeros) has eight bets. A bet tests one null, which is
+Each statistic of a stream (mean of nonzero scores, rate of zeros) has eight bets. A bet tests one null, which is
 a level that is still as good as the baseline, with a stake that suits one size of drop. With tol = 0.4 min_drop,
 z = 1.5 for the first four bets and 3.5 for the others, wander s, and D the stream's scores per day in the baseline
 (nonzero scores or all scores)::
@@ -26,15 +26,15 @@ import numpy as np
 from germane.alerting.detector.score_batch import BoolArray, FloatArray, IndexedScores, ScoreBatch
 from germane.baseline import POOLED_ROUTE, Baseline
 
-BETS_PER_HALF: Final = 8
+BETS_PER_STATISTIC: Final = 8
 TOLERANCE: Final = 0.4
 """Minimum tolerated difference from the baseline, as a fraction of ``min_drop``."""
 MAX_ZERO_RATE: Final = 0.9
 """Upper limit of a null for the rate of zeros."""
 MIN_FACTOR: Final = 0.1
 """Lower limit of the factor by which one score multiplies a bet's capital."""
-_STEPS: Final = np.arange(BETS_PER_HALF) / (BETS_PER_HALF - 1)
-_IS_SMALL_DROP: Final = np.arange(BETS_PER_HALF) < BETS_PER_HALF // 2
+_STEPS: Final = np.arange(BETS_PER_STATISTIC) / (BETS_PER_STATISTIC - 1)
+_IS_SMALL_DROP: Final = np.arange(BETS_PER_STATISTIC) < BETS_PER_STATISTIC // 2
 _WANDER_MULTIPLES: Final = np.where(_IS_SMALL_DROP, 1.5, 3.5)
 _CORRELATED_DAYS: Final = 2.0
 """Factor for the variance that one day's scores share, because consecutive days resemble each other."""
@@ -77,7 +77,7 @@ class BetGrid:
 
         # If the upper limit moved the null into the tolerance or below the baseline, normal scores would look bad.
         self.watched: BoolArray = np.stack([self.column("committed") >= 2, self.rate + self.tolerance <= MAX_ZERO_RATE])
-        """Whether there is a null to test, by half and route."""
+        """Whether there is a null to test, by statistic and route."""
 
         variance = self.deviation[:, None] ** 2 + self._shared_variance("committed_per_day", self.wander)
         self.committed_bets = bet_size(_geometric_grid(0.6 * self.min_drop, 0.4), variance, 1 - self.means)
@@ -103,13 +103,13 @@ class BetGrid:
             positions, routes[positions], values[positions], batch.zero_flags()[positions], times[positions]
         )
 
-    def updates_half(self, scores: IndexedScores, half: int) -> BoolArray:
-        """Return a mask of the scores that update a half of a stream.
+    def updates_statistic(self, scores: IndexedScores, statistic: int) -> BoolArray:
+        """Return a mask of the scores that update a statistic of a stream.
 
         These are nonzero scores or all scores, on routes with a null to test.
         """
-        watched: BoolArray = self.watched[half, scores.routes]
-        return watched & ~scores.zeros if half == 0 else watched
+        watched: BoolArray = self.watched[statistic, scores.routes]
+        return watched & ~scores.zeros if statistic == 0 else watched
 
     def _shared_variance(self, per_day: str, wander: FloatArray) -> FloatArray:
         """Return the variance that scores from the same day share, by type of stream, route and bet."""

@@ -16,8 +16,14 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from germane.alerting.detector.bet_grid import BETS_PER_HALF, BetGrid
-from germane.alerting.detector.drop_evidence import HALVES, Contributor, RecoveryEvidence, ShiryaevRoberts, Transition
+from germane.alerting.detector.bet_grid import BETS_PER_STATISTIC, BetGrid
+from germane.alerting.detector.drop_evidence import (
+    STATISTICS,
+    Contributor,
+    RecoveryEvidence,
+    ShiryaevRoberts,
+    Transition,
+)
 from germane.alerting.detector.score_batch import IndexedScores, ScoreBatch
 from germane.baseline import Baseline
 
@@ -72,7 +78,7 @@ class Detector:
 
     @property
     def contributors(self) -> tuple[Contributor, ...]:
-        """Streams and halves that contribute most of the evidence for the current drop, strongest first."""
+        """Streams and statistics that contribute most of the evidence for the current drop, strongest first."""
         return self._recovery.contributors if self._recovery else ()
 
     @property
@@ -108,14 +114,12 @@ class Detector:
         return transitions
 
     def _strongest_contributors(self) -> list[Contributor]:
-        strength = self._drop_evidence.log_strength()  # by stream and half
+        strength = self._drop_evidence.log_strength()  # by stream and statistic
         weakest = strength.max() - CONTRIBUTOR_RANGE
-        streams, halves = np.unravel_index(np.argsort(-strength, axis=None, kind="stable"), strength.shape)
+        streams, statistics = np.unravel_index(np.argsort(-strength, axis=None, kind="stable"), strength.shape)
         names = [None, *self._grid.routes]  # the first stream is the whole service
-        places = zip(streams.tolist(), halves.tolist(), strict=True)
-        return [
-            Contributor(names[stream], HALVES[half]) for stream, half in places if strength[stream, half] >= weakest
-        ]
+        places = zip(streams.tolist(), statistics.tolist(), strict=True)
+        return [Contributor(names[at[0]], STATISTICS[at[1]]) for at in places if strength[at] >= weakest]
 
     def _transition(self, state: Literal["firing", "resolved"], block: IndexedScores, last: int) -> Transition:
         """Return the change of state after the score at ``last`` in the block."""
@@ -131,7 +135,7 @@ class Detector:
                 {
                     "route": self._grid.routes[stream - 1] if stream else None,
                     "numbers": self._digest(stream),
-                    "logs": [[_from_log(value) for value in half] for half in drop.logs[stream].tolist()],
+                    "logs": [[_from_log(value) for value in logs] for logs in drop.logs[stream].tolist()],
                     "rises": drop.rises[stream].tolist(),
                     "starts": drop.starts[stream].tolist(),
                 }
@@ -169,8 +173,8 @@ class Detector:
             return False
         for stream in streams:
             at = index[stream["route"]]
-            logs = np.array([[_to_log(value) for value in half] for half in stream["logs"]])
-            self._drop_evidence.logs[at] = logs.reshape(len(HALVES), BETS_PER_HALF)
+            logs = np.array([[_to_log(value) for value in values] for values in stream["logs"]])
+            self._drop_evidence.logs[at] = logs.reshape(len(STATISTICS), BETS_PER_STATISTIC)
             self._drop_evidence.rises[at] = stream["rises"]
             self._drop_evidence.starts[at] = stream["starts"]
         self._threshold = max(self._nominal_threshold, _to_log(state["threshold"]))

@@ -33,14 +33,15 @@ from typing import Final, Literal
 
 import numpy as np
 
-from germane.alerting.detector.bet_grid import BETS_PER_HALF, BetGrid, bet_size
+from germane.alerting.detector.bet_grid import BETS_PER_STATISTIC, BetGrid, bet_size
 from germane.alerting.detector.score_batch import BoolArray, FloatArray, IndexedScores, IntArray
 
-Half = Literal["committed", "zero"]
-HALVES: Final[tuple[Half, ...]] = ("committed", "zero")
+Statistic = Literal["committed", "zero"]
+STATISTICS: Final[tuple[Statistic, ...]] = ("committed", "zero")
 """The two statistics that are monitored in each stream: the mean of nonzero scores and the rate of zeros."""
 STEPWISE_SCORES_PER_STREAM: Final = 5
-"""Maximum number of scores per stream at which processing one score at a time is faster, up to 60 scores in total."""
+MAX_STEPWISE_SCORES: Final = 60
+"""Up to this number of scores, per stream and in total, processing one score at a time is faster."""
 _SIZES: Final = np.array([0.5, 1.0, 2.0])
 """Sizes of the shifts that each contributor's bets assume, in units of h."""
 _CAP: Final = 10.0
@@ -49,11 +50,11 @@ _CAP: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Contributor:
-    """A half of a stream that contributes much of the evidence for a drop."""
+    """A statistic of a stream that contributes much of the evidence for a drop."""
 
     route: str | None
     """Name of the route; None for the service as a whole."""
-    half: Half
+    half: Statistic  # the name in stored states and in alerts
     """``committed``: nonzero scores are decreasing. ``zero``: refusals are increasing."""
 
 
@@ -74,10 +75,10 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The evidence in one half of one stream over a block of scores."""
+    """The evidence in one statistic of one stream over a block of scores."""
 
     stream: int
-    half: int
+    statistic: int
     counts: IntArray
     """The number of this path's scores up to and including each score in the block."""
     times: FloatArray
@@ -101,7 +102,7 @@ class ShiryaevRoberts:
 
     def reset(self) -> None:
         """Discard all evidence."""
-        shape = (self.streams, len(HALVES), BETS_PER_HALF)
+        shape = (self.streams, len(STATISTICS), BETS_PER_STATISTIC)
         self.logs = np.full(shape, -np.inf)
         self.rises = np.zeros(shape)
         """CUSUM statistic c <- max(c, 0) + log factor."""
@@ -109,11 +110,11 @@ class ShiryaevRoberts:
         """Time at which c last left 0, as a Unix timestamp in seconds."""
 
     def log_evidence(self) -> float:
-        """Return the logarithm of the average R over streams, halves and bets."""
+        """Return the logarithm of the average R over streams, statistics and bets."""
         return float(np.logaddexp.reduce(self.logs, axis=None)) - math.log(self.logs.size)
 
     def log_strength(self) -> FloatArray:
-        """Return the logarithm of the sum of R over bets, by stream and half."""
+        """Return the logarithm of the sum of R over bets, by stream and statistic."""
         return np.asarray(np.logaddexp.reduce(self.logs, axis=2))
 
     def onset(self) -> float:
@@ -126,46 +127,55 @@ class ShiryaevRoberts:
         Returns:
             The number of processed scores, and whether the last one exceeded the threshold.
         """
-        if len(scores) <= min(STEPWISE_SCORES_PER_STREAM * self.streams, 60):
-            for position in range(len(scores)):
-                self._step(scores, position)
-                if self.log_evidence() > threshold:
-                    return position + 1, True
-            return len(scores), False
-
-        paths = [self._path(scores, 0, half) for half in range(len(HALVES))]
-        for route in np.unique(scores.routes).tolist():
-            paths += [self._path(scores, route + 1, half) for half in range(len(HALVES))]
-        strength = self.log_strength()
+        if len(scores) <= min(STEPWISE_SCORES_PER_STREAM * self.streams, MAX_STEPWISE_SCORES):
+            return self._advance_stepwise(scores, threshold)
+        streams = [0, *(route + 1 for route in np.unique(scores.routes).tolist())]
+        paths = [self._path(scores, stream, statistic) for stream in streams for statistic in range(len(STATISTICS))]
+        crossing = self._first_crossing(paths, threshold)
+        last = len(scores) - 1 if crossing is None else crossing
         for path in paths:
-            strength[path.stream, path.half] = -np.inf
-        total = np.full(len(scores), np.logaddexp.reduce(strength, axis=None))
+            if count := int(path.counts[last]):
+                self._commit(path, count)
+        return last + 1, crossing is not None
+
+    def _advance_stepwise(self, scores: IndexedScores, threshold: float) -> tuple[int, bool]:
+        for position in range(len(scores)):
+            self._step(scores, position)
+            if self.log_evidence() > threshold:
+                return position + 1, True
+        return len(scores), False
+
+    def _first_crossing(self, paths: Sequence[Path], threshold: float) -> int | None:
+        """Return the position of the first score after which the log evidence exceeds the threshold, if any."""
+        unchanged = self.log_strength()
+        for path in paths:
+            unchanged[path.stream, path.statistic] = -np.inf
+        total = np.full(len(paths[0].counts), np.logaddexp.reduce(unchanged, axis=None))
         for path in paths:
             total = np.logaddexp(total, np.logaddexp.reduce(path.logs, axis=0)[path.counts])
         above = np.flatnonzero(total - math.log(self.logs.size) > threshold)
-        processed = int(above[0]) + 1 if len(above) else len(scores)
-        for path in paths:
-            count, at = int(path.counts[processed - 1]), (path.stream, path.half)
-            if not count:
-                continue
-            self.logs[at] = path.logs[:, count]
-            # Repeating c <- max(c, 0) + log factor yields the distance between the sum and its earlier minimum.
-            lows = path.sums[:, :count].copy()
-            lows[:, 0] = -np.maximum(self.rises[at], 0.0)
-            last = count - 1 - np.argmin(lows[:, ::-1], axis=1)
-            continued = (last == 0) & (self.rises[at] > 0)
-            self.starts[at] = np.where(continued, self.starts[at], path.times[last])
-            self.rises[at] = path.sums[:, count] - lows[np.arange(BETS_PER_HALF), last]
-        return processed, bool(len(above))
+        return int(above[0]) if len(above) else None
+
+    def _commit(self, path: Path, count: int) -> None:
+        """Set the evidence and the rises to those after the first ``count`` scores of a path; at least 1."""
+        at = path.stream, path.statistic
+        self.logs[at] = path.logs[:, count]
+        # Repeating c <- max(c, 0) + log factor yields the distance between the sum and its earlier minimum.
+        lows = path.sums[:, :count].copy()
+        lows[:, 0] = -np.maximum(self.rises[at], 0.0)
+        lowest = count - 1 - np.argmin(lows[:, ::-1], axis=1)  # the last minimum of each bet
+        continued = (lowest == 0) & (self.rises[at] > 0)
+        self.starts[at] = np.where(continued, self.starts[at], path.times[lowest])
+        self.rises[at] = path.sums[:, count] - lows[np.arange(BETS_PER_STATISTIC), lowest]
 
     def _step(self, scores: IndexedScores, position: int) -> None:
         """Process one score."""
         grid, route, zero = self._grid, int(scores.routes[position]), int(scores.zeros[position])
-        factors = np.empty((2, len(HALVES), BETS_PER_HALF))
+        factors = np.empty((2, len(STATISTICS), BETS_PER_STATISTIC))
         factors[:, 0] = np.log1p(grid.committed_bets[:, route] * (grid.means[route] - scores.values[position]))
         factors[:, 1] = grid.zero_logs[:, route, zero]
         committed, any_score = grid.watched[:, route].tolist()
-        # Select the whole service and the route, and the halves that this score updates.
+        # Select the whole service and the route, and the statistics that this score updates.
         at = slice(0, route + 2, route + 1), slice(0 if committed and not zero else 1, 2 if any_score else 1)
         logs, rises, starts, factors = self.logs[at], self.rises[at], self.starts[at], factors[:, at[1]]
         np.logaddexp(0.0, logs, out=logs)
@@ -174,26 +184,26 @@ class ShiryaevRoberts:
         np.maximum(rises, 0.0, out=rises)
         rises += factors
 
-    def _path(self, scores: IndexedScores, stream: int, half: int) -> Path:
+    def _path(self, scores: IndexedScores, stream: int, statistic: int) -> Path:
         grid, kind = self._grid, min(stream, 1)
-        selected = grid.updates_half(scores, half) & (scores.routes == stream - 1 if stream else True)
+        selected = grid.updates_statistic(scores, statistic) & (scores.routes == stream - 1 if stream else True)
         positions = np.flatnonzero(selected)
         routes = scores.routes[positions]
-        if half == 0:
+        if statistic == 0:
             shortfall = grid.means[routes] - scores.values[positions, None]
             factors = np.log1p(grid.committed_bets[kind, routes] * shortfall)
         else:
             factors = grid.zero_logs[kind, routes, scores.zeros[positions].astype(np.int64)]
-        sums = np.zeros((BETS_PER_HALF, len(positions) + 1))
+        sums = np.zeros((BETS_PER_STATISTIC, len(positions) + 1))
         np.cumsum(factors.T, axis=1, out=sums[:, 1:])
 
         # This computes all steps of Z <- logaddexp(0, Z) + f at once. With C the cumulative sums of f,
         # Z_t = C_t + log(exp(Z_0) + exp(-C_0) + ... + exp(-C_(t-1))).
         terms = np.empty_like(sums)
-        terms[:, 0] = self.logs[stream, half]
+        terms[:, 0] = self.logs[stream, statistic]
         np.negative(sums[:, :-1], out=terms[:, 1:])
         logs = np.asarray(np.logaddexp.accumulate(terms, axis=1)) + sums
-        return Path(stream, half, np.cumsum(selected), scores.times[positions], sums, logs)
+        return Path(stream, statistic, np.cumsum(selected), scores.times[positions], sums, logs)
 
 
 class RecoveryEvidence:
@@ -235,7 +245,7 @@ class ContributorRecovery:
     def __init__(self, grid: BetGrid, contributor: Contributor) -> None:
         self.evidence: list[float] = [0.0] * len(_SIZES)
         self._grid = grid
-        self._half = HALVES.index(contributor.half)
+        self._statistic = STATISTICS.index(contributor.half)
         self._route = None if contributor.route is None else grid.routes.index(contributor.route)
         stream = grid.baseline if contributor.route is None else grid.baseline.routes[contributor.route]
         self._threshold = max(20.0, 10 * stream.scores_per_day)
@@ -253,12 +263,12 @@ class ContributorRecovery:
 
     def advance(self, scores: IndexedScores) -> BoolArray:
         """Process all scores, and return whether the evidence exceeds the threshold after each of them."""
-        selected = self._grid.updates_half(scores, self._half)
+        selected = self._grid.updates_statistic(scores, self._statistic)
         if self._route is not None:
             selected &= scores.routes == self._route
         positions = np.flatnonzero(selected)
         routes = scores.routes[positions]
-        if self._half == 0:
+        if self._statistic == 0:
             better = scores.values[positions] - self._references[routes]
         else:
             better = self._references[routes] - scores.zeros[positions]
