@@ -76,7 +76,7 @@ class DropEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class _ShownResults:
-    """A session's bad results, cached until they are refreshed."""
+    """A session's bad results, reused until the findings change or, while scores arrive, for a refresh interval."""
 
     results: Sequence[RuleResult]
     findings: tuple[bool, frozenset[str], bool]
@@ -284,13 +284,13 @@ class DropWatcher:
     def _recent_bad_results(
         self, session: DetectorSession, good: RuleResult, now: datetime, open_alerts: Mapping[str, Alert]
     ) -> Sequence[RuleResult]:
-        """Return a session's bad results, which are computed again if its findings change or after a while."""
+        """Return a session's bad results: the cached ones, unless a drop has just fired or they are outdated."""
         names = (session.rule.name, session.service, session.scorer)
         firing, shown = session.fired or session.firing, self._shown.pop(names, None)
         if not session.baseline or not (firing or any(session.findings)):
             return ()
-        is_same = shown is not None and not session.fired and shown.findings == session.findings
-        if shown is None or not is_same or (session.processed and not timedelta() <= now - shown.at < REFRESH_INTERVAL):
+        has_changed = shown is None or session.fired or shown.findings != session.findings
+        if shown is None or has_changed or (session.processed and not timedelta() <= now - shown.at < REFRESH_INTERVAL):
             results = [
                 _as_notified(result, open_alerts.get(result.key), session.rule, now)
                 for result in self._bad_results(session, firing, good, now)

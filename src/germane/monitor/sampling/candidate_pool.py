@@ -205,15 +205,10 @@ class CandidatePool:
             for candidate in candidates
             if candidate.sampling_key <= rate
         ]
-        skipped = {
-            candidate.id: probabilities[candidate.id] or None
-            for candidate in candidates
-            if candidate.sampling_key > rate
-        }
-        pool = self._store.pool
-        written = pool.select_candidates(step, selected) and pool.skip_candidates(
-            step, skipped, UnscoredReason.NOT_SAMPLED
-        )
+        others = [candidate.id for candidate in candidates if candidate.sampling_key > rate]
+        skipped = {id_: probabilities[id_] or None for id_ in others}
+        pool, reason = self._store.pool, UnscoredReason.NOT_SAMPLED
+        written = pool.select_candidates(step, selected) and pool.skip_candidates(step, skipped, reason)
         return len(candidates) if written else 0
 
     def _step(self, cursor: PoolCursor) -> SamplerStep:

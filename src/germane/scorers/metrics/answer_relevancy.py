@@ -180,10 +180,7 @@ class AnswerRelevancy(JudgeScorer):
 
     def _inputs(self, exchange: Exchange, max_answer_bytes: int) -> PromptInputs:
         return build_prompt_inputs(
-            exchange,
-            remove_echo=self.remove_question_echo,
-            max_answer_bytes=max_answer_bytes,
-            include_contexts=False,
+            exchange, remove_echo=self.remove_question_echo, max_answer_bytes=max_answer_bytes, include_contexts=False
         )
 
     async def _score_without_judge(self, explanation: str, label: str, details: Mapping[str, object]) -> Score:
@@ -198,6 +195,11 @@ class AnswerRelevancy(JudgeScorer):
         )
 
     async def _score_with_judge(self, inputs: PromptInputs) -> Score:
+        """Score an answer that the rules consider committed.
+
+        The value is the mean similarity of the questions. The label of a cosine is chosen at the end, by
+        :func:`apply_calibration`, from details: ``answer_similarity`` and ``missing_kind``, and the rating ``direct``.
+        """
         session = JudgeSession(self.judge)
         generated = await self._generator.generate(session, inputs.answer, inputs.question)
         if self.judge_detects_refusals and generated.noncommittal:

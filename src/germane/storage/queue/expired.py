@@ -61,9 +61,10 @@ class OrphanedTasks(StoreComponent):
     def expire_orphaned_tasks(self, *, after: timedelta = ORPHANED_AFTER, limit: int = EXPIRE_BATCH) -> int:
         """Skip up to ``limit`` tasks of orphaned scorers with the reason ``expired``. Return their number.
 
-        A scorer is orphaned if no process has run it for at least ``after``. Candidates also expire once they have
-        waited that long. Nothing expires until some process has been running for that long: after a shutdown of all
-        processes, the process with the scorer may not have started yet.
+        A task that is queued for rescoring becomes done instead, and keeps its score. A scorer is orphaned if no
+        process has run it for at least ``after``. Candidates also expire once they have waited that long. Nothing
+        expires until some process has been running for that long: after a shutdown of all processes, the process with
+        the scorer may not have started yet.
         """
         close = expire_tasks_statement(EXPLANATION)
         ended: list[Row[Any]] = []

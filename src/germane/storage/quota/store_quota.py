@@ -119,10 +119,7 @@ class QuotaStore(StoreComponent):
         settled: Sequence[float],
         waited: float,
     ) -> list[float]:
-        """Correct earlier reservations, then reserve slots for requests. Return the waits in seconds.
-
-        A limit's ``arrival`` is the theoretical arrival time of its next request, as in :func:`schedule`.
-        """
+        """Correct earlier reservations, then reserve slots for requests. Return the waits in seconds."""
         at = self._context.now(connection)
         query = select(rate_limit.c.name, rate_limit.c.arrival, rate_limit.c.used_at).with_for_update()
         query = query.where(rate_limit.c.name.in_([limit.name for limit in limits])).order_by(rate_limit.c.name)
@@ -134,6 +131,7 @@ class QuotaStore(StoreComponent):
             stored = connection.execute(query).all()
         at = self._schedule_clock.read(at, max(row.used_at for row in stored))
         now = at.timestamp()
+        # An arrival is the theoretical arrival time of a limit's next request; see schedule().
         theoretical = {row.name: row.arrival for row in stored}
         corrections = zip(limits, settled or [0.0] * len(limits), strict=True)
         corrected = [theoretical[limit.name] + correction * limit.interval for limit, correction in corrections]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -90,18 +91,9 @@ def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Fi
     if not models:
         return
     calibrations, captured = {}, 0
-    try:
-        store = storage.TrackingStore(settings.database)
-    except SettingsError:
-        pass
-    else:
-        try:
-            calibrations = {(each.embedder, each.scorer): each for each in store.labels.list_calibrations()}
-            captured = store.answers.counts(at_most=MAX_COUNT).captured
-        except StorageError:
-            pass
-        finally:
-            store.close()
+    with suppress(SettingsError, StorageError), closing(storage.TrackingStore(settings.database)) as store:
+        calibrations = {(each.embedder, each.scorer): each for each in store.labels.list_calibrations()}
+        captured = store.answers.counts(at_most=MAX_COUNT).captured
     for name, model in models.items():
         if calibration := label_calibration_of(calibrations, model, name):
             yield Finding(f"labels for {name}", "ok", str(calibration))
@@ -157,11 +149,8 @@ def check_scoring(store: TrackingStore, settings: Settings) -> Iterator[Finding]
     retries = store.health.list_retries()
     for retry in retries:
         more = " or more" if retry.is_capped else ""
-        error = (
-            retry.last_error
-            if retry.last_error.startswith(f"{retry.reason}:")
-            else f"{retry.reason}: {retry.last_error}"
-        )
+        last, prefix = retry.last_error, f"{retry.reason}:"
+        error = last if last.startswith(prefix) else f"{prefix} {last}"
         since = f"{retry.waiting_since:%Y-%m-%d %H:%M} UTC"
         count = f"{sanitize.count_noun(retry.tasks, 'task')}{more}"
         message = f"{count} waiting for a retry, the oldest since {since}: {error}"
@@ -265,10 +254,8 @@ def _check_delay(
         fix = "add workers, lower `sample_rate`, or set a budget"
         yield Finding("scoring", "error", message, f"raise the rate limit, or {fix}" if is_limited else fix)
     elif is_late and is_limited:
-        minutes = f"{age / timedelta(minutes=1):.0f} minutes"
-        message = (
-            f"{scorer}: {count}, the oldest waiting for {minutes}: a rate limit is lower than the incoming traffic"
-        )
+        waiting = f"the oldest waiting for {age / timedelta(minutes=1):.0f} minutes"
+        message = f"{scorer}: {count}, {waiting}: a rate limit is lower than the incoming traffic"
         fix = "raise the limit if the judge's server allows it, or lower `sample_rate`"
         yield Finding("scoring", "warning", message, fix)
     elif is_late and not is_retrying:
