@@ -105,39 +105,43 @@ def correct_mean(scores: ScoreSums, proxies: ProxySums) -> CorrectedMean | None:
     """Return the corrected mean, or None if there are too few pairs or if all proxy scores are equal."""
     if scores.n_with_x < MIN_PAIRS or not proxies.n:
         return None
-    y = scores.sum_wy / scores.sum_w
-    # The means over the pairs: of their proxy scores and of their scores.
-    x = scores.sum_wx / scores.sum_w_with_x
-    y_x = scores.sum_wy_with_x / scores.sum_w_with_x
-    spread = scores.sum_wx2 / scores.sum_w_with_x - x * x
-    if spread <= 1e-12:
+    # The names are those of the formulas above.
+    y_h, x_h = scores.sum_wy / scores.sum_w, scores.sum_wx / scores.sum_w_with_x
+    x_all = proxies.sum_vx / proxies.sum_v
+    y_with_x = scores.sum_wy_with_x / scores.sum_w_with_x
+    variance_x = scores.sum_wx2 / scores.sum_w_with_x - x_h * x_h
+    if variance_x <= 1e-12:
         return None
-    common = scores.sum_wxy / scores.sum_w_with_x - x * y_x
-    spread_y = max(0.0, scores.sum_wy2_with_x / scores.sum_w_with_x - y_x * y_x)
-    slope = common / spread
-    mean = y + slope * (proxies.sum_vx / proxies.sum_v - x)
+    variance_y = max(0.0, scores.sum_wy2_with_x / scores.sum_w_with_x - y_with_x * y_with_x)
+    covariance = scores.sum_wxy / scores.sum_w_with_x - x_h * y_with_x
+    slope = covariance / variance_x
+    mean = y_h + slope * (x_all - x_h)
     # The variance of y_H - b x_H. Scores without a proxy score contribute only to y_H.
-    of_y = scores.sum_w2y2 - 2 * y * scores.sum_w2y + y * y * scores.sum_w2
-    both = scores.sum_w2xy - y * scores.sum_w2x - x * scores.sum_w2y_with_x + x * y * scores.sum_w2_with_x
-    of_x = scores.sum_w2x2 - 2 * x * scores.sum_w2x + x * x * scores.sum_w2_with_x
+    of_y = _squares_about(y_h, scores.sum_w2y2, scores.sum_w2y, scores.sum_w2)
+    both = scores.sum_w2xy - y_h * scores.sum_w2x - x_h * scores.sum_w2y_with_x + x_h * y_h * scores.sum_w2_with_x
+    of_x = _squares_about(x_h, scores.sum_w2x2, scores.sum_w2x, scores.sum_w2_with_x)
     total = (
         of_y / scores.sum_w**2
         - 2 * slope * both / (scores.sum_w * scores.sum_w_with_x)
         + slope**2 * of_x / scores.sum_w_with_x**2
     )
     variance = max(0.0, total) * scores.n_with_x / (scores.n_with_x - 2)  # two fitted parameters
-    # The variance of the weighted mean of all proxy scores.
-    mean_x = proxies.sum_vx / proxies.sum_v
-    squares = proxies.sum_v2x2 - 2 * mean_x * proxies.sum_v2x + mean_x * mean_x * proxies.sum_v2
-    variance += slope**2 * (max(0.0, squares) / proxies.sum_v**2)
+    # The variance of b X.
+    of_all = _squares_about(x_all, proxies.sum_v2x2, proxies.sum_v2x, proxies.sum_v2)
+    variance += slope**2 * (max(0.0, of_all) / proxies.sum_v**2)
     half = t_quantile(scores.n_with_x - 2) * math.sqrt(variance)
     return CorrectedMean(
         mean=mean,
         variance=variance,
         interval=(max(-1.0, mean - half), min(1.0, mean + half)),
         slope=slope,
-        correlation=max(-1.0, min(1.0, common / math.sqrt(spread * spread_y))) if spread_y else 0.0,
+        correlation=max(-1.0, min(1.0, covariance / math.sqrt(variance_x * variance_y))) if variance_y else 0.0,
     )
+
+
+def _squares_about(mean: float, sum_w2z2: float, sum_w2z: float, sum_w2: float) -> float:
+    """Return the sum of w^2 (z - mean)^2."""
+    return sum_w2z2 - 2 * mean * sum_w2z + mean * mean * sum_w2
 
 
 def narrow_interval(sums: WeightedSums, scores: ScoreSums, proxies: ProxySums) -> CorrectedMean | None:
@@ -152,7 +156,7 @@ def narrow_interval(sums: WeightedSums, scores: ScoreSums, proxies: ProxySums) -
     if corrected is None:
         return None
     mean = scores.sum_wy / scores.sum_w
-    squares = scores.sum_w2y2 - 2 * mean * scores.sum_w2y + mean * mean * scores.sum_w2
+    squares = _squares_about(mean, scores.sum_w2y2, scores.sum_w2y, scores.sum_w2)
     alone = squares * sums.n / (sums.n - 1) / scores.sum_w**2
     if corrected.variance >= alone:
         return None
