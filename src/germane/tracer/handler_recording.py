@@ -251,31 +251,35 @@ class HandlerRecording(Recording):
                 guarded(handler.on_answer, self._join_stream, self._stream_text, status, problems=self.problems)
             question = privacy.screen("question", self.question, self.problems)
             answer = privacy.screen("answer", self.answer, self.problems)
-            attributes: dict[str, AttributeValue] = {}
-            for name, value in self.attributes.copy().items() if self.attributes else ():
-                attributes.update(dict.fromkeys(_COLUMNS.get(name, (name,)), value))
             if self.outer is None or self.root is self:
                 exchange = self._create_exchange(question, answer, status, error_text, seconds)
-                attributes[conventions.EXCHANGE_ID] = self.exchange_id
-            attributes[conventions.SPAN_KIND] = conventions.CHAIN
-            # Question and answer come last, because a span at its attribute limit drops the oldest attributes.
-            if question is not None and privacy.shows_input:
-                text = question[:SPAN_TEXT_LIMIT]
-                attributes[conventions.INPUT_MESSAGES] = _USER_MESSAGE % encode_basestring(text)
-                attributes[conventions.INPUT_VALUE] = text
-                attributes[conventions.INPUT_MIME_TYPE] = conventions.TEXT_PLAIN
-            if answer is not None and privacy.shows_output:
-                text = answer[:SPAN_TEXT_LIMIT]
-                attributes[conventions.OUTPUT_MESSAGES] = _ASSISTANT_MESSAGE % encode_basestring(text)
-                attributes[conventions.OUTPUT_VALUE] = text
-                attributes[conventions.OUTPUT_MIME_TYPE] = conventions.TEXT_PLAIN
-            self.span.set_attributes(attributes)
+            self.span.set_attributes(self._span_attributes(question, answer))
             if exchange is not None:
                 is_taken = complete_from_spans(exchange, privacy, self.span_context.span_id)
         finally:
             guarded("end of the span", self._end_sampled_span, exchange, status, error, error_text)
         if exchange is not None and not is_taken:
             privacy.connection.sink(exchange)
+
+    def _span_attributes(self, question: str | None, answer: str | None) -> dict[str, AttributeValue]:
+        attributes: dict[str, AttributeValue] = {}
+        for name, value in self.attributes.copy().items() if self.attributes else ():
+            attributes.update(dict.fromkeys(_COLUMNS.get(name, (name,)), value))
+        if self.outer is None or self.root is self:
+            attributes[conventions.EXCHANGE_ID] = self.exchange_id
+        attributes[conventions.SPAN_KIND] = conventions.CHAIN
+        # Question and answer come last, because a span at its attribute limit drops the oldest attributes.
+        if question is not None and self.privacy.shows_input:
+            text = question[:SPAN_TEXT_LIMIT]
+            attributes[conventions.INPUT_MESSAGES] = _USER_MESSAGE % encode_basestring(text)
+            attributes[conventions.INPUT_VALUE] = text
+            attributes[conventions.INPUT_MIME_TYPE] = conventions.TEXT_PLAIN
+        if answer is not None and self.privacy.shows_output:
+            text = answer[:SPAN_TEXT_LIMIT]
+            attributes[conventions.OUTPUT_MESSAGES] = _ASSISTANT_MESSAGE % encode_basestring(text)
+            attributes[conventions.OUTPUT_VALUE] = text
+            attributes[conventions.OUTPUT_MIME_TYPE] = conventions.TEXT_PLAIN
+        return attributes
 
     def _create_exchange(
         self, question: str | None, answer: str | None, status: Status, error_text: str | None, seconds: float
