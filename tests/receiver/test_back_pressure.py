@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 from tests.databases import POSTGRESQL_IS_THOROUGH
-from tests.receiver.conftest import Running, Start, ask, exchanges, exporter, post_span, traced, wait_for
+from tests.receiver.conftest import QUICK, Running, Start, ask, exchanges, exporter, post_span, traced, wait_for
 from tests.receiver.messages import span, trace_request
 
 from germane.receiver import service, staging
@@ -94,7 +94,7 @@ def test_concurrent_requests_share_a_memory_limit(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(service, "MAX_ACTIVE_BYTES", 1_000)
     store = TrackingStore(f"sqlite:///{tmp_path / 'germane.db'}")
     writer = StagingWriter(store, max_wait=30.0, max_staged_size=10**9)
-    shared = service.ExportService(writer, waits=Waits(), token=None)
+    shared = service.ExportService(writer, waits=QUICK, token=None)
     with shared.slot() as first:
         first.grow(900)
         with shared.slot() as second:
@@ -114,7 +114,7 @@ def test_the_queue_of_received_requests_is_limited(tmp_path: Path, monkeypatch: 
     store = TrackingStore(f"sqlite:///{tmp_path / 'germane.db'}")
     store.migrate()
     writer = StagingWriter(store, max_wait=30.0, max_staged_size=10**9)
-    batch = read_request(trace_request(span(name="x" * 400)), Waits())
+    batch = read_request(trace_request(span(name="x" * 400)), QUICK)
     first, second = writer.submit(batch), writer.submit(batch)
     with pytest.raises(Overloaded):
         writer.submit(batch)

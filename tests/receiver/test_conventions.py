@@ -15,12 +15,13 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
+from tests.receiver.conftest import QUICK
 from tests.receiver.messages import any_value, pairs
 from tests.spans.recordings import load_recordings
 from tests.spans.samples import SAMPLES, Texts
 
 from germane.receiver.requests import JSON, PROTOBUF, parse_request
-from germane.receiver.spans import Waits, convert_items, read_request
+from germane.receiver.spans import convert_items, read_request
 from germane.recognizers import LogData, SpanData
 from germane.recognizers.recognition import recognize
 
@@ -85,8 +86,8 @@ def received(spans: Sequence[SpanData], logs: Sequence[LogData], content_type: s
     records = ExportLogsServiceRequest(resource_logs=[ResourceLogs(scope_logs=[scoped])])
     encode = as_json if content_type == JSON else lambda message: message.SerializeToString()
     items = [
-        *read_request(parse_request("traces", encode(traces), content_type)[0], Waits()).items,
-        *read_request(parse_request("logs", encode(records), content_type)[0], Waits()).items,
+        *read_request(parse_request("traces", encode(traces), content_type)[0], QUICK).items,
+        *read_request(parse_request("logs", encode(records), content_type)[0], QUICK).items,
     ]
     assert len({item.trace_id for item in items}) == 1
     return recognize(*convert_items(tuple(items)))

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from tests.receiver.conftest import QUICK
 from tests.receiver.messages import chain, export_requests, model_call, span, trace_request
 
 from germane import recognizers
@@ -16,7 +17,7 @@ from germane.exchange import Exchange, exchange_id_for
 from germane.receiver import exchanges
 from germane.receiver.exchanges import ExchangeBuilder
 from germane.receiver.finishing import TraceCounts
-from germane.receiver.spans import MAX_PLAIN_SIZE, Waits, convert_items, read_request, split_requests
+from germane.receiver.spans import MAX_PLAIN_SIZE, convert_items, read_request, split_requests
 from germane.recognizers import SpanData
 from germane.score import UnscoredReason
 from germane.settings import load_settings
@@ -28,7 +29,7 @@ LOCAL = 0x100
 
 def trace_of(*requests: ExportTraceServiceRequest, dropped: int = 0) -> ReceivedTrace:
     """Return the trace that consists of the spans in these requests."""
-    items = tuple(item for request in requests for item in read_request(request, Waits()).items)
+    items = tuple(item for request in requests for item in read_request(request, QUICK).items)
     return ReceivedTrace(items[0].trace_id, items, len(items), dropped)
 
 
@@ -180,7 +181,7 @@ def test_a_span_with_a_remote_parent_can_be_the_root_of_a_trace() -> None:
 
     assert isinstance(found, Exchange)
     assert found.span_id == root.span_id.hex()
-    assert [item.wait for item in trace.items] == [Waits().remote_root, None]
+    assert [item.wait for item in trace.items] == [QUICK.remote_root, None]
 
 
 def test_an_exchange_whose_root_span_failed_has_the_status_error() -> None:
@@ -223,7 +224,7 @@ def test_large_spans_without_a_convention_are_staged_without_attributes() -> Non
     large = span(name="GET", attributes={"http.request.header.cookie": "x" * 2 * MAX_PLAIN_SIZE}, flags=LOCAL)
     small = span(name="GET", attributes={"session.id": "s1"})
     known = span(name="GET", attributes={"input.value": "x" * 2 * MAX_PLAIN_SIZE})
-    items = read_request(trace_request(large, small, known, scope="http"), Waits()).items
+    items = read_request(trace_request(large, small, known, scope="http"), QUICK).items
 
     assert [len(item.payload) > MAX_PLAIN_SIZE for item in items] == [False, False, True]
     (spans, _) = convert_items(tuple(items[:1]))
@@ -234,7 +235,7 @@ def test_large_spans_without_a_convention_are_staged_without_attributes() -> Non
 def test_attribute_values_of_all_otlp_types_are_converted() -> None:
     """The values have the same types as in the SDK."""
     values = {"text": "a", "flag": False, "number": 0, "real": 0.5, "list": ["a", 1], "map": {"b": [True]}, "empty": ""}
-    (item,) = read_request(trace_request(span(attributes={**values, "bytes": b"\xff"})), Waits()).items
+    (item,) = read_request(trace_request(span(attributes={**values, "bytes": b"\xff"})), QUICK).items
 
     assert convert_items((item,))[0][0].attributes == {**values, "bytes": "\ufffd"}
 
@@ -244,7 +245,7 @@ def test_attribute_values_of_all_otlp_types_are_converted() -> None:
 @given(request=export_requests())
 def test_recognition_of_any_spans_never_fails(request: ExportTraceServiceRequest) -> None:
     """Recognition itself never fails, so the safeguard against failing recognizers is not needed for it."""
-    batch = read_request(request, Waits())
+    batch = read_request(request, QUICK)
     for trace_id in {item.trace_id for item in batch.items}:
         items = {item.key: item for item in batch.items if item.trace_id == trace_id}
         spans, logs = convert_items(tuple(items.values()))
@@ -286,7 +287,7 @@ def test_stored_unreadable_traces_contain_no_attribute_values() -> None:
 def test_all_spans_are_staged_in_full_for_registered_recognizers() -> None:
     """A registered recognizer may read spans of any scope and size."""
     large = span(name="answer", attributes={"shop.answer": "x" * 2 * MAX_PLAIN_SIZE})
-    items = read_request(trace_request(large, scope="shop"), Waits(), keeps_all=True).items
+    items = read_request(trace_request(large, scope="shop"), QUICK, keeps_all=True).items
 
     (spans, _) = convert_items(tuple(items))
     assert spans[0].attributes == {"shop.answer": "x" * 2 * MAX_PLAIN_SIZE}
