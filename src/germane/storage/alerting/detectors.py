@@ -237,8 +237,7 @@ def _select_past(sought: DetectorScoreQuery, *columns: Any) -> Select[Any]:
         .select_from(score.join(exchange, exchange.c.id == score.c.exchange_id))
         .where(
             # The index is on the answer time, which always precedes the time of the score.
-            score.c.started_at >= sought.since - MAX_SCORING_DELAY,
-            score.c.started_at < sought.until + timedelta(minutes=5),
+            *within(score.c.started_at, sought.since - MAX_SCORING_DELAY, sought.until + timedelta(minutes=5)),
             *matching(score, scorer=sought.scorer, service=sought.service, fingerprint=sought.fingerprint),
             *within(score.c.scored_at, sought.since, sought.until),
             or_(*(exchange.c.sampling_reason == reason for reason in UNBIASED_REASONS)),
