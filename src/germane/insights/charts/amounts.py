@@ -27,6 +27,7 @@ from germane.score import MIN_SAMPLES
 
 _LEFT: Final = 68.0
 """Width of the axis labels, which have units."""
+_DOT_RADIUS: Final = 2.6
 _SIZES: Final = (("wide", 560, 230), ("narrow", 420, 250))
 
 
@@ -99,7 +100,7 @@ def _draw(chart: AmountChart, css_class: str, width: int, height: int) -> Markup
     if chart.kind == "bars":
         marks = concat(*(_draw_bar(point, plot, chart.bucket) for point in lines[0]))
     else:
-        first, *others = [draw_lines([line], plot, chart.bucket, 2.6) if line else Markup("") for line in lines]
+        first, *others = [draw_lines([line], plot, chart.bucket, _DOT_RADIUS) if line else Markup("") for line in lines]
         marks = concat(*(tag("g", line, class_="second") for line in others), first)
     levels: list[Markup] = []
     for share in (0.0, 0.5, 1.0):
