@@ -70,7 +70,9 @@ def test_alerts_check_exits_with_3_while_an_alert_is_firing(call: Call, store: T
 
 
 def test_an_alert_is_found_by_a_prefix_of_its_id(call: Call, store: TrackingStore) -> None:
-    """The output shows levels, shifts, exchanges and history. Unknown and ambiguous ids are errors."""
+    """The output shows levels, shifts, exchanges and history. Unknown and ambiguous ids are errors. An alert with
+    exactly this id is found first.
+    """
     an_alert(store)
     ended = call("alerts", "show", "aaaa")
     assert ended.code == 0
@@ -84,6 +86,8 @@ def test_an_alert_is_found_by_a_prefix_of_its_id(call: Call, store: TrackingStor
         == "germane: more than one alert has an id that starts with 'a'; list all alerts with germane alerts --all\n"
     )
     assert call("alerts", "show", "zz").code == 1
+    an_alert(store, "ab")
+    assert call("alerts", "show", "ab").code == 0
 
 
 def test_acknowledging_an_alert_records_the_name(call: Call, store: TrackingStore) -> None:

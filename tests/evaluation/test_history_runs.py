@@ -300,6 +300,8 @@ def test_an_outage_of_the_judge_stops_the_run_without_failed_scores(
         assert (stopped.done_partitions, stopped.scored, stopped.failed) == (0, 0, 0)
         judge.outage = None
         with open_engine("local", workers=1) as opened:
+            started = time.perf_counter()
             done, usage = run_rescoring(store, run, settings, opened)
+            assert 0 < usage.seconds <= time.perf_counter() - started
     assert (done.scored, done.failed) == (len(made), 0)
     assert usage.requests >= len(made)

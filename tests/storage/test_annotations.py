@@ -98,7 +98,9 @@ def test_a_label_may_arrive_before_its_exchange(store: TrackingStore, make: Make
 
 
 def test_a_recorded_score_counts_like_other_scores(store: TrackingStore, make: Make) -> None:
-    """It is included in summary, lowest scores and coverage with weight 1, under the exchange's route and time."""
+    """It is included in summary, lowest scores and coverage with weight 1, under the exchange's route and time. No
+    process has claimed its task.
+    """
     exchange = make(7, route="search")
     store.exchanges.add([exchange])
     store.sampling.assign_tasks([SamplingDecision(exchange.id, 0.1, "uniform")], {"a": "f1"})
@@ -118,6 +120,8 @@ def test_a_recorded_score_counts_like_other_scores(store: TrackingStore, make: M
     with transaction(store, read_only=True) as connection:
         query = "SELECT value, weight, state FROM answers WHERE scorer = 'mine'"
         assert [tuple(row) for row in connection.exec_driver_sql(query)] == [(0.25, 1.0, "done")]
+        query = "SELECT claims FROM scoring_task WHERE scorer = 'mine'"
+        assert connection.exec_driver_sql(query).scalar_one() == 0
 
 
 def test_a_later_recorded_score_replaces_the_earlier_one(store: TrackingStore, make: Make) -> None:

@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from xml.parsers import expat
 
 import pytest
 from opentelemetry import baggage, context, trace
@@ -294,6 +295,16 @@ def raise_job_timeout(*_values: Any) -> Any:
     raise JobTimeout
 
 
+def call_back(_text: str) -> None:
+    """Let compiled code call a compiled function that raises. Like Cython's, it adds an entry to the traceback."""
+    future = asyncio.Future[str](loop=asyncio.new_event_loop())
+    future.get_loop().close()
+    future.set_exception(JobTimeout())
+    parser = expat.ParserCreate()
+    parser.EndCdataSectionHandler = future.result
+    parser.Parse("<a><![CDATA[]]></a>")
+
+
 def recur(text: str) -> str:
     return recur(text)
 
@@ -310,6 +321,7 @@ FAILURES: dict[str, Callable[[str], Any]] = {
     "raised in a generator": raise_in_generator,
     "thrown into a generator": throw_into_generator,
     "thrown into a new generator": throw_into_new_generator,
+    "raised in compiled code": call_back,
     "assertion": assert_nothing,
     "recursion": recur,
     "memory": lambda text: bytearray(2**62),

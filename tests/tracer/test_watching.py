@@ -13,6 +13,7 @@ from opentelemetry._logs import LogRecord
 from opentelemetry.context import Context as OTelContext
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
+from tests.cases import each
 from tests.spans.samples import SAMPLES, Texts
 
 import germane
@@ -792,10 +793,19 @@ def test_the_watching_thread_continues_after_an_error(
     wait_until(lambda: watched.traced.exchanges)
 
 
-def test_a_tracer_provider_that_is_set_after_watch_is_found(run: Callable[..., str]) -> None:
-    """``watch()`` may come before the application sets its provider."""
-    code = """
-import time
+FORK = """
+if child := os.fork():
+    os.waitpid(child, 0)
+    sys.exit()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@each("fork", ["", FORK])
+def test_a_tracer_provider_that_is_set_after_watch_is_found(run: Callable[..., str], fork: str) -> None:
+    """``watch()`` may come before the application sets its provider, also before a fork whose child sets one."""
+    code = f"""
+import os, sys, time
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 import germane
@@ -803,13 +813,14 @@ from germane.tracer import connect, flush, watching
 captured = []
 germane.watch()
 connect(sink=captured.append, service="test")
+{fork}
 provider = TracerProvider(shutdown_on_exit=False)
 trace.set_tracer_provider(provider)
 deadline = time.monotonic() + 60
 while not watching._watcher._providers and time.monotonic() < deadline:
     time.sleep(0.01)
 with provider.get_tracer("openinference.x").start_as_current_span("Chain") as span:
-    span.set_attributes({"openinference.span.kind": "CHAIN", "input.value": "Why?", "output.value": "So."})
+    span.set_attributes({{"openinference.span.kind": "CHAIN", "input.value": "Why?", "output.value": "So."}})
 flush(10)
 print([(exchange.question, exchange.answer) for exchange in captured])
 """

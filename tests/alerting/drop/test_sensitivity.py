@@ -49,6 +49,15 @@ def test_smaller_drops_are_detected_with_more_scores_up_to_a_thousand_per_day() 
     assert thousand == more
 
 
+def test_scores_that_vary_from_day_to_day_like_those_of_the_baseline_are_not_detected() -> None:
+    """The simulated days vary as much as those of the baseline, for weeks, so a drop of zero stays undetected."""
+    unsteady = replace(ROUTE, committed_wander=0.05, zero_wander=0.05)
+
+    result = simulate_drops(replace(BASELINE, routes={"ask": unsteady}), RULE, days=(14,), drops=(0.0,), runs=8)
+
+    assert result.probabilities == ((0.0,),)
+
+
 def test_simulated_sensitivity_is_reproducible() -> None:
     """The random seed is fixed."""
     first, second = (simulate_drops(BASELINE, RULE, drops=(0.1,), runs=4) for _ in range(2))
