@@ -49,6 +49,16 @@ def test_smaller_drops_are_detected_with_more_scores_up_to_a_thousand_per_day() 
     assert thousand == more
 
 
+def test_a_drop_of_the_mean_is_a_larger_drop_of_the_nonzero_scores() -> None:
+    """Zeros cannot fall, so the others fall by more, and a small drop is detected soon, but not before its scores."""
+    mostly_zero = replace(ROUTE, mean=0.24, zero_rate=0.7, committed=420, committed_per_day=30.0)
+    baseline = replace(BASELINE, mean=0.24, committed_per_day=30.0, routes={"ask": mostly_zero})
+
+    result = simulate_drops(baseline, RULE, days=(0.01, 2), drops=(0.0, 0.05), runs=8)
+
+    assert result.probabilities == ((0.0, 0.0), (0.0, 1.0))
+
+
 def test_scores_that_vary_from_day_to_day_like_those_of_the_baseline_are_not_detected() -> None:
     """The simulated days vary as much as those of the baseline, for weeks, so a drop of zero stays undetected."""
     unsteady = replace(ROUTE, committed_wander=0.05, zero_wander=0.05)
