@@ -7,6 +7,7 @@ import logging
 import re
 import time
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -153,6 +154,20 @@ def test_a_rejected_judge_key_ends_the_run(failure: ScoringError, whose: str) ->
     assert scorer.asked == answers[:MAX_REJECTIONS]
     assert {score.reason for score in scores} == {failure.reason}
     assert (scores[-1].explanation or "").startswith(f"not sent: {whose} rejected {MAX_REJECTIONS} requests in a row")
+
+
+def test_a_row_is_not_retried_after_the_timeout() -> None:
+    """Each request takes a second. The one after which the timeout has passed since the first failure is the last."""
+    scorer = Scripted(always={"bad": AWAY})
+    (bad,) = read_rows([{"question": "How?", "answer": "bad"}])
+
+    def clock() -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=len(scorer.asked))
+
+    score = asyncio.run(RetryingScorer(scorer, retry_timeout=1.5, first=FIRST, clock=clock).score(bad.exchange))
+
+    assert score.explanation == str(AWAY)
+    assert len(scorer.asked) == 3
 
 
 @pytest.mark.parametrize(("failure", "retry_timeout"), [(AWAY, 0.1), (BUSY_NOW, 0.1 / RATE_LIMIT_TIMEOUT_FACTOR)])

@@ -56,7 +56,7 @@ def filesystem_type(path: Path, mount_table: bytes) -> str | None:
     for line in mount_table.splitlines():
         left, _, right = line.partition(b" - ")
         fields, filesystem = left.split(b" "), right.split(b" ")[0].decode("ascii", "replace")
-        if len(fields) < 5 or not filesystem:
+        if not filesystem:
             continue
         # Spaces and backslashes in paths are written as octal escapes.
         unescaped = re.sub(rb"\\([0-7]{3})", lambda code: bytes([int(code[1], 8) & 255]), fields[4])
