@@ -124,13 +124,8 @@ def find_lowest_fast(connection: Connection, chosen: ScoreFilter, limit: int, fe
         rows = scan_route(connection, chosen, limit)
     if rows is not None:
         return rows
-    if (
-        chosen.service
-        or chosen.fingerprint
-        or chosen.label
-        or chosen.refusals
-        or (chosen.low and chosen.at_least is not None)
-    ):
+    uncovered = (chosen.service, chosen.fingerprint, chosen.label, chosen.refusals)
+    if any(uncovered) or (chosen.low and chosen.at_least is not None):
         # The value index does not cover these conditions. Estimate the share of matches from the newest scores.
         window = chosen.window(score.c.started_at)
         floor = scan_floor(connection, score.c.started_at, window, few)
@@ -152,7 +147,10 @@ def scan_floor(
 
 def scan_small_window(connection: Connection, chosen: ScoreFilter, limit: int, few: int = SMALL_WINDOW) -> Rows | None:
     """Read the whole window if it has few scores; otherwise, return None."""
-    if scan_floor(connection, score.c.started_at, chosen.window(score.c.started_at), few) is not None:
+    moment = score.c.started_at
+    # Count from the oldest score: SQLite needs about half as long again to read an index backward.
+    more = select(moment).where(*chosen.window(moment)).order_by(moment).offset(few).limit(1)
+    if connection.execute(more).first() is not None:
         return None
     return scan_window(connection, chosen, limit)
 
