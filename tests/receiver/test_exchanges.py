@@ -71,7 +71,7 @@ def test_received_texts_are_redacted_and_truncated() -> None:
     assert isinstance(found, Exchange)
     assert (found.question, found.answer) == ("My card is ****", "Thanks ****")
 
-    long = build(trace_of(trace_request(*answered("x" * 500, "y" * 500))), max_text_length=100)
+    long = build(trace_of(trace_request(*answered("x" * 501, "y" * 400))), max_text_length=100)
     assert isinstance(long, Exchange)
     assert (long.question, long.answer) == ("x" * 100, "y" * 100)
 

@@ -118,6 +118,19 @@ def test_a_grade_of_the_documents_is_not_the_answer() -> None:
         ),
     ],
 )
+def test_a_few_words_are_not_the_answer_beside_a_sentence(calls: tuple[Node, ...]) -> None:
+    """Classes, titles and verdicts are phrases."""
+    assert read(*calls) == (QUESTION, ANSWER)
+
+
+@each(
+    "calls",
+    [
+        (ask(QUESTION, ANSWER), ask(QUESTION, "You get your money back.")),
+        (MAIN, chat([SYSTEM, parts("user", QUESTION)], "Within 30 days, refunds are possible.")),
+        (ask(QUESTION, "30 days"), ask(QUESTION, "a month")),
+    ],
+)
 def test_two_replies_to_one_question_are_ambiguous(calls: tuple[Node, ...]) -> None:
     """If nothing says which reply the user saw, the trace is unreadable."""
     assert read(*calls) == "ambiguous"

@@ -10,6 +10,7 @@ from .reading import RawValue as RawValue
 from .reading import Recognizer as Recognizer
 from .reading import SpanReading as SpanReading
 from .recognition import complete as complete
+from .recognition import recognize as recognize
 from .recognition import recognize_all as recognize_all
 from .registry import recognizer as recognizer
 from .registry import registered_recognizers as registered_recognizers

@@ -1,14 +1,16 @@
 """Selection of the model call that gave the answer.
 
-Applications also call models for other purposes: they rewrite the question before the answer, and they write a title,
-suggest follow-up questions or check the answer after it.
+Applications also call models for other purposes: they rewrite, check or split the question before the answer, and they
+write a title, suggest questions, extract facts or judge the answer after it. The answer is the reply that no other
+reply is better than. Of two replies:
 
-- A call whose prompt contains the answer of an earlier call works on that answer, so the earlier call gave it. But if
-  the earlier text is a query (for a retriever, or a question in the later prompt), the later call gave the answer.
-  It also did if it combines the answers of several calls, such as summaries of documents.
-- Of two calls, the one with retrieved documents in its prompt gave the answer. A short reply, such as a grade of the
-  documents, is an exception.
-- If two calls got the same question and nothing else decides, the trace is ambiguous.
+- JSON and lists of questions are no answers for a person, if the other one is text.
+- A query, for a retriever or as the question of the other call, is not an answer.
+- If one call got the other's reply, its own reply is the answer if it says the same in other words: it is a text of
+  similar length that contains the same content, or translates it. Otherwise, it is a title, a judgment or the like.
+- If neither got the other's reply, the one whose content comes from its own prompt, and not from the question, is the
+  answer, because that prompt had the documents.
+- If both got the same question and nothing else decides, the trace is ambiguous.
 """
 
 from __future__ import annotations
@@ -19,9 +21,10 @@ from typing import Any, Final, NamedTuple
 
 from germane.exchange import Context
 from germane.recognizers.calls import ModelCall, answer_in
+from germane.recognizers.language import Form, asks, form_of, grams, share_from
+from germane.recognizers.prompts import MIN_DOCUMENT, question_in
 from germane.recognizers.reading import RawValue
 from germane.recognizers.spans import SpanData
-from germane.recognizers.templates import MIN_DOCUMENT, labeled_question
 from germane.recognizers.text import MAX_DEPTH, stands_alone
 from germane.recognizers.trace import Trace
 from germane.recognizers.values import is_component_output
@@ -32,7 +35,14 @@ _MAX_DOCUMENTS: Final = 100
 _LONG: Final = 40
 """Minimum number of characters of a text that does not occur in a prompt by accident."""
 _MAX_STRINGS: Final = 1_000
-_QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f", "\u037e")
+GROUNDED: Final = 0.3
+"""Minimum share of an answer's content that comes from the documents in its prompt."""
+_MIN_SHARE: Final = 0.2
+"""Minimum share of the better one of two replies, which is at least twice that of the other one."""
+_MIN_LENGTH_RATIO: Final = 0.5
+"""Minimum length of an answer in other words, relative to the answer."""
+_MIN_FILL: Final = 0.8
+"""Minimum share of a prompt that the text to translate takes up."""
 
 
 class Answering(NamedTuple):
@@ -55,13 +65,7 @@ def answering_call(
         outputs: The outputs of the outermost step that contains all calls. If the answers of some calls are among
             them, no other call gave the answer.
     """
-    returned = set()
-    for raw in outputs:
-        answer = answer_in(raw)
-        if not is_component_output(raw.content) and any(call.answer == answer for call in calls):
-            returned = {answer}
-            break
-        returned |= {text for value in (raw.value, raw.content) for text in texts_in(value)}
+    returned = _returned_texts(calls, outputs)
     confirmed = [call for call in calls if call.answer is not None and call.answer in returned]
     if confirmed and len({call.answer for call in confirmed}) == 1:
         return Answering(confirmed[-1])
@@ -69,17 +73,33 @@ def answering_call(
     if len(candidates) < 2:
         return Answering(candidates[-1] if candidates else None)
     comparison = _Comparison(trace, candidates, documents)
-    answering = candidates.pop()
-    while (earlier := comparison.answer_before(answering, candidates)) is not None:
-        del candidates[candidates.index(earlier) :]
-        answering = earlier
-    return Answering(answering, any(comparison.is_ambiguous(call, answering) for call in candidates))
+    beaten: set[int] = set()
+    for earlier, later in itertools.combinations(range(len(candidates)), 2):
+        better = comparison.better(candidates[earlier], candidates[later])
+        if better is not None:
+            beaten.add(earlier if better is candidates[later] else later)
+    best = [call for number, call in enumerate(candidates) if number not in beaten]
+    return Answering(best[-1] if best else candidates[-1], len({call.answer for call in best}) != 1)
+
+
+def _returned_texts(calls: Sequence[ModelCall], outputs: Sequence[RawValue]) -> set[str | None]:
+    """Return the texts in the outputs of a step, or the answer among them if it is the reply of a call."""
+    returned: set[str | None] = set()
+    for raw in outputs:
+        answer = answer_in(raw)
+        if not is_component_output(raw.content) and any(call.answer == answer for call in calls):
+            return {answer}
+        returned |= {text for value in (raw.value, raw.content) for text in texts_in(value)}
+    return returned
 
 
 class _Comparison:
     def __init__(self, trace: Trace, calls: Sequence[ModelCall], documents: Sequence[Context]) -> None:
         self.trace = trace
+        self._calls = calls
+        self._is_web_request = trace.tree.roots[0].kind == "SERVER"
         self._inputs: dict[str, frozenset[str]] = {}
+        self._prompts = {call.span.span_id: grams("\n".join(call.prompts)) for call in calls}
         texts = [document.text for document in documents if len(document.text) >= MIN_DOCUMENT][:_MAX_DOCUMENTS]
         self._documents = {
             call.span.span_id: {text for text in texts if any(text in prompt for prompt in call.prompts)}
@@ -91,41 +111,85 @@ class _Comparison:
             if trace.kind(span) in {"retriever", "reranker", "tool", "embedding"}
             for text in _input_texts(trace, span)
         }
+        replies = {call.answer for call in calls}
+        self._asked = {call.span.span_id: question_in(call.prompt, call.answer) for call in calls}
+        asked = {text for text in self._asked.values() if text}
+        plain = [text for text in asked if not any(reply and reply in text for reply in replies)]
+        self._question = grams("\n".join(plain))
 
-    def answer_before(self, later: ModelCall, calls: Sequence[ModelCall]) -> ModelCall | None:
-        """Return the last call before ``later`` that provided the answer: ``later`` processes its answer, or only it
-        has the documents.
-        """
-        found = [call for call in reversed(calls) if self._is_answer_before(call, later)]
-        return None if self._is_combined(found, later) else next(iter(found), None)
+    def better(self, earlier: ModelCall, later: ModelCall) -> ModelCall | None:
+        """Return the one of two calls whose reply is rather the answer; None if nothing decides."""
+        if earlier.answer is None or earlier.answer == later.answer:
+            return later
+        if self._got(later, earlier):
+            return self._better_in_chain(earlier, later)
+        if later.answer is None:
+            had, has = self._documents[earlier.span.span_id], self._documents[later.span.span_id]
+            return earlier if had - has else later
+        if self._got(earlier, later):  # their clocks differ
+            return self._better_in_chain(later, earlier)
+        return self._better_alone(earlier, later)
 
-    def _is_combined(self, calls: Sequence[ModelCall], later: ModelCall) -> bool:
-        """Return whether ``later`` combines the answers of calls with different prompts, such as summaries."""
-        parts = [call for call in calls if call.answer is not None and _contains(call.answer, later.prompt)]
-        return any(
-            a.prompts != b.prompts
-            and a.answer != b.answer
-            and not any(_contains(a.answer or "", text) for text in b.prompts)
-            and not any(_contains(b.answer or "", text) for text in a.prompts)
-            for a, b in itertools.combinations(parts, 2)
+    def _better_in_chain(self, given: ModelCall, later: ModelCall) -> ModelCall | None:
+        """Compare a call with one that got its reply."""
+        reply, text = given.answer or "", later.answer
+        if text is None or later.continued == reply:
+            return given
+        if given.continued is not None or self._is_query(given, later) or self._combines(later):
+            return later
+        forms = form_of(reply), form_of(text)
+        if Form.DATA in forms:
+            return None if forms[0] == forms[1] else given if forms[1] is Form.DATA else later
+        if continues_conversation(reply, later):  # another turn, or a request of the application
+            return given if forms[1] is Form.PHRASE else None if self._is_web_request else later
+        is_background = not any(
+            _contains(reply, message.text) for message in later.messages if message.role != "system"
         )
+        if is_background and forms[1] is Form.SENTENCES and later.messages:
+            return later
+        return self._better_text(given, later, forms)
 
-    def _is_answer_before(self, earlier: ModelCall, later: ModelCall) -> bool:
-        answer = earlier.answer
-        if answer is None or continues_conversation(answer, later):
-            return False
-        if later.continued == answer:
-            return True
+    def _better_text(self, given: ModelCall, later: ModelCall, forms: tuple[Form, Form]) -> ModelCall | None:
+        """Compare a reply with a text that was made from it: a new version of the answer, or a text about it."""
+        reply, text = given.answer or "", later.answer or ""
+        sources = self._prompts[given.span.span_id] | self._prompts[later.span.span_id] | grams(reply)
+        if share_from(text, sources, self._question) < GROUNDED:
+            return later if forms[1] is Form.SENTENCES and _may_translate(text, reply, later.prompt) else given
+        if len(text) < _MIN_LENGTH_RATIO * len(reply):
+            return given
+        if forms[1] is Form.SENTENCES:
+            return later
+        return None if forms[0] is Form.PHRASE else given
+
+    def _better_alone(self, earlier: ModelCall, later: ModelCall) -> ModelCall | None:
+        """Compare two calls of which neither got the other's reply."""
+        forms = form_of(earlier.answer or ""), form_of(later.answer or "")
+        if Form.DATA in forms and forms[0] != forms[1]:
+            return later if forms[0] is Form.DATA else earlier
+        shares = self._share(earlier), self._share(later)
+        if max(shares) >= _MIN_SHARE and min(shares) <= max(shares) / 2:
+            return earlier if shares[0] > shares[1] else later
+        if forms[0] != forms[1]:
+            return earlier if forms[0] > forms[1] else later
         had, has = self._documents[earlier.span.span_id], self._documents[later.span.span_id]
-        if has - had:
-            return False
-        is_given = _contains(answer, later.prompt) or any(
-            answer in inputs for inputs in self._step_inputs(later, earlier)
+        if had - has or has - had:
+            return later if has - had else earlier
+        return None if self._ask_the_same(earlier, later) else later
+
+    def _share(self, call: ModelCall) -> float:
+        """Return which share of a reply comes from its prompt, apart from the question; 0 for a few words, such as a
+        class that the instructions name.
+        """
+        reply = call.answer or ""
+        is_long = len(reply.encode()) >= _LONG / 2
+        return share_from(reply, self._prompts[call.span.span_id], self._question) if is_long else 0.0
+
+    def _got(self, later: ModelCall, earlier: ModelCall) -> bool:
+        """Return whether a call got another one's reply, in its prompt or as the input of a step that contains it."""
+        reply = earlier.answer or ""
+        return any(_contains(reply, text) for text in later.prompts) or any(
+            reply in inputs for inputs in self._step_inputs(later, earlier)
         )
-        if had and not has and later.answer is not None:
-            # A grade of the documents is shorter than the answer, whose prompt may contain an excerpt of them.
-            return is_given or len(answer) >= len(later.answer)
-        return is_given and later.prompt != answer and not self._is_query(answer, later)
 
     def _step_inputs(self, call: ModelCall, other: ModelCall) -> Iterator[frozenset[str]]:
         """Yield the inputs of each step that contains one call but not the other."""
@@ -137,25 +201,37 @@ class _Comparison:
                     self._inputs[step.span_id] = frozenset(_input_texts(self.trace, step))
                 yield self._inputs[step.span_id]
 
-    def _is_query(self, text: str, later: ModelCall) -> bool:
+    def _is_query(self, earlier: ModelCall, later: ModelCall) -> bool:
         """Return whether an earlier call returned a question or a query rather than an answer."""
-        return text in self._queries or text.endswith(_QUESTION_MARKS) or labeled_question(later.prompt) == text
+        reply = earlier.answer or ""
+        if reply in self._queries:
+            return True
+        if self._asked[later.span.span_id] != reply:
+            return False
+        return asks(reply) or (self._share(earlier) < GROUNDED <= self._share(later))
 
-    def is_ambiguous(self, earlier: ModelCall, answering: ModelCall) -> bool:
-        """Return whether two calls may have answered the same question, and nothing shows which answer the user got."""
-        answer, asked, question = earlier.answer, earlier.question, answering.question
-        if answer is None or asked is None or question is None or answer == answering.answer:
+    def _combines(self, call: ModelCall) -> bool:
+        """Return whether a call got the replies of several others that did not get each other's, such as summaries."""
+        given = [other for other in self._calls if other is not call and other.answer and self._got(call, other)]
+        return any(
+            a.prompts != b.prompts and a.answer != b.answer and not self._got(a, b) and not self._got(b, a)
+            for a, b in itertools.combinations(given, 2)
+        )
+
+    def _ask_the_same(self, earlier: ModelCall, later: ModelCall) -> bool:
+        """Return whether two calls answer the same question."""
+        asked, question = self._asked[earlier.span.span_id], self._asked[later.span.span_id]
+        if not asked or not question or earlier.continued is not None:
             return False
-        if self._documents[answering.span.span_id] - self._documents[earlier.span.span_id]:
-            return False
-        if continues_conversation(answer, answering) or earlier.continued is not None:
-            return False
-        if question.text == answer:  # a rewritten question, or a check of the answer
-            return not self._is_query(answer, answering)
-        if any(_contains(answer, text) for text in answering.prompts) or answer in self._queries:
-            return False
-        is_template = labeled_question(question.text) == asked.text
-        return not is_template and (asked.text == question.text or stands_alone(asked.text, question.text))
+        return asked == question or stands_alone(asked, later.prompt) or stands_alone(question, earlier.prompt)
+
+
+def _may_translate(text: str, original: str, prompt: str) -> bool:
+    """Return whether a reply may be a translation: the call got nothing but a text of similar length."""
+    if len(original) < _MIN_FILL * len(prompt):
+        return False
+    ratios = (len(text) / len(original), len(text.encode()) / len(original.encode()))
+    return any(_MIN_LENGTH_RATIO <= ratio <= 1 / _MIN_LENGTH_RATIO for ratio in ratios)
 
 
 def continues_conversation(answer: str, later: ModelCall) -> bool:

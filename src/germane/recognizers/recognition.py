@@ -16,6 +16,7 @@ The rules are the same for all instrumentations:
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
@@ -33,19 +34,21 @@ from germane.recognizers.attributes import (
 from germane.recognizers.calls import ModelCall, answer_in, first_call_of_turn, read_calls
 from germane.recognizers.contexts import Contexts, find_contexts, has_documents_without_text, retrieved
 from germane.recognizers.conventions import fix_for
+from germane.recognizers.cut import cut_texts, is_cut_json
 from germane.recognizers.messages import ChatMessage, user_texts
+from germane.recognizers.prompts import MIN_DOCUMENT, question_in, recorded_questions
 from germane.recognizers.reading import Recognizer
 from germane.recognizers.reasons import unreadable_reason
 from germane.recognizers.requests import split_trace
-from germane.recognizers.results import Recognized, Source, Unreadable
+from germane.recognizers.results import Recognized, Source, Unreadable, UnreadableReason
 from germane.recognizers.spans import LogData, SpanData, SpanTree
-from germane.recognizers.templates import labeled_question, question_in_template
 from germane.recognizers.text import decode, stands_alone
 from germane.recognizers.trace import Trace
 from germane.recognizers.values import QuestionValue, find_questions, names_answer, names_question
 
 Part = tuple[str, Source, tuple[ChatMessage, ...]]
 """A text, where it was found, and the messages before it."""
+_FRAMEWORK_SCOPE: Final = re.compile(r"langchain|llama_?index|haystack|dspy|crewai")
 _MAX_QUESTIONS: Final = 20
 """Maximum number of texts in one input that are considered as the question."""
 _MAX_CALLS: Final = 20
@@ -130,7 +133,8 @@ class _Recognition:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.tree = trace.tree
-        self.calls = read_calls(trace)
+        self.cut = cut_texts(self.tree.spans)
+        self.calls = self.all_calls = read_calls(trace)
         self.documents = retrieved(trace, self.tree.spans) or Contexts()
         around = self._steps_around(self.calls[0].span) if self.calls else []
         common = [step for step in around if all(self.tree.contains(step, call.span) for call in self.calls)]
@@ -146,26 +150,22 @@ class _Recognition:
 
     def result(self) -> Recognized | Unreadable:
         question, answer = self._question_and_answer()
-        if question is None or answer is None:
+        if question is None or answer is None or self._is_cut(question, answer):
             return self._unreadable(question, answer)
         # A model's reply may repeat the question. Otherwise, the same text was taken for both.
         repeats = self.last is not None and self.last.prompt == self.last.answer
         if question[0] == answer[0] and not repeats:
             return self._unreadable(question, answer)
-        spans = list(self.tree.walk())
         contexts, context_sources, from_tools = self.contexts()
+        if is_cut := any(context.text in self.cut for context in contexts):
+            contexts = ()
         sources: dict[str, tuple[Source, ...]] = {"question": (question[1],), "answer": (answer[1],)}
         if contexts:
             sources["contexts"] = context_sources
         answering = self.trace.span(answer[1].span_id)
-        found = {
-            "session": self._read("session") or find_session(spans),
-            "user": self._read("user") or find_user(spans),
-            "model": self.model(),
-            "route": self._route(),
-        }
-        sources |= {name: (value[1],) for name, value in found.items() if value is not None}
-        names = {name: value[0] for name, value in found.items() if value is not None}
+        found = self._names()
+        sources |= {name: (source,) for name, (_, source) in found.items()}
+        names = {name: text for name, (text, _) in found.items()}
         return Recognized(
             question=question[0],
             answer=answer[0],
@@ -186,8 +186,29 @@ class _Recognition:
             instrumentation=self.trace.reading(answering).instrumentation,
             sources=sources,
             contexts_from_tools=from_tools,
-            has_documents_without_text=not contexts and has_documents_without_text(self.trace),
+            has_documents_without_text=is_cut or (not contexts and has_documents_without_text(self.trace)),
         )
+
+    def _is_cut(self, question: Part | None, answer: Part | None) -> bool:
+        """Return whether the question, the answer, or a text that decides which call gave it was cut off."""
+        if question is None or answer is None:
+            return any(self._has_cut_value(span) for span in self.tree.spans)
+        if not self.cut:
+            return False
+        sources = {question[1].span_id, answer[1].span_id}
+        if not any(span.span_id in sources for call in self.all_calls for span in call.spans):
+            return question[0] in self.cut or answer[0] in self.cut
+        return any(
+            not self.cut.isdisjoint(text.strip() for text in (*call.prompts, call.answer or ""))
+            or ((call.question is None or call.answer is None) and any(map(self._has_cut_value, call.spans)))
+            for call in self.all_calls
+        )
+
+    def _has_cut_value(self, span: SpanData) -> bool:
+        """Return whether an input or output of a span was cut off."""
+        reading = self.trace.reading(span)
+        values = (raw.value for raw in (*reading.inputs, *reading.outputs))
+        return any(isinstance(value, str) and (value.strip() in self.cut or is_cut_json(value)) for value in values)
 
     def _steps_around(self, call: SpanData) -> list[SpanData]:
         """Return the steps that contain a call, from the outermost to the innermost."""
@@ -306,19 +327,19 @@ class _Recognition:
         call = first_call_of_turn(self.calls)
         if call is None or call.question is None:
             return None
-        asked, history = call.question.text, call.question.history
-        if self.last is not None and self.last.question is not None and self.last.question.text != asked:
-            # The prompt of a call that rewrites the question may be a template.
-            final = self.last.question.text
-            labeled = next(
-                (text for text in (labeled_question(final), final) if text and stands_alone(text, asked)), None
-            )
-            if labeled is None and "\n" in asked:
-                labeled = labeled_question(asked)
-            if labeled is not None:
-                return labeled, call.question_source, ()
-        found = question_in_template(self.trace, call, self.documents.contexts)
-        return None if found is None else (found[0], found[1], history if found[0] in asked else ())
+        prompt, history = call.question.text, call.question.history
+        sources = dict(recorded_questions(self.trace, call))
+        others = (question_in(other.prompt, other.answer) for other in self.calls if other is not call)
+        recorded = [*sources, *(text for text in others if text)]
+        documents = [context.text for context in self.documents.contexts if len(context.text) >= MIN_DOCUMENT]
+        asked = question_in(prompt, call.answer, recorded, documents[:_MAX_DOCUMENTS])
+        if asked is None or (asked == prompt and self._may_be_template(call)):
+            return None
+        return asked, sources.get(asked, call.question_source), history
+
+    def _may_be_template(self, call: ModelCall) -> bool:
+        """Return whether a framework may have made a prompt whose other spans are missing."""
+        return self.tree.is_rootless and "\n" in call.prompt and bool(_FRAMEWORK_SCOPE.search(call.span.scope))
 
     def contexts(self) -> Contexts:
         """Return the retrieved contexts.
@@ -358,19 +379,32 @@ class _Recognition:
                 return text, Source(span.span_id, "")
         return None
 
+    def _names(self) -> dict[str, tuple[str, Source]]:
+        """Return the session, the user, the model and the route, as far as they are recorded, with their sources."""
+        spans = list(self.tree.walk())
+        found = {
+            "session": self._read("session") or find_session(spans),
+            "user": self._read("user") or find_user(spans),
+            "model": self.model(),
+            "route": self._route(),
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
     def _route(self) -> tuple[str, Source] | None:
         spans = list(self.tree.walk())
         return self._read("route") or find_attribute(spans, ROUTE) or find_name(self.trace.readings(spans))
 
     def _unreadable(self, question: Part | None, answer: Part | None) -> Unreadable:
-        reason = unreadable_reason(
-            self.trace,
-            self.calls,
-            self.steps,
-            question=None if question is None else question[0],
-            answer=None if answer is None else answer[0],
-            is_ambiguous=self.is_ambiguous,
-        )
+        reason = UnreadableReason.CONTENT_CUT
+        if not self._is_cut(question, answer):
+            reason = unreadable_reason(
+                self.trace,
+                self.calls,
+                self.steps,
+                question=None if question is None else question[0],
+                answer=None if answer is None else answer[0],
+                is_ambiguous=self.is_ambiguous,
+            )
         known = [span for span, _ in self.trace.readings(self.tree.walk())]
         parts = [span for span in known if self.trace.kind(span) != "other"]
         span = [*(call.span for call in self.calls[-1:]), *parts, *known, *self.tree.roots][0]

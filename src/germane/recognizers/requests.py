@@ -14,8 +14,8 @@ from typing import Final
 
 from germane.recognizers.answering import texts_in
 from germane.recognizers.calls import ModelCall, read_calls
+from germane.recognizers.prompts import MIN_DOCUMENT, question_in
 from germane.recognizers.spans import LogData, SpanData
-from germane.recognizers.templates import MIN_DOCUMENT, labeled_question
 from germane.recognizers.trace import Trace
 
 _MAX_REQUESTS: Final = 50
@@ -105,6 +105,6 @@ def _queries(trace: Trace) -> Iterator[str]:
 
 def _works_on(later: ModelCall, earlier: ModelCall) -> bool:
     question = None if earlier.question is None else earlier.question.text
-    labeled = None if question is None else labeled_question(question)
-    texts = [text for text in (question, labeled, earlier.answer) if text is not None and len(text) >= _MIN_LENGTH]
+    asked = None if question is None else question_in(question, earlier.answer)
+    texts = [text for text in (question, asked, earlier.answer) if text is not None and len(text) >= _MIN_LENGTH]
     return not texts or any(text in prompt for text in texts for prompt in later.prompts)

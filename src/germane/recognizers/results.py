@@ -14,6 +14,7 @@ class UnreadableReason(StrEnum):
     """The reason why no question and answer could be read from a trace. The list is closed."""
 
     CONTENT_CAPTURE_OFF = "content_capture_off"
+    CONTENT_CUT = "content_cut"
     MODEL_NOT_TRACED = "model_not_traced"
     NO_QUESTION = "no_question"
     NO_ANSWER = "no_answer"
@@ -43,6 +44,7 @@ WITHOUT_EXCHANGE: Final = frozenset({UnreadableReason.NOT_AN_EXCHANGE, Unreadabl
 """Reasons of traces that are not expected to contain an exchange. They do not count as unreadable."""
 _MEANINGS = {
     UnreadableReason.CONTENT_CAPTURE_OFF: "The instrumentation does not record questions and answers",
+    UnreadableReason.CONTENT_CUT: "A question, an answer or a prompt was cut off at the maximum length of attributes",
     UnreadableReason.MODEL_NOT_TRACED: "The trace has neither an answer nor a language model call",
     UnreadableReason.NO_QUESTION: "The trace has an answer, but no question",
     UnreadableReason.NO_ANSWER: "The trace has a question, but no answer",
@@ -57,6 +59,7 @@ _MEANINGS = {
 }
 _FIXES = {
     UnreadableReason.CONTENT_CAPTURE_OFF: "turn on content capture in the instrumentation",
+    UnreadableReason.CONTENT_CUT: "raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT in the application's environment",
     UnreadableReason.MODEL_NOT_TRACED: "also install the instrumentation of the client that calls the model",
     UnreadableReason.NO_QUESTION: (
         "decorate the handler with @germane.observe, or register a recognizer that returns the question"

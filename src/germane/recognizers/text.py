@@ -23,8 +23,8 @@ _PLACEHOLDERS: Final = frozenset({"__REDACTED__", "[REDACTED]", "<redacted>", "R
 _PLACEHOLDER_LENGTH: Final = 32
 _MISSING: Final = frozenset({"null", "None", '""'})
 _OBJECT_START: Final = re.compile(r'(?:\[\s*)*\{\s*"\w+"\s*:')
-_LAST_TOKEN: Final = 5
-"""Maximum number of characters of a literal, such as ``false``, that was cut off."""
+_LAST_TOKEN: Final = 6
+"""Maximum number of characters of a literal or an escape, such as ``false`` or ``\\u00e9``, that was cut off."""
 _FIELD: Final = re.compile(r"^\d+\. `(\w+)`", re.MULTILINE)
 _MARKER: Final = re.compile(r"\[\[ ## (\w+) ## \]\]")
 _MARKER_LINE: Final = re.compile(r"^\[\[ ## (\w+) ## \]\]$", re.MULTILINE)

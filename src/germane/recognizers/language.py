@@ -1,0 +1,101 @@
+"""Properties of texts that can be told without knowing their language: form, questions, and common content."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from enum import IntEnum
+from functools import lru_cache
+from typing import Final
+
+from germane.recognizers.text import decode
+from germane.recognizers.values import names_answer
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_FENCE: Final = re.compile(r"```\w*\s*(.*?)\s*```", re.DOTALL)
+_BULLET: Final = re.compile(r"[\s*\-\u2022\u2013\d.)(]+")
+_END_NAMES: Final = ("FULL STOP", "QUESTION MARK", "EXCLAMATION MARK", "DANDA", "ELLIPSIS", "SIGN KHAN", "SIGN SECTION")
+"""Parts of the Unicode names of marks that end a sentence."""
+_CLOSING: Final = "\"'*_` \t\r\n"
+_INNER_QUESTION_MARKS: Final = "\u00bf\u055e"
+"""Question marks before or within a question: the Spanish and the Armenian one."""
+_GRAM: Final = 3
+_MAX_QUESTION: Final = 400
+"""Maximum number of characters of a sentence in which a question mark is looked up."""
+_MAX_LENGTH: Final = 20_000
+"""Maximum number of characters of a text that are compared."""
+
+
+class Form(IntEnum):
+    """What a text looks like, from the least to the most like an answer for a person."""
+
+    DATA = 0
+    """JSON, numbers, or nothing but questions."""
+    PHRASE = 1
+    """One line without the end of a sentence, such as a title, a query or a label."""
+    SENTENCES = 2
+
+
+@lru_cache(maxsize=512)
+def form_of(text: str) -> Form:
+    """Return the form of a text."""
+    fenced = _FENCE.fullmatch(text.strip())
+    value = decode(fenced[1] if fenced else text)
+    if not isinstance(value, str):
+        return Form.SENTENCES if names_answer(value) else Form.DATA
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not any(map(str.isalpha, text)) or all(asks(_BULLET.sub("", line, count=1)) for line in lines):
+        return Form.DATA
+    return Form.SENTENCES if len(lines) > 1 or is_finished(text) else Form.PHRASE
+
+
+def asks(text: str) -> bool:
+    """Return whether a text ends with a question, in any language that marks questions."""
+    end = _without_closing(text)[-_MAX_QUESTION:]
+    if "QUESTION MARK" in unicodedata.name(end[-1:] or " ", "") or end.endswith(";"):  # the Greek mark looks like ";"
+        return True
+    start = next((at for at in range(len(end) - 2, -1, -1) if _is_end(end[at])), -1)
+    return any(mark in end[start + 1 :] for mark in _INNER_QUESTION_MARKS)
+
+
+def is_finished(text: str) -> bool:
+    """Return whether a text ends with the end of a sentence."""
+    return _is_end(_without_closing(text)[-1:])
+
+
+def _is_end(character: str) -> bool:
+    """Return whether a character ends a sentence."""
+    is_mark = bool(character) and unicodedata.category(character).startswith("P")
+    return is_mark and any(name in unicodedata.name(character, "") for name in _END_NAMES) and character != "\u00bf"
+
+
+def _without_closing(text: str) -> str:
+    """Return a text without quotation marks, brackets and spaces at its end."""
+    end = text.rstrip(_CLOSING)
+    while end and unicodedata.category(end[-1]) in {"Pe", "Pf"}:
+        end = end[:-1].rstrip(_CLOSING)
+    return end
+
+
+def grams(text: str) -> frozenset[str]:
+    """Return the sequences of three letters or digits in a text's words, and its shorter words."""
+    found: set[str] = set()
+    for word in _WORD.findall(text[:_MAX_LENGTH].casefold()):
+        found.update(word[start : start + _GRAM] for start in range(max(1, len(word) - _GRAM + 1)))
+    return frozenset(found)
+
+
+def share_from(text: str, sources: frozenset[str], known: frozenset[str]) -> float:
+    """Return which part of a text's content is from sources, apart from what was known without them.
+
+    Args:
+        text: The text.
+        sources: The grams of the texts that it may be taken from.
+        known: The grams of the question.
+
+    Returns:
+        A share from 0 to 1. Answers from documents have about .5 or more; titles, facts about the user and verdicts
+        less than .3, because they repeat the question or say something else.
+    """
+    own = grams(text)
+    return len(own & sources - known) / len(own) if own else 0.0

@@ -1,0 +1,166 @@
+"""The question inside a prompt that also contains documents and instructions.
+
+A prompt is split into its parts: elements in tags, lines with a label, headings and paragraphs. Which part is the
+question follows from the structure, whatever the language of the labels:
+
+- it is also recorded elsewhere, such as in a retriever's query, a variable of the prompt, or as the whole message of
+  another call, or
+- its label is one of the names that frameworks give to questions, or it alone asks, or it alone is left over, and
+- the other parts are where the answer was taken from.
+
+A message with parts is read by its parts or not at all. A message without them is the question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from germane.recognizers.calls import ModelCall, decoded_variables
+from germane.recognizers.language import asks, grams, share_from
+from germane.recognizers.messages import role_of
+from germane.recognizers.results import Source
+from germane.recognizers.text import stands_alone
+from germane.recognizers.trace import Trace
+from germane.recognizers.values import QUESTION_KEYS, QUESTION_SUFFIXES, find_question
+
+_ELEMENT: Final = re.compile(r"<([^\W\d_][\w.-]*)(?:\s[^<>]*)?>(.*?)</\1>", re.DOTALL)
+_LABEL: Final = re.compile(r"[ \t>*#_-]*([^\W\d_][^\n:\uff1a.?!,;<>]{0,40}?)[*_]*[ \t]*[:\uff1a][*_]*[ \t]*(.*)")
+_HEADING: Final = re.compile(r"[ \t]*#{1,6}[ \t]+(.+?)[ \t#]*")
+_MAX_LABEL_WORDS: Final = 5
+_MAX_PARTS: Final = 500
+_SOURCE: Final = 0.1
+"""Minimum share of a reply's content that comes from a part, which makes the part one of its sources."""
+MIN_DOCUMENT: Final = 12
+"""Minimum number of characters of a document that is looked up in a prompt. Shorter ones may occur by accident."""
+
+
+class Part(NamedTuple):
+    """A part of a prompt."""
+
+    label: str
+    """The name of the tag, the label or the heading; empty if there is none."""
+    text: str
+
+    @property
+    def is_line(self) -> bool:
+        """Whether the text is on one line."""
+        return "\n" not in self.text
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the label is a name of questions, or of their author."""
+        name = self.label.strip().casefold().replace(" ", "_").replace("-", "_")
+        return name in QUESTION_KEYS or name.endswith(QUESTION_SUFFIXES) or role_of(name) == "user"
+
+
+def parts_of(prompt: str) -> list[Part]:
+    """Split a prompt into its parts, in their order."""
+    parts: list[Part] = []
+    position = 0
+    for element in _ELEMENT.finditer(prompt):
+        parts += _labeled_parts(prompt[position : element.start()])
+        parts.append(Part(element[1], element[2].strip()))
+        position = element.end()
+        if len(parts) > _MAX_PARTS:
+            break
+    return [*parts, *_labeled_parts(prompt[position:])][:_MAX_PARTS]
+
+
+def _labeled_parts(text: str) -> Iterator[Part]:
+    """Yield the labeled lines of a text and the paragraphs between them. A label alone is that of the next one."""
+    label, lines = "", list[str]()
+    for line in [*text.splitlines(), ""]:
+        heading, found = _HEADING.fullmatch(line), _LABEL.fullmatch(line)
+        if found is not None and len(found[1].split()) > _MAX_LABEL_WORDS:
+            found = None
+        if lines and (not line.strip() or heading or found):
+            yield Part(label, "\n".join(lines).strip())
+            label, lines = "", []
+        if heading or found:
+            if label:
+                yield Part(label, "")
+            label = heading[1] if heading else found[1] if found else ""
+            if found and not heading and found[2].strip():
+                yield Part(label, found[2].strip())
+                label = ""
+        elif line.strip():
+            lines.append(line)
+    if label:
+        yield Part(label, "")
+
+
+def question_in(
+    prompt: str, reply: str | None, recorded: Iterable[str] = (), documents: Sequence[str] = ()
+) -> str | None:
+    """Return the question in a user's message.
+
+    Args:
+        prompt: The message.
+        reply: The model's reply, if there is one.
+        recorded: Texts recorded elsewhere, one of which may be the question.
+        documents: Texts of which some may be inserted in the prompt.
+
+    Returns:
+        The whole message if it has no parts. None if it has some, and which of them is the question is unknown.
+    """
+    for text in recorded:
+        if text and text != prompt and stands_alone(text, prompt):
+            return text
+    parts = parts_of(prompt)
+    filled = [part for part in parts if part.text]
+    sources = _sources(filled, reply, documents)
+    if len(parts) < 2 or (sum(bool(part.label) for part in parts) < 2 and not sources):
+        return None if any(text in prompt for text in documents) else prompt
+    found = _question_among(filled, sources)
+    if found is None and parts[-1].label and not parts[-1].text:  # the prompt ends with a label for the reply
+        found = filled[-1] if filled[-1].label and filled[-1].is_line and filled[-1] not in sources else None
+    return None if found is None else found.text
+
+
+def _sources(parts: Sequence[Part], reply: str | None, documents: Sequence[str]) -> list[Part]:
+    """Return the parts that contain documents, or that the reply was taken from."""
+    asked = grams("\n".join(part.text for part in parts if asks(part.text)))
+    return [part for part in parts if _is_source(part, reply, asked, documents)]
+
+
+def _is_source(part: Part, reply: str | None, asked: frozenset[str], documents: Sequence[str]) -> bool:
+    """Return whether a part contains a document, or the reply was taken from it."""
+    if any(text in part.text or part.text in text for text in documents):
+        return True
+    if reply is None or asks(reply) or (part.is_named and part.is_line):
+        return False
+    return share_from(reply, grams(part.text), asked) >= _SOURCE
+
+
+def _question_among(parts: Sequence[Part], sources: Sequence[Part]) -> Part | None:
+    """Return the part that is the question; None if several may be."""
+    lines = [part for part in parts if part.is_line and part not in sources]
+    asking = [part for part in lines if asks(part.text)]
+    for found in ([part for part in asking if part.is_named], asking, [part for part in lines if part.is_named]):
+        if found:
+            return found[0] if len(found) == 1 and (sources or found[0] is parts[-1]) else None
+    return lines[0] if sources and len(lines) == 1 else None
+
+
+def recorded_questions(trace: Trace, call: ModelCall) -> Iterator[tuple[str, Source]]:
+    """Yield recorded texts that may be the question in a call's prompt, from the most to the least reliable."""
+    earlier = [span for span in trace.tree.walk() if span.start <= call.span.start or span in call.spans]
+    for span in earlier:
+        reading = trace.reading(span)
+        if reading.variables is not None:
+            variables = decoded_variables(reading.variables.value)
+            for name in QUESTION_KEYS:
+                if isinstance(text := variables.get(name), str):
+                    yield text.strip(), Source(span.span_id, f"{reading.variables.source}.{name}")
+    for kinds in (("workflow", "prompt"), ("retriever", "embedding")):
+        for span in earlier:
+            reading = trace.reading(span)
+            if reading.kind not in kinds:
+                continue
+            for raw in reading.inputs:
+                if isinstance(raw.content, str):  # of any form, because the prompt confirms it
+                    yield raw.content.strip(), Source(span.span_id, raw.source)
+                elif (found := find_question(raw.content)) is not None:
+                    yield found.text, Source(span.span_id, raw.source)

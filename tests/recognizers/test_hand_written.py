@@ -1,0 +1,58 @@
+"""Hand-written RAG applications, whose traces contain model calls without a framework around them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from tests.cases import each
+from tests.spans.shapes import FORMS, LANGUAGES, call, shapes, spans_of
+
+from germane.recognizers import Recognized, Unreadable, recognize
+
+LIMITS = (1024, 300, 120, 60)
+"""Maximum lengths of attributes."""
+
+
+@each("form", FORMS)
+def test_the_pair_of_a_hand_written_application_is_found_in_every_language(form: str) -> None:
+    """Calls before and after the answer, and documents in the prompt, never lead to a wrong pair."""
+    unread = Counter[str]()
+    every = list(shapes())
+    for shape in every:
+        result = recognize(spans_of(shape.calls, form))
+        if isinstance(result, Recognized):
+            assert (result.question, result.answer) == (shape.question, shape.answer), shape.name
+        else:
+            unread[shape.name] += 1
+
+    assert len(every) > 200
+    assert unread.total() <= len(every) / 50, unread
+
+
+@each("form", FORMS)
+@each("limit", LIMITS)
+def test_attributes_that_were_cut_off_never_lead_to_a_wrong_pair(form: str, limit: int) -> None:
+    """If a text is missing its end, the trace is unreadable, and the reason names the limit."""
+    reasons = Counter[str]()
+    for shape in shapes():
+        result = recognize(spans_of(shape.calls, form, limit))
+        if isinstance(result, Recognized):
+            assert (result.question, result.answer) == (shape.question, shape.answer), shape.name
+        else:
+            assert isinstance(result, Unreadable)
+            reasons[result.reason] += 1
+
+    assert limit > 120 or reasons["content_cut"] > 150, reasons
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_two_answers_to_the_same_question_are_ambiguous(language: str) -> None:
+    """Of two models that got the same documents, nothing says whose answer the user saw."""
+    text = LANGUAGES[language]
+    calls = [call("\n".join(text.documents), text.question, reply) for reply in (text.answer, text.draft)]
+
+    result = recognize(spans_of(calls, "OpenTelemetry"))
+
+    assert isinstance(result, Unreadable)
+    assert result.reason == "ambiguous"
