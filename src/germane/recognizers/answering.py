@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from germane.exchange import Context
 from germane.recognizers.calls import ModelCall, answer_in
@@ -25,7 +25,7 @@ from germane.recognizers.language import Form, asks, form_of, grams, share_from
 from germane.recognizers.prompts import MIN_DOCUMENT, question_in
 from germane.recognizers.reading import RawValue
 from germane.recognizers.spans import SpanData
-from germane.recognizers.text import MAX_DEPTH, stands_alone
+from germane.recognizers.text import stands_alone, texts_in
 from germane.recognizers.trace import Trace
 from germane.recognizers.values import is_component_output
 
@@ -34,7 +34,6 @@ _MAX_CALLS: Final = 20
 _MAX_DOCUMENTS: Final = 100
 _LONG: Final = 40
 """Minimum number of characters of a text that does not occur in a prompt by accident."""
-_MAX_STRINGS: Final = 1_000
 GROUNDED: Final = 0.3
 """Minimum share of an answer's content that comes from the documents in its prompt."""
 _MIN_SHARE: Final = 0.2
@@ -111,10 +110,10 @@ class _Comparison:
             if trace.kind(span) in {"retriever", "reranker", "tool", "embedding"}
             for text in _input_texts(trace, span)
         }
-        replies = {call.answer for call in calls}
+        replies = [call.answer for call in calls if call.answer and form_of(call.answer) is Form.SENTENCES]
         self._asked = {call.span.span_id: question_in(call.prompt, call.answer) for call in calls}
         asked = {text for text in self._asked.values() if text}
-        plain = [text for text in asked if not any(reply and reply in text for reply in replies)]
+        plain = [text for text in asked if not any(reply in text for reply in replies)]
         self._question = grams("\n".join(plain))
 
     def better(self, earlier: ModelCall, later: ModelCall) -> ModelCall | None:
@@ -126,7 +125,7 @@ class _Comparison:
         if later.answer is None:
             had, has = self._documents[earlier.span.span_id], self._documents[later.span.span_id]
             return earlier if had - has else later
-        if self._got(earlier, later):  # their clocks differ
+        if later.answer not in "\n".join(later.prompts) and self._got(earlier, later):  # their clocks differ
             return self._better_in_chain(later, earlier)
         return self._better_alone(earlier, later)
 
@@ -258,16 +257,3 @@ def _input_texts(trace: Trace, span: SpanData) -> Iterator[str]:
     """Yield the texts in a span's inputs that may be an earlier answer or a query."""
     for raw in trace.reading(span).inputs:
         yield from texts_in(raw.content)
-
-
-def texts_in(value: Any) -> Iterator[str]:
-    """Yield the texts in a recorded value: the value itself, and all texts nested in it."""
-    pending, number = [(value, 0)], 0
-    while pending and number < _MAX_STRINGS:
-        number += 1
-        item, depth = pending.pop()
-        if isinstance(item, str):
-            yield item.strip()
-        elif depth <= MAX_DEPTH and isinstance(item, (list, dict)):
-            inner = list(item.values() if isinstance(item, dict) else item)[:_MAX_STRINGS]
-            pending += [(part, depth + 1) for part in reversed(inner)]

@@ -30,10 +30,11 @@ class Form(IntEnum):
     """What a text looks like, from the least to the most like an answer for a person."""
 
     DATA = 0
-    """JSON, numbers, or nothing but questions."""
+    """JSON, numbers, or a list of questions."""
     PHRASE = 1
     """One line without the end of a sentence, such as a title, a query or a label."""
-    SENTENCES = 2
+    QUESTION = 2
+    SENTENCES = 3
 
 
 @lru_cache(maxsize=512)
@@ -44,8 +45,12 @@ def form_of(text: str) -> Form:
     if not isinstance(value, str):
         return Form.SENTENCES if names_answer(value) else Form.DATA
     lines = [line for line in text.splitlines() if line.strip()]
-    if not any(map(str.isalpha, text)) or all(asks(_BULLET.sub("", line, count=1)) for line in lines):
+    sentences = [each for line in lines for each in _sentences(_BULLET.sub("", line, count=1))]
+    only_asks = all(map(asks, sentences))
+    if not any(map(str.isalpha, text)) or (only_asks and len(sentences) > 1):
         return Form.DATA
+    if only_asks:
+        return Form.QUESTION
     return Form.SENTENCES if len(lines) > 1 or is_finished(text) else Form.PHRASE
 
 
@@ -54,8 +59,19 @@ def asks(text: str) -> bool:
     end = _without_closing(text)[-_MAX_QUESTION:]
     if "QUESTION MARK" in unicodedata.name(end[-1:] or " ", "") or end.endswith(";"):  # the Greek mark looks like ";"
         return True
-    start = next((at for at in range(len(end) - 2, -1, -1) if _is_end(end[at])), -1)
-    return any(mark in end[start + 1 :] for mark in _INNER_QUESTION_MARKS)
+    return any(mark in (_sentences(end) or [""])[-1] for mark in _INNER_QUESTION_MARKS)
+
+
+def _sentences(text: str) -> list[str]:
+    """Return the beginning of a text in sentences."""
+    sentences, start = list[str](), 0
+    for position, character in enumerate(text[:_MAX_QUESTION]):
+        is_last = not text[position + 1 : position + 2].strip() or not character.isascii()
+        if is_last and _is_end(character):
+            sentences.append(text[start : position + 1])
+            start = position + 1
+    rest = text[start:].strip()
+    return [*sentences, rest] if any(map(str.isalpha, rest)) else sentences
 
 
 def is_finished(text: str) -> bool:

@@ -21,17 +21,20 @@ from germane.recognizers.calls import ModelCall, decoded_variables
 from germane.recognizers.language import asks, grams, share_from
 from germane.recognizers.messages import role_of
 from germane.recognizers.results import Source
-from germane.recognizers.text import stands_alone
+from germane.recognizers.text import decode, stands_alone, texts_in
 from germane.recognizers.trace import Trace
-from germane.recognizers.values import QUESTION_KEYS, QUESTION_SUFFIXES, find_question
+from germane.recognizers.values import QUESTION_KEYS, find_question
 
 _ELEMENT: Final = re.compile(r"<([^\W\d_][\w.-]*)(?:\s[^<>]*)?>(.*?)</\1>", re.DOTALL)
-_LABEL: Final = re.compile(r"[ \t>*#_-]*([^\W\d_][^\n:\uff1a.?!,;<>]{0,40}?)[*_]*[ \t]*[:\uff1a][*_]*[ \t]*(.*)")
+_LABEL: Final = re.compile(r"[ \t>*#_-]*([^\W\d_][^\n:\uff1a.?!,;<>]{0,60}?)[*_]*[ \t]*[:\uff1a][*_]*[ \t]*(.*)")
 _HEADING: Final = re.compile(r"[ \t]*#{1,6}[ \t]+(.+?)[ \t#]*")
-_MAX_LABEL_WORDS: Final = 5
+_NAME_ENDINGS: Final = tuple(f"_{name}" for name in QUESTION_KEYS)
+_MAX_LABEL_WORDS: Final = 10
 _MAX_PARTS: Final = 500
 _SOURCE: Final = 0.1
 """Minimum share of a reply's content that comes from a part, which makes the part one of its sources."""
+_GROUNDED: Final = 0.3
+"""Minimum share of a reply's content that comes from all parts but one, if that one is the question."""
 MIN_DOCUMENT: Final = 12
 """Minimum number of characters of a document that is looked up in a prompt. Shorter ones may occur by accident."""
 
@@ -52,11 +55,13 @@ class Part(NamedTuple):
     def is_named(self) -> bool:
         """Whether the label is a name of questions, or of their author."""
         name = self.label.strip().casefold().replace(" ", "_").replace("-", "_")
-        return name in QUESTION_KEYS or name.endswith(QUESTION_SUFFIXES) or role_of(name) == "user"
+        return name in QUESTION_KEYS or name.endswith(_NAME_ENDINGS) or role_of(name) == "user"
 
 
 def parts_of(prompt: str) -> list[Part]:
     """Split a prompt into its parts, in their order."""
+    if isinstance(value := decode(prompt), dict):
+        return [Part(str(name), "\n".join(texts_in(item))) for name, item in value.items()]
     parts: list[Part] = []
     position = 0
     for element in _ELEMENT.finditer(prompt):
@@ -75,7 +80,8 @@ def _labeled_parts(text: str) -> Iterator[Part]:
         heading, found = _HEADING.fullmatch(line), _LABEL.fullmatch(line)
         if found is not None and len(found[1].split()) > _MAX_LABEL_WORDS:
             found = None
-        if lines and (not line.strip() or heading or found):
+        is_rule = not any(map(str.isalnum, line))  # blank, or nothing but hyphens or quotation marks
+        if lines and (is_rule or heading or found):
             yield Part(label, "\n".join(lines).strip())
             label, lines = "", []
         if heading or found:
@@ -85,7 +91,7 @@ def _labeled_parts(text: str) -> Iterator[Part]:
             if found and not heading and found[2].strip():
                 yield Part(label, found[2].strip())
                 label = ""
-        elif line.strip():
+        elif not is_rule:
             lines.append(line)
     if label:
         yield Part(label, "")
@@ -121,27 +127,43 @@ def question_in(
 
 def _sources(parts: Sequence[Part], reply: str | None, documents: Sequence[str]) -> list[Part]:
     """Return the parts that contain documents, or that the reply was taken from."""
-    asked = grams("\n".join(part.text for part in parts if asks(part.text)))
-    return [part for part in parts if _is_source(part, reply, asked, documents)]
+    found = [part for part in parts if any(text in part.text or part.text in text for text in documents)]
+    if found or not parts or reply is None or asks(reply):
+        return found
+    asked = [part for part in parts if part.is_line and (asks(part.text) or part.is_named)] or _candidates(parts, reply)
+    known = grams("\n".join(part.text for part in asked))
+    return [part for part in parts if part not in asked and share_from(reply, grams(part.text), known) >= _SOURCE]
 
 
-def _is_source(part: Part, reply: str | None, asked: frozenset[str], documents: Sequence[str]) -> bool:
-    """Return whether a part contains a document, or the reply was taken from it."""
-    if any(text in part.text or part.text in text for text in documents):
-        return True
-    if reply is None or asks(reply) or (part.is_named and part.is_line):
-        return False
-    return share_from(reply, grams(part.text), asked) >= _SOURCE
+def _candidates(parts: Sequence[Part], reply: str) -> list[Part]:
+    """Return the first or last part if the reply was taken from the others; nothing if both or none may be asked."""
+    found = []
+    for part in (parts[0], parts[-1]):
+        others = grams("\n".join(other.text for other in parts if other is not part))
+        own = share_from(reply, grams(part.text), others)
+        if part.is_line and max(_GROUNDED, 2 * own) <= share_from(reply, others, grams(part.text)):
+            found.append(part)
+    return [part for part in found if part.label][-1:] or (found if len(found) == 1 else [])
 
 
 def _question_among(parts: Sequence[Part], sources: Sequence[Part]) -> Part | None:
     """Return the part that is the question; None if several may be."""
     lines = [part for part in parts if part.is_line and part not in sources]
     asking = [part for part in lines if asks(part.text)]
-    for found in ([part for part in asking if part.is_named], asking, [part for part in lines if part.is_named]):
+    named_asking = [part for part in asking if part.is_named]
+    for found in (named_asking, asking, [part for part in lines if part.is_named]):
         if found:
-            return found[0] if len(found) == 1 and (sources or found[0] is parts[-1]) else None
-    return lines[0] if sources and len(lines) == 1 else None
+            is_sure = bool(sources) or found[0] is parts[-1] or (found is named_asking and len(parts) > 2)
+            return found[0] if len(found) == 1 and is_sure else None
+    labeled = [part for part in lines if part is parts[-1] and part.label]
+    return labeled[0] if sources and labeled else lines[0] if sources and len(lines) == 1 else None
+
+
+def shared_questions(prompt: str, others: Iterable[str]) -> list[str]:
+    """Return the question that other prompts of the same template contain as well, such as those for each document."""
+    texts = {part.text for part in parts_of(prompt) if part.is_line and asks(part.text)}
+    shared = texts & {part.text for other in others if other != prompt for part in parts_of(other)}
+    return list(shared) if len(shared) == 1 else []
 
 
 def recorded_questions(trace: Trace, call: ModelCall) -> Iterator[tuple[str, Source]]:

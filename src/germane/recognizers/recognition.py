@@ -22,7 +22,7 @@ from itertools import islice
 from typing import Final
 
 from germane.exchange import Context, Message
-from germane.recognizers.answering import answering_call, continues_conversation, texts_in
+from germane.recognizers.answering import answering_call, continues_conversation
 from germane.recognizers.attributes import (
     ROUTE,
     find_attribute,
@@ -36,13 +36,13 @@ from germane.recognizers.contexts import Contexts, find_contexts, has_documents_
 from germane.recognizers.conventions import fix_for
 from germane.recognizers.cut import cut_texts, is_cut_json
 from germane.recognizers.messages import ChatMessage, user_texts
-from germane.recognizers.prompts import MIN_DOCUMENT, question_in, recorded_questions
+from germane.recognizers.prompts import MIN_DOCUMENT, question_in, recorded_questions, shared_questions
 from germane.recognizers.reading import Recognizer
 from germane.recognizers.reasons import unreadable_reason
 from germane.recognizers.requests import split_trace
 from germane.recognizers.results import Recognized, Source, Unreadable, UnreadableReason
 from germane.recognizers.spans import LogData, SpanData, SpanTree
-from germane.recognizers.text import decode, stands_alone
+from germane.recognizers.text import decode, stands_alone, texts_in
 from germane.recognizers.trace import Trace
 from germane.recognizers.values import QuestionValue, find_questions, names_answer, names_question
 
@@ -329,8 +329,13 @@ class _Recognition:
             return None
         prompt, history = call.question.text, call.question.history
         sources = dict(recorded_questions(self.trace, call))
-        others = (question_in(other.prompt, other.answer) for other in self.calls if other is not call)
-        recorded = [*sources, *(text for text in others if text)]
+        others = [other for other in self.calls if other is not call]
+        asked_elsewhere = (question_in(other.prompt, other.answer) for other in others)
+        recorded = [
+            *sources,
+            *filter(None, asked_elsewhere),
+            *shared_questions(prompt, (each.prompt for each in others)),
+        ]
         documents = [context.text for context in self.documents.contexts if len(context.text) >= MIN_DOCUMENT]
         asked = question_in(prompt, call.answer, recorded, documents[:_MAX_DOCUMENTS])
         if asked is None or (asked == prompt and self._may_be_template(call)):

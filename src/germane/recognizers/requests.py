@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from germane.recognizers.answering import texts_in
 from germane.recognizers.calls import ModelCall, read_calls
 from germane.recognizers.prompts import MIN_DOCUMENT, question_in
 from germane.recognizers.spans import LogData, SpanData
+from germane.recognizers.text import texts_in
 from germane.recognizers.trace import Trace
 
 _MAX_REQUESTS: Final = 50

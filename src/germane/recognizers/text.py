@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 MAX_DEPTH: Final = 8
 """Maximum depth of nested values to search."""
+_MAX_STRINGS: Final = 1_000
 _JSON_START: Final = frozenset('{["')
 _REPRESENTATION: Final = re.compile(r"\s*[\[(]?<?(?:[A-Za-z_]\w*\.)*[A-Z_]\w*(?: object at 0x|\()")
 _OBJECT_REPRESENTATION: Final = re.compile(
@@ -164,3 +165,16 @@ def stands_alone(text: str, message: str) -> bool:
             return True
         position = message.find(text, end)
     return False
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield the texts in a recorded value: the value itself, and all texts nested in it."""
+    pending, number = [(value, 0)], 0
+    while pending and number < _MAX_STRINGS:
+        number += 1
+        item, depth = pending.pop()
+        if isinstance(item, str):
+            yield item.strip()
+        elif depth <= MAX_DEPTH and isinstance(item, (list, dict)):
+            inner = list(item.values() if isinstance(item, dict) else item)[:_MAX_STRINGS]
+            pending += [(part, depth + 1) for part in reversed(inner)]

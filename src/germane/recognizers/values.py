@@ -39,7 +39,7 @@ QUESTION_KEYS: Final = (
     "task",
 )
 """Names of a question, from the most to the least specific."""
-QUESTION_SUFFIXES: Final = ("question", "query")
+_QUESTION_SUFFIXES: Final = ("question", "query")
 _MESSAGES_KEYS: Final = ("messages", "chat_messages", "conversation", "contents")
 _INPUT_WRAPPERS: Final = ("inputs", "data", "kwargs", "kwds", "args", "body", "request", "payload", "state", "params")
 _ANSWER_KEYS: Final = (
@@ -146,7 +146,7 @@ def _questions_in_object(value: Mapping[Any, Any], depth: int) -> Iterator[Quest
         if key in value:
             yield from _find_questions(value[key], depth + 1, is_named=False)
     for key, inner in value.items():
-        if isinstance(key, str) and key.lower().endswith(QUESTION_SUFFIXES) and isinstance(inner, str):
+        if isinstance(key, str) and key.lower().endswith(_QUESTION_SUFFIXES) and isinstance(inner, str):
             for found in _find_questions(inner, depth + 1, is_named=True):
                 yield found._replace(history=_history_in(value))
     for key in _INPUT_WRAPPERS:
