@@ -13,7 +13,7 @@ from germane.recognizers.values import names_answer
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _FENCE: Final = re.compile(r"```\w*\s*(.*?)\s*```", re.DOTALL)
-_BULLET: Final = re.compile(r"[\s*\-\u2022\u2013\d.)(]+")
+_BULLET: Final = re.compile(r"^\s*(?:[*\-\u2022\u2013]|\(?\d+[.)])\s+")
 _END_NAMES: Final = ("FULL STOP", "QUESTION MARK", "EXCLAMATION MARK", "DANDA", "ELLIPSIS", "SIGN KHAN", "SIGN SECTION")
 """Parts of the Unicode names of marks that end a sentence."""
 _CLOSING: Final = "\"'*_` \t\r\n"
@@ -45,7 +45,7 @@ def form_of(text: str) -> Form:
     if not isinstance(value, str):
         return Form.SENTENCES if names_answer(value) else Form.DATA
     lines = [line for line in text.splitlines() if line.strip()]
-    sentences = [each for line in lines for each in _sentences(_BULLET.sub("", line, count=1))]
+    sentences = [each for line in lines for each in _sentences(_BULLET.sub("", line))]
     only_asks = all(map(asks, sentences))
     if not any(map(str.isalpha, text)) or (only_asks and len(sentences) > 1):
         return Form.DATA

@@ -150,13 +150,16 @@ def _question_among(parts: Sequence[Part], sources: Sequence[Part]) -> Part | No
     """Return the part that is the question; None if several may be."""
     lines = [part for part in parts if part.is_line and part not in sources]
     asking = [part for part in lines if asks(part.text)]
-    named_asking = [part for part in asking if part.is_named]
-    for found in (named_asking, asking, [part for part in lines if part.is_named]):
-        if found:
-            is_sure = bool(sources) or found[0] is parts[-1] or (found is named_asking and len(parts) > 2)
-            return found[0] if len(found) == 1 and is_sure else None
-    labeled = [part for part in lines if part is parts[-1] and part.label]
-    return labeled[0] if sources and labeled else lines[0] if sources and len(lines) == 1 else None
+    named = [part for part in lines if part.is_named]
+    both = [part for part in asking if part.is_named]
+    found = both or asking or named
+    if found:
+        is_sure = sources or found[0] is parts[-1] or (both and len(parts) > 2)
+        return found[0] if len(found) == 1 and is_sure else None
+    if not sources:
+        return None
+    is_labeled = parts[-1] in lines and bool(parts[-1].label)
+    return parts[-1] if is_labeled else lines[0] if len(lines) == 1 else None
 
 
 def shared_questions(prompt: str, others: Iterable[str]) -> list[str]:
