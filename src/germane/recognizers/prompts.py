@@ -156,10 +156,14 @@ def _question_among(parts: Sequence[Part], sources: Sequence[Part]) -> Part | No
     if found:
         is_sure = sources or found[0] is parts[-1] or (both and len(parts) > 2)
         return found[0] if len(found) == 1 and is_sure else None
-    if not sources:
-        return None
-    is_labeled = parts[-1] in lines and bool(parts[-1].label)
-    return parts[-1] if is_labeled else lines[0] if len(lines) == 1 else None
+    return _left_over(parts, lines) if sources else None
+
+
+def _left_over(parts: Sequence[Part], lines: Sequence[Part]) -> Part | None:
+    """Return the labeled line at the end of a prompt, or the only line that the reply was not taken from."""
+    if parts[-1].label and parts[-1] in lines:
+        return parts[-1]
+    return lines[0] if len(lines) == 1 else None
 
 
 def shared_questions(prompt: str, others: Iterable[str]) -> list[str]:
