@@ -50,6 +50,8 @@ class Answering(NamedTuple):
     call: ModelCall | None
     is_ambiguous: bool = False
     """Whether another call may have given the answer as well."""
+    derived: Sequence[ModelCall] = ()
+    """The calls that got the answer."""
 
 
 def answering_call(
@@ -78,7 +80,9 @@ def answering_call(
         if better is not None:
             beaten.add(earlier if better is candidates[later] else later)
     best = [call for number, call in enumerate(candidates) if number not in beaten]
-    return Answering(best[-1] if best else candidates[-1], len({call.answer for call in best}) != 1)
+    answering = best[-1] if best else candidates[-1]
+    derived = [call for call in candidates if call is not answering and comparison.got(call, answering)]
+    return Answering(answering, len({call.answer for call in best}) != 1, derived)
 
 
 def _returned_texts(calls: Sequence[ModelCall], outputs: Sequence[RawValue]) -> set[str | None]:
@@ -120,12 +124,12 @@ class _Comparison:
         """Return the one of two calls whose reply is rather the answer; None if nothing decides."""
         if earlier.answer is None or earlier.answer == later.answer:
             return later
-        if self._got(later, earlier):
+        if self.got(later, earlier):
             return self._better_in_chain(earlier, later)
         if later.answer is None:
             had, has = self._documents[earlier.span.span_id], self._documents[later.span.span_id]
             return earlier if had - has else later
-        if later.answer not in "\n".join(later.prompts) and self._got(earlier, later):  # their clocks differ
+        if later.answer not in "\n".join(later.prompts) and self.got(earlier, later):  # their clocks differ
             return self._better_in_chain(later, earlier)
         return self._better_alone(earlier, later)
 
@@ -183,9 +187,11 @@ class _Comparison:
         is_long = len(reply.encode()) >= _LONG / 2
         return share_from(reply, self._prompts[call.span.span_id], self._question) if is_long else 0.0
 
-    def _got(self, later: ModelCall, earlier: ModelCall) -> bool:
+    def got(self, later: ModelCall, earlier: ModelCall) -> bool:
         """Return whether a call got another one's reply, in its prompt or as the input of a step that contains it."""
-        reply = earlier.answer or ""
+        reply = earlier.answer
+        if not reply:
+            return False
         return any(_contains(reply, text) for text in later.prompts) or any(
             reply in inputs for inputs in self._step_inputs(later, earlier)
         )
@@ -211,9 +217,9 @@ class _Comparison:
 
     def _combines(self, call: ModelCall) -> bool:
         """Return whether a call got the replies of several others that did not get each other's, such as summaries."""
-        given = [other for other in self._calls if other is not call and other.answer and self._got(call, other)]
+        given = [other for other in self._calls if other is not call and other.answer and self.got(call, other)]
         return any(
-            a.prompts != b.prompts and a.answer != b.answer and not self._got(a, b) and not self._got(b, a)
+            a.prompts != b.prompts and a.answer != b.answer and not self.got(a, b) and not self.got(b, a)
             for a, b in itertools.combinations(given, 2)
         )
 

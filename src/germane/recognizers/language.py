@@ -59,7 +59,8 @@ def asks(text: str) -> bool:
     end = _without_closing(text)[-_MAX_QUESTION:]
     if "QUESTION MARK" in unicodedata.name(end[-1:] or " ", "") or end.endswith(";"):  # the Greek mark looks like ";"
         return True
-    return any(mark in (_sentences(end) or [""])[-1] for mark in _INNER_QUESTION_MARKS)
+    found = [mark for mark in _INNER_QUESTION_MARKS if mark in end]
+    return bool(found) and any(mark in _sentences(end)[-1] for mark in found)
 
 
 def _sentences(text: str) -> list[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from germane.recognizers.calls import ModelCall, decoded_variables
@@ -25,12 +26,15 @@ from germane.recognizers.text import decode, stands_alone, texts_in
 from germane.recognizers.trace import Trace
 from germane.recognizers.values import QUESTION_KEYS, find_question
 
-_ELEMENT: Final = re.compile(r"<([^\W\d_][\w.-]*)(?:\s[^<>]*)?>(.*?)</\1>", re.DOTALL)
+_OPENING: Final = re.compile(r"<([^\W\d_][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
+_MAX_TAGS: Final = 200
+"""Maximum number of tags whose ends are looked up."""
 _LABEL: Final = re.compile(r"[ \t>*#_-]*([^\W\d_][^\n:\uff1a.?!,;<>]{0,60}?)[*_]*[ \t]*[:\uff1a][*_]*[ \t]*(.*)")
 _HEADING: Final = re.compile(r"[ \t]*#{1,6}[ \t]+(.+?)[ \t#]*")
 _NAME_ENDINGS: Final = tuple(f"_{name}" for name in QUESTION_KEYS)
 _MAX_LABEL_WORDS: Final = 10
-_MAX_PARTS: Final = 500
+_MAX_PARTS: Final = 1_000
+"""Maximum number of parts. If there are more, those in the middle are left out."""
 _SOURCE: Final = 0.1
 """Minimum share of a reply's content that comes from a part, which makes the part one of its sources."""
 _GROUNDED: Final = 0.3
@@ -58,43 +62,66 @@ class Part(NamedTuple):
         return name in QUESTION_KEYS or name.endswith(_NAME_ENDINGS) or role_of(name) == "user"
 
 
-def parts_of(prompt: str) -> list[Part]:
+@lru_cache(maxsize=4)
+def parts_of(prompt: str) -> Sequence[Part]:
     """Split a prompt into its parts, in their order."""
     if isinstance(value := decode(prompt), dict):
         return [Part(str(name), "\n".join(texts_in(item))) for name, item in value.items()]
     parts: list[Part] = []
     position = 0
-    for element in _ELEMENT.finditer(prompt):
-        parts += _labeled_parts(prompt[position : element.start()])
-        parts.append(Part(element[1], element[2].strip()))
-        position = element.end()
-        if len(parts) > _MAX_PARTS:
-            break
-    return [*parts, *_labeled_parts(prompt[position:])][:_MAX_PARTS]
+    for start, end, part in _elements(prompt):
+        parts += [*_labeled_parts(prompt[position:start]), part]
+        position = end
+    parts += _labeled_parts(prompt[position:])
+    return parts if len(parts) <= _MAX_PARTS else [*parts[: _MAX_PARTS // 2], *parts[-_MAX_PARTS // 2 :]]
+
+
+def _elements(prompt: str) -> Iterator[tuple[int, int, Part]]:
+    """Yield the outermost elements in tags, with their start and end."""
+    position, missing = 0, set[str]()
+    for _ in range(_MAX_TAGS):
+        opening = _OPENING.search(prompt, position)
+        if opening is None:
+            return
+        closing = f"</{opening[1]}>"
+        end = -1 if closing in missing else prompt.find(closing, opening.end())
+        if end < 0:
+            missing.add(closing)
+        position = opening.end() if end < 0 else end + len(closing)
+        if end >= 0:
+            yield opening.start(), position, Part(opening[1], prompt[opening.end() : end].strip())
 
 
 def _labeled_parts(text: str) -> Iterator[Part]:
     """Yield the labeled lines of a text and the paragraphs between them. A label alone is that of the next one."""
     label, lines = "", list[str]()
     for line in [*text.splitlines(), ""]:
-        heading, found = _HEADING.fullmatch(line), _LABEL.fullmatch(line)
-        if found is not None and len(found[1].split()) > _MAX_LABEL_WORDS:
-            found = None
+        labeled = _read_label(line)
         is_rule = not any(map(str.isalnum, line))  # blank, or nothing but hyphens or quotation marks
-        if lines and (is_rule or heading or found):
+        if lines and (is_rule or labeled):
             yield Part(label, "\n".join(lines).strip())
             label, lines = "", []
-        if heading or found:
+        if labeled:
             if label:
                 yield Part(label, "")
-            label = heading[1] if heading else found[1] if found else ""
-            if found and not heading and found[2].strip():
-                yield Part(label, found[2].strip())
-                label = ""
+            if labeled.text:
+                yield labeled
+            label = "" if labeled.text else labeled.label
         elif not is_rule:
             lines.append(line)
     if label:
         yield Part(label, "")
+
+
+def _read_label(line: str) -> Part | None:
+    """Return the label or heading of a line with the text after it, if any."""
+    if "#" in line[:8] and (heading := _HEADING.fullmatch(line)):
+        return Part(heading[1], "")
+    if ":" not in line and "\uff1a" not in line:
+        return None
+    found = _LABEL.fullmatch(line)
+    is_label = found is not None and len(found[1].split()) <= _MAX_LABEL_WORDS
+    return Part(found[1], found[2].strip()) if found is not None and is_label else None
 
 
 def question_in(
@@ -117,12 +144,17 @@ def question_in(
     parts = parts_of(prompt)
     filled = [part for part in parts if part.text]
     sources = _sources(filled, reply, documents)
-    if len(parts) < 2 or (sum(bool(part.label) for part in parts) < 2 and not sources):
+    if len(parts) < 2 or not filled or (sum(bool(part.label) for part in parts) < 2 and not sources):
         return None if any(text in prompt for text in documents) else prompt
-    found = _question_among(filled, sources)
-    if found is None and parts[-1].label and not parts[-1].text:  # the prompt ends with a label for the reply
-        found = filled[-1] if filled[-1].label and filled[-1].is_line and filled[-1] not in sources else None
+    found = _question_among(filled, sources) or _completed(parts, sources)
     return None if found is None else found.text
+
+
+def _completed(parts: Sequence[Part], sources: Sequence[Part]) -> Part | None:
+    """Return the labeled line before the label of the reply at the end of a prompt, if there is one."""
+    last, before = parts[-1], next(part for part in reversed(parts) if part.text)
+    is_slot = bool(last.label) and not last.text
+    return before if is_slot and before.label and before.is_line and before not in sources else None
 
 
 def _sources(parts: Sequence[Part], reply: str | None, documents: Sequence[str]) -> list[Part]:

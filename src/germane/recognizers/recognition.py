@@ -145,7 +145,8 @@ class _Recognition:
         """The call that gave the answer."""
         self.is_ambiguous = answering.is_ambiguous and not outputs
         if self.last is not None:
-            self.calls = self.calls[: self.calls.index(self.last) + 1]
+            others = [call for call in self.calls if call is not self.last and call not in answering.derived]
+            self.calls = [*others, self.last]
         self.steps = [] if self.last is None else self._steps_around(self.last.span)
 
     def result(self) -> Recognized | Unreadable:
