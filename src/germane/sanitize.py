@@ -5,6 +5,7 @@ Import the module to call functions with short names: ``sanitize.line(text)``.
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Final, overload
 
@@ -17,6 +18,13 @@ _FORMULA_PREFIXES = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 """The first characters of a spreadsheet formula; the last four are full-width forms."""
 _CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202d\u202e]")
 """Terminal control characters and bidirectional overrides, except line breaks and tabs."""
+_SECRET_VARIABLE = re.compile("HEADERS|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|DSN|DATABASE", re.IGNORECASE)
+_SECRET_PARTS = re.compile(
+    r"(?<=://)[^\s/@]+(?=@)|(?<=\?)[^\s'\"]+|\b(?:bearer|basic)\s+[^\s'\",;]+|\b(?=[\w-]*\d)(?=[\w-]*[a-z])[\w-]{20,}",
+    re.IGNORECASE,
+)
+"""User information and query of a URL, credentials of an Authorization header, and long keys of letters and digits."""
+_MIN_SECRET_LENGTH = 5
 
 
 def line(text: str | None, width: int = 200) -> str:
@@ -37,6 +45,16 @@ def markdown(text: str | None, width: int = 200) -> str:
     """Return text as one Markdown line without links, images, tags, mentions or table delimiters."""
     escaped = _MARKDOWN_SYNTAX.sub(r"\\\1", line(text, width)).replace("\\<", "&lt;").replace("\\&", "&amp;")
     return escaped.replace("@", "@\u200b")  # prevents mentions and email addresses
+
+
+def hide_secrets(text: str) -> str:
+    """Return text with secrets replaced: values of environment variables with secrets, parts of URLs, and keys."""
+    values = [value for name, value in os.environ.items() if _SECRET_VARIABLE.search(name)]
+    secrets = {part for value in values for part in (value, *re.split(r"[\s,;=]+|%20", value))}
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _MIN_SECRET_LENGTH:
+            text = text.replace(secret, "***")
+    return _SECRET_PARTS.sub("***", text)
 
 
 def csv_cell(value: str) -> str:

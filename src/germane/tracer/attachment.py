@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from germane.score import Score
 
 
+_NOT_ATTACHED = "exporting scores failed: {} (the scores are stored nevertheless)"
 Attachment = Literal["original", "carrier", "none"]
 """The span to which scores were attached; ``none`` if no score has a value or no span is exported."""
 
@@ -52,11 +54,13 @@ def attach_scores(exchange: Exchange, scores: Sequence[Score]) -> Attachment:
     attachment: Attachment = "none"
     if is_attached:
         attachment = "original" if attributes else "none"
-    elif exchange.traced and any(score.state == "scored" for score in exported) and export_carrier(key, attributes):
-        attachment = "carrier"
+    elif exchange.traced and any(score.state == "scored" for score in exported):
+        carried = guarded("carrier span", export_carrier, key, attributes, message=_NOT_ATTACHED)
+        attachment = "carrier" if carried else "none"
     span_context = set_span_in_context(NonRecordingSpan(_span_context(key)), Context())
     for score in exported:
-        emit_score(score, route=exchange.route, context=span_context)
+        emit = partial(emit_score, score, route=exchange.route, context=span_context)
+        guarded("metrics and events", emit, message=_NOT_ATTACHED)
     return attachment
 
 

@@ -10,10 +10,10 @@ from opentelemetry.trace import SpanKind
 
 from germane.tracer import conventions
 from germane.tracer.contexts import ContextReader, document_attributes
-from germane.tracer.guard import guarded, log_once
+from germane.tracer.guard import NOT_TRACED, guarded, log_once
 from germane.tracer.handler_recording import enclosing_recording
 from germane.tracer.known_types import is_lazy_sequence
-from germane.tracer.provider import tracer
+from germane.tracer.provider import start_span
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,9 +75,6 @@ def add_contexts(
     def add(recording: HandlerRecording) -> None:
         items = list(contexts) if is_lazy_sequence(type(contexts)) else contexts  # the caller passed it to be read
         added = recording.add_contexts(ContextReader(content=content, id=id, score=score).read_all(items))
-        source = tracer()
-        if source is None:
-            return
         route = recording.handler.route
         attributes: dict[str, Any] = {
             conventions.OPERATION_NAME: conventions.RETRIEVAL,
@@ -87,7 +84,9 @@ def add_contexts(
             attributes.update(document_attributes(added))
         attributes[conventions.SPAN_KIND] = conventions.RETRIEVER
         name = f"{conventions.RETRIEVAL} {route}"
-        source.start_span(name, get_current(), kind=SpanKind.CLIENT, attributes=attributes).end()
+        texts = lambda: [context.text for context in added]  # noqa: E731 - only called if the span fails
+        span, _ = start_span(name, get_current(), attributes, SpanKind.CLIENT, texts)
+        guarded("end of the span", span.end, message=NOT_TRACED, texts=texts)
 
     guarded("contexts", _change, "add_contexts", add)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import CO_VARARGS, getattr_static
 from itertools import pairwise
@@ -13,14 +13,21 @@ from opcode import opmap, opname
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
+from germane import sanitize
 from germane.errors import GermaneError
 from germane.tracer.selectors import unwrap_partial
 
 T = TypeVar("T")
 
 NOT_CAPTURED = "capture failed: {} (the handler is not affected)"
+NOT_TRACED = "tracing failed: {} (the exchange is captured without it)"
 NOT_RECORDED = "recording failed: {} (the caller is not affected)"
 _MAX_LOGGED_MESSAGES = 1000
+_MAX_CAUSE_LENGTH = 1000
+_QUOTE_LENGTH = 8
+"""Number of characters that a message has to share with captured text in order to count as quoting it."""
+_MIN_TEXT_LENGTH = 4
+"""Shorter texts also occur in messages that do not quote them."""
 _GREENLET_PACKAGES = {"eventlet", "gevent", "greenlet"}
 _RAISING = {"RAISE_VARARGS", "RERAISE", "YIELD_VALUE", "SEND", "RETURN_GENERATOR", "CLEANUP_THROW", "END_ASYNC_FOR"}
 """Instructions that may raise any error: those of a raise statement, and those at which ``throw()`` raises in a
@@ -33,32 +40,65 @@ _strict = 0
 
 
 def guarded(
-    what: str, function: Callable[..., T], /, *args: Any, problems: list[str] | None = None, message: str = NOT_CAPTURED
+    what: str,
+    function: Callable[..., T],
+    /,
+    *args: Any,
+    problems: list[str] | None = None,
+    message: str = NOT_CAPTURED,
+    texts: Callable[[], Iterable[str]] | None = None,
 ) -> T | None:
     """Call a function of germane, or a user's callable, alongside the handler. Return its result, or None if it raises.
 
-    This is the only broad ``except`` in the tracer. The error is logged once, in ``message``, and appended to
-    ``problems``. For other libraries' errors, only the type is logged, because their messages may quote captured text.
-    An interruption, such as a time limit, belongs to the application and is raised: see :func:`_is_interruption`.
+    This is the only broad ``except`` in the tracer, apart from the start and the end of spans. The error is logged
+    once, in ``message``, and appended to ``problems``. For other libraries' errors, only the type is logged, because
+    their messages may quote captured text. If ``texts`` returns all captured text that the function may have received,
+    messages that quote none of it are logged, too. An interruption, such as a time limit, belongs to the application
+    and is raised: see :func:`_is_interruption`.
     """
     try:
         return function(*args)
     except Exception as error:
-        if _strict:
-            raise
-        try:
-            problem = f"{what}: {error if isinstance(error, GermaneError) else type(error).__name__}"
-            is_of_application = _is_interruption(error)
-            if is_of_application:
-                message = "interrupted: {} (the exception is raised to the application)"
-            elif problems is not None and problem not in problems:
-                problems.append(problem)
-            log_once(message.format(problem))
-        except Exception:  # noqa: BLE001 - the application's logging filter raised, or the stack is exhausted
-            return None
-        if is_of_application:
+        if must_be_raised(error, what, problems, message, texts):
             raise
         return None
+
+
+def must_be_raised(
+    error: Exception,
+    what: str,
+    problems: list[str] | None = None,
+    message: str = NOT_CAPTURED,
+    texts: Callable[[], Iterable[str]] | None = None,
+) -> bool:
+    """Log an error once, as :func:`guarded` does. Return whether it belongs to the application, or to a strict test."""
+    if _strict:
+        return True
+    try:
+        problem = f"{what}: {error if isinstance(error, GermaneError) else type(error).__name__}"
+        key = None if texts is None else problem
+        if texts is not None and key not in _logged:
+            problem += _cause_without(texts(), error)
+        is_of_application = _is_interruption(error)
+        if is_of_application:
+            message = "interrupted: {} (the exception is raised to the application)"
+        elif problems is not None and problem not in problems:
+            problems.append(problem)
+        log_once(message.format(problem), key=key)
+    except Exception:  # noqa: BLE001 - the application's logging filter raised, or the stack is exhausted
+        return False
+    return is_of_application
+
+
+def _cause_without(texts: Iterable[str], error: Exception) -> str:
+    """Return an error's message, preceded by a colon, without secrets. Return "" if it quotes one of the texts."""
+    cause = str(error)
+    quotes = {cause[start : start + _QUOTE_LENGTH] for start in range(len(cause) - _QUOTE_LENGTH + 1)} or {cause}
+    for text in texts:
+        is_short = _MIN_TEXT_LENGTH <= len(text) < _QUOTE_LENGTH
+        if (is_short and text in cause) or any(quote in text or quote in ascii(text) for quote in quotes):
+            return ""
+    return cause and f": {sanitize.line(sanitize.hide_secrets(cause), _MAX_CAUSE_LENGTH)}"
 
 
 def _is_interruption(error: BaseException) -> bool:
@@ -146,10 +186,11 @@ def _takes_a_signal(frame: FrameType) -> bool:
     return any(type(interrupted) is FrameType and issubclass(type(number), int) for number, interrupted in pairs)
 
 
-def log_once(message: str) -> None:
-    """Log a warning the first time it occurs in this process. After 1,000 distinct warnings, log no more."""
-    if message not in _logged and len(_logged) < _MAX_LOGGED_MESSAGES:
-        _logged.add(message)
+def log_once(message: str, *, key: str | None = None) -> None:
+    """Log a warning the first time it, or its key, occurs in this process. After 1,000 warnings, log no more."""
+    key = key or message
+    if key not in _logged and len(_logged) < _MAX_LOGGED_MESSAGES:
+        _logged.add(key)
         _logger.warning(message)
 
 

@@ -16,7 +16,7 @@ from germane.tracer.guard import guarded, log_once
 from germane.tracer.handler import Handler, read_history
 from germane.tracer.iterator_proxy import is_proxy, proxy_iterator
 from germane.tracer.privacy import Privacy
-from germane.tracer.provider import tracer
+from germane.tracer.provider import start_span
 from germane.tracer.recording import Recording, current_context
 from germane.tracer.responses import http_status, is_redirect, is_response, is_text, media_type
 from germane.tracer.score_processor import score_processors
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from opentelemetry.context import Context as OTelContext
-    from opentelemetry.trace import Span
+    from opentelemetry.trace import Span, SpanContext
 
     from germane.exchange import AttributeValue, Context, Message, Status
     from germane.tracer.connection import Connection
@@ -72,6 +72,7 @@ class HandlerRecording(Recording):
         self,
         handler: Handler,
         span: Span,
+        span_context: SpanContext,
         outer_context: OTelContext,
         privacy: Privacy,
         outer: HandlerRecording | None,
@@ -80,7 +81,7 @@ class HandlerRecording(Recording):
         self.outer = outer
         """The recording of the enclosing handler, if any."""
         dict.__setitem__(self.context, RECORDING_KEY, self)  # a context is read-only, but no one else has it yet
-        self.span_context = span.get_span_context()
+        self.span_context = span_context
         self.handler = handler
         self.question: str | None = None
         self.answer: str | None = None
@@ -237,6 +238,7 @@ class HandlerRecording(Recording):
     def _finish(self, status: Status, error: BaseException | None) -> None:
         seconds, handler, privacy = self.seconds, self.handler, self.privacy
         exchange: Exchange | None = None
+        attributes: dict[str, AttributeValue] = {}
         is_taken = False  # whether the exchange is stored later, once its spans have been read
         error_text = self._http_error
         if error is not None:
@@ -253,11 +255,11 @@ class HandlerRecording(Recording):
             answer = privacy.screen("answer", self.answer, self.problems)
             if self.outer is None or self.root is self:
                 exchange = self._create_exchange(question, answer, status, error_text, seconds)
-            self.span.set_attributes(self._span_attributes(question, answer))
+            attributes = self._span_attributes(question, answer)
             if exchange is not None:
                 is_taken = complete_from_spans(exchange, privacy, self.span_context.span_id)
         finally:
-            guarded("end of the span", self._end_sampled_span, exchange, status, error, error_text)
+            self._end_sampled_span(exchange, attributes, status, error, error_text)
         if exchange is not None and not is_taken:
             privacy.connection.sink(exchange)
 
@@ -280,6 +282,10 @@ class HandlerRecording(Recording):
             attributes[conventions.OUTPUT_VALUE] = text
             attributes[conventions.OUTPUT_MIME_TYPE] = conventions.TEXT_PLAIN
         return attributes
+
+    def texts(self) -> list[str]:
+        contexts, history = (item.text for item in self.contexts), (message.content for message in self.history)
+        return [self.question or "", self.answer or "", *map(str, self.attributes.values()), *contexts, *history]
 
     def _create_exchange(
         self, question: str | None, answer: str | None, status: Status, error_text: str | None, seconds: float
@@ -329,19 +335,26 @@ class HandlerRecording(Recording):
         )
 
     def _end_sampled_span(
-        self, exchange: Exchange | None, status: Status, error: BaseException | None, error_text: str | None
+        self,
+        exchange: Exchange | None,
+        attributes: Mapping[str, AttributeValue],
+        status: Status,
+        error: BaseException | None,
+        error_text: str | None,
     ) -> None:
         """End the span. If it will wait for scores, announce it to the processors first."""
         if exchange is None or exchange.span_holder is None:
-            self._end_span(status, error, error_text)
+            self._end_span(attributes, status, error, error_text)
             return
         context, processors = self.span_context, score_processors()
         key = context.trace_id, context.span_id
         for processor in processors:
             processor.announce(key, exchange.id)
-        self._end_span(status, error, error_text)
-        for processor in processors:
-            processor.withdraw(key)
+        try:
+            self._end_span(attributes, status, error, error_text)
+        finally:
+            for processor in processors:
+                processor.withdraw(key)
 
 
 def recording_scope() -> tuple[Connection, OTelContext, HandlerRecording | None] | None:
@@ -373,14 +386,14 @@ def start_handler_recording(
 ) -> HandlerRecording | None:
     """Start the span and the recording of a call. Return None if nothing is recorded."""
     scope = recording_scope()
-    if scope is None or (current_tracer := tracer()) is None:
+    if scope is None:
         return None
     connection, context, outer = scope
     privacy = handler.privacy(connection)
     if outer is not None:
         privacy = privacy.within(outer.privacy)
-    span = current_tracer.start_span(handler.span_name, context, attributes=handler.span_attributes)
-    recording = HandlerRecording(handler, span, context, privacy, outer)
+    span, span_context = start_span(handler.span_name, context, handler.span_attributes)
+    recording = HandlerRecording(handler, span, span_context, context, privacy, outer)
     try:
         recording.capture_call(args, kwargs)
     except BaseException as error:  # raised by a signal handler

@@ -7,32 +7,59 @@ provider late, even after the first span.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry import trace
+from opentelemetry.trace import INVALID_SPAN, INVALID_SPAN_CONTEXT, Span, SpanContext, SpanKind
 
 from germane.tracer import conventions
 from germane.tracer.connection import current_connection
 from germane.tracer.exporters import create_otlp_exporter, otlp_endpoint
+from germane.tracer.guard import NOT_TRACED, guarded, must_be_raised
 from germane.tracer.score_processor import ScoreSpanProcessor, forget_closed_processors, score_processors
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider as SDKTracerProvider
 
 _lock = threading.RLock()  # reentrant, because creating the private provider acquires it twice
-_private_provider: SDKTracerProvider | None = None
+_private_provider: trace.TracerProvider | None = None
 _tracer: tuple[trace.TracerProvider, trace.Tracer] | None = None
 _carrier_tracer: tuple[trace.TracerProvider, trace.Tracer] | None = None
+
+
+def start_span(
+    name: str,
+    context: Context,
+    attributes: Mapping[str, Any],
+    kind: SpanKind = SpanKind.INTERNAL,
+    texts: Callable[[], Iterable[str]] = tuple,
+) -> tuple[Span, SpanContext]:
+    """Start a span. Return an invalid span if that fails, because capture does not depend on spans.
+
+    ``texts`` returns the captured text in the attributes, which is not logged if the provider quotes it in an error.
+    """
+    try:
+        current_tracer = tracer()
+        if current_tracer is not None:
+            span = current_tracer.start_span(name, context, kind, attributes)
+            return span, span.get_span_context()
+    except Exception as error:
+        if must_be_raised(error, "start of the span", message=NOT_TRACED, texts=texts):
+            raise
+    return INVALID_SPAN, INVALID_SPAN_CONTEXT
 
 
 def tracer() -> trace.Tracer | None:
     """Return the tracer for the next span, or None if there is neither a provider nor a connection."""
     global _tracer
     connection = current_connection()
-    provider = (connection.provider if connection is not None else None) or trace.get_tracer_provider()
+    provider = (connection.provider if connection is not None else None) or _find_global()
     if _tracer is not None and _tracer[0] is provider:  # the usual case
         return _tracer[1]
     resolved = _current_provider()
@@ -88,39 +115,74 @@ def _current_provider() -> trace.TracerProvider | None:
     connection = current_connection()
     if connection is not None and connection.provider is not None:
         return connection.provider
-    provider = trace.get_tracer_provider()
+    provider = _find_global()
     if not isinstance(provider, trace.ProxyTracerProvider):
         return provider
     if _private_provider is not None or connection is None:
         return _private_provider
-
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
     with _lock:
-        if _private_provider is not None:  # another thread has created it in the meantime
-            return _private_provider
-        if not otlp_endpoint("traces"):
-            _private_provider = _provider_without_exporter()
-        else:
-            provider = TracerProvider(resource=resource(), shutdown_on_exit=False)
-            exporting = BatchSpanProcessor(create_otlp_exporter("traces"))
-            provider.add_span_processor(ScoreSpanProcessor(exporting, max_delay=connection.max_span_delay))
-            _private_provider = provider
+        if _private_provider is None:  # otherwise, another thread has created it in the meantime
+            exporting = None
+            if otlp_endpoint("traces"):
+                create, delay = _exporting_provider, connection.max_span_delay
+                exporting = guarded("tracer provider", create, delay, message=NOT_TRACED, texts=tuple)
+            # Whatever fails, fails once: creating a provider for each span would be slow.
+            _private_provider = exporting or _provider_without_exporter()
         return _private_provider
 
 
+def _find_first_global() -> trace.TracerProvider:
+    """Return the global provider. Later calls ignore ``OTEL_PYTHON_TRACER_PROVIDER`` if it cannot be loaded."""
+    global _find_global
+    found = guarded("tracer provider", trace.get_tracer_provider, message=NOT_TRACED, texts=tuple)
+    if found is None:
+        _find_global = lambda: getattr(trace, "_TRACER_PROVIDER", None) or trace.ProxyTracerProvider()  # noqa: E731
+    else:
+        _find_global = trace.get_tracer_provider
+    return _find_global()
+
+
+_find_global: Callable[[], trace.TracerProvider] = _find_first_global
+
+
+def _exporting_provider(max_delay: float) -> SDKTracerProvider:
+    """Create the provider that exports to the configured endpoint.
+
+    Raises:
+        Exception: OpenTelemetry's environment variables contradict each other, or have invalid values.
+    """
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    processor = BatchSpanProcessor(create_otlp_exporter("traces"))
+    provider = TracerProvider(resource=resource(), shutdown_on_exit=False)
+    provider.add_span_processor(ScoreSpanProcessor(processor, max_delay=max_delay))
+    provider.get_tracer(conventions.SCOPE)
+    return provider
+
+
 @cache
-def _provider_without_exporter() -> SDKTracerProvider:
-    """Return a provider for spans that are only needed for their ids.
+def _provider_without_exporter() -> trace.TracerProvider:
+    """Return a provider for spans that are only needed for their ids, or one without spans if the SDK fails.
 
     The provider is created once per process, because each provider registers fork callbacks that are never removed.
     """
     from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace import SpanLimits, TracerProvider
     from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
-    return TracerProvider(ALWAYS_OFF, Resource.get_empty(), shutdown_on_exit=False)
+    def create(limits: Mapping[str, int]) -> trace.TracerProvider:
+        span_limits = SpanLimits(**limits)
+        provider = TracerProvider(ALWAYS_OFF, Resource.get_empty(), shutdown_on_exit=False, span_limits=span_limits)
+        provider.get_tracer(conventions.SCOPE)
+        return provider
+
+    unlimited = dict.fromkeys(signature(SpanLimits).parameters, SpanLimits.UNSET)
+    for limits in ({}, unlimited):  # first those of the environment, which may be invalid
+        created = guarded("tracer provider", create, limits, message=NOT_TRACED, texts=tuple)
+        if created is not None:
+            return created
+    return trace.NoOpTracerProvider()
 
 
 def resource() -> Resource:
@@ -152,6 +214,7 @@ def close() -> None:
     global _private_provider, _tracer, _carrier_tracer
     with _lock:
         provider, _private_provider, _tracer, _carrier_tracer = _private_provider, None, None, None
-    if provider is not None:
-        provider.shutdown()
+    shutdown = getattr(provider, "shutdown", None)
+    if shutdown is not None:  # the provider belongs to the SDK
+        shutdown()
     forget_closed_processors()

@@ -6,6 +6,7 @@ import os
 import time
 import traceback
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,20 +14,20 @@ from opentelemetry.context import (
     _RUNTIME_CONTEXT,
 )
 from opentelemetry.context import Context as OTelContext
-from opentelemetry.trace import Span, StatusCode
+from opentelemetry.trace import INVALID_SPAN, Span, StatusCode
 from opentelemetry.trace.propagation import _SPAN_KEY
 
 from germane.tracer import conventions
 from germane.tracer.collection import defer, is_collecting, run_deferred
 from germane.tracer.connection import SPAN_TEXT_LIMIT
-from germane.tracer.guard import NOT_CAPTURED, guarded, log_once
+from germane.tracer.guard import NOT_CAPTURED, NOT_TRACED, guarded, log_once, must_be_raised
 from germane.tracer.known_types import library_classes
 from germane.tracer.text import as_text, clean
 
 if TYPE_CHECKING:
     from contextvars import Token
 
-    from germane.exchange import Status
+    from germane.exchange import AttributeValue, Status
     from germane.tracer.privacy import Privacy
 
 _CANCELLATIONS = {
@@ -89,7 +90,8 @@ class Recording(ABC):
         self._outer_context = outer_context
         self._left_context: OTelContext | None = None
         """The call's own context, if the body attached another context and did not detach that in the same step."""
-        self.context = OTelContext({**outer_context, _SPAN_KEY: span})
+        # If no span could be started, the body's spans remain children of the caller's span.
+        self.context = OTelContext(outer_context if span is INVALID_SPAN else {**outer_context, _SPAN_KEY: span})
 
     def __enter__(self) -> None:
         """Enter a step of the body. Spans that the body starts become children of this call's span."""
@@ -174,19 +176,37 @@ class Recording(ABC):
         self.finish(guarded("error type", _status_after, error) or "error", error)
 
     @abstractmethod
+    def texts(self) -> Iterable[str]:
+        """Return the captured text, which the application's log must not contain."""
+
+    @abstractmethod
     def _finish(self, status: Status, error: BaseException | None) -> None: ...
 
-    def _end_span(self, status: Status, error: BaseException | None, error_text: str | None) -> None:
-        """Record the status on the span and end it."""
-        if error is not None and error_text is not None:
-            guarded("error of the call", self._record_exception, error, error_text)
-        elif error_text is not None:
-            self.span.set_status(StatusCode.ERROR, error_text)
-        elif status in _STATUS_ATTRIBUTES:
-            self.span.set_attributes({_STATUS_ATTRIBUTES[status]: True})
-        if self.problems:
-            self.span.set_attribute(conventions.CAPTURE_ERROR, "; ".join(self.problems)[:SPAN_TEXT_LIMIT])
-        self.span.end()
+    def _end_span(
+        self,
+        attributes: Mapping[str, AttributeValue],
+        status: Status,
+        error: BaseException | None,
+        error_text: str | None,
+    ) -> None:
+        """Record the attributes and the status on the span, and end it. If that fails, log the cause once."""
+        span = self.span
+        try:
+            try:
+                span.set_attributes(attributes)
+                if error is not None and error_text is not None:
+                    guarded("error of the call", self._record_exception, error, error_text)
+                elif error_text is not None:
+                    span.set_status(StatusCode.ERROR, error_text)
+                elif status in _STATUS_ATTRIBUTES:
+                    span.set_attributes({_STATUS_ATTRIBUTES[status]: True})
+                if self.problems:
+                    span.set_attribute(conventions.CAPTURE_ERROR, "; ".join(self.problems)[:SPAN_TEXT_LIMIT])
+            finally:
+                span.end()
+        except Exception as problem:
+            if must_be_raised(problem, "end of the span", message=NOT_TRACED, texts=self.texts):
+                raise
 
     def _describe_error(self, status: Status, error: BaseException | None) -> str | None:
         """Return an error's type and message as text. The message is redacted, because it may quote captured text."""

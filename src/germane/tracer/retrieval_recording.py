@@ -16,7 +16,7 @@ from germane.tracer.handler_recording import HandlerRecording, recording_scope
 from germane.tracer.iterator_proxy import is_mapping_proxy, is_sequence_proxy, proxy_mapping, proxy_sequence
 from germane.tracer.known_types import is_lazy_mapping, is_lazy_sequence
 from germane.tracer.privacy import Privacy
-from germane.tracer.provider import tracer
+from germane.tracer.provider import start_span
 from germane.tracer.recording import Recording
 from germane.tracer.selectors import Call, Selector, argument_reader, signature_of, value_reader
 from germane.tracer.text import NAME_LIMIT, clean
@@ -121,9 +121,9 @@ class RetrievalRecording(Recording):
 
     def _finish(self, status: Status, error: BaseException | None) -> None:
         error_text = self._describe_error(status, error)
+        attributes: dict[str, AttributeValue] = {}
         try:
             query = self.privacy.screen("query", self.query, self.problems)
-            attributes: dict[str, AttributeValue] = {}
             if self.privacy.shows_output:
                 attributes.update(document_attributes(self.contexts))
             attributes[conventions.SPAN_KIND] = conventions.RETRIEVER
@@ -131,9 +131,11 @@ class RetrievalRecording(Recording):
                 text = query[:SPAN_TEXT_LIMIT]
                 attributes[conventions.RETRIEVAL_QUERY] = attributes[conventions.INPUT_VALUE] = text
                 attributes[conventions.INPUT_MIME_TYPE] = conventions.TEXT_PLAIN
-            self.span.set_attributes(attributes)
         finally:
-            guarded("end of the span", self._end_span, status, error, error_text)
+            self._end_span(attributes, status, error, error_text)
+
+    def texts(self) -> list[str]:
+        return [self.query or "", *(context.text for context in self.contexts)]
 
 
 def start_retrieval_recording(
@@ -141,13 +143,11 @@ def start_retrieval_recording(
 ) -> RetrievalRecording | None:
     """Start the span and the recording of a retrieval. Return None if nothing is recorded."""
     scope = recording_scope()
-    if scope is None or (current_tracer := tracer()) is None:
+    if scope is None:
         return None
     connection, context, outer = scope
     privacy = Privacy(connection) if outer is None else outer.privacy
-    span = current_tracer.start_span(
-        retriever.span_name, context, kind=SpanKind.CLIENT, attributes=retriever.span_attributes
-    )
+    span, _ = start_span(retriever.span_name, context, retriever.span_attributes, SpanKind.CLIENT)
     recording = RetrievalRecording(retriever, span, context, privacy, outer)
     try:
         recording.query = guarded("query", retriever.query, args, kwargs, problems=recording.problems)

@@ -14,9 +14,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
-
 from germane.tracer.guard import guarded
+from germane.tracer.sdk import ReadableSpan, SpanProcessor
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -201,8 +201,9 @@ def are_gauges_exported() -> bool:
 
     def has_meter_provider() -> bool:
         instruments()  # creates a private provider if one is needed
-        provider = metrics.get_meter_provider()
-        return "metrics" in _private if _has_no_global_provider() else not isinstance(provider, NoOpMeterProvider)
+        if _has_no_global_provider():
+            return _private.get("metrics") is not None
+        return not isinstance(metrics.get_meter_provider(), NoOpMeterProvider)
 
     return current_connection() is not None and bool(guarded("gauges", has_meter_provider, message=_FAILED))
 
@@ -249,7 +250,7 @@ def emit_score(score: Score, *, route: str, context: Context) -> None:
 
 def flush(timeout: float) -> bool:
     """Export the private providers' pending data. Return whether all of them finished within ``timeout`` seconds."""
-    flushed = [provider.force_flush(int(timeout * 1000)) for provider in list(_private.values())]
+    flushed = [provider.force_flush(int(timeout * 1000)) for provider in list(_private.values()) if provider]
     return all(flushed)
 
 
@@ -260,7 +261,7 @@ def close() -> None:
     every instrument that it has created.
     """
     with _lock:
-        providers = list(_private.values())
+        providers = [provider for provider in _private.values() if provider]
         _private.clear()
     for provider in providers:
         provider.shutdown()
@@ -281,8 +282,8 @@ def _private_provider(signal: Signal, make: Callable[[], Any]) -> Any:
     if not otlp_endpoint(signal) and not (signal == "metrics" and exposed_registry()):
         return None
     with _lock:
-        if signal not in _private:
-            _private[signal] = make()
+        if signal not in _private:  # a provider that cannot be created is replaced by None, and not created again
+            _private[signal] = guarded(f"{signal} provider", make, message=_FAILED, texts=tuple)
         return _private[signal]
 
 
