@@ -246,7 +246,7 @@ def test_errors_in_reading_chunks_are_reported_once_per_stream(traced: Any, kind
     traced.clear()
 
     def stream(_question: str) -> Iterator[Any]:
-        yield from [{}, {}, {}]
+        yield from [{1}, {2}, {3}]
 
     async def stream_later(question: str) -> AsyncIterator[Any]:
         for chunk in stream(question):
@@ -255,7 +255,7 @@ def test_errors_in_reading_chunks_are_reported_once_per_stream(traced: Any, kind
     asyncio.run(read(germane.observe(route="ask")(stream if kind == "generator" else stream_later)("Why?")))
 
     problem = traced.attributes()["germane.capture.error"]
-    assert problem == "chunk of ask: dict is not text: select the part that contains the text with a selector"
+    assert problem == "chunk of ask: set is not text: select the part that contains the text with a selector"
 
 
 def broken(*_args: object) -> Any:
@@ -486,18 +486,18 @@ def test_observed_routes_includes_decorated_handlers_that_have_never_run() -> No
 
 
 def test_a_missing_answer_selector_is_logged_once(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """If a handler returns a dict, the warning says how to select the answer."""
+    """If a handler returns a dict without a known part, the warning names its parts, and says what to do."""
 
     @germane.observe(route="reply of d15")
     def reply(question: str) -> dict[str, str]:
-        return {"text": question}
+        return {"explanation": question}
 
     for _ in range(3):
-        assert reply("Why?") == {"text": "Why?"}
+        assert reply("Why?") == {"explanation": "Why?"}
 
     (record,) = caplog.records
     assert (
-        "answer of reply of d15: dict is not text: select the part that contains the text with a selector"
+        "answer of reply of d15: found no answer in dict with explanation; select it with answer="
         in record.getMessage()
     )
 

@@ -115,11 +115,14 @@ def test_an_answer_with_a_known_type_needs_no_selector(
     assert caplog.records == []
 
 
-def test_the_whole_body_of_a_json_response_without_a_known_key_is_captured(traced: Any) -> None:
-    """germane does not guess which of several texts is the answer."""
-    observed(starlette.responses.JSONResponse({"title": "a", "body": "b"}))
+@each("body", [{"title": "a", "body": "b"}, {"text": "a", "message": "b"}, ["a", "b"], {"error": "a"}])
+def test_json_without_a_known_answer_is_no_answer_and_is_reported(traced: Any, body: Any) -> None:
+    """germane does not guess which of several texts is the answer, and JSON is not scored."""
+    traced.clear()
+    observed(starlette.responses.JSONResponse(body))
 
-    assert json.loads(traced.exchange.answer) == {"title": "a", "body": "b"}
+    assert traced.exchange.answer is None
+    assert "found no answer in JSON" in traced.attributes()["germane.capture.error"]
 
 
 ERROR_RESPONSES: dict[str, Callable[[int], Any]] = {
@@ -367,15 +370,15 @@ def test_a_streaming_response_is_recorded_without_being_replaced(traced: Any, na
 
 def test_server_sent_events_that_the_framework_encodes_are_recorded(traced: Any) -> None:
     """sse-starlette accepts dictionaries, objects and texts."""
-    event = library_object("sse_starlette.event", "ServerSentEvent", data="l")
+    event = library_object("sse_starlette.event", "ServerSentEvent", event="token", data="!")
     response = library_object(
         "sse_starlette.sse", "EventSourceResponse", media_type="text/event-stream",
-        body_iterator=iter([{"event": "a", "data": "He"}, event, "lo", {"event": "end"}]),
+        body_iterator=iter([*({"event": "token", "data": text} for text in ("Hel", "lo")), event, {"event": "end"}]),
     )  # fmt: skip
 
     assert observed(response) is response
     assert len(list(response.body_iterator)) == 4
-    assert (traced.exchange.answer, traced.exchange.status) == ("Hello", "ok")
+    assert (traced.exchange.answer, traced.exchange.status) == ("Hello!", "ok")
 
 
 class ReadOnly:

@@ -159,8 +159,7 @@ class TestFirstText:
         for function in (reply, reply_to_a_set_question):
             function.__signature__ = parameters  # type: ignore[attr-defined]
         germane.observe(route="set", **options)(reply_to_a_set_question)(value)
-        germane.observe(route="selected", question=lambda: None, **options)(reply)(value)
-        germane.observe(route="none", **options)(reply)(None)
+        germane.observe(route="selected", question=lambda: "Why?", **options)(reply)(value)
         assert caplog.messages == []
 
         route = f"ask {name} {type(value).__name__} {len(options)}"  # a warning is logged once per process

@@ -5,6 +5,8 @@ from .conventions import fix_for as fix_for
 from .conventions import is_watched_scope as is_watched_scope
 from .exchanges import NAME_LENGTH as NAME_LENGTH
 from .exchanges import create_exchange as create_exchange
+from .messages import ChatMessage as ChatMessage
+from .messages import read_messages as read_messages
 from .outline import outline_spans as outline_spans
 from .reading import RawValue as RawValue
 from .reading import Recognizer as Recognizer
@@ -22,4 +24,9 @@ from .results import UnreadableReason as UnreadableReason
 from .spans import LogData as LogData
 from .spans import SpanData as SpanData
 from .spans import SpanEvent as SpanEvent
+from .text import decode as decode
 from .text import plain_value as plain_value
+from .values import QuestionValue as QuestionValue
+from .values import find_answer as find_answer
+from .values import find_question as find_question
+from .values import names_answer as names_answer

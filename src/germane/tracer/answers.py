@@ -2,68 +2,86 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
 from germane.errors import UsageError
 from germane.tracer.known_types import decided_per_type, defines, library_classes
+from germane.tracer.responses import is_response
+from germane.tracer.shapes import STRUCTURED, Piece, answer_in, describe, is_event, is_structured, json_value, piece_in
 from germane.tracer.text import as_text
 
 TextReader = Callable[[Any], Any]
-_JSON_KEYS = ("answer", "response", "text", "output", "result", "content", "message")
-"""Keys under which a JSON response may contain the answer."""
 
 
 def answer_text(value: Any) -> str | None:
     """Return the text of an answer, or None if the answer is None.
 
     Raises:
-        UsageError: The value is not text.
+        UsageError: The value is not text, and has no part that is known to be the answer.
     """
-    if value is None or type(value) is str:
-        return value
+    if type(value) is str:
+        return value if value[:1] not in STRUCTURED or json_value(value) is None else _answer_in(value)
+    if value is None:
+        return None
+    if issubclass(type(value), bytes | bytearray | memoryview):
+        return response_text(value)
+    if issubclass(type(value), tuple) and value and is_response(type(value[0])):  # with a status or headers
+        return answer_text(value[0])
     return _text(value, _text_readers(type(value))[0])
 
 
-def chunk_text(chunk: Any) -> str | None:
-    """Return the text of a stream's chunk, or None if the chunk is None or an object of a known type without text.
+def chunk_piece(chunk: Any, event: str = "") -> Piece | None:
+    """Return the text of a stream's chunk, or None if the chunk contains no text of the answer.
+
+    Args:
+        chunk: The chunk.
+        event: Name of the event whose data the chunk is, if any.
 
     Raises:
         UsageError: The chunk is not text.
     """
-    if chunk is None or type(chunk) is str:
-        return chunk
-    return _text(chunk, _text_readers(type(chunk))[1])
+    if chunk is None:
+        return None
+    kind = type(chunk)
+    if kind is str:
+        value = json_value(chunk) if chunk[:1] in STRUCTURED else None
+        return piece_in(value, event) if is_event(value) else Piece(chunk, event)
+    read = _text_readers(kind)[1]
+    if read is _event_data:
+        return chunk_piece(chunk.data, event or str(getattr(chunk, "event", None) or ""))
+    if read is None and is_structured(kind):
+        return piece_in(chunk, event)
+    text = _text(chunk, read)
+    return None if text is None else Piece(text, event)
 
 
 def response_text(body: Any) -> str | None:
-    """Return the answer text of a complete body.
-
-    A JSON body must be a string, or an object with exactly one string under a known key.
-    """
+    """Return the answer text of a complete body, which may be JSON."""
     text = as_text(body)
-    if text[:1] in {'"', "{"}:
-        try:
-            value = json.loads(text)
-        except ValueError:
-            return text
-        texts = [value.get(key) for key in _JSON_KEYS] if type(value) is dict else [value]
-        answers = [answer for answer in texts if isinstance(answer, str)]
-        if len(answers) == 1:
-            return answers[0]
-    return text or None
+    if text[:1] == '"' and type(value := json_value(f"[{text}]")) is list and len(value) == 1:
+        return str(value[0])
+    return (text if text[:1] not in STRUCTURED or json_value(text) is None else _answer_in(text)) or None
+
+
+def _answer_in(value: Any) -> str:
+    answer = answer_in(value)
+    if answer is None:
+        raise UsageError(f"found no answer in {describe(value)}; select it with answer=")
+    return answer
 
 
 def _text(value: Any, read: TextReader | None) -> str | None:
     if read is not None:
         text = read(value)
         return None if text is None else as_text(text)
+    kind = type(value)
+    if is_structured(kind):
+        return _answer_in(value)
     try:
         return as_text(value)
     except UsageError as error:
-        kind = type(value)
         if (defines(kind, "__iter__") or defines(kind, "__aiter__")) and not defines(kind, "__len__"):
             raise UsageError(f"{error}; if it is a stream, pass its class with stream=") from None
         raise
@@ -98,6 +116,10 @@ def _werkzeug_text(response: Any) -> str | None:
     return response_text(b"".join(part.encode() if isinstance(part, str) else part for part in response.response))
 
 
+def _event_data(event: Any) -> Any:
+    return event.data
+
+
 _ANSWERS: dict[tuple[str, str], TextReader] = {
     ("anthropic", "Message"): lambda message: _message_text(message.content),
     ("django", "FileResponse"): lambda _response: None,
@@ -130,7 +152,7 @@ _CHUNKS: dict[tuple[str, str], TextReader] = {
     ("openai", "ContentDeltaEvent"): lambda event: event.delta,
     ("openai", "ResponseTextDeltaEvent"): lambda event: event.delta,
     ("openai", "BaseModel"): lambda _event: None,
-    ("sse_starlette", "ServerSentEvent"): lambda event: event.data,
+    ("sse_starlette", "ServerSentEvent"): _event_data,
 }
 """Text readers for the chunks and events of streams, by package and class. Base classes come last and match events
 without text."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, get_args
 
 from germane.errors import UsageError
 from germane.exchange import Capture, Context, Message
 from germane.tracer import conventions
-from germane.tracer.answers import answer_text, chunk_text
+from germane.tracer.answers import answer_text, chunk_piece
 from germane.tracer.contexts import ContextReader, first_present
 from germane.tracer.guard import log_once
+from germane.tracer.pieces import join_pieces
 from germane.tracer.privacy import Privacy
 from germane.tracer.selectors import (
     Call,
@@ -25,10 +26,12 @@ from germane.tracer.selectors import (
     unwrap_partial,
     value_reader,
 )
+from germane.tracer.shapes import STRUCTURED, Piece, describe, is_event, json_value, question_in
 from germane.tracer.text import NAME_LIMIT, as_text, clean, items_of
 
 if TYPE_CHECKING:
     from germane.exchange import Redact
+    from germane.recognizers import QuestionValue
     from germane.tracer.connection import Connection
 
 _CONTEXT_READER = ContextReader()
@@ -83,9 +86,11 @@ class Handler:
         self.find_chunk = None if chunk is None else chunk_reader(chunk)
         self.detects_sse = chunk is None or isinstance(chunk, str)
         """Whether a text stream that looks like server-sent events is parsed as server-sent events."""
-        self.join = join or "".join
+        self.join = join or join_pieces
         self.on_question = f"question of {self.route}"
         self.on_answer = f"answer of {self.route}"
+        self.reported: set[str] = set()
+        """The parts whose absence has been reported: question and answer."""
         self.on_chunk = f"chunk of {self.route}"
         self.needs_call = bool(self.find_question or self.find_attributes or self.find_history)
         """Whether a selector reads the arguments, in addition to the default search for the question."""
@@ -105,26 +110,31 @@ class Handler:
         return privacy
 
     def question(self, call: Call) -> str | None:
-        """Extract the question from a call's arguments."""
-        if self.find_question is None:
-            return self.question_argument(call.args, call.kwargs)
-        return text_or_none(self.find_question(call))
+        """Extract the question from a call's arguments with the selector."""
+        return None if self.find_question is None else text_or_none(self.find_question(call))
 
     def answer(self, result: Any) -> str | None:
         """Extract the answer from a return value."""
-        return answer_text(result if self.find_answer is None else self.find_answer(result))
+        if self.find_answer is None:
+            return answer_text(result)
+        selected = self.find_answer(result)  # text is taken as it is, even if it is JSON
+        return as_text(selected) if issubclass(type(selected), str | bytes) else answer_text(selected)
 
     def contexts(self, result: Any) -> list[Context]:
         """Extract the contexts from a return value, if a selector is configured."""
         return [] if self.find_contexts is None else _CONTEXT_READER.read_all(self.find_contexts(result))
 
-    def chunk(self, chunk: Any) -> str | None:
-        """Extract the text from one chunk of a stream."""
-        return chunk_text(chunk if self.find_chunk is None else self.find_chunk(chunk))
+    def piece(self, chunk: Any, event: str = "") -> Piece | None:
+        """Extract the text from one chunk of a stream, or from the data of an event."""
+        if self.find_chunk is None:
+            return chunk_piece(chunk, event)
+        selected = self.find_chunk(chunk)
+        return Piece(as_text(selected)) if issubclass(type(selected), str | bytes) else chunk_piece(selected)
 
-    def joined(self, pieces: list[str]) -> str:
+    def joined(self, pieces: list[str]) -> str | None:
         """Join the texts of a stream's chunks into an answer."""
-        return as_text(self.join(pieces))
+        text = as_text(self.join(pieces))
+        return text if self.find_chunk is not None else answer_text(text)
 
 
 def _is_iterable(kind: Any) -> bool:
@@ -136,7 +146,8 @@ def _is_synchronous(function: Any) -> bool:
 
 
 class QuestionArgument:
-    """Finds the question in the arguments: a parameter with a conventional name, or else the first ``str`` argument.
+    """Finds the question in the arguments: a text with a conventional name, a structured argument that contains the
+    question, or else the first ``str`` argument.
 
     If the function accepts ``**kwargs``, extra keyword arguments count as parameters. Enum members are not questions.
     """
@@ -165,25 +176,60 @@ class QuestionArgument:
         self._is_ambiguity_logged = False
 
     def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+        if (named := self.named(args, kwargs)) is not None:
+            return named
+        found = self.structured(args, kwargs)
+        return self.first_text(args, kwargs) if found is None else found.text
+
+    def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+        """Return the text of the argument with a conventional name."""
         candidates = self._candidates
         for name, position, default in candidates:
             value = args[position] if position < len(args) else kwargs.get(name, default)
-            if type(value) is str or _is_text(value):
+            if (type(value) is str and value[:1] not in STRUCTURED) or _is_text(value):
                 if len(candidates) > 1 and not self._is_ambiguity_logged:
                     self._log_ambiguity(name, [item for item in self._named(args, kwargs) if _is_text(item[1])])
                 return str.__str__(value)
         extra = [(name, kwargs[name]) for name in self._extra_names if name in kwargs and _is_text(kwargs[name])]
-        texts = iter(extra) if extra else self._other_texts(args, kwargs)
-        first = next(texts, None)
-        if first is None:
+        return self._first_of(extra, ())
+
+    def structured(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> QuestionValue | None:
+        """Find the question in messages, a state, a request body or another structured argument."""
+        return question_in(dict(self.arguments(args, kwargs)))
+
+    def first_text(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+        """Return the first argument that is text, unless another argument is a batch of questions."""
+        arguments = list(self.arguments(args, kwargs))
+        if any(_is_batch(name, value) for name, value in arguments):
+            return None
+        return self._first_of([item for item in arguments if _is_text(item[1])], self._named(args, kwargs))
+
+    def arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """Yield the name and value of each argument, in the order of the parameters."""
+        for position in range(self._skip, len(args)):
+            name = self._names[position] if position < len(self._names) else ""
+            yield f"argument {position + 1}" if not name or name in self._variable else name, args[position]
+        for name in dict.fromkeys((*(name for name in self._names if name in kwargs), *kwargs)):
+            yield name, kwargs[name]
+
+    def _first_of(self, texts: list[tuple[str, Any]], others: Iterable[tuple[str, Any]]) -> str | None:
+        if not texts:
             return None
         if not self._is_ambiguity_logged:
-            self._log_ambiguity(first[0], [first, *texts, *(() if extra else self._named(args, kwargs))])
-        return str.__str__(first[1])
+            self._log_ambiguity(texts[0][0], [*texts, *others])
+        return str.__str__(texts[0][1])
 
-    def name_without_text(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-        """Return the conventional name of an argument that is set, or None. Called if no question was found."""
-        return next((name for name, value in self._named(args, kwargs) if value is not None), None)
+    def describe(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+        """Say why a call has no question."""
+        named = next((name for name, value in self._named(args, kwargs) if value is not None), None)
+        if named is not None:
+            return f"{named!r} is not text; select the text in it with question="
+        arguments = [(name, value) for name, value in self.arguments(args, kwargs) if value is not None]
+        batch = next((name for name, value in arguments if _is_batch(name, value)), None)
+        if batch is not None:
+            return f"{batch!r} is a batch: observe the function that answers one question"
+        found = ", ".join(f"{name} ({describe(value)})" for name, value in arguments)
+        return f"found none in {found or 'a call without arguments'}"
 
     def _named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """Yield the name and value of each argument with a conventional name."""
@@ -191,16 +237,6 @@ class QuestionArgument:
             yield name, args[position] if position < len(args) else kwargs.get(name, default)
         for name in self._extra_names:
             yield name, kwargs.get(name)
-
-    def _other_texts(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield the name and value of each argument that is text, in the order of the parameters."""
-        for position in range(self._skip, len(args)):
-            if _is_text(args[position]):
-                name = self._names[position] if position < len(self._names) else ""
-                yield f"argument {position + 1}" if not name or name in self._variable else name, args[position]
-        for name in (*(name for name in self._names if name in kwargs), *kwargs):
-            if _is_text(kwargs[name]):
-                yield name, kwargs[name]
 
     def _log_ambiguity(self, taken: str, arguments: list[tuple[str, Any]]) -> None:
         """Log once which of several possible arguments is used as the question."""
@@ -212,9 +248,21 @@ class QuestionArgument:
 
 
 def _is_text(value: Any) -> bool:
-    """Return whether a value is a ``str`` but not an enum member."""
+    """Return whether a value is a ``str`` but neither an enum member nor JSON."""
     kind = type(value)  # isinstance() would call the value's own code, which may fail
-    return kind is str or (issubclass(kind, str) and not issubclass(kind, Enum))
+    if kind is not str and (not issubclass(kind, str) or issubclass(kind, Enum)):
+        return False
+    return str.__getitem__(value, slice(1)) not in STRUCTURED or not is_event(json_value(str.__str__(value)))
+
+
+def _is_batch(name: str, value: Any) -> bool:
+    """Return whether an argument is a list of texts with the plural of a conventional name."""
+    is_list = issubclass(type(value), list | tuple) and any(type(item) is str for item in list(value))
+    return is_list and name.startswith(_STEMS) and name not in QuestionArgument.NAMES
+
+
+_STEMS = tuple(name[:-1] for name in QuestionArgument.NAMES)
+"""Beginnings of the conventional names and their plurals."""
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -247,6 +295,15 @@ def read_history(value: Any) -> tuple[Message, ...]:
         elif item is not None and first_present(("role", "type"))(item) is None:
             raise UsageError(f"{kind.__name__} is not a message: it has neither a role nor text")
     return tuple(messages)
+
+
+def history_of(found: QuestionValue) -> tuple[Message, ...]:
+    """Return the messages of the user and the assistant before a question."""
+    return tuple(
+        Message(message.role, message.text)
+        for message in found.history
+        if message.role in {"user", "assistant"} and message.text
+    )
 
 
 def text_or_none(value: Any) -> str | None:

@@ -13,20 +13,22 @@ from germane.tracer import conventions
 from germane.tracer.connection import SPAN_TEXT_LIMIT, current_connection
 from germane.tracer.contexts import MAX_CONTEXTS
 from germane.tracer.guard import guarded, log_once
-from germane.tracer.handler import Handler, read_history
+from germane.tracer.handler import Handler, history_of, read_history
 from germane.tracer.iterator_proxy import is_proxy, proxy_iterator
 from germane.tracer.privacy import Privacy
 from germane.tracer.provider import start_span
 from germane.tracer.recording import Recording, current_context
+from germane.tracer.requests import bodies_of, requests_of
 from germane.tracer.responses import http_status, is_redirect, is_response, is_text, media_type
 from germane.tracer.score_processor import score_processors
 from germane.tracer.selectors import Call
+from germane.tracer.shapes import STRUCTURED, question_in
 from germane.tracer.stream_text import StreamText
 from germane.tracer.text import NAME_LIMIT, as_attribute, as_text, clean
 from germane.tracer.watching import complete_from_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from opentelemetry.context import Context as OTelContext
     from opentelemetry.trace import Span, SpanContext
@@ -52,12 +54,13 @@ class HandlerRecording(Recording):
     exchange."""
 
     __slots__ = (
-        "_argument_without_text",
         "_exchange_id",
         "_has_text",
         "_http_error",
+        "_requests",
         "_skipped_media",
         "_stream_text",
+        "_without_question",
         "answer",
         "attributes",
         "contexts",
@@ -89,8 +92,10 @@ class HandlerRecording(Recording):
         self.contexts: list[Context] = []
         self.attributes: dict[str, AttributeValue] = {}
         self._stream_text: StreamText | None = None
-        self._argument_without_text: str | None = None
-        """The conventional name of an argument that contains no text, if the call has no question."""
+        self._requests: Sequence[Any] = ()
+        """The requests that may contain the question, until the handler has returned."""
+        self._without_question: str | None = None
+        """What the arguments are, if they contain no question."""
         self._exchange_id: str | None = None
         self._http_error: str | None = None
         """The status of an error response, such as ``HTTP 500``, whose body is not an answer."""
@@ -131,21 +136,42 @@ class HandlerRecording(Recording):
     def capture_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Capture the arguments, before the handler can change them."""
         handler = self.handler
-        if not handler.needs_call:
-            find = handler.question_argument
+        if handler.find_question is None:
+            find = handler.question_argument.named
             self.question = guarded(handler.on_question, find, args, kwargs, problems=self.problems)
             if self.question is None:
-                self._argument_without_text = find.name_without_text(args, kwargs)
+                guarded(handler.on_question, self._search_question, args, kwargs, problems=self.problems)
+        if not handler.needs_call:
             return
         call = Call(handler.function, args, kwargs, handler.signature)
-        self.question = guarded(handler.on_question, handler.question, call, problems=self.problems)
-        if self.question is None and handler.find_question is None:
-            self._argument_without_text = handler.question_argument.name_without_text(args, kwargs)
+        if handler.find_question is not None:
+            self.question = guarded(handler.on_question, handler.question, call, problems=self.problems)
         if handler.find_history:
             history = guarded("history", handler.find_history, call, problems=self.problems)
             self.history = guarded("history", read_history, history, problems=self.problems) or ()
         for name, find_attribute in handler.find_attributes.items():
             self.set_attribute(name, guarded(f"attribute {name}", find_attribute, call, problems=self.problems))
+
+    def _search_question(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Find the question in structured arguments. If there is none, remember the requests that may contain it."""
+        find = self.handler.question_argument
+        found = find.structured(args, kwargs)
+        if found is not None:
+            self.question, self.history = found.text, history_of(found)
+            return
+        self.question = find.first_text(args, kwargs)
+        arguments = dict(find.arguments(args, kwargs))
+        self._requests = requests_of(arguments.values())
+        if self.question is None:
+            self._without_question = find.describe(args, kwargs)
+
+    def _read_requests(self) -> None:
+        """Look for the question in what the handler has read from its requests."""
+        requests, self._requests = self._requests, ()
+        for body in (body for request in requests for body in bodies_of(request)):
+            if (found := question_in({"body": body})) is not None:
+                self.question, self.history = found.text, self.history or history_of(found)
+                return
 
     def set_question(self, text: Any) -> None:
         """Replace the question of the exchange."""
@@ -171,7 +197,7 @@ class HandlerRecording(Recording):
 
     def finish_with(self, result: Any) -> None:
         handler = self.handler
-        if type(result) is str and handler.find_answer is None:
+        if type(result) is str and handler.find_answer is None and result[:1] not in STRUCTURED:
             self.answer = result
         else:
             self.answer = guarded(handler.on_answer, self._read_answer, result, problems=self.problems)
@@ -230,13 +256,38 @@ class HandlerRecording(Recording):
         """Join the stream's chunks into the answer."""
         handler = self.handler
         stream_text.close(is_complete=status == "ok")
-        if stream_text.pieces:
-            self.answer = guarded(handler.on_answer, handler.joined, stream_text.pieces, problems=self.problems)
+        if texts := stream_text.texts():
+            self.answer = guarded(handler.on_answer, handler.joined, texts, problems=self.problems)
         elif status == "ok" and stream_text.has_chunks and not self.problems:
             self.warn(f"{handler.on_answer}: no text was found in the stream; select it with chunk=")
 
+    def _complete_texts(self, status: Status) -> None:
+        """Read the texts that are only complete at the end of the call. Report those that are missing then."""
+        handler = self.handler
+        if self._requests:
+            guarded(handler.on_question, self._read_requests, problems=self.problems)
+        if self._stream_text is not None:
+            guarded(handler.on_answer, self._join_stream, self._stream_text, status, problems=self.problems)
+        if status != "ok" or self.root is not self:
+            return
+        if not self.question:
+            found = self._without_question or "question= returned no text"
+            self._report(handler.on_question, f"{found}; select it with question= or call germane.set_question()")
+        if not self.answer and self._has_text:
+            self._report(handler.on_answer, "the handler returned no text; select it with answer=")
+
+    def _report(self, what: str, problem: str) -> None:
+        """Report a missing text on the span, unless its cause is reported, and log it once per handler."""
+        if any(reported.startswith((what, self.handler.on_chunk)) for reported in self.problems):
+            return
+        if what in self.handler.reported:
+            self.problems.append(f"{what}: {problem}")
+        else:
+            self.handler.reported.add(what)
+            self.warn(f"{what}: {problem}")
+
     def _finish(self, status: Status, error: BaseException | None) -> None:
-        seconds, handler, privacy = self.seconds, self.handler, self.privacy
+        seconds, privacy = self.seconds, self.privacy
         exchange: Exchange | None = None
         attributes: dict[str, AttributeValue] = {}
         is_taken = False  # whether the exchange is stored later, once its spans have been read
@@ -245,12 +296,9 @@ class HandlerRecording(Recording):
             error_text = self._describe_error(status, error)
         elif error_text is not None:
             status = "error"
-        argument = self._argument_without_text
-        if self.question is None and argument is not None and self.root is self:  # the handler set no question, either
-            self.warn(f"{handler.on_question}: {argument!r} is not text; select the text in it with question=")
         try:
-            if self._stream_text is not None:
-                guarded(handler.on_answer, self._join_stream, self._stream_text, status, problems=self.problems)
+            if not (self.question and self.answer) or self._requests:
+                self._complete_texts(status)
             question = privacy.screen("question", self.question, self.problems)
             answer = privacy.screen("answer", self.answer, self.problems)
             if self.outer is None or self.root is self:

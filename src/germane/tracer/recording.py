@@ -37,6 +37,24 @@ _CANCELLATIONS = {
     ("trio", "Cancelled"),
 }
 """Exceptions that cancel a call, as pairs of package and class name."""
+_CONTROL_FLOW = {
+    ("airflow", "AirflowSkipException"),
+    ("airflow", "TaskDeferred"),
+    ("arq", "Retry"),
+    ("celery", "TaskPredicate"),  # Retry, Ignore and Reject
+    ("dramatiq", "Retry"),
+    ("huey", "CancelExecution"),
+    ("huey", "RetryTask"),
+    ("langgraph", "GraphBubbleUp"),  # interrupts and commands
+    ("prefect", "PrefectSignal"),
+    ("prefect", "Pause"),
+    ("pydantic_ai", "ApprovalRequired"),
+    ("pydantic_ai", "CallDeferred"),
+    ("streamlit", "ScriptControlException"),
+    ("temporalio", "ContinueAsNewError"),
+    ("tornado", "Finish"),
+}
+"""Base classes of exceptions that end a call without an error, such as a retry, as pairs of package and class name."""
 _STATUS_ATTRIBUTES = {"abandoned": conventions.ABANDONED, "cancelled": conventions.CANCELLED}
 _MAX_STACK_FRAMES = 64
 """Maximum number of stack frames to record, counted from the error. Formatting them delays the caller."""
@@ -243,7 +261,16 @@ def _status_after(error: BaseException) -> Status:
         return "cancelled" if statuses == {"cancelled"} else "error"
     if issubclass(type(error), GeneratorExit):
         return "abandoned"
-    return "cancelled" if _CANCELLATIONS & library_classes(type(error)) else "error"
+    classes = library_classes(type(error))
+    return "cancelled" if classes & (_CANCELLATIONS | _CONTROL_FLOW) or _is_redirect(error, classes) else "error"
+
+
+def _is_redirect(error: BaseException, classes: set[tuple[str, str]]) -> bool:
+    """Return whether an exception is a web framework's, with a status that is not an error."""
+    if not any(name == "HTTPException" for _, name in classes):
+        return False
+    status = getattr(error, "status_code", None) or getattr(error, "code", None)
+    return isinstance(status, int) and status < 400
 
 
 def _qualified_type_name(error: BaseException) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from typing import NamedTuple
 
 from germane.tracer.text import as_text
 
@@ -12,6 +13,13 @@ END_OF_STREAM = "[DONE]"
 _FIELDS = ("data:", "event:", "id:", "retry:", ":")
 _MAX_FIELD_LENGTH = max(map(len, _FIELDS))
 _LINE = re.compile(r"(?:data|event|id|retry)(?::|$)|:")
+
+
+class Event(NamedTuple):
+    """A complete server-sent event."""
+
+    data: str
+    name: str = ""
 
 
 def may_become_sse(chunk: RawChunk) -> bool:
@@ -25,7 +33,7 @@ def _may_become_line(start: str) -> bool:
 
 
 class EventReader:
-    """Extracts the data of each complete server-sent event, except the end-of-stream marker."""
+    """Extracts each complete server-sent event with data, except the end-of-stream marker."""
 
     def __init__(self) -> None:
         self.is_valid = True
@@ -38,10 +46,11 @@ class EventReader:
         self._line_start = ""
         """The first characters of the unfinished line, which determine whether it may be part of an event."""
         self._data: list[str] | None = None
+        self._name = ""
         self._ignored_start = "\ufeff"
 
-    def feed(self, chunk: RawChunk) -> list[str]:
-        """Process a chunk, and return the data of the events that it completes."""
+    def feed(self, chunk: RawChunk) -> list[Event]:
+        """Process a chunk, and return the events that it completes."""
         text = chunk if isinstance(chunk, str) else self._decoder.decode(bytes(chunk))
         if not text:
             return []
@@ -58,23 +67,27 @@ class EventReader:
         else:
             return []
         self.is_valid = self.is_valid and _may_become_line(self._line_start)
-        return [data for line in lines if (data := self._read_line(line)) and data != END_OF_STREAM]
+        events = [event for line in lines if (event := self._read_line(line)) is not None]
+        return [event for event in events if event.data and event.data != END_OF_STREAM]
 
-    def close(self) -> list[str]:
-        """Return the data of the last event, which may lack its final empty line, as a list of zero or one items."""
+    def close(self) -> list[Event]:
+        """Return the last event, which may lack its final empty line, as a list of zero or one items."""
         return self.feed("\n\n")
 
-    def _read_line(self, line: str) -> str | None:
-        """Process a line. Return the event's data if the line ends an event, otherwise None."""
+    def _read_line(self, line: str) -> Event | None:
+        """Process a line. Return the event if the line ends one with data."""
         if line:
             self.is_valid = self.is_valid and _LINE.match(line) is not None
             name, _, value = line.partition(":")
             if name == "data":
                 self._data = [] if self._data is None else self._data
                 self._data.append(value.removeprefix(" "))
+            elif name == "event":
+                self._name = value.strip()
             return None
+        name, self._name = self._name, ""
         if self._data is None:
             return None
         self.is_confirmed = True
         data, self._data = "\n".join(self._data), None
-        return data
+        return Event(data, "" if name == "message" else name)

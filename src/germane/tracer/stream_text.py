@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import json
 from typing import TYPE_CHECKING, Any
 
 from germane.tracer.guard import guarded
+from germane.tracer.pieces import Pieces
+from germane.tracer.shapes import STRUCTURED, read_events
 from germane.tracer.sse import EventReader, RawChunk, may_become_sse
+from germane.tracer.text import as_text
 
 if TYPE_CHECKING:
     from germane.tracer.handler import Handler
@@ -17,11 +21,12 @@ Chunks beyond this length are not read."""
 
 
 class StreamText:
-    """Collects the text of a stream of objects, plain text or server-sent events.
+    """Collects the text of a stream of objects, plain text, JSON documents or server-sent events.
 
     A stream is read as server-sent events if its content type says so, or if it has no content type and consists of
-    complete, valid events. While this is uncertain, the chunks are kept, so that no text is lost if the stream is plain
-    text. If they reach the maximum length without a complete event, the stream is treated as plain text.
+    complete, valid events. It is read as JSON if it consists of JSON objects. While this is uncertain, the chunks are
+    kept, so that no text is lost if the stream is plain text. If they reach the maximum length without a complete
+    event, the stream is treated as plain text.
 
     Args:
         handler: The handler, which selects the text of a chunk.
@@ -31,17 +36,18 @@ class StreamText:
     """
 
     def __init__(self, handler: Handler, limit: int, problems: list[str], *, is_sse: bool | None) -> None:
-        self.pieces: list[str] = []
-        """The texts of the chunks received so far."""
+        self._pieces = Pieces()
         self._handler = handler
         self._limit = limit
         self._problems = problems
         self._declares_sse = is_sse is True
         self._detects_sse = handler.detects_sse if is_sse is None else is_sse
-        self._pieces_length = self._received = 0
+        self._received = 0
         self._uncertain: list[RawChunk] | None = None
         self._uncertain_length = 0
         self._events: EventReader | None = None
+        self._json: list[str] | None = None
+        """The parts of a text that may consist of JSON objects, which are decoded at the end."""
         self._decoder: codecs.IncrementalDecoder | None = None
         self._is_started = self._has_other_chunks = False
 
@@ -50,22 +56,39 @@ class StreamText:
         """Whether the stream contained a non-empty chunk."""
         return self._received > 0 or self._has_other_chunks
 
+    def texts(self) -> list[str]:
+        """Return the texts of the chunks received so far that are parts of the answer."""
+        texts = self._pieces.texts()
+        quoted = self._events is not None and all(text[:1] == text[-1:] == '"' for text in texts)
+        try:
+            decoded = [json.loads(text) for text in texts] if quoted else texts
+        except ValueError:
+            return texts
+        return decoded if all(isinstance(text, str) for text in decoded) else texts
+
     def add(self, chunk: Any) -> None:
         """Add a chunk, up to the maximum length."""
-        if self._pieces_length >= self._limit or self._received >= self._limit * _MAX_OVERHEAD:
+        received = self._received - self._pieces.replaced
+        if self._pieces.length >= self._limit or received >= self._limit * _MAX_OVERHEAD:
             return
         if not issubclass(type(chunk), str | bytes | bytearray | memoryview):
             self._has_other_chunks = True
+            self._end_json()
             is_event = self._declares_sse and type(chunk) is dict and self._handler.find_chunk is None
-            self._add_piece(chunk.get("data") if is_event else chunk)
+            if is_event and "data" in chunk:
+                self._add_piece(chunk["data"], str(chunk.get("event") or ""))
+            else:
+                self._add_piece(chunk)
             return
         if not chunk:
             return
         self._received += len(chunk)
-        if not self._is_started:  # the first chunk decides whether the stream may contain events
+        if not self._is_started:  # the first chunk decides whether the stream may contain events or JSON
             self._is_started = True
             if self._detects_sse and may_become_sse(chunk):
                 self._events, self._uncertain = EventReader(), []
+            elif self._handler.detects_sse and as_text(chunk[:1]) in STRUCTURED:
+                self._json = []
         if self._events is None:
             self._add_plain(chunk)
         else:
@@ -83,8 +106,8 @@ class StreamText:
         ):
             self._revert_to_plain()
             return
-        for data in parts:
-            self._add_piece(data)
+        for data, name in parts:
+            self._add_piece(data, name)
         if self._declares_sse and events.is_confirmed:
             self._uncertain = None
 
@@ -93,32 +116,46 @@ class StreamText:
         events = self._events
         if events is None:
             if self._decoder is not None and is_complete:
-                self._add_piece(self._decoder.decode(b"", final=True))
+                self._add_text(self._decoder.decode(b"", final=True))
+            self._end_json()
             return
         if is_complete and (self._declares_sse or events.is_confirmed):
-            for data in events.close():
-                guarded(self._handler.on_chunk, self._add_piece, data, problems=self._problems)
+            for event in events.close():
+                guarded(self._handler.on_chunk, self._add_piece, *event, problems=self._problems)
         if self._uncertain is not None and not (events.is_valid and (self._declares_sse or events.is_confirmed)):
             self._revert_to_plain()
 
     def _revert_to_plain(self) -> None:
         """Process the chunks again as plain text, because they are not server-sent events."""
         chunks, self._uncertain, self._events = self._uncertain or (), None, None
-        self.pieces.clear()
-        self._pieces_length = 0
+        self._pieces = Pieces()
         for chunk in chunks:
             guarded(self._handler.on_chunk, self._add_plain, chunk, problems=self._problems)
 
     def _add_plain(self, chunk: RawChunk) -> None:
-        if self._handler.find_chunk is not None or isinstance(chunk, str):
+        if isinstance(chunk, str):
+            self._add_text(chunk)
+        elif self._handler.find_chunk is not None and self._json is None:
             self._add_piece(chunk)
-            return
-        if self._decoder is None:
-            self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._add_piece(self._decoder.decode(bytes(chunk)))
+        else:
+            if self._decoder is None:
+                self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            self._add_text(self._decoder.decode(bytes(chunk)))
 
-    def _add_piece(self, part: Any) -> None:
-        text = self._handler.chunk(part)
-        if text:
-            self.pieces.append(text)
-            self._pieces_length += len(text)
+    def _add_text(self, text: str) -> None:
+        if self._json is not None:
+            self._json.append(text)
+        elif text:
+            self._add_piece(text)
+
+    def _end_json(self) -> None:
+        """Process the text that may consist of JSON objects."""
+        text, self._json = "".join(self._json or ()), None
+        events, rest = read_events(text)
+        for part in events or ([rest] if rest else ()):
+            guarded(self._handler.on_chunk, self._add_piece, part, problems=self._problems)
+
+    def _add_piece(self, part: Any, event: str = "") -> None:
+        piece = self._handler.piece(part, event)
+        if piece is not None and piece.text:
+            self._pieces.add(piece)
