@@ -229,7 +229,9 @@ class QuestionArgument:
         if batch is not None:
             return f"{batch!r} is a batch: observe the function that answers one question"
         found = ", ".join(f"{name} ({describe(value)})" for name, value in arguments)
-        return f"found none in {found or 'a call without arguments'}"
+        return (
+            f"found none in {found or 'a call without arguments'}; select it with question= or germane.set_question()"
+        )
 
     def _named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """Yield the name and value of each argument with a conventional name."""

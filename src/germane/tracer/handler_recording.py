@@ -271,8 +271,7 @@ class HandlerRecording(Recording):
         if status != "ok" or self.root is not self:
             return
         if not self.question:
-            found = self._without_question or "question= returned no text"
-            self._report(handler.on_question, f"{found}; select it with question= or call germane.set_question()")
+            self._report(handler.on_question, self._without_question or "question= found no text")
         if not self.answer and self._has_text:
             self._report(handler.on_answer, "the handler returned no text; select it with answer=")
 

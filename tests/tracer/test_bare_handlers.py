@@ -1,0 +1,410 @@
+"""What ``@germane.observe`` without options captures from the commonest shapes of handlers, with the real frameworks.
+
+FastAPI, Flask and the openai package are always installed. The other frameworks are installed by ``make frameworks``,
+which runs this file; without them, their tests are skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import flask
+import pytest
+from fastapi import FastAPI, Request
+from fastapi.responses import StreamingResponse
+from fastapi.testclient import TestClient
+from openai.types.chat import ChatCompletion
+from pydantic import BaseModel
+
+import germane
+from germane.testing import collect
+
+QUESTION, ANSWER = "Can I return shoes?", "Shoes can be returned within thirty days."
+WORDS = [f"{word} " for word in ANSWER.split()]
+WORDS[-1] = WORDS[-1].strip()
+CONVERSATION = [
+    {"role": "system", "content": "Answer from the documents."},
+    {"role": "user", "content": "Hello!"},
+    {"role": "assistant", "content": "How can I help?"},
+    {"role": "user", "content": QUESTION},
+]
+COMPLETION = {
+    "id": "1", "object": "chat.completion", "created": 1, "model": "m",
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ANSWER}}],
+}  # fmt: skip
+
+
+class Message(BaseModel):
+    role: str
+    content: str
+
+
+class ChatRequest(BaseModel):
+    model: str = "m"
+    messages: list[Message]
+
+
+class Ask(BaseModel):
+    question: str
+    language: str = "en"
+
+
+def assert_captured(exchanges: list[germane.Exchange], question: str | None = QUESTION) -> germane.Exchange:
+    """Check that there is one exchange with the question and the answer."""
+    (exchange,) = exchanges
+    assert (exchange.question, exchange.answer, exchange.status) == (question, ANSWER, "ok")
+    return exchange
+
+
+def post(app: FastAPI, body: Any) -> str:
+    """Return the body of the response to a request."""
+    with TestClient(app) as client:
+        response = client.post("/ask", json=body)
+    assert response.status_code == 200
+    return response.text
+
+
+def events() -> Iterator[str]:
+    """Yield the events of a stream in OpenAI's format."""
+    for delta in ({"role": "assistant"}, *({"content": word} for word in WORDS)):
+        yield f"data: {json.dumps({'choices': [{'index': 0, 'delta': delta}]})}\n\n"
+    yield f"data: {json.dumps({'choices': [], 'usage': {'total_tokens': 9}})}\n\ndata: [DONE]\n\n"
+
+
+def test_fastapi_with_server_sent_events() -> None:
+    """The question is the last message of the body, with the earlier ones as history. The answer is the deltas."""
+    app = FastAPI()
+
+    @app.post("/ask")
+    @germane.observe
+    async def ask(body: ChatRequest) -> StreamingResponse:
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    with collect() as exchanges:
+        assert post(app, {"messages": CONVERSATION}).endswith("data: [DONE]\n\n")
+
+    assert [message.content for message in assert_captured(exchanges).history] == ["Hello!", "How can I help?"]
+
+
+@pytest.mark.parametrize("name", ["delta", "text", "token", "content"])
+def test_fastapi_with_lines_of_json(name: str) -> None:
+    """The text is read from each line, even if chunks end in the middle of one."""
+    app = FastAPI()
+    lines = "".join(json.dumps({name: word}) + "\n" for word in WORDS) + json.dumps({"done": True}) + "\n"
+
+    @app.post("/ask")
+    @germane.observe
+    async def ask(body: Ask) -> StreamingResponse:
+        async def stream() -> AsyncIterator[str]:
+            for start in range(0, len(lines), 7):
+                yield lines[start : start + 7]
+
+        return StreamingResponse(stream(), media_type="application/x-ndjson")
+
+    with collect() as exchanges:
+        assert post(app, {"question": QUESTION}) == lines
+
+    assert_captured(exchanges)
+
+
+@pytest.mark.parametrize("kind", ["dict", "object"])
+def test_an_endpoint_with_the_protocol_of_openai(kind: str) -> None:
+    """The answer is the first choice, in a dict or an object of the openai package."""
+    app = FastAPI()
+
+    @app.post("/ask")
+    @germane.observe
+    def complete(request: dict[str, Any]) -> Any:
+        return COMPLETION if kind == "dict" else ChatCompletion.model_validate(COMPLETION)
+
+    with collect() as exchanges:
+        post(app, {"model": "m", "messages": CONVERSATION})
+
+    assert_captured(exchanges)
+
+
+def test_a_handler_that_reads_its_request() -> None:
+    """The question is in what the handler has read from the request, whose body germane does not read."""
+    app = FastAPI()
+
+    @app.post("/ask")
+    @germane.observe
+    async def ask(request: Request) -> dict[str, Any]:
+        body = await request.json()
+        return {"answer": ANSWER, "sources": [body["question"]]}
+
+    with collect() as exchanges:
+        post(app, {"question": QUESTION})
+
+    assert_captured(exchanges)
+
+
+@pytest.mark.parametrize("kind", ["dict", "response", "status"])
+def test_flask_with_a_json_request(kind: str) -> None:
+    """The question is in the JSON that the handler has read, not in the parameters of the route."""
+    app = flask.Flask(__name__)
+
+    @app.post("/<tenant>/ask")
+    @germane.observe
+    def ask(tenant: str) -> Any:
+        assert flask.request.json == {"question": QUESTION}
+        result = {"answer": ANSWER, "tenant": tenant}
+        return {"dict": result, "response": flask.jsonify(result), "status": (result, 200)}[kind]
+
+    with collect() as exchanges:
+        response = app.test_client().post("/acme/ask", json={"question": QUESTION})
+
+    assert response.json == {"answer": ANSWER, "tenant": "acme"}
+    assert_captured(exchanges)
+
+
+def test_flask_that_does_not_read_its_request(caplog: pytest.LogCaptureFixture) -> None:
+    """The body is left to the application, and the missing question is reported once."""
+    app = flask.Flask(__name__)
+
+    @app.post("/ask")
+    @germane.observe(route="unread")
+    def ask() -> str:
+        return ANSWER
+
+    with collect() as exchanges:
+        for _ in range(2):
+            app.test_client().post("/ask", json={"question": QUESTION})
+
+    assert [exchange.question for exchange in exchanges] == [None, None]
+    assert [message for message in caplog.messages if "question of unread" in message] == caplog.messages[:1]
+
+
+def test_django_view() -> None:
+    """The question is in the body that the view has read; the answer is in its JSON response."""
+    pytest.importorskip("django")
+    from django.conf import settings
+    from django.http import HttpRequest, JsonResponse
+    from django.test import RequestFactory
+
+    if not settings.configured:
+        settings.configure(ALLOWED_HOSTS=["testserver"])
+
+    @germane.observe
+    def ask(request: HttpRequest, tenant: str) -> JsonResponse:
+        return JsonResponse({"answer": ANSWER, "asked": json.loads(request.body)["question"], "tenant": tenant})
+
+    with collect() as exchanges:
+        request = RequestFactory().post("/ask", {"question": QUESTION}, content_type="application/json")
+        response = ask(request, "acme")
+
+    assert json.loads(response.content)["asked"] == QUESTION
+    assert_captured(exchanges)
+
+
+def test_langgraph_node_and_graph() -> None:
+    """The question is the last message of the state; the answer is the message that the node adds."""
+    pytest.importorskip("langgraph")
+    from langchain_core.messages import AIMessage
+    from langgraph.graph import START, MessagesState, StateGraph
+
+    @germane.observe
+    def generate(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage(ANSWER)]}
+
+    graph = StateGraph(MessagesState).add_node("generate", generate).add_edge(START, "generate").compile()
+
+    @germane.observe
+    def ask(state: dict[str, Any]) -> Any:
+        return graph.invoke(state)  # type: ignore[arg-type]  # a dict is enough
+
+    for run in (graph.invoke, ask):
+        with collect() as exchanges:
+            run({"messages": CONVERSATION})
+        assert len(assert_captured(exchanges).history) == 2
+
+
+def test_langgraph_interrupt() -> None:
+    """An interrupt that waits for a person is not an error."""
+    pytest.importorskip("langgraph")
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.graph import START, MessagesState, StateGraph
+    from langgraph.types import interrupt
+
+    @germane.observe
+    def approve(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [interrupt("Is this right?")]}
+
+    graph = StateGraph(MessagesState).add_node("approve", approve).add_edge(START, "approve")
+    with collect() as exchanges:
+        graph.compile(checkpointer=InMemorySaver()).invoke(
+            {"messages": CONVERSATION},  # type: ignore[arg-type]  # a dict is enough
+            {"configurable": {"thread_id": "1"}},
+        )
+
+    (exchange,) = exchanges
+    assert (exchange.status, exchange.error) == ("cancelled", None)
+
+
+def test_celery_task_with_retry() -> None:
+    """A retry is not an error, and the run that answers is captured."""
+    celery = pytest.importorskip("celery")
+    app = celery.Celery("shop", broker="memory://", backend="cache+memory://")
+    app.conf.task_always_eager = True
+
+    @app.task(bind=True, max_retries=3)
+    @germane.observe
+    def answer(self: Any, question: str) -> str:
+        if self.request.retries == 0:
+            raise self.retry(countdown=0)
+        return ANSWER
+
+    with collect() as exchanges:
+        assert answer.delay(QUESTION).get() == ANSWER
+
+    by_status = {exchange.status: exchange for exchange in exchanges}
+    assert sorted(by_status) == ["cancelled", "ok"]
+    assert by_status["cancelled"].error is None
+    assert_captured([by_status["ok"]])
+
+
+@pytest.mark.parametrize("kind", ["text", "dict", "blocks"])
+def test_mcp_tool(kind: str) -> None:
+    """The question is the query; the answer is the text, the named part or the content blocks of the result."""
+    fastmcp = pytest.importorskip("fastmcp")
+    from mcp.types import TextContent
+
+    server = fastmcp.FastMCP("shop")
+    results = {
+        "text": ANSWER,
+        "dict": {"answer": ANSWER, "score": 1},
+        "blocks": [TextContent(type="text", text=ANSWER)],
+    }
+
+    @server.tool
+    @germane.observe
+    async def ask(query: str, limit: int = 5) -> Any:
+        return results[kind]
+
+    async def call() -> Any:
+        async with fastmcp.Client(server) as client:
+            return await client.call_tool("ask", {"query": QUESTION})
+
+    with collect() as exchanges:
+        assert ANSWER in asyncio.run(call()).content[0].text
+
+    assert_captured(exchanges)
+
+
+def test_a_batch_is_reported_and_its_single_handler_is_captured(caplog: pytest.LogCaptureFixture) -> None:
+    """A list of questions is not one exchange: the log says to observe the function that answers one question."""
+
+    @germane.observe(route="batch")
+    def answer_all(questions: list[str], model: str = "m") -> list[str]:
+        return [ANSWER for _ in questions]
+
+    @germane.observe
+    def answer_one(question: str) -> str:
+        return ANSWER
+
+    with collect() as exchanges:
+        answer_all([QUESTION, QUESTION], model="m")
+        answer_all([QUESTION, QUESTION])
+    assert [(exchange.question, exchange.answer) for exchange in exchanges] == [(None, None)] * 2
+    assert (
+        sum("'questions' is a batch: observe the function that answers one question" in m for m in caplog.messages) == 1
+    )
+
+    with collect() as exchanges:
+        list(map(answer_one, [QUESTION]))
+    assert_captured(exchanges)
+
+
+def respond(message: str, history: list[Any]) -> Iterator[str]:
+    """Yield the whole text so far, as Gradio requires."""
+    text = ""
+    for word in WORDS:
+        text += word
+        yield text
+
+
+def respond_with_messages(message: str, history: list[Any]) -> Iterator[Any]:
+    """Yield the whole conversation so far."""
+    for text in respond(message, history):
+        yield [*history, {"role": "user", "content": message}, {"role": "assistant", "content": text}]
+
+
+def respond_and_clear(message: str, history: list[Any]) -> Iterator[Any]:
+    """Yield the new value of the text box and the conversation so far."""
+    for messages in respond_with_messages(message, history):
+        yield "", messages
+
+
+@pytest.mark.filterwarnings("ignore")  # Gradio leaves sockets and event loops open
+def test_gradio_chat_interface() -> None:
+    """The answer is the last of the texts that a handler yields, each of which begins with the one before."""
+    gradio = pytest.importorskip("gradio")
+    from gradio_client import Client
+
+    interface = gradio.ChatInterface(germane.observe(respond), api_name="chat")
+    with collect() as exchanges:
+        _, url, _ = interface.launch(prevent_thread_lock=True, quiet=True)
+        try:
+            assert Client(url, verbose=False).predict(QUESTION, api_name="/chat") == ANSWER
+        finally:
+            interface.close()
+
+    assert_captured(exchanges)
+
+
+@pytest.mark.parametrize("handler", [respond, respond_with_messages, respond_and_clear])
+def test_gradio_handlers_that_yield_everything_so_far(handler: Any) -> None:
+    """A handler of Gradio yields a text, a conversation, or several components."""
+    with collect() as exchanges:
+        list(germane.observe(handler)(QUESTION, []))
+
+    assert_captured(exchanges)
+
+
+def test_gradio_messages_as_objects() -> None:
+    """Gradio's own message objects are read like dicts."""
+    gradio = pytest.importorskip("gradio")
+
+    @germane.observe
+    def answer(message: str, history: list[Any]) -> Iterator[Any]:
+        for text in respond(message, history):
+            yield [gradio.ChatMessage(role="assistant", content=text)]
+
+    with collect() as exchanges:
+        list(answer(QUESTION, []))
+
+    assert_captured(exchanges)
+
+
+def streamlit_app() -> None:
+    import streamlit
+    from tests.tracer.test_bare_handlers import WORDS
+
+    import germane
+
+    @germane.observe
+    def answer(prompt: str):  # type: ignore[no-untyped-def]  # Streamlit runs the text of this function
+        if prompt == "stop":
+            streamlit.stop()
+        yield from WORDS
+
+    if prompt := streamlit.chat_input():
+        streamlit.write_stream(answer(prompt))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_streamlit_app() -> None:
+    """The answer is all chunks of the stream. A script that stops itself is not an error."""
+    pytest.importorskip("streamlit")
+    from streamlit.testing.v1 import AppTest
+
+    with collect() as exchanges:
+        app = AppTest.from_function(streamlit_app).run(timeout=60)
+        app.chat_input[0].set_value(QUESTION).run(timeout=60)
+        app.chat_input[0].set_value("stop").run(timeout=60)
+
+    assert_captured(exchanges[:1])
+    assert [(exchange.status, exchange.error) for exchange in exchanges[1:]] == [("cancelled", None)]
