@@ -14,7 +14,6 @@ import weakref
 from collections import ChainMap, UserDict, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any, Generic, Protocol, Self, TypeVar
 from unittest.mock import MagicMock
 
@@ -23,6 +22,7 @@ import openai.types.chat as openai_chat
 import pytest
 import starlette.responses
 from openai.types import responses as openai_responses
+from pydantic import create_model
 from sqlalchemy import String, column, create_engine, text
 from sqlalchemy.event import listen
 from sqlalchemy.orm import Session
@@ -51,10 +51,18 @@ def observed(value: Any, **options: Any) -> Any:
     return germane.observe(route="ask", **options)(lambda question: value)("Why?")
 
 
-def choice(**message: Any) -> Any:
-    return SimpleNamespace(
-        message=SimpleNamespace(**message), delta=SimpleNamespace(**message), text=message["content"]
-    )
+def library_model(module: str, name: str, **fields: Any) -> Any:
+    """Create a Pydantic model that looks like a library's."""
+    kind: Any = create_model(name, __module__=module, **dict.fromkeys(fields, (Any, None)))
+    return kind(**fields)
+
+
+def choice(content: str | None) -> dict[str, Any]:
+    return {"message": {"role": "assistant", "content": content}, "delta": {"content": content}}
+
+
+def message(content: Any, name: str = "AIMessage") -> Any:
+    return library_model("langchain_core.messages.ai", name, content=content, type="ai", tool_calls=[])
 
 
 def delta(content: str | None) -> openai_chat.ChatCompletionChunk:
@@ -63,10 +71,6 @@ def delta(content: str | None) -> openai_chat.ChatCompletionChunk:
     return openai_chat.ChatCompletionChunk.model_validate({**fields, "choices": choices})
 
 
-MESSAGE = library_class(
-    "langchain_core.messages.base", "BaseMessage", __init__=lambda self, content: vars(self).update(content=content)
-)
-AI_MESSAGE = library_class("langchain_core.messages.ai", "AIMessage", MESSAGE)
 OPENAI_COMPLETION = openai_chat.ChatCompletion.model_validate(
     {
         "id": "1", "object": "chat.completion", "created": 1, "model": "m",
@@ -74,23 +78,24 @@ OPENAI_COMPLETION = openai_chat.ChatCompletion.model_validate(
     }
 )  # fmt: skip
 ANSWERS: dict[str, Any] = {
-    "LangChain message": AI_MESSAGE("Because."),
-    "LangChain message of blocks": AI_MESSAGE([{"type": "text", "text": "Be"}, "cause.", {"type": "image"}]),
-    "LlamaIndex response": library_object("llama_index.core.base.response.schema", "Response", response="Because."),
-    "LlamaIndex chat": library_object("llama_index.core.chat_engine.types", "AgentChatResponse", response="Because."),
+    "LangChain message": message("Because."),
+    "LangChain message of blocks": message([{"type": "text", "text": "Because."}, {"type": "image"}]),
+    "LlamaIndex response": library_model("llama_index.core.base.response.schema", "Response", response="Because."),
+    "LlamaIndex chat": library_model("llama_index.core.chat_engine.types", "AgentChatResponse", response="Because."),
     "OpenAI completion": OPENAI_COMPLETION,
     "OpenAI message": OPENAI_COMPLETION.choices[0].message,
     "OpenAI response": openai_responses.Response.model_construct(
         output=[
             openai_responses.ResponseOutputMessage.model_construct(
                 type="message",
+                role="assistant",
                 content=[openai_responses.ResponseOutputText.model_construct(type="output_text", text="Because.")],
             )
         ]
     ),
-    "LiteLLM response": library_object("litellm.types.utils", "ModelResponse", choices=[choice(content="Because.")]),
-    "Anthropic message": library_object(
-        "anthropic.types.message", "Message", content=[SimpleNamespace(text="Be"), SimpleNamespace(text="cause.")]
+    "LiteLLM response": library_model("litellm.types.utils", "ModelResponse", choices=[choice(content="Because.")]),
+    "Anthropic message": library_model(
+        "anthropic.types.message", "Message", role="assistant", content=[{"type": "text", "text": "Because."}]
     ),
     "Django JSON": library_object("django.http.response", "HttpResponse", content=b'{"answer": "Because.", "n": 3}'),
     "Django text": library_object("django.http.response", "HttpResponse", content=b"Because."),
@@ -228,12 +233,12 @@ CHUNKS: dict[str, list[Any]] = {
         openai_responses.ResponseTextDeltaEvent.model_construct(type="response.output_text.delta", delta="Hel"),
         openai_responses.ResponseTextDeltaEvent.model_construct(type="response.output_text.delta", delta="lo"),
     ],
-    "LangChain": [AI_MESSAGE("Hel"), AI_MESSAGE(""), AI_MESSAGE([{"type": "text", "text": "lo"}])],
+    "LangChain": [message(text, "AIMessageChunk") for text in ("Hel", "", [{"type": "text", "text": "lo"}])],
     "LlamaIndex": [
-        library_object("llama_index.core.base.llms.types", "ChatResponse", delta=text) for text in ("Hel", "lo", None)
+        library_model("llama_index.core.base.llms.types", "ChatResponse", delta=text) for text in ("Hel", "lo", None)
     ],
     "LiteLLM": [
-        library_object("litellm.types.utils", "ModelResponseStream", choices=[choice(content=text)])
+        library_model("litellm.types.utils", "ModelResponseStream", choices=[choice(content=text)])
         for text in ("Hel", "lo", None)
     ],
 }

@@ -45,8 +45,8 @@ class Pieces:
         self.replaced = 0
         """The number of characters of chunks that later chunks have replaced."""
         self._texts: dict[str, list[str]] = {}
-        self._cumulative = ""
-        """The source whose chunks replace each other, if any."""
+        self._cumulative: str | None = None
+        """The source whose chunks certainly replace each other, if any."""
         self._whole: str | None = None
 
     def add(self, piece: Piece) -> None:
@@ -57,10 +57,10 @@ class Pieces:
         texts = self._texts.setdefault(piece.source, [])
         texts.append(piece.text)
         self.length += len(piece.text)
-        if len(texts) == _CERTAIN and _is_cumulative(texts):
+        if piece.source == self._cumulative or (len(texts) == _CERTAIN and _is_cumulative(texts)):
+            self._cumulative = piece.source
             replaced = sum(map(len, texts[:-1]))
             self.length, self.replaced = self.length - replaced, self.replaced + replaced
-            self._cumulative = piece.source
             del texts[:-1]
 
     def texts(self) -> list[str]:

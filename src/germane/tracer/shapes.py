@@ -14,7 +14,14 @@ from types import MemberDescriptorType
 from typing import Any, NamedTuple
 
 from germane.recognizers import QuestionValue, decode, find_answer, find_question, names_answer, read_messages
-from germane.tracer.known_types import attributes_of, decided_per_type, is_collection, is_lazy_mapping, pretends
+from germane.tracer.known_types import (
+    attributes_of,
+    decided_per_type,
+    defines,
+    is_collection,
+    is_lazy_mapping,
+    pretends,
+)
 from germane.tracer.sse import END_OF_STREAM
 
 STRUCTURED = frozenset("{[")
@@ -29,6 +36,7 @@ _MAX_VALUES = 20_000
 _MAX_NAMES = 8
 _FIELD_LISTS = ("__dataclass_fields__", "__pydantic_fields__", "__struct_fields__", "__attrs_attrs__", "_fields")
 """Attributes in which dataclasses, Pydantic, msgspec, attrs and named tuples list the fields of a class."""
+_EXTRA = "__pydantic_extra__"
 _WEAK_NAMES = ("message", "text", "content", "output", "result")
 """Names that may belong to an answer or to something else. Two different texts with such names are ambiguous."""
 _PIECES = ("delta", "token", "answer", "text", "content", "chunk", "response", "output", "parts", "data", "message")
@@ -96,11 +104,12 @@ def _fields_of(kind: type) -> tuple[str, ...]:
     """Return the names of the fields that a class declares as data; empty for other classes."""
     declared = (base.__dict__.get(name) for base in kind.__mro__ for name in _FIELD_LISTS)
     fields = next((fields for fields in declared if isinstance(fields, Mapping | tuple)), ())
-    return tuple(str(getattr(field, "name", field)) for field in fields)
+    names = tuple(str(getattr(field, "name", field)) for field in fields)
+    return (*names, _EXTRA) if defines(kind, "__pydantic_fields__") else names
 
 
 def read_fields(value: Any, fields: Iterable[str]) -> Iterable[tuple[str, Any]]:
-    """Yield the fields of an object that are set, from its ``__dict__`` and its slots."""
+    """Yield the fields of an object that are set, from its ``__dict__`` and its slots, and those that Pydantic adds."""
     attributes = attributes_of(value)
     for name in fields:
         slot = next((base.__dict__[name] for base in type(value).__mro__ if name in base.__dict__), None)
@@ -108,7 +117,8 @@ def read_fields(value: Any, fields: Iterable[str]) -> Iterable[tuple[str, Any]]:
             yield name, attributes[name]
         elif isinstance(slot, MemberDescriptorType):
             try:
-                yield name, slot.__get__(value)
+                found = slot.__get__(value)
+                yield from (found or {}).items() if name == _EXTRA else [(name, found)]
             except AttributeError:  # the slot is not set
                 continue
 
@@ -218,7 +228,7 @@ def piece_in(value: Any, event: str = "") -> Piece | None:
 
 
 def _piece_in_parts(parts: list[Any], event: str, *, has_texts: bool) -> Piece | None:
-    if read_messages(parts) is not None:
+    if len(read_messages(parts) or ()) == len(parts) > 0:
         answer = find_answer(parts)
         return None if answer is None else Piece(answer, is_whole=True)
     others = (piece_in(part, event) for part in parts if isinstance(part, dict | list))

@@ -1,0 +1,110 @@
+"""Streams whose chunks contain everything so far, and streams that only look like it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.cases import each
+
+import germane
+from germane.testing import collect
+
+LETTERS = st.characters(exclude_categories=["Cs"], exclude_characters='\x00{["')
+PIECES = st.lists(st.text(LETTERS, min_size=1, max_size=8), min_size=1, max_size=12)
+
+
+def answer_to(chunks: list[Any], **options: Any) -> str | None:
+    """Return the answer captured from a generator of these chunks."""
+
+    @germane.observe(route="ask", **options)
+    def ask(_question: str) -> Iterator[Any]:
+        yield from chunks
+
+    with collect() as exchanges:
+        assert list(ask("Why?")) == chunks
+    return exchanges[0].answer
+
+
+def is_undecidable(pieces: list[str]) -> bool:
+    """Return whether each piece begins with the one before, or the last one repeats all others."""
+    grows = all(after.startswith(before) for before, after in pairwise(pieces))
+    return grows or pieces[-1] == "".join(pieces[:-1])
+
+
+@given(PIECES)
+def test_deltas_are_joined(pieces: list[str]) -> None:
+    """Whatever the text and wherever it is split, the answer is all chunks, unless each begins with the one before."""
+    if not is_undecidable(pieces):
+        assert answer_to(pieces) == "".join(pieces)
+
+
+@given(PIECES, st.lists(st.integers(0, 11), max_size=3), st.integers(0, 2))
+def test_the_last_chunk_of_a_cumulative_stream_is_the_answer(
+    pieces: list[str], repeated: list[int], empty: int
+) -> None:
+    """Empty chunks before the first text and repeated chunks make no difference."""
+    texts = list(accumulate(["Shoes", *pieces, "."]))
+    for index in sorted(repeated, reverse=True):
+        texts[index % len(texts) : index % len(texts)] = [texts[index % len(texts)]]
+
+    assert answer_to([""] * empty + texts) == texts[-1]
+
+
+@each(
+    ("chunks", "expected"),
+    [
+        (["Thirty", "Thirty days"], "Thirty days"),
+        (["N", "No", "Non"], "Non"),
+        (["ha", "haha"], "hahaha"),
+        (["0", "00", "000"], "000000"),
+        (["ha", "ha"], "haha"),
+        (["1", "10"], "110"),
+        (["Yes.", "Yes."], "Yes.Yes."),
+        (["Thirty", " days", "Thirty days"], "Thirty days"),
+        (["a", "b", "ab"], "abab"),
+        (["退货", "退货期", "退货期是"], "退货期是"),
+        ([b"Thirty", b"Thirty days"], "Thirty days"),
+        (["Thirty"], "Thirty"),
+    ],
+)
+def test_how_short_streams_are_read(chunks: list[Any], expected: str) -> None:
+    """Texts of less than three different characters repeat by accident; longer ones do not."""
+    assert answer_to(chunks) == expected
+
+
+def test_a_long_cumulative_stream_is_read_to_its_end(unconnected: Any) -> None:
+    """Only the last chunk counts against the maximum length of the answer."""
+    unconnected.connect(max_text_length=200)
+    texts = list(accumulate(f"{number} " for number in range(60)))
+
+    @germane.observe
+    def ask(_question: str) -> Iterator[str]:
+        yield from texts
+
+    list(ask("Why?"))
+
+    assert unconnected.exchange.answer == texts[-1]
+
+
+def test_a_function_that_joins_gets_all_chunks() -> None:
+    """``join=`` decides, not germane."""
+    assert answer_to(["Thirty", "Thirty days"], join="|".join) == "Thirty|Thirty days"
+
+
+CONVERSATION = [{"role": "user", "content": "Why?"}]
+
+
+@pytest.mark.parametrize("form", ["list", "tuple", "state"])
+def test_conversations_that_grow_yield_the_last_message(form: str) -> None:
+    """Messages about other steps, which the next chunk replaces, are not part of the answer."""
+    texts = ["Searching ...", "Thirty", "Thirty days"]
+    chunks: list[Any] = [CONVERSATION, *([*CONVERSATION, {"role": "assistant", "content": text}] for text in texts)]
+    if form != "list":
+        chunks = [("", chunk) if form == "tuple" else {"messages": chunk} for chunk in chunks]
+
+    assert answer_to(chunks) == "Thirty days"
