@@ -3,13 +3,14 @@
 Each framework is installed with germane into an environment of its own, below build/frameworks. Each example answers
 questions from a stub model, is scored by a fake judge, and exports its spans to an OTLP receiver. A name is a
 directory, such as ``langchain``, or an example, such as ``langchain/watched``. Needs the network, and Node.js for the
-examples in TypeScript.
+examples in TypeScript. The name ``handlers`` stands for the tests of handlers without options, which need no example.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from pathlib import Path
 from environments import (
     BUILD,
     EXAMPLES,
+    ROOT,
     Surroundings,
     ask,
     build_wheel,
@@ -162,6 +164,16 @@ def run_node(path: Path, around: Surroundings, asked: list[str], concurrency: in
     return answers
 
 
+def test_handlers(wheel: Path, *, newest: bool) -> bool:
+    """Run the tests of handlers without options in an environment with all frameworks. Return whether they passed."""
+    install(ROOT / "tests" / "frameworks" / "handlers", wheel, newest=newest)
+    settings = ("addopts=--import-mode=importlib", "markers=", "filterwarnings=")
+    options = ["--noconftest", *(f"--override-ini={setting}" for setting in settings), "-p"]
+    tests = ROOT / "tests" / "tracer" / "test_bare_handlers.py"
+    command = [BUILD / "handlers" / "bin" / "python", "-m", "pytest", "-q", *options, "no:cacheprovider", tests]
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False).returncode == 0
+
+
 def main() -> None:
     """Run the examples, print a line for each, and exit with 1 if any of them failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -176,9 +188,12 @@ def main() -> None:
         for path in examples
         if not options.names or {path.parent.name, f"{path.parent.name}/{path.stem}"} & {*options.names}
     ]
-    if not wanted:
+    tests_handlers = not options.names or "handlers" in options.names
+    if not wanted and not tests_handlers:
         parser.error(f"no such example; there are {', '.join(sorted({path.parent.name for path in examples}))}")
     wheel, failed, versions = build_wheel(), 0, {}
+    if tests_handlers:
+        failed += not test_handlers(wheel, newest=options.newest)
     for path in wanted:
         name = path.parent.name
         try:

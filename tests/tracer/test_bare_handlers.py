@@ -338,7 +338,6 @@ def respond_and_clear(message: str, history: list[Any]) -> Iterator[Any]:
         yield "", messages
 
 
-@pytest.mark.filterwarnings("ignore")  # Gradio leaves sockets and event loops open
 def test_gradio_chat_interface() -> None:
     """The answer is the last of the texts that a handler yields, each of which begins with the one before."""
     gradio = pytest.importorskip("gradio")
@@ -395,7 +394,6 @@ def streamlit_app() -> None:
         streamlit.write_stream(answer(prompt))
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_streamlit_app() -> None:
     """The answer is all chunks of the stream. A script that stops itself is not an error."""
     pytest.importorskip("streamlit")

@@ -89,8 +89,10 @@ def observe(
         route: Name under which trends group the exchanges. Defaults to the function's name.
         question: Selector for the question: a dotted path that begins with an argument's name, or a callable that
             takes the :class:`Call` or nothing. By default, the question is the argument named ``question``,
-            ``query``, ``prompt``, ``message``, ``input`` or ``user_input``, or else the first ``str`` argument.
-        answer: Selector for the answer in the return value: a dotted path or a callable. By default, the whole value.
+            ``query``, ``prompt``, ``message``, ``input`` or ``user_input``, or else the question in messages or another
+            structured argument, or else the first ``str`` argument.
+        answer: Selector for the answer in the return value: a dotted path or a callable. By default, the text of the
+            value, or its known part.
         contexts: Selector for the contexts in the return value.
         history: Selector for earlier messages in the arguments.
         attributes: Additional values to store with the exchange, by name. ``model``, ``prompt_version``, ``session``
@@ -98,7 +100,8 @@ def observe(
         stream: Class or tuple of classes whose instances are streams. Generators, iterators and the streaming
             responses of common frameworks are recognized automatically.
         chunk: Selector for the text in a chunk of a stream. A dotted path parses a text chunk as JSON.
-        join: Function that joins the texts of the chunks into an answer. Defaults to ``"".join``.
+        join: Function that joins the texts of the chunks into an answer. By default, the answer is the last chunk if
+            each chunk begins with the chunk before, and all chunks otherwise.
         redact: Called with each text before it is recorded. If it raises an exception, the text is dropped. The
             redaction of an enclosing observed handler is applied as well.
         capture: Where text may be recorded: ``"span+store"``, ``"store"`` or ``"none"``. It can only be as permissive

@@ -34,7 +34,10 @@ _MAX_ITEMS = 1000
 _MAX_VALUES = 20_000
 """Maximum number of objects and collections that are converted in one value."""
 _MAX_NAMES = 8
-_FIELD_LISTS = ("__dataclass_fields__", "__pydantic_fields__", "__struct_fields__", "__attrs_attrs__", "_fields")
+_FIELD_LISTS = (
+    *("__dataclass_fields__", "__pydantic_fields__", "model_fields", "__fields__"),
+    *("__struct_fields__", "__attrs_attrs__", "_fields"),
+)
 """Attributes in which dataclasses, Pydantic, msgspec, attrs and named tuples list the fields of a class."""
 _EXTRA = "__pydantic_extra__"
 _WEAK_NAMES = ("message", "text", "content", "output", "result")
@@ -105,7 +108,7 @@ def _fields_of(kind: type) -> tuple[str, ...]:
     declared = (base.__dict__.get(name) for base in kind.__mro__ for name in _FIELD_LISTS)
     fields = next((fields for fields in declared if isinstance(fields, Mapping | tuple)), ())
     names = tuple(str(getattr(field, "name", field)) for field in fields)
-    return (*names, _EXTRA) if defines(kind, "__pydantic_fields__") else names
+    return (*names, _EXTRA) if defines(kind, _EXTRA) else names
 
 
 def read_fields(value: Any, fields: Iterable[str]) -> Iterable[tuple[str, Any]]:
