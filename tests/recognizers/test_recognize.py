@@ -701,7 +701,7 @@ FAMILIES: dict[str, str] = {
     "headings": "# a\n",
 }
 """Texts that are slow to read if they are repeated, unless recognition takes linear time."""
-LENGTH = 400_000
+LENGTH = 300_000
 
 
 def traces_with(text: str) -> list[tuple[SpanData, ...]]:

@@ -21,10 +21,10 @@ from typing import Final, NamedTuple
 
 from germane.exchange import Context
 from germane.recognizers.calls import ModelCall, answer_in
-from germane.recognizers.language import Form, asks, form_of, grams, share_from
-from germane.recognizers.prompts import MIN_DOCUMENT, question_in
+from germane.recognizers.language import Form, asks, form_of, grams, is_code, share_from
+from germane.recognizers.prompts import MIN_DOCUMENT, parts_of, question_in
 from germane.recognizers.reading import RawValue
-from germane.recognizers.spans import SpanData
+from germane.recognizers.spans import SpanData, SpanTree
 from germane.recognizers.text import stands_alone, texts_in
 from germane.recognizers.trace import Trace
 from germane.recognizers.values import is_component_output
@@ -40,8 +40,6 @@ _MIN_SHARE: Final = 0.2
 """Minimum share of the better one of two replies, which is at least twice that of the other one."""
 _MIN_LENGTH_RATIO: Final = 0.5
 """Minimum length of an answer in other words, relative to the answer."""
-_MIN_FILL: Final = 0.8
-"""Minimum share of a prompt that the text to translate takes up."""
 
 
 class Answering(NamedTuple):
@@ -100,7 +98,7 @@ class _Comparison:
     def __init__(self, trace: Trace, calls: Sequence[ModelCall], documents: Sequence[Context]) -> None:
         self.trace = trace
         self._calls = calls
-        self._is_web_request = trace.tree.roots[0].kind == "SERVER"
+        self._is_web_request = is_web_request(trace.tree)
         self._inputs: dict[str, frozenset[str]] = {}
         self._prompts = {call.span.span_id: grams("\n".join(call.prompts)) for call in calls}
         texts = [document.text for document in documents if len(document.text) >= MIN_DOCUMENT][:_MAX_DOCUMENTS]
@@ -115,7 +113,7 @@ class _Comparison:
             for text in _input_texts(trace, span)
         }
         replies = [call.answer for call in calls if call.answer and form_of(call.answer) is Form.SENTENCES]
-        self._asked = {call.span.span_id: question_in(call.prompt, call.answer) for call in calls}
+        self._asked = {call.span.span_id: question_in(call) for call in calls}
         asked = {text for text in self._asked.values() if text}
         plain = [text for text in asked if not any(reply in text for reply in replies)]
         self._question = grams("\n".join(plain))
@@ -138,54 +136,75 @@ class _Comparison:
         reply, text = given.answer or "", later.answer
         if text is None or later.continued == reply:
             return given
-        if given.continued is not None or self._is_query(given, later) or self._combines(later):
+        if self._is_step(given, later):
             return later
         forms = form_of(reply), form_of(text)
         if Form.DATA in forms:
-            return None if forms[0] == forms[1] else given if forms[1] is Form.DATA else later
-        if continues_conversation(reply, later):  # another turn, or a request of the application
-            return given if forms[1] is Form.PHRASE else None if self._is_web_request else later
-        is_background = not any(
-            _contains(reply, message.text) for message in later.messages if message.role != "system"
-        )
-        if is_background and forms[1] is Form.SENTENCES and later.messages:
+            return later if forms[1] > Form.PHRASE else given if forms[0] is not Form.DATA else None
+        if forms[1] is Form.PHRASE and continues_conversation(reply, later):
+            return given
+        if continues_conversation(reply, later) and not self._is_web_request:  # another turn
             return later
+        turns = [message.text for message in later.messages if message.role != "system"]
+        if turns and forms[1] is Form.SENTENCES and not any(_contains(reply, text) for text in turns):
+            return later  # the system's message contains the reply as background
         return self._better_text(given, later, forms)
+
+    def _is_step(self, given: ModelCall, later: ModelCall) -> bool:
+        """Return whether a reply is a step towards a later one: a query, a part, or the beginning of a loop."""
+        # A loop of steps may be one text that grows.
+        is_continued = "\n" in given.prompt and later.prompt.startswith(f"{given.prompt} {given.answer}")
+        is_summary = given.continued is not None
+        return is_continued or is_summary or self._is_query(given, later) or self._combines(later)
 
     def _better_text(self, given: ModelCall, later: ModelCall, forms: tuple[Form, Form]) -> ModelCall | None:
         """Compare a reply with a text that was made from it: a new version of the answer, or a text about it."""
         reply, text = given.answer or "", later.answer or ""
-        sources = self._prompts[given.span.span_id] | self._prompts[later.span.span_id] | grams(reply)
+        own = "\n".join([later.background, *(part.text for part in parts_of(later.prompt))])
+        sources = self._prompts[given.span.span_id] | grams(reply) | grams(own)
         if share_from(text, sources, self._question) < GROUNDED:
-            return later if forms[1] is Form.SENTENCES and _may_translate(text, reply, later.prompt) else given
+            if forms[1] is Form.SENTENCES and self._may_translate(text, reply, later):
+                return later
+            is_answer = forms[0] is not Form.PHRASE and self._share(given) >= _MIN_SHARE and not is_code(reply)
+            return given if is_answer or forms[1] is not Form.SENTENCES else None
         if len(text) < _MIN_LENGTH_RATIO * len(reply):
             return given
         if forms[1] is Form.SENTENCES:
             return later
         return None if forms[0] is Form.PHRASE else given
 
+    def _may_translate(self, text: str, original: str, call: ModelCall) -> bool:
+        """Return whether a reply may be a translation: the call got a text of similar length, but not the question."""
+        others = [asked for span_id, asked in self._asked.items() if span_id != call.span.span_id and asked]
+        if any(asked != original and asked in prompt for asked in others for prompt in call.prompts):
+            return False
+        ratios = (len(text) / len(original), len(text.encode()) / len(original.encode()))
+        return any(_MIN_LENGTH_RATIO <= ratio <= 1 / _MIN_LENGTH_RATIO for ratio in ratios)
+
     def _better_alone(self, earlier: ModelCall, later: ModelCall) -> ModelCall | None:
         """Compare two calls of which neither got the other's reply."""
         forms = form_of(earlier.answer or ""), form_of(later.answer or "")
-        if Form.DATA in forms and forms[0] != forms[1]:
+        if Form.DATA in forms and max(forms) > Form.PHRASE:
             return later if forms[0] is Form.DATA else earlier
         shares = self._share(earlier), self._share(later)
-        if max(shares) >= _MIN_SHARE and min(shares) <= max(shares) / 2:
+        if {*forms} != {Form.QUESTION, Form.SENTENCES} and max(shares) >= _MIN_SHARE > 2 * min(shares):
             return earlier if shares[0] > shares[1] else later
         if forms[0] != forms[1]:
-            return earlier if forms[0] > forms[1] else later
+            return None if Form.DATA in forms else earlier if forms[0] > forms[1] else later
         had, has = self._documents[earlier.span.span_id], self._documents[later.span.span_id]
         if had - has or has - had:
             return later if has - had else earlier
         return None if self._ask_the_same(earlier, later) else later
 
-    def _share(self, call: ModelCall) -> float:
-        """Return which share of a reply comes from its prompt, apart from the question; 0 for a few words, such as a
-        class that the instructions name.
+    def _share(
+        self, call: ModelCall, sources: frozenset[str] | None = None, known: frozenset[str] = frozenset()
+    ) -> float:
+        """Return which share of a reply comes from sources, by default its prompt, apart from the question; 0 for a few
+        words, such as a class that the instructions name.
         """
         reply = call.answer or ""
-        is_long = len(reply.encode()) >= _LONG / 2
-        return share_from(reply, self._prompts[call.span.span_id], self._question) if is_long else 0.0
+        sources = self._prompts[call.span.span_id] if sources is None else sources
+        return share_from(reply, sources, self._question | known) if len(reply.encode()) >= _LONG / 2 else 0.0
 
     def got(self, later: ModelCall, earlier: ModelCall) -> bool:
         """Return whether a call got another one's reply, in its prompt or as the input of a step that contains it."""
@@ -213,7 +232,8 @@ class _Comparison:
             return True
         if self._asked[later.span.span_id] != reply:
             return False
-        return asks(reply) or (self._share(earlier) < GROUNDED <= self._share(later))
+        is_from_background = self._share(later, grams(later.background), grams(reply)) >= GROUNDED
+        return asks(reply) or is_from_background
 
     def _combines(self, call: ModelCall) -> bool:
         """Return whether a call got the replies of several others that did not get each other's, such as summaries."""
@@ -231,12 +251,10 @@ class _Comparison:
         return asked == question or stands_alone(asked, later.prompt) or stands_alone(question, earlier.prompt)
 
 
-def _may_translate(text: str, original: str, prompt: str) -> bool:
-    """Return whether a reply may be a translation: the call got nothing but a text of similar length."""
-    if len(original) < _MIN_FILL * len(prompt):
-        return False
-    ratios = (len(text) / len(original), len(text.encode()) / len(original.encode()))
-    return any(_MIN_LENGTH_RATIO <= ratio <= 1 / _MIN_LENGTH_RATIO for ratio in ratios)
+def is_web_request(tree: SpanTree) -> bool:
+    """Return whether the first span stands for one request to a web server."""
+    root = tree.roots[0]
+    return root.kind == "SERVER" or any(name.startswith("http.") for name in root.attributes)
 
 
 def continues_conversation(answer: str, later: ModelCall) -> bool:

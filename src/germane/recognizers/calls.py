@@ -17,6 +17,7 @@ from germane.recognizers.text import (
     prompt_fields,
     stands_alone,
     template_fields,
+    texts_in,
 )
 from germane.recognizers.trace import Trace
 from germane.recognizers.values import QUESTION_KEYS, QuestionValue, find_answer, find_question
@@ -60,6 +61,11 @@ class ModelCall:
         return tuple(message.text for message in self.messages) or ((self.prompt,) if self.prompt else ())
 
     @property
+    def background(self) -> str:
+        """The other messages than the user's last one, such as the system's, which may contain documents."""
+        return "\n".join(message.text for message in self.messages if message.text.strip() != self.prompt)
+
+    @property
     def continued(self) -> str | None:
         """The assistant message at the end of the prompt, which the model continues, if any.
 
@@ -91,6 +97,9 @@ def _read_call(trace: Trace, span: SpanData) -> ModelCall:
         if (question := find_question(raw.content)) is not None:
             call.question, call.question_source = question, Source(span_id, raw.source)
             break
+    if call.question is not None and (instructions := _instructions(spans)):
+        messages = call.question.messages or (ChatMessage("user", call.question.text),)
+        call.question = call.question._replace(messages=(ChatMessage("system", instructions), *messages))
     _read_answer(call, outputs)
     is_cut = any(
         isinstance(raw.value, str) and raw.content is None and not is_missing(raw.value) for _, raw in inputs + outputs
@@ -100,6 +109,12 @@ def _read_call(trace: Trace, span: SpanData) -> ModelCall:
         call.answer = None
     _read_template(call)
     return call
+
+
+def _instructions(spans: Iterable[SpanData]) -> str:
+    """Return the system's message that is recorded apart from the others."""
+    values = (decode(span.attributes.get("gen_ai.system_instructions")) for span in spans)
+    return next(("\n".join(texts_in(value)) for value in values if value), "")
 
 
 def _messages_first(values: Iterable[tuple[str, RawValue]]) -> list[tuple[str, RawValue]]:
@@ -149,29 +164,30 @@ def _read_template(call: ModelCall) -> None:
     call.answer = (replied[given[0]] or None) if given else None
 
 
-def first_call_of_turn(calls: Sequence[ModelCall]) -> ModelCall | None:
+def first_call_of_turn(calls: Sequence[ModelCall], *, is_web_request: bool) -> ModelCall | None:
     """Return the first call of the turn that ends with the last call.
 
     Calls belong to one turn if a later one got the question of an earlier one again, as in a loop of tool calls, or its
-    reply as part of its prompt. A call whose question is an earlier message of a later call belongs to an earlier turn.
+    reply as part of its prompt. A call whose question is an earlier message of a later call belongs to an earlier turn,
+    but not in a web request: the user does not reply within it.
     """
     if not calls:
         return None
     first = last = calls[-1]
     for call in reversed(calls[:-1]):
-        if _continues(call, first) or _continues(call, last):
+        if any(_continues(call, later, is_web_request=is_web_request) for later in (first, last)):
             first = call
     return first
 
 
-def _continues(earlier: ModelCall, later: ModelCall) -> bool:
+def _continues(earlier: ModelCall, later: ModelCall, *, is_web_request: bool) -> bool:
     if earlier.question is None or later.question is None or earlier.continued is not None:
         return False
     asked, prompt = earlier.question.text, later.question.text
     if asked == prompt:
         return True
     if asked in user_texts(later.question.history):
-        return False
+        return is_web_request and any(message.text.strip() == earlier.answer for message in later.messages)
     given = earlier.answer
     others = [message.text for message in later.messages if message.role == "system"]
     # A reply in a system message is background, such as a summary of the conversation, and not a rewritten question.

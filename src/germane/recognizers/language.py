@@ -19,7 +19,11 @@ _END_NAMES: Final = ("FULL STOP", "QUESTION MARK", "EXCLAMATION MARK", "DANDA", 
 _CLOSING: Final = "\"'*_` \t\r\n"
 _INNER_QUESTION_MARKS: Final = "\u00bf\u055e"
 """Question marks before or within a question: the Spanish and the Armenian one."""
+_SYMBOLS: Final = frozenset("=;{}()<>[]_*/\\|@#$%&^~`")
 _GRAM: Final = 3
+_MAX_PHRASE: Final = 60
+"""Maximum number of characters of a phrase. Longer lines are sentences, which have no mark at the end in Thai."""
+_GREEK: Final = re.compile("[\u0370-\u03ff]")
 _MAX_QUESTION: Final = 400
 """Maximum number of characters of a sentence in which a question mark is looked up."""
 _MAX_LENGTH: Final = 20_000
@@ -30,9 +34,9 @@ class Form(IntEnum):
     """What a text looks like, from the least to the most like an answer for a person."""
 
     DATA = 0
-    """JSON, numbers, or a list of questions."""
+    """JSON, or a list of questions."""
     PHRASE = 1
-    """One line without the end of a sentence, such as a title, a query or a label."""
+    """A number, or a short line without the end of a sentence, such as a title, a query or a class."""
     QUESTION = 2
     SENTENCES = 3
 
@@ -46,18 +50,16 @@ def form_of(text: str) -> Form:
         return Form.SENTENCES if names_answer(value) else Form.DATA
     lines = [line for line in text.splitlines() if line.strip()]
     sentences = [each for line in lines for each in _sentences(_BULLET.sub("", line))]
-    only_asks = all(map(asks, sentences))
-    if not any(map(str.isalpha, text)) or (only_asks and len(sentences) > 1):
-        return Form.DATA
-    if only_asks:
-        return Form.QUESTION
-    return Form.SENTENCES if len(lines) > 1 or is_finished(text) else Form.PHRASE
+    if sentences and all(map(asks, sentences)):
+        return Form.DATA if len(sentences) > 1 else Form.QUESTION
+    is_short = len(lines) < 2 and len(text.strip()) <= _MAX_PHRASE
+    return Form.PHRASE if is_short and not is_finished(text) else Form.SENTENCES
 
 
 def asks(text: str) -> bool:
     """Return whether a text ends with a question, in any language that marks questions."""
     end = _without_closing(text)[-_MAX_QUESTION:]
-    if "QUESTION MARK" in unicodedata.name(end[-1:] or " ", "") or end.endswith(";"):  # the Greek mark looks like ";"
+    if "QUESTION MARK" in unicodedata.name(end[-1:] or " ", "") or (end.endswith(";") and _GREEK.search(end)):
         return True
     found = [mark for mark in _INNER_QUESTION_MARKS if mark in end]
     return bool(found) and any(mark in _sentences(end)[-1] for mark in found)
@@ -92,6 +94,12 @@ def _without_closing(text: str) -> str:
     while end and unicodedata.category(end[-1]) in {"Pe", "Pf"}:
         end = end[:-1].rstrip(_CLOSING)
     return end
+
+
+def is_code(text: str) -> bool:
+    """Return whether a text may be code, such as a query of a database: symbols are more than one in thirty letters."""
+    symbols = sum(character in _SYMBOLS for character in text)
+    return symbols * 30 > sum(map(str.isalpha, text))
 
 
 def grams(text: str) -> frozenset[str]:

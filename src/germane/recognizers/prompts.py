@@ -30,13 +30,18 @@ _OPENING: Final = re.compile(r"<([^\W\d_][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
 _MAX_TAGS: Final = 200
 """Maximum number of tags whose ends are looked up."""
 _LABEL: Final = re.compile(r"[ \t>*#_-]*([^\W\d_][^\n:\uff1a.?!,;<>]{0,60}?)[*_]*[ \t]*[:\uff1a][*_]*[ \t]*(.*)")
-_HEADING: Final = re.compile(r"[ \t]*#{1,6}[ \t]+(.+?)[ \t#]*")
+_HEADING: Final = re.compile(
+    r"\s*(?:#{1,6}\s+(.{1,60}?)[\s#]*|[=*\[~|+\u3010-]+\s*([^\W\d].{0,60}?)\s*[=*\]~|+\u3011-]+)\s*"
+)
 _NAME_ENDINGS: Final = tuple(f"_{name}" for name in QUESTION_KEYS)
+_MAX_HEADING: Final = 100
 _MAX_LABEL_WORDS: Final = 10
 _MAX_PARTS: Final = 1_000
 """Maximum number of parts. If there are more, those in the middle are left out."""
 _SOURCE: Final = 0.1
 """Minimum share of a reply's content that comes from a part, which makes the part one of its sources."""
+_SHARED: Final = 0.25
+"""Minimum share of a question's content that documents about the same subject contain."""
 _GROUNDED: Final = 0.3
 """Minimum share of a reply's content that comes from all parts but one, if that one is the question."""
 MIN_DOCUMENT: Final = 12
@@ -49,11 +54,13 @@ class Part(NamedTuple):
     label: str
     """The name of the tag, the label or the heading; empty if there is none."""
     text: str
+    is_closed: bool = False
+    """Whether a tag marks the end of the part."""
 
     @property
-    def is_line(self) -> bool:
-        """Whether the text is on one line."""
-        return "\n" not in self.text
+    def may_ask(self) -> bool:
+        """Whether the part can be a question: a line, or the whole content of a tag."""
+        return self.is_closed or "\n" not in self.text
 
     @property
     def is_named(self) -> bool:
@@ -89,7 +96,7 @@ def _elements(prompt: str) -> Iterator[tuple[int, int, Part]]:
             missing.add(closing)
         position = opening.end() if end < 0 else end + len(closing)
         if end >= 0:
-            yield opening.start(), position, Part(opening[1], prompt[opening.end() : end].strip())
+            yield opening.start(), position, Part(opening[1], prompt[opening.end() : end].strip(), is_closed=True)
 
 
 def _labeled_parts(text: str) -> Iterator[Part]:
@@ -115,56 +122,83 @@ def _labeled_parts(text: str) -> Iterator[Part]:
 
 def _read_label(line: str) -> Part | None:
     """Return the label or heading of a line with the text after it, if any."""
-    if "#" in line[:8] and (heading := _HEADING.fullmatch(line)):
-        return Part(heading[1], "")
+    if len(line) <= _MAX_HEADING and (heading := _HEADING.fullmatch(line)):
+        return Part(heading[1] or heading[2], "")
     if ":" not in line and "\uff1a" not in line:
         return None
+    if line.rstrip().endswith((":", "\uff1a")) and len(line.split()) <= 2 * _MAX_LABEL_WORDS:
+        return Part(line.strip(" \t>*#_-:\uff1a"), "")
     found = _LABEL.fullmatch(line)
     is_label = found is not None and len(found[1].split()) <= _MAX_LABEL_WORDS
     return Part(found[1], found[2].strip()) if found is not None and is_label else None
 
 
-def question_in(
-    prompt: str, reply: str | None, recorded: Iterable[str] = (), documents: Sequence[str] = ()
-) -> str | None:
-    """Return the question in a user's message.
+def question_in(call: ModelCall, recorded: Iterable[str] = (), documents: Sequence[str] = ()) -> str | None:
+    """Return the question in the user's message of a call.
 
     Args:
-        prompt: The message.
-        reply: The model's reply, if there is one.
+        call: The call.
         recorded: Texts recorded elsewhere, one of which may be the question.
         documents: Texts of which some may be inserted in the prompt.
 
     Returns:
         The whole message if it has no parts. None if it has some, and which of them is the question is unknown.
     """
+    prompt = call.prompt
     for text in recorded:
         if text and text != prompt and stands_alone(text, prompt):
             return text
     parts = parts_of(prompt)
     filled = [part for part in parts if part.text]
-    sources = _sources(filled, reply, documents)
+    sources = _sources(filled, call, documents)
     if len(parts) < 2 or not filled or (sum(bool(part.label) for part in parts) < 2 and not sources):
         return None if any(text in prompt for text in documents) else prompt
-    found = _question_among(filled, sources) or _completed(parts, sources)
-    return None if found is None else found.text
+    completed, chosen = _completed(parts, sources), _question_among(filled, sources)
+    found = completed or chosen
+    if found is None or (chosen is not None and chosen is not found) or _is_continued(found, parts, sources):
+        return None
+    return found.text
+
+
+def _is_continued(found: Part, parts: Sequence[Part], sources: Sequence[Part]) -> bool:
+    """Return whether a question may have more lines, because nothing separates it from its neighbors."""
+    if found.is_closed:
+        return False
+    at = next(at for at, part in enumerate(parts) if part is found)
+    following = [part for part in parts[at + 1 : at + 2] if part.text and not part.label]
+    if found.label:
+        return bool(following)
+    neighbors = [*parts[max(0, at - 1) : at], *following]
+    return any(part.text and part not in sources and not part.is_closed for part in neighbors)
 
 
 def _completed(parts: Sequence[Part], sources: Sequence[Part]) -> Part | None:
-    """Return the labeled line before the label of the reply at the end of a prompt, if there is one."""
+    """Return the labeled part before the label of the reply at the end of a prompt, if there is one."""
     last, before = parts[-1], next(part for part in reversed(parts) if part.text)
-    is_slot = bool(last.label) and not last.text
-    return before if is_slot and before.label and before.is_line and before not in sources else None
+    is_slot = bool(last.label and before.label) and not last.text
+    if not is_slot or not before.may_ask:
+        return None
+    labels = [part.label for part in parts if part.text and part is not before]
+    if before.label in labels and last.label in labels:  # a dialogue
+        return before
+    is_question = before.is_named or asks(before.text) or _shares(before, sources)
+    return before if is_question and before not in sources else None
 
 
-def _sources(parts: Sequence[Part], reply: str | None, documents: Sequence[str]) -> list[Part]:
+def _shares(part: Part, others: Sequence[Part]) -> bool:
+    """Return whether a part shares content with others. Instructions do not."""
+    return share_from(part.text, grams("\n".join(other.text for other in others)), frozenset()) >= _SHARED
+
+
+def _sources(parts: Sequence[Part], call: ModelCall, documents: Sequence[str]) -> list[Part]:
     """Return the parts that contain documents, or that the reply was taken from."""
     found = [part for part in parts if any(text in part.text or part.text in text for text in documents)]
-    if found or not parts or reply is None or asks(reply):
+    if found or not parts or call.answer is None or asks(call.answer):
         return found
-    asked = [part for part in parts if part.is_line and (asks(part.text) or part.is_named)] or _candidates(parts, reply)
-    known = grams("\n".join(part.text for part in asked))
-    return [part for part in parts if part not in asked and share_from(reply, grams(part.text), known) >= _SOURCE]
+    asked = [part for part in parts if part.may_ask and (asks(part.text) or part.is_named)]
+    asked = asked or _candidates(parts, call.answer)
+    known = grams("\n".join([call.background, *(part.text for part in asked)]))
+    return [part for part in parts if part not in asked and share_from(call.answer, grams(part.text), known) >= _SOURCE]
 
 
 def _candidates(parts: Sequence[Part], reply: str) -> list[Part]:
@@ -173,34 +207,38 @@ def _candidates(parts: Sequence[Part], reply: str) -> list[Part]:
     for part in (parts[0], parts[-1]):
         others = grams("\n".join(other.text for other in parts if other is not part))
         own = share_from(reply, grams(part.text), others)
-        if part.is_line and max(_GROUNDED, 2 * own) <= share_from(reply, others, grams(part.text)):
+        if part.may_ask and max(_GROUNDED, 2 * own) <= share_from(reply, others, grams(part.text)):
             found.append(part)
     return [part for part in found if part.label][-1:] or (found if len(found) == 1 else [])
 
 
 def _question_among(parts: Sequence[Part], sources: Sequence[Part]) -> Part | None:
     """Return the part that is the question; None if several may be."""
-    lines = [part for part in parts if part.is_line and part not in sources]
-    asking = [part for part in lines if asks(part.text)]
-    named = [part for part in lines if part.is_named]
-    both = [part for part in asking if part.is_named]
-    found = both or asking or named
-    if found:
-        is_sure = sources or found[0] is parts[-1] or (both and len(parts) > 2)
-        return found[0] if len(found) == 1 and is_sure else None
-    return _left_over(parts, lines) if sources else None
-
-
-def _left_over(parts: Sequence[Part], lines: Sequence[Part]) -> Part | None:
-    """Return the labeled line at the end of a prompt, or the only line that the reply was not taken from."""
-    if parts[-1].label and parts[-1] in lines:
+    candidates = [part for part in parts if part.may_ask and part not in sources]
+    asking = [part for part in candidates if asks(part.text)]
+    named = [part for part in candidates if part.is_named]
+    if len(both := [part for part in asking if part.is_named]) == 1 and (sources or len(parts) > 2):
+        return both[0]
+    if parts[-1] in asking and (sources or len(asking) == 1):  # documents may contain questions, too
         return parts[-1]
-    return lines[0] if len(lines) == 1 else None
+    found = named or asking
+    if not found:
+        return _left_over(parts, candidates, sources) if sources else None
+    is_sure = found[0] is parts[-1] or (sources and not (named and asking))
+    return found[0] if len(found) == 1 and is_sure else None
+
+
+def _left_over(parts: Sequence[Part], candidates: Sequence[Part], sources: Sequence[Part]) -> Part | None:
+    """Return the labeled part at the end of a prompt, or the only part that the reply was not taken from."""
+    found = candidates[0] if len(candidates) == 1 else parts[-1] if parts[-1].label else None
+    if found not in candidates or found is None:
+        return None
+    return found if _shares(found, sources) else None
 
 
 def shared_questions(prompt: str, others: Iterable[str]) -> list[str]:
     """Return the question that other prompts of the same template contain as well, such as those for each document."""
-    texts = {part.text for part in parts_of(prompt) if part.is_line and asks(part.text)}
+    texts = {part.text for part in parts_of(prompt) if part.may_ask and asks(part.text)}
     shared = texts & {part.text for other in others if other != prompt for part in parts_of(other)}
     return list(shared) if len(shared) == 1 else []
 

@@ -22,7 +22,7 @@ from itertools import islice
 from typing import Final
 
 from germane.exchange import Context, Message
-from germane.recognizers.answering import answering_call, continues_conversation
+from germane.recognizers.answering import answering_call, continues_conversation, is_web_request
 from germane.recognizers.attributes import (
     ROUTE,
     find_attribute,
@@ -325,20 +325,18 @@ class _Recognition:
 
     def _question_of_calls(self) -> Part | None:
         """Return the question of the turn that the last call belongs to."""
-        call = first_call_of_turn(self.calls)
+        call = first_call_of_turn(self.calls, is_web_request=is_web_request(self.tree))
         if call is None or call.question is None:
             return None
         prompt, history = call.question.text, call.question.history
-        sources = dict(recorded_questions(self.trace, call))
         others = [other for other in self.calls if other is not call]
-        asked_elsewhere = (question_in(other.prompt, other.answer) for other in others)
-        recorded = [
-            *sources,
-            *filter(None, asked_elsewhere),
-            *shared_questions(prompt, (each.prompt for each in others)),
-        ]
+        if any(stands_alone(prompt, other.prompt) for other in others if other.prompt != prompt):
+            return prompt, call.question_source, history  # it stands as a whole in the prompt of another call
+        sources = dict(recorded_questions(self.trace, call))
+        asked_elsewhere = filter(None, (question_in(other) for other in others))
+        recorded = [*sources, *asked_elsewhere, *shared_questions(prompt, (each.prompt for each in others))]
         documents = [context.text for context in self.documents.contexts if len(context.text) >= MIN_DOCUMENT]
-        asked = question_in(prompt, call.answer, recorded, documents[:_MAX_DOCUMENTS])
+        asked = question_in(call, recorded, documents[:_MAX_DOCUMENTS])
         if asked is None or (asked == prompt and self._may_be_template(call)):
             return None
         return asked, sources.get(asked, call.question_source), history

@@ -105,6 +105,6 @@ def _queries(trace: Trace) -> Iterator[str]:
 
 def _works_on(later: ModelCall, earlier: ModelCall) -> bool:
     question = None if earlier.question is None else earlier.question.text
-    asked = None if question is None else question_in(question, earlier.answer)
+    asked = None if question is None else question_in(earlier)
     texts = [text for text in (question, asked, earlier.answer) if text is not None and len(text) >= _MIN_LENGTH]
     return not texts or any(text in prompt for text in texts for prompt in later.prompts)
