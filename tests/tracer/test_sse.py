@@ -169,11 +169,12 @@ def test_an_event_stream_without_data_is_reported(traced: Any, text: str, caplog
     assert "no text was found in the stream" in traced.attributes()["germane.capture.error"]
 
 
-def test_an_empty_stream_has_no_answer_and_causes_no_warning(traced: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """A generator without chunks is not a problem."""
-    assert answer_to(traced, []) is None
-    assert answer_to(traced, ["", b""]) is None
-    assert caplog.records == []
+@each("chunks", [[], ["", b""]])
+def test_an_empty_stream_has_no_answer_and_is_reported(traced: Any, chunks: list[Any]) -> None:
+    """The span of each call says that there was no text."""
+    traced.clear()
+    assert answer_to(traced, chunks) is None
+    assert traced.attributes()["germane.capture.error"].startswith("answer of ask: the handler returned no text")
 
 
 @each("chunk", ["a small chunk", "data: a line\n"])

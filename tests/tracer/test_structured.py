@@ -207,6 +207,8 @@ STREAMS: dict[str, list[Any]] = {
     "text and then JSON": ["Be", "cause.", json.dumps({"sources": ["a"]})],
     "a body in pieces": ['{"answer": "Bec', 'ause.", "sources": [', "]}"],
     "progress and then a result": lines({"message": "Searching"}, {"message": "Reading"}, {"answer": "Because."}),
+    "many lines": lines({"text": "Be"}, {"text": "cause."}, *({"n": number} for number in range(1000))),
+    "a body in many pieces": list(json.dumps({"sources": ["a"] * 300, "answer": "Because."})),
     "bytes": [part.encode() for part in lines({"text": "Be"}, {"text": "cause."})],
     "tuples of LangGraph": [
         (("node",), {"content": "Be", "type": "AIMessageChunk"}),

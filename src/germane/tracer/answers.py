@@ -82,16 +82,14 @@ def _text(value: Any) -> str:
 
 
 def _werkzeug_text(response: Any) -> str | None:
-    if response.is_streamed or response.direct_passthrough:
+    if response.is_streamed:
         return None
     return response_text(b"".join(part.encode() if isinstance(part, str) else part for part in response.response))
 
 
 _RESPONSES: dict[tuple[str, str], Callable[[Any], str | None]] = {
-    ("django", "FileResponse"): lambda _response: None,
     ("django", "HttpResponse"): lambda response: response_text(response.content),
     ("quart", "Response"): lambda response: response_text(response.response.data),
-    ("starlette", "FileResponse"): lambda _response: None,
     ("starlette", "Response"): lambda response: response_text(response.body),
     ("werkzeug", "Response"): _werkzeug_text,
 }

@@ -19,7 +19,7 @@ from germane.tracer.privacy import Privacy
 from germane.tracer.provider import start_span
 from germane.tracer.recording import Recording, current_context
 from germane.tracer.requests import bodies_of, requests_of
-from germane.tracer.responses import http_status, is_redirect, is_response, is_text, media_type
+from germane.tracer.responses import http_status, is_file, is_redirect, is_response, is_text, media_type
 from germane.tracer.score_processor import score_processors
 from germane.tracer.selectors import Call
 from germane.tracer.shapes import STRUCTURED, question_in
@@ -236,7 +236,9 @@ class HandlerRecording(Recording):
         status = http_status(response)
         if status >= 400:
             self._http_error = f"HTTP {status}"
-        has_text = selector is not None or (is_text(media_type(response)) and not is_redirect(response))
+        has_text = selector is not None or (
+            is_text(media_type(response)) and not is_redirect(response) and not is_file(response)
+        )
         self._has_text = self._http_error is None and has_text
 
     def add_chunk(self, chunk: Any) -> None:

@@ -51,6 +51,12 @@ def is_redirect(response: Any) -> bool:
     return 300 <= http_status(response) < 400
 
 
+def is_file(response: Any) -> bool:
+    """Return whether a response sends a file, which is not read in Python."""
+    is_sent = any(name == "FileResponse" for _, name in library_classes(type(response)))
+    return is_sent or getattr(response, "direct_passthrough", False) is True
+
+
 def is_text(media: str) -> bool:
     """Return whether a media type is text. An undeclared media type counts as text."""
     is_text = not media or media.startswith("text/")

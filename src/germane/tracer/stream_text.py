@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _MAX_OVERHEAD = 32
 """Maximum length of a stream, including the events and JSON around its text, as a multiple of the maximum text length.
 Chunks beyond this length are not read."""
+_EVENTS_AT_ONCE = 200
+"""Number of chunks of JSON that are decoded together."""
 
 
 class StreamText:
@@ -73,7 +75,7 @@ class StreamText:
             return
         if not issubclass(type(chunk), str | bytes | bytearray | memoryview):
             self._has_other_chunks = True
-            self._end_json()
+            self._read_json()
             is_event = self._declares_sse and type(chunk) is dict and self._handler.find_chunk is None
             if is_event and "data" in chunk:
                 self._add_piece(chunk["data"], str(chunk.get("event") or ""))
@@ -117,7 +119,7 @@ class StreamText:
         if events is None:
             if self._decoder is not None and is_complete:
                 self._add_text(self._decoder.decode(b"", final=True))
-            self._end_json()
+            self._read_json()
             return
         if is_complete and (self._declares_sse or events.is_confirmed):
             for event in events.close():
@@ -145,13 +147,15 @@ class StreamText:
     def _add_text(self, text: str) -> None:
         if self._json is not None:
             self._json.append(text)
+            if len(self._json) % _EVENTS_AT_ONCE == 0:
+                self._read_json(is_last=False)
         elif text:
             self._add_piece(text)
 
-    def _end_json(self) -> None:
-        """Process the text that may consist of JSON objects."""
-        text, self._json = "".join(self._json or ()), None
-        events, rest = read_events(text)
+    def _read_json(self, *, is_last: bool = True) -> None:
+        """Process the text that may consist of JSON objects. If it does not, the rest of the stream is plain text."""
+        events, rest = read_events("".join(self._json or ()))
+        self._json = [rest] if events and not is_last else None
         for part in events or ([rest] if rest else ()):
             guarded(self._handler.on_chunk, self._add_piece, part, problems=self._problems)
 
