@@ -217,23 +217,28 @@ def _question_among(parts: Sequence[Part], sources: Sequence[Part]) -> Part | No
     candidates = [part for part in parts if part.may_ask and part not in sources]
     asking = [part for part in candidates if asks(part.text)]
     named = [part for part in candidates if part.is_named]
-    if len(both := [part for part in asking if part.is_named]) == 1 and (sources or len(parts) > 2):
+    if not asking and not named:
+        return _left_over(parts, candidates, sources)
+    both = [part for part in asking if part in named]
+    if len(both) == 1 and (sources or len(parts) > 2):
         return both[0]
-    if parts[-1] in asking and (sources or len(asking) == 1):  # documents may contain questions, too
-        return parts[-1]
+    return _last_or_only(parts[-1], asking, named, has_sources=bool(sources))
+
+
+def _last_or_only(last: Part, asking: Sequence[Part], named: Sequence[Part], *, has_sources: bool) -> Part | None:
+    """Return the question at the end of a prompt, or the only one before or after the text that the reply is from."""
+    if last in asking and (has_sources or len(asking) == 1):  # documents may contain questions, too
+        return last
+    if asking and named:
+        return last if list(named) == [last] else None
     found = named or asking
-    if not found:
-        return _left_over(parts, candidates, sources) if sources else None
-    is_sure = found[0] is parts[-1] or (sources and not (named and asking))
-    return found[0] if len(found) == 1 and is_sure else None
+    return found[0] if len(found) == 1 and (has_sources or found[0] is last) else None
 
 
 def _left_over(parts: Sequence[Part], candidates: Sequence[Part], sources: Sequence[Part]) -> Part | None:
     """Return the labeled part at the end of a prompt, or the only part that the reply was not taken from."""
     found = candidates[0] if len(candidates) == 1 else parts[-1] if parts[-1].label else None
-    if found not in candidates or found is None:
-        return None
-    return found if _shares(found, sources) else None
+    return found if found in candidates and found is not None and _shares(found, sources) else None
 
 
 def shared_questions(prompt: str, others: Iterable[str]) -> list[str]:
