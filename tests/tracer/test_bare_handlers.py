@@ -161,6 +161,23 @@ def test_flask_with_a_json_request(kind: str) -> None:
     assert_captured(exchanges)
 
 
+def test_flask_with_an_error_status() -> None:
+    """A body with the status of an error is not an answer."""
+    app = flask.Flask(__name__)
+
+    @app.post("/ask")
+    @germane.observe
+    def ask() -> Any:
+        return {"answer": f"Cannot answer {flask.request.json['question']}"}, 503
+
+    with collect() as exchanges:
+        assert app.test_client().post("/ask", json={"question": QUESTION}).status_code == 503
+
+    (exchange,) = exchanges
+    assert (exchange.question, exchange.answer, exchange.status) == (QUESTION, None, "error")
+    assert exchange.error == "HTTP 503"
+
+
 def test_flask_that_does_not_read_its_request(caplog: pytest.LogCaptureFixture) -> None:
     """The body is left to the application, and the missing question is reported once."""
     app = flask.Flask(__name__)

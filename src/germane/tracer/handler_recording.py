@@ -18,7 +18,7 @@ from germane.tracer.iterator_proxy import is_proxy, proxy_iterator
 from germane.tracer.privacy import Privacy
 from germane.tracer.provider import start_span
 from germane.tracer.recording import Recording, current_context
-from germane.tracer.requests import bodies_of, requests_of
+from germane.tracer.requests import bodies_of, current_requests, requests_of
 from germane.tracer.responses import http_status, is_file, is_redirect, is_response, is_text, media_type
 from germane.tracer.score_processor import score_processors
 from germane.tracer.selectors import Call
@@ -226,6 +226,10 @@ class HandlerRecording(Recording):
     def _read_answer(self, result: Any) -> str | None:
         if is_response(type(result)):
             self._read_head(result, self.handler.find_answer)
+        elif type(result) is tuple and any(current_requests()):  # Flask's body with a status or headers
+            status = next((part for part in result[1:2] if type(part) is int), 200)
+            self._http_error = f"HTTP {status}" if status >= 400 else None
+            self._has_text = self._http_error is None
         return self.handler.answer(result) if self._has_text else None
 
     def _read_head(self, response: Any, selector: Any) -> None:
