@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow chaos mutants thorough frameworks spans check coverage docs pictures bench build lock clean
+.PHONY: help demo test test-slow chaos mutants thorough frameworks queues spans check coverage docs pictures bench build lock clean
 
 demo: $(READY)  ## Watch a small RAG application go wrong, and germane detect it
 	$(BIN)/germane demo $(ARGS)
@@ -35,6 +35,9 @@ thorough: $(READY)  ## Run what takes hours: all cases, 200 kills, the oldest de
 
 frameworks: $(READY)  ## Ask the examples for frameworks 200 questions each (needs the network and Node.js)
 	$(BIN)/python tests/frameworks/run.py $(ARGS)
+
+queues: $(READY)  ## Run 200 tasks with real Celery and RQ workers, and count losses (needs the network)
+	$(BIN)/python tests/frameworks/job_queues.py $(ARGS)
 
 spans: $(READY)  ## Record the spans of the newest instrumentations (needs the network and Node.js)
 	$(BIN)/python tests/spans/record.py $(ARGS)

@@ -10,6 +10,7 @@ from .exchange import Exchange as Exchange
 from .exchange import Message as Message
 from .recognizers import recognizer as recognizer
 from .registry import scorer as scorer
+from .runtime import flush as flush
 from .runtime import lifespan as lifespan
 from .runtime import start as start
 from .runtime import stop as stop

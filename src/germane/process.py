@@ -6,13 +6,15 @@ import atexit
 import gc
 import logging
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
-from typing import TYPE_CHECKING, Final
+from contextlib import contextmanager, suppress
+from functools import cache, partial
+from types import FrameType
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from germane import tracer
 from germane.daemon_pool import run_within
@@ -39,10 +41,15 @@ STOP_TIMEOUT: Final = 10.0
 """Default timeout for stopping, in seconds."""
 EXIT_TIMEOUT: Final = STOP_TIMEOUT / 2
 """Timeout, in seconds, for each of the two shutdown phases at interpreter exit."""
+CHILD_START_DELAY: Final = 1.0
+"""Time in seconds from a forked child's first exchange until it starts background work, which children that run one job
+do not need."""
 
 _logger = logging.getLogger("germane")
 _lock = threading.RLock()  # reentrant: a signal handler may call stop() during a start or a stop
 _running: Runtime | None = None
+_stopping: Runtime | None = None
+_exit = os._exit
 
 
 class Runtime:
@@ -87,6 +94,12 @@ class Runtime:
         :meth:`stop` was called, so that no more data is accepted."""
         self._starter: threading.Thread | None = None
         self._lock = threading.Lock()
+        self._is_stopping = threading.Event()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether this is a forked child that has captured nothing."""
+        return self._forked and self.writer.is_idle
 
     @property
     def has_scorers(self) -> bool:
@@ -134,9 +147,16 @@ class Runtime:
 
     def stop_background(self, timeout: float) -> bool:
         """Stop background work but not capture. Return whether the work stopped in time."""
+        self._is_stopping.set()
         if self._starter is not None:
             self._starter.join(timeout)
         return self.monitor is None or self.monitor.stop(timeout)
+
+    def flush(self, timeout: float) -> bool:
+        """Write captured data and export spans. Return whether all captured data is in the database."""
+        deadline = time.monotonic() + timeout
+        tracer.flush(timeout / 2)
+        return self.writer.flush(max(0.0, deadline - time.monotonic()))
 
     def stop(self, timeout: float, drain_timeout: float) -> bool:
         """Flush and stop all components, in the order of the data flow. Return whether no data was lost.
@@ -173,6 +193,7 @@ class Runtime:
         self._worker_id = new_worker_id()
         self._starter = None
         self._lock = threading.Lock()
+        self._is_stopping = threading.Event()
 
     def _build_background(self) -> None:
         settings = self.settings
@@ -215,16 +236,18 @@ class Runtime:
         self.writer.put(item)
         if not self._forked:
             return
-        # A forked child starts its background work at its first exchange, because many children never capture one.
+        # A forked child starts its background work after its first exchange, because many children never capture one.
         with self._lock:
             if self._forked:
                 self._forked = False
-                _stop_with_multiprocessing()
+                _flush_on_sigterm()  # job queues reset the handlers of their children
                 name = "germane-starter"
                 self._starter = threading.Thread(target=self._start_background_after_fork, name=name, daemon=True)
                 self._starter.start()
 
     def _start_background_after_fork(self) -> None:
+        if self._is_stopping.wait(CHILD_START_DELAY):
+            return
         # The parent's connections, threads and servers must not be used here, nor closed by garbage collection.
         self._inherited = self.scorer_set, self.monitor
         self._build_background()
@@ -290,7 +313,8 @@ def install_runtime(runtime: Runtime) -> None:
     """Stop the current runtime, if any, and start a new one. :func:`stop_runtime` stops it."""
     global _running
     _stop_background_before_exit()
-    _stop_with_multiprocessing()
+    _flush_on_sigterm()
+    os._exit = _stop_and_exit
     with _lock:
         previous, _running = _running, None
         if previous is not None:
@@ -305,12 +329,24 @@ def current_runtime() -> Runtime | None:
     return _running
 
 
+def flush_runtime(timeout: float) -> bool:
+    """Write the captured data of this process. Return whether all of it is in the database."""
+    runtime = _running or _stopping  # SIGTERM may interrupt a stop
+    return True if runtime is None else runtime.flush(timeout)
+
+
 def stop_runtime(timeout: float = STOP_TIMEOUT, drain_timeout: float = 0.0) -> bool:
     """Stop the runtime of this process, if any. Return whether no data was lost."""
-    global _running
+    global _running, _stopping
     with _lock:
-        runtime, _running = _running, None
-        return True if runtime is None else runtime.stop(timeout, drain_timeout)
+        runtime = _stopping = _running
+        if runtime is None:
+            return True
+        _running = None
+        try:
+            return runtime.stop(timeout, drain_timeout)
+        finally:
+            _stopping = None
 
 
 def prepare_database(store: TrackingStore, settings: Settings) -> None:
@@ -360,16 +396,35 @@ def _stop_background_before_exit() -> None:
     getattr(threading, "_register_atexit", atexit.register)(stop_background)
 
 
-def _stop_with_multiprocessing() -> None:
-    """Stop germane when a multiprocessing child exits, because such a child does not run ``atexit`` callbacks."""
-    process = sys.modules.get("multiprocessing.process")
-    if "multiprocessing.util" in sys.modules and process is not None and process.parent_process() is not None:
-        _register_finalizer(os.getpid())
+def _stop_and_exit(status: int) -> NoReturn:
+    """Stop germane, then exit without exit callbacks. Replaces ``os._exit``.
+
+    The child processes of multiprocessing, billiard (Celery) and RQ end in this way, often right after a handler has
+    returned.
+    """
+    try:
+        if _running is not None and not _running.is_idle:
+            stop_runtime()
+    finally:
+        _exit(status)
 
 
-@cache
-def _register_finalizer(pid: int) -> None:  # noqa: ARG001 - once per process: a child starts without finalizers
-    sys.modules["multiprocessing.util"].Finalize(None, stop_runtime, exitpriority=0)
+def _flush_on_sigterm() -> None:
+    """Handle SIGTERM if the application leaves it to the system. Only the main thread can do this."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        with suppress(ValueError):  # in a subinterpreter
+            signal.signal(signal.SIGTERM, _flush_and_die)
+
+
+def _flush_and_die(number: int, _frame: FrameType | None) -> None:
+    """Write captured data, then end the process by the same signal.
+
+    Another thread writes, because the signal may have interrupted this one while it held a lock of the queue.
+    """
+    if not run_within(STOP_TIMEOUT, partial(flush_runtime, STOP_TIMEOUT)):
+        _logger.warning("not all captured data could be written in the %g seconds after SIGTERM", STOP_TIMEOUT)
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def _wait_for_imports() -> None:
@@ -388,8 +443,9 @@ def _wait_for_imports() -> None:
 
 
 def _reset_after_fork() -> None:
-    global _lock
+    global _lock, _stopping
     _lock = threading.RLock()
+    _stopping = None
     if _running is not None:
         _running.reset_after_fork()
 

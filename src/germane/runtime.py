@@ -1,4 +1,4 @@
-"""Start and stop germane in an application: ``start``, ``stop`` and ``lifespan``."""
+"""Start and stop germane in an application: ``start``, ``flush``, ``stop`` and ``lifespan``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Unpack
 
 from germane.errors import UsageError
-from germane.process import STOP_TIMEOUT, Runtime, install_runtime, stop_runtime
+from germane.process import STOP_TIMEOUT, Runtime, flush_runtime, install_runtime, stop_runtime
 from germane.settings import Settings, SettingsArguments, load_settings, signature_with_settings
 from germane.tracer import is_async
 
@@ -59,6 +59,23 @@ def start(
     elif arguments:
         raise UsageError(f"pass a Settings object or individual settings, not both: {', '.join(arguments)}")
     install_runtime(Runtime(settings, redact=redact, on_alert=on_alert, tracer_provider=tracer_provider))
+
+
+def flush(timeout: float = STOP_TIMEOUT) -> bool:
+    """Write captured data to the database now, and export spans. Does nothing if germane is not running.
+
+    Call it before a process is frozen or killed, for example at the end of each invocation of a serverless function.
+    Exchanges are captured when the handler returns, so call it outside the handler. It blocks: in a coroutine, use
+    ``await asyncio.to_thread(germane.flush)``.
+
+    Args:
+        timeout: Maximum time in seconds.
+
+    Returns:
+        Whether everything that was captured before the call is in the database. Otherwise, writing continues in the
+        background.
+    """
+    return flush_runtime(timeout)
 
 
 def stop(timeout: float = STOP_TIMEOUT, *, drain_timeout: float = 0.0) -> bool:

@@ -24,6 +24,7 @@ BLOCKS = [
     pytest.param(block.text, id=block.name)
     for block in of("python")
     if block.page.parent != DOCS / "frameworks"  # parts of examples: test_frameworks.py
+    and block.page.name != "job-queues.md"  # test_job_queues.py
 ]
 
 

@@ -105,7 +105,7 @@ threading.Thread(target=last).start()
 def test_exchanges_that_a_terminated_process_has_written_are_kept(
     program: Start, judge: FakeJudge, database: str, query: Query, until: Until
 ) -> None:
-    """An unhandled SIGTERM ends the process immediately. Exchanges that were written are scored later."""
+    """An unhandled SIGTERM ends the process. Exchanges that were written are scored later."""
     process = program(
         HANDLER + "germane.start(role='capture')\nask_all('term', 5)\nprint(1, flush=True)\ninput()", judge
     )
@@ -212,7 +212,7 @@ if not ended[0]:
 
 
 def test_multiprocessing_children_write_their_exchanges(run: Run, judge: FakeJudge, query: Query) -> None:
-    """Forked and spawned children skip `atexit` callbacks but lose nothing."""
+    """Forked children skip `atexit` callbacks but lose nothing."""
     code = """
 import multiprocessing
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import math
 import os
 import random
 import sys
@@ -122,14 +123,15 @@ class ExchangeWriter:
 
     While the database is unreachable, items stay in the queue. When the queue is full, new items are dropped; dropped
     exchanges are added to the tally when the database is reachable again. A forked child starts with an empty queue,
-    because the parent writes the queued items.
+    because the parent writes the queued items. It writes the first item at once, because it may be killed at any time.
 
     Args:
         store: The tracking store.
         capacity: Maximum number of queued items, in addition to one batch that is being written.
         limit: Number of exchanges per minute above which :meth:`admit` keeps only a sample; None keeps all.
         batch: Maximum number of items per transaction.
-        interval: Time in seconds that the first item of a batch waits for further items.
+        interval: Time in seconds that the first item of a batch waits for further items. In a forked child, the minimum
+            time between two batches.
         scorers: Names of the scorers for which dropped exchanges are counted, or a function that returns them.
         backoff: Initial and maximum delay between attempts while the database is unreachable, in seconds.
         score_timeout: Maximum time in seconds that a recorded score waits for its exchange.
@@ -162,6 +164,7 @@ class ExchangeWriter:
         self._scorers = scorers
         self._backoff = backoff
         self._new_buffer = partial(ScoreRetryBuffer, timeout=score_timeout, delays=score_delays, capacity=capacity)
+        self._is_forked = False
         self._reset()
         _writers.add(self)
 
@@ -184,6 +187,7 @@ class ExchangeWriter:
         self._changed = threading.Condition()
         self._settled = 0
         self._failures = 0
+        self._last_write = -math.inf  # monotonic time in seconds
         self._is_flushing = self._is_overflowing = False
         self._deadline: float | None = None
         self._thread: threading.Thread | None = None
@@ -197,12 +201,18 @@ class ExchangeWriter:
 
     def after_fork_in_child(self) -> None:
         """Start with an empty queue. The child has no writer thread, and the parent writes the queued items."""
+        self._is_forked = True
         self._reset()
 
     @property
     def depth(self) -> int:
         """The number of queued items, excluding recorded scores that are waiting for their exchange."""
         return len(self._queue) + len(self._in_flight)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is waiting to be written or counted."""
+        return not (self.depth or self._has_uncounted_drops)
 
     @property
     def not_admitted(self) -> int:
@@ -279,7 +289,7 @@ class ExchangeWriter:
         """Wait until all queued items are written. Return False if that takes longer than ``timeout`` seconds."""
         with self._changed:
             last = self._settled + self.depth
-            if not (self.depth or self._has_uncounted_drops):
+            if self.is_idle:
                 return True
         self._is_flushing = True
         self._wake_thread()
@@ -342,7 +352,8 @@ class ExchangeWriter:
                 if not self._has_work():
                     self._is_flushing = False
                     self._sleep(1, self._score_buffer.seconds_until_retry(time.monotonic()))
-                self._sleep(self._batch, self._interval)  # collect a batch
+                waited = time.monotonic() - self._last_write if self._is_forked else 0.0
+                self._sleep(self._batch, max(0.0, self._interval - waited))  # collect a batch
             if self._has_work() and not self._write_next():
                 # Wait before the next attempt. A flush or a stop ends the wait.
                 first, longest = self._backoff
@@ -375,6 +386,7 @@ class ExchangeWriter:
     def _write_next(self) -> bool:
         """Write one batch, the drop counts, and the scores due for a retry. Return False if the database failed."""
         self._wake.clear()
+        self._last_write = time.monotonic()
         with self._changed:
             for _ in range(min(self._batch - len(self._in_flight), len(self._queue))):
                 self._in_flight.append(self._queue.popleft())
