@@ -140,3 +140,44 @@ def test_an_unparsable_rating_yields_a_reason_and_no_score(text: str, reason: Un
         parse_rating(text)
 
     assert caught.value.reason is reason
+
+
+SHOWN = {"question": "Can I return shoes?", "answer": "Shoes can be returned within thirty days."}
+
+
+@each(
+    ("reply", "rating"),
+    [
+        ("4\n\nReason: the answer covers the return of shoes.", 4.0),
+        ("4\nReason: The answer is about shoes.", 4.0),
+        ("**4**\n\nThe answer is about returning shoes within 30 days.", 4.0),
+        ("Rating: 4\n\nExplanation: shoes can be returned.", 4.0),
+        ("4/5\n\nReason: it answers the question", 4.0),
+        ("5\n\nShoes can be returned within thirty days.\nThe answer says so.", 5.0),
+        ("4\n\nReason: 4 of 5 points are covered", 4.0),
+    ],
+)
+def test_a_rating_may_be_followed_by_its_reason(reply: str, rating: float) -> None:
+    """Chat models write the rating on a line of its own, and explain it after a blank line or a label."""
+    assert parse_rating(reply, SHOWN) == rating
+
+
+@each(
+    "reply",
+    [
+        "4\n\n5",
+        "4\n\nReason: x\n\n3",
+        "1\n2\n3",
+        "4\nrequests remain in this minute.",
+        "429\n\nToo many requests",
+        "4\n\nI cannot rate this answer.",
+        '4\n\n{"rating": 3}',
+        "4\n\nError: rate limit exceeded",
+        "Reason: it is fine\n\n4",
+        "I cannot rate this.\n\nReason: there is no answer.",
+    ],
+)
+def test_a_number_before_other_text_is_not_a_rating(reply: str) -> None:
+    """A second number, a refusal, an error or a sentence that begins with the number give no rating."""
+    with pytest.raises(UnreadableReply):
+        parse_rating(reply, SHOWN)

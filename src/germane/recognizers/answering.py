@@ -20,8 +20,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from germane.exchange import Context
+from germane.language import asks, grams, is_code, share_from
 from germane.recognizers.calls import ModelCall, answer_in
-from germane.recognizers.language import Form, asks, form_of, grams, is_code, share_from
+from germane.recognizers.forms import Form, form_of
 from germane.recognizers.prompts import MIN_DOCUMENT, parts_of, question_in
 from germane.recognizers.reading import RawValue
 from germane.recognizers.spans import SpanData, SpanTree

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from germane.recognizers.language import is_finished
+from germane.language import is_finished
 from germane.recognizers.spans import SpanData
 from germane.recognizers.text import decode, is_missing
 

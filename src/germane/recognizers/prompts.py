@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from germane.language import asks, grams, share_from
 from germane.recognizers.calls import ModelCall, decoded_variables
-from germane.recognizers.language import asks, grams, share_from
 from germane.recognizers.messages import role_of
 from germane.recognizers.results import Source
 from germane.recognizers.text import decode, stands_alone, texts_in

@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
+from germane.language import asks, grams, is_finished, share_from
 from germane.scorers.base.reply_parser import QUESTION_MARKS, find_error_member, find_json_values, strip_thinking
 from germane.scorers.base.text import has_letters, strip_control_characters
 from germane.scorers.refusals.judge_replies import QUESTION_WITHOUT_MARK, ReplyProblem, find_reply_problem
@@ -44,6 +45,10 @@ _ASKING = re.compile(
 _JAPANESE_ENDS = ("\u304b\u3002", "\u304f\u3060\u3055\u3044\u3002", "\u4e0b\u3055\u3044\u3002")
 """The Japanese question particle and "please (tell me)", each followed by a full stop."""
 _STATEMENT_ENDS = (".", "!", "\u3002", "\uff01")
+_MIN_SHARED = 0.5
+"""Minimum share of a question without a mark that comes from the question asked."""
+_MIN_REPEATED = 0.7
+"""The same for a text that ends like a statement."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +75,22 @@ class GeneratedQuestion:
         """Whether the text is a complete question, contains letters, and has no problem."""
         if not has_letters(self.text) or self.problem:
             return False
-        if self.text.rstrip(_QUOTES + ").!").endswith(tuple(QUESTION_MARKS)):
+        if asks(self.text.rstrip(_QUOTES + ").!")):
             return True
         if self.is_cut_off:
             return False
-        if self.text.endswith(_STATEMENT_ENDS) and not self.text.endswith(_JAPANESE_ENDS):
-            return False
-        return bool(_ASKING.match(self.text) or QUESTION_WITHOUT_MARK.search(self.text))
+        is_statement = self.text.endswith(_STATEMENT_ENDS) and not self.text.endswith(_JAPANESE_ENDS)
+        if not is_statement and (_ASKING.match(self.text) or QUESTION_WITHOUT_MARK.search(self.text)):
+            return True
+        return self._repeats_what_was_asked(_MIN_REPEATED if is_finished(self.text) else _MIN_SHARED)
+
+    def _repeats_what_was_asked(self, minimum: float) -> bool:
+        """Return whether the text has the content of the question asked rather than that of the answer.
+
+        This accepts a question without a question mark, whatever its language, and the words of a query.
+        """
+        asked, answer = grams(self.asked), grams(self.answer)
+        return share_from(self.text, asked, answer - asked) >= minimum and self.text != self.answer
 
 
 def parse_questions(reply: str) -> list[GeneratedQuestion]:

@@ -65,6 +65,10 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 """A number, optionally followed by "of 5", by "points", or by a verdict."""
+_EXPLAINED = re.compile(
+    r"\s*([^\n]{1,60}?)\s*\n(?:\s*\n\s*|\W*(?=[^\W\d_][^\n:.]{0,30}:))([^\W\d_][^\n]*(?:\n(?!\W*\d\W*(?:\n|\Z)).*)*)"
+)
+"""A rating on a line of its own, and the reason after a blank line or a label: no further number on its own line."""
 _MAX_WORD_DIFFERENCE = 0.5
 """Maximum difference between a number and the rating that its verdict means, as in "3.5 (mostly)"."""
 _RATING_MEMBERS = ("rating", "score")
@@ -261,6 +265,9 @@ def parse_rating(reply: str, shown: Mapping[str, str] | None = None) -> float:
     text = _PREAMBLE.sub("", text, count=1)
     if tagged := _TAG.fullmatch(text):
         text = tagged[2]
+    if explained := _EXPLAINED.fullmatch(text):
+        require_judgment({"reason": explained[2]}, shown or {})
+        text = explained[1]
     bare = _GIVEN.sub("", _LABEL.sub("", text.strip(_EDGES), count=1), count=1).strip(_EDGES)
     verdict = bare.lower().removesuffix(" relevant")
     if verdict in RATING_WORDS:

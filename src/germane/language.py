@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from enum import IntEnum
-from functools import lru_cache
 from typing import Final
 
-from germane.recognizers.text import decode
-from germane.recognizers.values import names_answer
-
 _WORD: Final = re.compile(r"[^\W_]+")
-_FENCE: Final = re.compile(r"```\w*\s*(.*?)\s*```", re.DOTALL)
-_BULLET: Final = re.compile(r"^\s*(?:[*\-\u2022\u2013]|\(?\d+[.)])\s+")
 _END_NAMES: Final = ("FULL STOP", "QUESTION MARK", "EXCLAMATION MARK", "DANDA", "ELLIPSIS", "SIGN KHAN", "SIGN SECTION")
 """Parts of the Unicode names of marks that end a sentence."""
 _CLOSING: Final = "\"'*_` \t\r\n"
@@ -21,8 +14,6 @@ _INNER_QUESTION_MARKS: Final = "\u00bf\u055e"
 """Question marks before or within a question: the Spanish and the Armenian one."""
 _SYMBOLS: Final = frozenset("=;{}()<>[]_*/\\|@#$%&^~`")
 _GRAM: Final = 3
-_MAX_PHRASE: Final = 60
-"""Maximum number of characters of a phrase. Longer lines are sentences, which have no mark at the end in Thai."""
 _GREEK: Final = re.compile("[\u0370-\u03ff]")
 _MAX_QUESTION: Final = 400
 """Maximum number of characters of a sentence in which a question mark is looked up."""
@@ -30,42 +21,16 @@ _MAX_LENGTH: Final = 20_000
 """Maximum number of characters of a text that are compared."""
 
 
-class Form(IntEnum):
-    """What a text looks like, from the least to the most like an answer for a person."""
-
-    DATA = 0
-    """JSON, or a list of questions."""
-    PHRASE = 1
-    """A number, or a short line without the end of a sentence, such as a title, a query or a class."""
-    QUESTION = 2
-    SENTENCES = 3
-
-
-@lru_cache(maxsize=512)
-def form_of(text: str) -> Form:
-    """Return the form of a text."""
-    fenced = _FENCE.fullmatch(text.strip())
-    value = decode(fenced[1] if fenced else text)
-    if not isinstance(value, str):
-        return Form.SENTENCES if names_answer(value) else Form.DATA
-    lines = [line for line in text.splitlines() if line.strip()]
-    sentences = [each for line in lines for each in _sentences(_BULLET.sub("", line))]
-    if sentences and all(map(asks, sentences)):
-        return Form.DATA if len(sentences) > 1 else Form.QUESTION
-    is_short = len(lines) < 2 and len(text.strip()) <= _MAX_PHRASE
-    return Form.PHRASE if is_short and not is_finished(text) else Form.SENTENCES
-
-
 def asks(text: str) -> bool:
     """Return whether a text ends with a question, in any language that marks questions."""
     end = _without_closing(text)[-_MAX_QUESTION:]
-    if "QUESTION MARK" in unicodedata.name(end[-1:] or " ", "") or (end.endswith(";") and _GREEK.search(end)):
+    if _is_question_mark(end[-1:]) or (end.endswith(";") and _GREEK.search(end)):
         return True
     found = [mark for mark in _INNER_QUESTION_MARKS if mark in end]
-    return bool(found) and any(mark in _sentences(end)[-1] for mark in found)
+    return bool(found) and any(mark in sentences_of(end)[-1] for mark in found)
 
 
-def _sentences(text: str) -> list[str]:
+def sentences_of(text: str) -> list[str]:
     """Return the beginning of a text in sentences."""
     sentences, start = list[str](), 0
     for position, character in enumerate(text[:_MAX_QUESTION]):
@@ -75,6 +40,11 @@ def _sentences(text: str) -> list[str]:
             start = position + 1
     rest = text[start:].strip()
     return [*sentences, rest] if any(map(str.isalpha, rest)) else sentences
+
+
+def _is_question_mark(character: str) -> bool:
+    name = unicodedata.name(character or " ", "")
+    return "QUESTION MARK" in name or name == "INTERROBANG"
 
 
 def is_finished(text: str) -> bool:
