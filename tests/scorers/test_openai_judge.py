@@ -612,3 +612,25 @@ def test_an_empty_base_url_counts_as_unset(bare: Path, monkeypatch: pytest.Monke
 
     assert load_settings().base_url is None
     assert str(ModelServer(api_key="test").connect().base_url) == "https://api.openai.com/v1/"
+
+
+@each(
+    "body",
+    [
+        {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "5"}]},
+        {"candidates": [{"content": {"parts": [{"text": "5"}], "role": "model"}}]},
+        {"model": "m", "message": {"role": "assistant", "content": "5"}, "done": True},
+        {"model": "m", "response": "5", "done": True},
+        {"text": "5", "generation_id": "x"},
+        {"object": "response", "output": [{"type": "message", "content": [{"type": "output_text", "text": "5"}]}]},
+        {"generated_text": "5"},
+        {"predictions": ["5"]},
+        {"outputs": [{"text": "5"}]},
+    ],
+)
+def test_a_reply_of_another_api_is_named_as_such(body: dict[str, Any]) -> None:
+    """The server can be reached, but speaks a different protocol, so that a retry does not help."""
+    with pytest.raises(NoModelReply, match=r"reply of another API .*base_url") as caught:
+        _parse_reply(json.dumps(body).encode())
+
+    assert caught.value.reason == "unparsable"

@@ -121,7 +121,7 @@ def endless(status: int) -> Respond:
 WITHOUT_REPLY: tuple[Any, ...] = (
     {}, {"detail": "internal"}, {"message": "Service Unavailable", "status": 503}, {"errors": [{"message": "x"}]},
     {"object": "error", "message": "x", "code": 500}, {"type": "error", "message": "overloaded"}, {"choices": None},
-    {"choices": {}}, {"choices": "none"}, {"success": False}, {"result": "4"}, {"status": "error", "data": None},
+    {"choices": {}}, {"choices": "none"}, {"success": False}, {"status": "error", "data": None},
     {"title": "Bad Gateway", "status": 502}, [], None, "upstream error", 4,
 )  # fmt: skip
 

@@ -194,6 +194,27 @@ class ClientPool:
                 await client.close()
 
 
+_OTHER_REPLIES = frozenset(
+    [
+        "candidates",
+        "completion",
+        "content",
+        "generated_text",
+        "generations",
+        "message",
+        "output",
+        "outputs",
+        "predictions",
+        "response",
+        "result",
+        "results",
+        "text",
+    ]
+)
+"""Names of the reply in the APIs of other providers and servers."""
+_OTHER_API_FIX = "set base_url to an address that is compatible with OpenAI's API, which often ends with /v1"
+
+
 class NoModelReply(Exception):
     """A reply with HTTP status 200 that does not come from a model, such as a gateway's page or an empty body."""
 
@@ -268,6 +289,10 @@ def _parse_reply(content: bytes) -> Any:
     if _is_error(error := getattr(reply, "error", None)):
         raise _error_in_reply(error)
     parts = [part for name in ("choices", "data") if isinstance(part := getattr(reply, name, None), list)]
+    is_message = isinstance(getattr(reply, "message", None), str)  # of an error
+    if not parts and not is_message and not _OTHER_REPLIES.isdisjoint(vars(reply)):
+        names = ", ".join(sorted(vars(reply)))
+        raise NoModelReply(f"the body is a reply of another API ({names}); {_OTHER_API_FIX}", UnscoredReason.UNPARSABLE)
     if not parts:
         raise _error_in_reply(reply)
     for part in parts[0]:
