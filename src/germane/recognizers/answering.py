@@ -187,6 +187,8 @@ class _Comparison:
         forms = form_of(earlier.answer or ""), form_of(later.answer or "")
         if Form.DATA in forms and max(forms) > Form.PHRASE:
             return later if forms[0] is Form.DATA else earlier
+        if len(later.prompts) > 1 and earlier.prompts == later.prompts:  # several models answer
+            return None
         shares = self._share(earlier), self._share(later)
         if {*forms} != {Form.QUESTION, Form.SENTENCES} and max(shares) >= _MIN_SHARE > 2 * min(shares):
             return earlier if shares[0] > shares[1] else later
