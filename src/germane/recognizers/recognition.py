@@ -2,14 +2,14 @@
 
 The rules are the same for all instrumentations:
 
-- One language model call gives the answer: the last one, unless :mod:`~germane.recognizers.answering` finds an
-  earlier one. The ancestors of that call are the steps that led to it.
+- One language model call gives the answer; :mod:`~germane.recognizers.answering` finds it. The ancestors of that call
+  are the steps that led to it.
 - Question and answer are taken from the topmost of these steps that recorded them, because a framework records there
   what the user asked and got. Of several texts, the one that a model got or gave is used. Steps that do not contain the
   call, such as a retrieval, never provide them.
 - If no step recorded them, they are taken from the calls: the user's last message of the turn's first call, and the
-  text of its last call. If that message is a prompt that contains the question together with documents, the question is
-  looked up among the recorded queries and prompt variables.
+  text of its last call. If that message is a prompt, :mod:`~germane.recognizers.prompts` finds the question in it.
+- A text that was cut off is neither, see :mod:`~germane.recognizers.cut`.
 - What cannot be decided is unreadable, with a reason. A wrong pair of question and answer is worse than none.
 """
 
