@@ -7,22 +7,19 @@ import json
 import random
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cases import each
-from tests.spans.recordings import RecordedTrace, load_recordings
-from tests.spans.samples import SAMPLES, Sample, Texts, node, parts, trace
+from tests.spans.samples import SAMPLES, Sample, Texts, chat, node, parts, trace
 
 from germane.recognizers import LogData, RawValue, Recognized, SpanData, SpanEvent, SpanReading, Unreadable, complete
 from germane.recognizers.conventions import CONVENTIONS, GENERIC
 from germane.recognizers.reading import Convention
 from germane.recognizers.recognition import recognize
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "spans"
 HISTORY = (("user", "Is Lyon a city?"), ("assistant", "Yes, it is."))
 HOSTILE = (
     '{"question": "Who?"}',
@@ -223,17 +220,6 @@ def test_retrieved_documents_without_text_are_reported() -> None:
 
     assert result.contexts == ()
     assert result.has_documents_without_text
-
-
-def chat(question: str, answer: str, *before: dict[str, Any], **more: str) -> Any:
-    asked = [*before, parts("user", question)]
-    attributes = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.input.messages": json.dumps(asked),
-        "gen_ai.output.messages": json.dumps([parts("assistant", answer)]),
-        **more,
-    }
-    return node("chat", attributes, scope="opentelemetry.instrumentation.genai.openai")
 
 
 def pair(*roots: Any, scope: str = "shop") -> tuple[str, str]:
@@ -677,134 +663,3 @@ def test_recognition_accepts_any_value_of_a_known_attribute(data: st.DataObject)
         assert result.question.strip()
         assert result.answer.strip()
         assert all(isinstance(context.text, str) for context in result.contexts)
-
-
-FAMILIES: dict[str, str] = {
-    "item markers": "[1] «",
-    "open items": "[" + "1" * 60,
-    "digits": "1",
-    "occurrences of the question": "Why? ",
-    "almost a question": "Why?Why? x",
-    "labels": "question: a" + " " * 60 + "\n",
-    "answer labels": "answer: ",
-    "blank lines": "\n",
-    "spaces": " " * 80 + "\n",
-    "fields": "[[ ## answer ## ]]\n",
-    "deep lists": "[",
-    "deep objects": '{"a":',
-    "words": "a ",
-    "names": "A_b.",
-    "parentheses": "ChatMessage(",
-    "tags": "<a>",
-    "tags without end": "<a1>x<b>",
-    "marks": "\u00bfa ",
-    "headings": "# a\n",
-}
-"""Texts that are slow to read if they are repeated, unless recognition takes linear time."""
-LENGTH = 300_000
-
-
-def traces_with(text: str) -> list[tuple[SpanData, ...]]:
-    """Return traces that contain a text in every place."""
-    kind, scope = "openinference.span.kind", "openinference.instrumentation.langchain"
-    variables = json.dumps({"question": "Why?", "context": text})
-    document = {kind: "RETRIEVER", "retrieval.documents.0.document.content": text}
-    system = "Your input fields are:\n1. `question` (str)\nYour output fields are:\n1. `answer` (str)\n"
-    chain = {kind: "CHAIN", "input.value": variables, "output.value": text}
-    return [
-        trace(scope, node("chain", chain, chat("Why?", "Because."))),
-        trace(scope, node("ask", {}, chat("Why?", "Because."), chat(text, "So."))),
-        trace(scope, node("ask", {}, chat(text, text), chat(f"{text}.", f"{text}."))),
-        trace(scope, node("ask", {}, node("retriever", document), chat(f"{text}\nQuestion: Why?", "Because."))),
-        trace(scope, node("ask", {}, node("retriever", {kind: "RETRIEVER", "output.value": text}), chat(text, "So."))),
-        trace(scope, chat(text, text, parts("system", system))),
-        trace(scope, node("chain", {kind: "CHAIN", "input.value": text, "output.value": text})),
-    ]
-
-
-def seconds_for(text: str) -> float:
-    traces = traces_with(text)
-    started = time.process_time()
-    for spans in traces:
-        recognize(spans)
-    return time.process_time() - started
-
-
-@each("family", FAMILIES)
-def test_recognition_of_hostile_texts_takes_linear_time(family: str) -> None:
-    """Recognition takes linear time, whatever a text repeats: it must not keep the application from running."""
-    hostile = FAMILIES[family]
-    benign = "The night train stops in Lyon at two. "
-
-    limit = 20 * seconds_for(benign * (LENGTH // len(benign))) + 0.2
-
-    assert seconds_for(hostile * (LENGTH // len(hostile))) < limit
-
-
-def test_recognition_of_many_documents_takes_linear_time() -> None:
-    """Tens of thousands of documents that are all part of a prompt do not delay other traces."""
-    documents = [f"Document number {number}." for number in range(40_000)]
-    kind = "openinference.span.kind"
-    retriever = node("retriever", {kind: "RETRIEVER", "output.value": json.dumps(documents)})
-    prompt = "\n".join(reversed(documents))
-    formats = {kind: "CHAIN", "input.value": "Why?", "output.value": prompt}
-    started = time.process_time()
-
-    asked = recognize(trace("shop", node("ask", {}, retriever, chat(f"{prompt}\nQuestion: Why?", "Because."))))
-    formatted = recognize(trace("shop", node("format", formats, retriever)))
-
-    assert time.process_time() - started < 5
-    assert isinstance(asked, Recognized)
-    assert asked.question == "Why?"
-    assert isinstance(formatted, Unreadable)
-
-
-RECORDINGS = list(load_recordings(SHARED)) if SHARED.is_dir() else []
-UNREADABLE = {
-    "logfire_openai-1": "answered_elsewhere",
-    "openllmetry_langgraph_agent-0": "not_an_exchange",
-    "otel_genai_dspy-0": "model_not_traced",
-    "otel_genai_llama_index-0": "model_not_traced",
-    "otel_genai_openai_agents-0": "model_not_traced",
-}
-"""Recordings without a question or an answer, and the reason that is reported."""
-UNSOLVED = {
-    "native_llamaindex_query-0",
-    "oi_crewai-0",
-    "strands_legacy-0",
-    "tl_anthropic_tools-0",
-}
-"""Recordings that recognize() still reads wrongly or not at all. It must become empty."""
-
-
-@pytest.mark.skipif(not RECORDINGS, reason="the recordings are not part of the repository")
-def test_recordings_of_real_instrumentations_yield_the_expected_exchange() -> None:
-    """Recorded traces yield the expected question and answer, or a reason. The unsolved ones are exactly the known."""
-    wrong = {}
-    for recorded in RECORDINGS:
-        result = recognize(recorded.spans, recorded.logs)
-        if isinstance(result, Unreadable):
-            is_right = UNREADABLE.get(str(recorded)) == result.reason
-        else:
-            is_right = isinstance(result, Recognized) and is_expected(recorded, result)
-        if not is_right:
-            wrong[str(recorded)] = result
-
-    assert wrong.keys() == UNSOLVED & {str(recorded) for recorded in RECORDINGS}, wrong
-
-
-def is_expected(recorded: RecordedTrace, result: Recognized) -> bool:
-    return (recorded.expected["question"], recorded.expected["answer"]) == (result.question, result.answer)
-
-
-@pytest.mark.skipif(not RECORDINGS, reason="the recordings are not part of the repository")
-@given(data=st.data())
-def test_recordings_with_missing_spans_never_yield_a_wrong_pair(data: st.DataObject) -> None:
-    """Recorded traces without some of their spans never yield a wrong pair."""
-    recorded = data.draw(st.sampled_from([solved for solved in RECORDINGS if str(solved) not in UNSOLVED]))
-    kept = [span for span in recorded.spans if data.draw(st.integers(0, 3), label=span.name)]
-
-    result = recognize(kept, recorded.logs) if kept else None
-
-    if isinstance(result, Recognized):
-        assert is_expected(recorded, result)

@@ -115,6 +115,18 @@ def flat_documents(texts: Texts) -> dict[str, Any]:
     return {f"retrieval.documents.{number}.document.content": text for number, text in enumerate(texts.documents)}
 
 
+def chat(question: str, answer: str, *before: dict[str, Any], **more: str) -> Node:
+    """Return the span of a model call."""
+    asked = [*before, parts("user", question)]
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": json.dumps(asked),
+        "gen_ai.output.messages": json.dumps([parts("assistant", answer)]),
+        **more,
+    }
+    return node("chat", attributes, scope="opentelemetry.instrumentation.genai.openai")
+
+
 CALL = {"type": "tool_call", "id": "c1", "name": "search_docs", "arguments": {"query": "x"}}
 
 
@@ -1001,6 +1013,198 @@ def mlflow(texts: Texts) -> Sample:
     return Sample(spans=spans)
 
 
+def strands(texts: Texts) -> Sample:
+    """Strands in its default mode: messages in events, in the format of Bedrock, and a search tool."""
+    asked = [
+        SpanEvent(name=f"gen_ai.{role}.message", attributes={"content": json.dumps([{"text": text}])})
+        for role, text in (*texts.history, ("user", texts.question))
+    ]
+    use = {"toolUse": {"toolUseId": "c1", "name": "search_docs", "input": {"query": "x"}}}
+    found = {"toolResult": {"toolUseId": "c1", "content": [{"text": text} for text in texts.documents]}}
+    loop = [
+        SpanEvent(name="gen_ai.assistant.message", attributes={"content": json.dumps([use])}),
+        SpanEvent(name="gen_ai.tool.message", attributes={"content": json.dumps([found])}),
+    ]
+
+    def choice(message: str, reason: str) -> SpanEvent:
+        return SpanEvent(name="gen_ai.choice", attributes={"message": message, "finish_reason": reason})
+
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "model-7"}
+    answer = choice(json.dumps([{"text": texts.answer}]), "end_turn")
+    spans = trace(
+        "strands.telemetry.tracer",
+        node(
+            "invoke_agent trip-planner",
+            {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "trip-planner", "session.id": "s-9"},
+            node("chat", chat, events=(*asked, choice(json.dumps([use]), "tool_use"))),
+            node(
+                "execute_tool search_docs",
+                {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search_docs"},
+                events=(choice(json.dumps(found["toolResult"]["content"]), ""),),
+            ),
+            node("chat", chat, events=(*asked, *loop, answer)),
+            events=(asked[-1], choice(f"{texts.answer}\n", "end_turn")),
+        ),
+    )
+    return Sample(spans=spans, has_history=True)
+
+
+def llama_index_events(texts: Texts) -> Sample:
+    """LlamaIndex's own package: spans without attributes, and events with flattened objects."""
+    nodes = json.dumps(
+        [{"node": {"id_": str(n), "text": text}, "score": 1.0} for n, text in enumerate(texts.documents)]
+    )
+    prompt = [{"role": "user", "blocks": [{"block_type": "text", "text": texts.prompt}]}]
+    reply = json.dumps([{"block_type": "text", "text": texts.answer}])
+
+    def event(name: str, **attributes: Any) -> SpanEvent:
+        return SpanEvent(name=name, attributes={name.replace("__", "."): value for name, value in attributes.items()})
+
+    spans = trace(
+        "llamaindex.opentelemetry.tracer",
+        node(
+            "RetrieverQueryEngine.query",
+            {},
+            node(
+                "VectorIndexRetriever.retrieve",
+                {},
+                node(
+                    "MockEmbedding.get_query_embedding", events=(event("EmbeddingEndEvent", chunks=[texts.question]),)
+                ),
+                events=(
+                    event("RetrievalStartEvent", str_or_query_bundle__query_str=texts.question),
+                    event("RetrievalEndEvent", str_or_query_bundle__query_str=texts.question, nodes=nodes),
+                ),
+            ),
+            node(
+                "Model.chat",
+                events=(
+                    event("LLMChatStartEvent", messages=json.dumps(prompt), model_dict__model_name="model-7"),
+                    event(
+                        "LLMChatEndEvent",
+                        messages=json.dumps(prompt),
+                        response__message__role="assistant",
+                        response__message__blocks=reply,
+                    ),
+                ),
+            ),
+            events=(
+                event("QueryStartEvent", query=texts.question),
+                event(
+                    "QueryEndEvent",
+                    query__query_str=texts.question,
+                    response__response=texts.answer,
+                    response__source_nodes=nodes,
+                ),
+            ),
+        ),
+    )
+    return Sample(spans=spans)
+
+
+def langsmith(texts: Texts) -> Sample:
+    """LangSmith: retrievers have the operation of an embedding, and prompts that of a model."""
+
+    def step(kind: str, operation: str, asked: Any, given: Any, *children: Node, **more: str) -> Node:
+        attributes = {"langsmith.span.kind": kind, "gen_ai.operation.name": operation, **more}
+        attributes |= {"gen_ai.prompt": json.dumps(asked), "gen_ai.completion": json.dumps(given)}
+        return node(kind, attributes, *children)
+
+    documents = [{"page_content": text, "type": "Document"} for text in texts.documents]
+    prompt = {"messages": [[{"type": "constructor", "id": ["HumanMessage"], "kwargs": {"content": texts.prompt}}]]}
+    reply = {"generations": [[{"text": texts.answer, "type": "ChatGeneration"}]]}
+    spans = trace(
+        "langsmith",
+        step(
+            "chain",
+            "chain",
+            {"question": texts.question},
+            {"output": texts.answer},
+            step("retriever", "embeddings", {"query": texts.question}, {"documents": documents}),
+            step("prompt", "chat", {"question": texts.question}, {"output": prompt}),
+            step("llm", "chat", prompt, reply, **{"gen_ai.request.model": "model-7"}),
+            **{"langsmith.metadata.session_id": "s-9"},
+        ),
+    )
+    return Sample(spans=spans)
+
+
+def plain_functions(texts: Texts) -> Sample:
+    """Functions of the application under Traceloop's decorators, of which one returns the documents."""
+
+    def function(kind: str, name: str, asked: str, given: Any, *children: Node) -> Node:
+        attributes = {"traceloop.span.kind": kind, "traceloop.entity.name": name}
+        attributes["traceloop.entity.input"] = json.dumps({"args": [asked], "kwargs": {}})
+        attributes["traceloop.entity.output"] = json.dumps(given)
+        return node(f"{name}.{kind}", attributes, *children)
+
+    spans = trace(
+        "traceloop.tracer",
+        function(
+            "workflow",
+            "ask",
+            texts.question,
+            texts.answer,
+            function("task", "normalize", texts.question, texts.question),
+            function("task", "retrieve", texts.question, texts.documents),
+            node(
+                "openai.chat",
+                {
+                    "gen_ai.operation.name": "chat",
+                    "gen_ai.input.messages": json.dumps([parts("user", texts.prompt)]),
+                    "gen_ai.output.messages": json.dumps([parts("assistant", texts.answer)]),
+                },
+                scope="opentelemetry.instrumentation.openai.v1",
+            ),
+        ),
+    )
+    return Sample(spans=spans)
+
+
+def crewai(texts: Texts) -> Sample:
+    """CrewAI without an instrumentation of the model's client: a crew with inputs, an agent and its tool."""
+    kind = "openinference.span.kind"
+    output = {"raw": texts.answer, "pydantic": None, "tasks_output": [{"raw": texts.answer, "description": "Answer."}]}
+    spans = trace(
+        "openinference.instrumentation.crewai",
+        node(
+            "Crew_8c168cfb-5493-48ed-9e71-b85541e513a6.kickoff",
+            {
+                kind: "CHAIN",
+                "input.value": json.dumps({"question": texts.question}),
+                "output.value": json.dumps(output),
+            },
+            node(
+                "Clerk._execute_core",
+                {kind: "AGENT", "output.value": json.dumps(output)},
+                node(
+                    "search_docs.run",
+                    {kind: "TOOL", "tool.name": "search_docs", "output.value": json.dumps(texts.documents)},
+                ),
+            ),
+        ),
+    )
+    return Sample(spans=spans)
+
+
+def tool_loop(texts: Texts) -> Sample:
+    """A loop of tool calls, with the tool's results in messages alone, and the text-free spans of the client itself."""
+    use = {"role": "assistant", "parts": [CALL]}
+    found = {"role": "user", "parts": [{"type": "tool_call_response", "id": "c1", "response": list(texts.documents)}]}
+    asked = [*(parts(role, text) for role, text in texts.history), parts("user", texts.question)]
+
+    def call(number: int, prompt: list[Any], reply: Any) -> tuple[Node, Node]:
+        names = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "model-7", "gen_ai.response.id": str(number)}
+        recorded = {"gen_ai.input.messages": json.dumps(prompt), "gen_ai.output.messages": json.dumps([reply])}
+        return (
+            node("chat", {**names, **recorded}, scope="opentelemetry.instrumentation.anthropic"),
+            node("messages.create", names, scope="com.example.sdk"),
+        )
+
+    first, last = call(1, asked, use), call(2, [*asked, use, found], parts("assistant", texts.answer))
+    return Sample(spans=trace("shop", node("GET /ask", {}, *first, *last)), has_history=True)
+
+
 SAMPLES: Mapping[str, Callable[[Texts], Sample]] = {
     function.__name__: function
     for function in (
@@ -1028,6 +1232,12 @@ SAMPLES: Mapping[str, Callable[[Texts], Sample]] = {
         vercel_legacy,
         langfuse,
         mlflow,
+        strands,
+        llama_index_events,
+        langsmith,
+        plain_functions,
+        crewai,
+        tool_loop,
     )
 }
 """A function per convention that makes a trace with the given texts."""

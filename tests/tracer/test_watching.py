@@ -620,13 +620,21 @@ def test_the_size_of_a_log_record_that_contains_itself_is_finite() -> None:
 
 
 def test_the_number_of_routes_from_span_names_is_limited(watched: Application) -> None:
-    """Names of spans that contain ids do not become an unlimited number of routes."""
+    """Names of spans that differ from trace to trace do not become an unlimited number of routes."""
     for number in range(watching.MAX_ROUTES + 5):
-        watched.ask(name=f"GET /users/{number}")
+        watched.ask(name=f"user {number}")
 
     routes = [exchange.route for exchange in watched.exchanges]
     assert len(set(routes)) == watching.MAX_ROUTES + 1
     assert routes.count("other") == 5
+
+
+def test_ids_in_the_names_of_spans_do_not_take_up_routes(watched: Application) -> None:
+    """Traces whose names differ by ids have one route."""
+    for number in range(10, 20):
+        watched.ask(name=f"Crew_8c168cfb-5493-48ed-9e71-b85541e513{number}.kickoff")
+
+    assert {exchange.route for exchange in watched.exchanges} == {"Crew_{id}.kickoff"}
 
 
 def test_texts_of_concurrent_requests_are_never_mixed(watched: Application) -> None:

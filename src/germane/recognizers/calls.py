@@ -24,6 +24,7 @@ from germane.recognizers.values import QUESTION_KEYS, QuestionValue, find_answer
 
 _INTERNAL_TO = frozenset({"model", "retriever", "reranker", "tool", "embedding"})
 """Kinds of spans whose model calls are internal to them: they rewrite a query, for example."""
+_RESPONSE_ID = "gen_ai.response.id"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,7 +84,19 @@ def read_calls(trace: Trace) -> list[ModelCall]:
     ]
     if not outer:  # all of them are inside a tool or retriever, which is the whole trace
         outer = [span for span in models if not any(trace.kind(p) == "model" for p in trace.tree.ancestors(span))]
-    return [_read_call(trace, span) for span in outer]
+    calls = [_read_call(trace, span) for span in outer]
+    return [call for call in calls if call.has_content or not any(_is_same_call(call.span, other) for other in calls)]
+
+
+def _is_same_call(span: SpanData, other: ModelCall) -> bool:
+    """Return whether a span without content stands for a call whose content another instrumentation recorded."""
+    if not other.has_content:
+        return False
+    response = span.attributes.get(_RESPONSE_ID)
+    recorded = [each.attributes[_RESPONSE_ID] for each in other.spans if _RESPONSE_ID in each.attributes]
+    if response and recorded:
+        return response in recorded
+    return other.span.scope != span.scope and other.span.start <= span.start and span.end <= other.span.end
 
 
 def _read_call(trace: Trace, span: SpanData) -> ModelCall:

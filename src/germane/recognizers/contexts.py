@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from germane.exchange import Context
-from germane.recognizers.attributes import is_search_tool
+from germane.language import asks
+from germane.recognizers.attributes import is_search
 from germane.recognizers.calls import ModelCall
-from germane.recognizers.documents import distinct, lacks_text, read_contexts, read_tool_result
+from germane.recognizers.documents import (
+    distinct,
+    lacks_text,
+    read_contexts,
+    read_documents,
+    read_lists,
+    read_tool_result,
+)
+from germane.recognizers.messages import read_messages, search_results
+from germane.recognizers.prompts import MIN_DOCUMENT
 from germane.recognizers.results import Source
 from germane.recognizers.spans import SpanData
-from germane.recognizers.trace import Trace
+from germane.recognizers.trace import Documents, Trace
+from germane.recognizers.values import find_question
+
+_MAX_DOCUMENTS: Final = 100
+"""Maximum number of documents of one function that are looked up in prompts."""
 
 
 class Contexts(NamedTuple):
@@ -27,11 +41,19 @@ def find_contexts(trace: Trace, region: Iterable[SpanData], calls: Sequence[Mode
     prompts.
     """
     spans = sorted(region, key=lambda span: span.start)
-    return retrieved(trace, spans) or _tool_results(trace, spans) or _inserted(trace, spans, calls) or Contexts()
+    return (
+        retrieved(trace, spans, calls)
+        or _tool_results(trace, spans)
+        or _results_in_messages(trace, spans, calls)
+        or _inserted(trace, spans, calls)
+        or Contexts()
+    )
 
 
-def retrieved(trace: Trace, spans: Iterable[SpanData]) -> Contexts | None:
-    """Return the documents of the rerankers if there are any, otherwise those of the retrievers."""
+def retrieved(trace: Trace, spans: Sequence[SpanData], calls: Sequence[ModelCall]) -> Contexts | None:
+    """Return the documents of the rerankers if there are any, otherwise those of the retrievers, otherwise those that
+    other steps returned for a prompt.
+    """
     found: Mapping[str, tuple[list[Context], list[Source]]] = {"reranker": ([], []), "retriever": ([], [])}
     for span in spans:
         if (documents := trace.documents(span)) is not None:
@@ -41,7 +63,44 @@ def retrieved(trace: Trace, spans: Iterable[SpanData]) -> Contexts | None:
     for contexts, sources in found.values():
         if contexts:
             return Contexts(distinct(contexts), tuple(sources))
+    given = _Given("\n".join(prompt for call in calls for prompt in call.prompts), {call.answer for call in calls[:-1]})
+    returned = [part for span in spans if (part := _returned_for(given, trace, span)) is not None]
+    texts = [context for contexts, _ in returned for context in contexts]
+    return Contexts(distinct(texts), tuple(source for _, source in returned)) if returned else None
+
+
+class _Given(NamedTuple):
+    """The texts that models received, and the replies that are not the answer."""
+
+    prompts: str
+    replies: set[str | None]
+
+    def contains(self, text: str) -> bool:
+        """Return whether a text is a document that a model received."""
+        return len(text) >= MIN_DOCUMENT and text in self.prompts and text not in self.replies
+
+
+def _returned_for(given: _Given, trace: Trace, span: SpanData) -> Documents | None:
+    """Return the documents that a step of a workflow returned or got, and that are part of a prompt. If there are no
+    prompts, the name of a function must say that it searches documents.
+    """
+    if trace.kind(span) != "workflow" or not (given.prompts or (is_search(span) and _is_function(trace, span))):
+        return None
+    reading = trace.reading(span)
+    for raw in (*reading.outputs, *(reading.inputs if given.prompts else ())):
+        if read_messages(raw.content) is not None:  # the conversation so far
+            continue
+        documents = (read_documents(raw.content) or read_lists(raw.content))[:_MAX_DOCUMENTS]
+        found = [each for each in documents if not given.prompts or given.contains(each.text)]
+        if found and not all(asks(document.text) for document in found):  # parts of the question
+            return found, Source(span.span_id, raw.source)
     return None
+
+
+def _is_function(trace: Trace, span: SpanData) -> bool:
+    """Return whether a step of a workflow contains no other known steps."""
+    inner = (trace.kind(each) for each in trace.tree.walk(span) if each is not span)
+    return trace.kind(span) == "workflow" and all(kind == "other" for kind in inner)
 
 
 def has_documents_without_text(trace: Trace) -> bool:
@@ -52,15 +111,30 @@ def has_documents_without_text(trace: Trace) -> bool:
 def _tool_results(trace: Trace, spans: Iterable[SpanData]) -> Contexts | None:
     contexts, sources = list[Context](), list[Source]()
     for span in spans:
-        reading = trace.reading(span)
-        if reading.kind != "tool" or not is_search_tool(span):
+        if not is_search(span) or not (trace.kind(span) == "tool" or _is_function(trace, span)):
             continue
-        for raw in reading.outputs:
-            if documents := read_tool_result(raw.value):
+        for raw in trace.reading(span).outputs:
+            if documents := read_tool_result(raw.content):
                 contexts += documents
                 sources.append(Source(span.span_id, raw.source))
                 break
     return Contexts(distinct(contexts), tuple(sources), from_tools=True) if contexts else None
+
+
+def _results_in_messages(trace: Trace, spans: Iterable[SpanData], calls: Sequence[ModelCall]) -> Contexts | None:
+    """Return the results of search tools in a conversation after the user's last message, if no span records them."""
+    conversations = [(call.question, call.question_source) for call in reversed(calls)]
+    conversations += [
+        (find_question(raw.content), Source(span.span_id, raw.source))
+        for span, reading in trace.readings(spans)
+        if reading.kind == "workflow"
+        for raw in (*reading.outputs, *reading.inputs)
+    ]
+    for found, source in conversations:
+        results = [] if found is None else search_results(found.messages[len(found.history) :])
+        if contexts := [context for result in results for context in read_tool_result(result)]:
+            return Contexts(distinct(contexts), (source,), from_tools=True)
+    return None
 
 
 def _inserted(trace: Trace, spans: Sequence[SpanData], calls: Sequence[ModelCall]) -> Contexts | None:
@@ -77,6 +151,6 @@ def _inserted(trace: Trace, spans: Sequence[SpanData], calls: Sequence[ModelCall
         if documents := read_contexts(raw.content):
             return Contexts(distinct(documents), (Source(span.span_id, raw.source),))
     for call in calls:
-        if documents := read_contexts(call.template_fields):
+        if documents := read_contexts(call.template_fields) or read_lists(call.template_fields):
             return Contexts(distinct(documents), (call.question_source,))
     return None

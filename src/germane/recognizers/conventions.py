@@ -10,119 +10,65 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final
 
-from germane.recognizers.reading import CHOICE_EVENT, QUESTION_EVENT, Convention, Kind
+from germane.recognizers.events import CHOICE_EVENT, QUESTION_EVENT
+from germane.recognizers.reading import Convention, Kind
 from germane.recognizers.results import UnreadableReason
 from germane.recognizers.spans import SpanData
 
-_OPENINFERENCE_KINDS: Final[dict[str, Kind]] = {
-    "CHAIN": "workflow",
-    "AGENT": "workflow",
-    "UNKNOWN": "workflow",
-    "LLM": "model",
-    "RETRIEVER": "retriever",
-    "RERANKER": "reranker",
-    "TOOL": "tool",
-    "EMBEDDING": "embedding",
-    "PROMPT": "prompt",
-    "EVALUATOR": "evaluator",
-    "GUARDRAIL": "evaluator",
-}
-_OPERATIONS: Final[dict[str, Kind]] = {
-    "chat": "model",
-    "completion": "model",
-    "text_completion": "model",
-    "generate_content": "model",
-    "responses": "model",
-    "embeddings": "embedding",
-    "embedding": "embedding",
-    "execute_tool": "tool",
-    "retrieval": "retriever",
-    "vector_db_retrieve": "retriever",
-    "rerank": "reranker",
-    "invoke_agent": "workflow",
-    "invoke_workflow": "workflow",
-    "agent_step": "workflow",
-    "execute_task": "workflow",
-    "framework": "workflow",
-    "evaluation": "evaluator",
+_KIND_ATTRIBUTES: Final = (
+    "openinference.span.kind",
+    "langsmith.span.kind",  # LangSmith also gives retrievers and prompts the operation of a model
+    "gen_ai.operation.name",
+    "traceloop.span.kind",
+    "langfuse.observation.type",
+    "mlflow.spanType",
+    "llm.request.type",
+)
+_KINDS: Final[dict[str, Kind]] = {
+    **dict.fromkeys(("chain", "agent", "workflow", "task", "span", "unknown", "parser", "framework"), "workflow"),
+    **dict.fromkeys(("invoke_agent", "invoke_workflow", "agent_step", "execute_task"), "workflow"),
+    **dict.fromkeys(("llm", "chat_model", "generation", "chat", "completion", "text_completion"), "model"),
+    **dict.fromkeys(("generate_content", "responses"), "model"),
+    **dict.fromkeys(("retriever", "retrieval", "vector_db_retrieve"), "retriever"),
+    **dict.fromkeys(("reranker", "rerank"), "reranker"),
+    **dict.fromkeys(("tool", "execute_tool"), "tool"),
+    **dict.fromkeys(("embedding", "embeddings"), "embedding"),
+    **dict.fromkeys(("evaluator", "evaluation", "guardrail"), "evaluator"),
+    "prompt": "prompt",
     "create_agent": "other",
 }
-_TRACELOOP_KINDS: Final[dict[str, Kind]] = {
-    "workflow": "workflow",
-    "task": "workflow",
-    "agent": "workflow",
-    "tool": "tool",
-}
-_OBSERVATION_TYPES: Final[dict[str, Kind]] = {
-    "span": "workflow",
-    "chain": "workflow",
-    "agent": "workflow",
-    "unknown": "workflow",
-    "generation": "model",
-    "llm": "model",
-    "chat_model": "model",
-    "retriever": "retriever",
-    "reranker": "reranker",
-    "tool": "tool",
-    "embedding": "embedding",
-    "prompt": "prompt",
-    "parser": "workflow",
-    "guardrail": "evaluator",
-    "evaluator": "evaluator",
-}
-_HAYSTACK_SUFFIXES: Final[dict[str, Kind]] = {
+"""The words for kinds of spans in all conventions, in lower case."""
+_CLASS_KINDS: Final[dict[str, Kind]] = {
+    **dict.fromkeys(("Ranker", "Rerank", "Reranker", "Postprocessor"), "reranker"),
+    **dict.fromkeys(("Embedder", "Embedding"), "embedding"),
     "Retriever": "retriever",
-    "Ranker": "reranker",
     "Generator": "model",
-    "Embedder": "embedding",
     "Builder": "prompt",
     "Agent": "workflow",
     "ToolInvoker": "tool",
 }
+"""Endings of the class names of frameworks' components."""
+_STEPS_OF_TASKS: Final = frozenset({"retriever", "reranker", "embedding"})
+_HAYSTACK_PARTS: Final = ("component", "agent", "agent.step.llm", "agent.step.tool")
 _HAYSTACK_STEPS: Final[dict[str, Kind]] = {
     "haystack.agent.step": "workflow",
     "haystack.agent.step.llm": "model",
     "haystack.agent.step.tool": "tool",
 }
-_REQUEST_TYPES: Final[dict[str, Kind]] = {
-    "chat": "model",
-    "completion": "model",
-    "embedding": "embedding",
-    "rerank": "reranker",
+_LLAMA_INDEX_EVENTS: Final[dict[str, Kind]] = {
+    "LLM": "model",
+    "Retrieval": "retriever",
+    "ReRank": "reranker",
+    "Embedding": "embedding",
 }
 _GENAI_INPUTS: Final = ("gen_ai.input.messages", "gen_ai.retrieval.query.text", "gen_ai.prompt")
 _GENAI_OUTPUTS: Final = ("gen_ai.output.messages", "gen_ai.tool.call.result", "gen_ai.completion")
 _FLAT_INPUTS: Final = ("llm.input_messages", "gen_ai.prompt", "llm.prompts")
 _FLAT_OUTPUTS: Final = ("llm.output_messages", "gen_ai.completion", "llm.completions")
 _OPENLLMETRY_LIBRARIES: Final = (
-    "agno",
-    "anthropic",
-    "bedrock",
-    "chromadb",
-    "cohere",
-    "crewai",
-    "google_generativeai",
-    "groq",
-    "haystack",
-    "lancedb",
-    "langchain",
-    "llamaindex",
-    "marqo",
-    "mcp",
-    "milvus",
-    "mistralai",
-    "ollama",
-    "openai",
-    "openai_agents",
-    "pinecone",
-    "qdrant",
-    "replicate",
-    "sagemaker",
-    "together",
-    "transformers",
-    "watsonx",
-    "weaviate",
-    "writer",
+    *("agno", "anthropic", "bedrock", "chromadb", "cohere", "crewai", "google_generativeai", "groq", "haystack"),
+    *("lancedb", "langchain", "llamaindex", "marqo", "mcp", "milvus", "mistralai", "ollama", "openai", "openai_agents"),
+    *("pinecone", "qdrant", "replicate", "sagemaker", "together", "transformers", "watsonx", "weaviate", "writer"),
 )
 _GENAI_FIX: Final = "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY in the application's environment"
 _MODEL_FIX: Final = (
@@ -137,46 +83,52 @@ def _text(span: SpanData, name: str) -> str:
     return value.strip('"') if isinstance(value, str) else ""
 
 
-def _openinference_kind(span: SpanData) -> Kind | None:
-    attributes = span.attributes
-    kind = _OPENINFERENCE_KINDS.get(_text(span, "openinference.span.kind").upper())
-    if kind != "model" or "output.value" in attributes or span.status == "ERROR":
-        return kind
-    # LlamaIndex's chat engine writes its history in a span of kind LLM, often in a trace of its own. The span of a call
-    # has the model's name even if content capture is off, and a span that the application creates has an output.
-    return kind if any(name.startswith("llm.") for name in attributes) else "other"
+def _named_kind(span: SpanData) -> Kind | None:
+    """Return the kind that an attribute of a span names."""
+    words = (_text(span, name).lower() for name in _KIND_ATTRIBUTES)
+    return next((_KINDS[word] for word in words if word in _KINDS), None)
+
+
+def _class_kind(name: str) -> Kind | None:
+    """Return the kind of a framework's component, from the name of its class."""
+    return next((kind for ending, kind in _CLASS_KINDS.items() if name.endswith(ending)), None)
 
 
 def _generic_kind(span: SpanData) -> Kind:
     """Return the kind of a span, from the attributes of any convention."""
-    known = (
-        _openinference_kind(span)
-        or _OPERATIONS.get(_text(span, "gen_ai.operation.name").lower())
-        or _TRACELOOP_KINDS.get(_text(span, "traceloop.span.kind").lower())
-        or _OBSERVATION_TYPES.get(_text(span, "langfuse.observation.type").lower())
-        or _OBSERVATION_TYPES.get(_text(span, "mlflow.spanType").lower())
-        or _OBSERVATION_TYPES.get(_text(span, "langsmith.span.kind").lower())
-        or _REQUEST_TYPES.get(_text(span, "llm.request.type"))
-    )
+    attributes = span.attributes
+    known = _named_kind(span)
+    if known == "model" and "openinference.span.kind" in attributes:
+        # LlamaIndex's chat engine writes its history in a span of kind LLM, often in a trace of its own. The span of a
+        # call has the model's name even if content capture is off, and a span that the application creates has an
+        # output.
+        is_call = "output.value" in attributes or span.status == "ERROR" or any(map(_is_llm_attribute, attributes))
+        return "model" if is_call else "other"
     if known is not None:
         return known
-    if span.attributes.keys() & {"gen_ai.request.model", "gen_ai.response.model", "llm.model_name"}:
+    if attributes.keys() & {"gen_ai.request.model", "gen_ai.response.model", "llm.model_name"}:
         return "model"
-    return "workflow" if span.attributes.keys() & _WORKFLOW_ATTRIBUTES else "other"
+    return "workflow" if attributes.keys() & _WORKFLOW_ATTRIBUTES else "other"
+
+
+def _is_llm_attribute(name: str) -> bool:
+    return name.startswith("llm.")
 
 
 def _openllmetry_kind(span: SpanData) -> Kind:
     kind = _generic_kind(span)
     if kind == "workflow" and _text(span, "traceloop.span.kind") == "task":
         # LlamaIndex's components are all tasks, and their names are those of their classes.
-        component = _text(span, "traceloop.entity.name").removesuffix(".task")
-        if component.endswith("Retriever"):
-            return "retriever"
-        if component.endswith("Embedding"):
-            return "embedding"
-        if component.endswith(("Rerank", "Reranker", "Postprocessor")):
-            return "reranker"
+        component = _class_kind(_text(span, "traceloop.entity.name").removesuffix(".task"))
+        return component if component in _STEPS_OF_TASKS else kind
     return kind
+
+
+def _llama_index_kind(span: SpanData) -> Kind:
+    for event in span.events:
+        kind = (kind for start, kind in _LLAMA_INDEX_EVENTS.items() if event.name.startswith(start))
+        return next(kind, "workflow")
+    return _class_kind(span.name.partition(".")[0]) or "other"
 
 
 def _haystack_kind(span: SpanData) -> Kind:
@@ -184,9 +136,7 @@ def _haystack_kind(span: SpanData) -> Kind:
         return "workflow"
     if span.name.startswith("haystack.agent.step"):
         return _HAYSTACK_STEPS.get(span.name, "other")
-    component = _text(span, "haystack.component.type")
-    kinds = (kind for suffix, kind in _HAYSTACK_SUFFIXES.items() if component.endswith(suffix))
-    return next(kinds, "other")
+    return _class_kind(_text(span, "haystack.component.type")) or "other"
 
 
 def _vercel_kind(span: SpanData) -> Kind:
@@ -245,31 +195,27 @@ CONVENTIONS: Final = (
         name="Haystack",
         scopes=("haystack",),
         markers=(
-            "haystack.pipeline.execution_mode",
-            "haystack.component.name",
-            "haystack.pipeline.max_runs_per_component",
-            "haystack.agent.max_steps",
-            "haystack.agent.step",
-            "haystack.agent.step.llm.input",
-            "haystack.agent.step.llm.output",
-            "haystack.tool.name",
+            *(
+                "haystack.pipeline.execution_mode",
+                "haystack.component.name",
+                "haystack.pipeline.max_runs_per_component",
+            ),
+            *("haystack.agent.max_steps", "haystack.agent.step", "haystack.tool.name"),
+            *("haystack.agent.step.llm.input", "haystack.agent.step.llm.output"),
         ),
         kind_of=_haystack_kind,
-        inputs=(
-            "haystack.pipeline.input_data",
-            "haystack.component.input",
-            "haystack.agent.input",
-            "haystack.agent.step.llm.input",
-            "haystack.agent.step.tool.input",
-        ),
-        outputs=(
-            "haystack.pipeline.output_data",
-            "haystack.component.output",
-            "haystack.agent.output",
-            "haystack.agent.step.llm.output",
-            "haystack.agent.step.tool.output",
-        ),
+        inputs=("haystack.pipeline.input_data", *(f"haystack.{part}.input" for part in _HAYSTACK_PARTS)),
+        outputs=("haystack.pipeline.output_data", *(f"haystack.{part}.output" for part in _HAYSTACK_PARTS)),
         content_fix="set HAYSTACK_CONTENT_TRACING_ENABLED=true in the application's environment",
+    ),
+    Convention(
+        name="LlamaIndex",
+        scopes=("llamaindex",),
+        kind_of=_llama_index_kind,
+        model_fix=(
+            "use openinference-instrumentation-llama-index, because llama-index-observability-otel does not record "
+            "the answers of streams"
+        ),
     ),
     Convention(
         name="Pydantic AI",
@@ -361,6 +307,7 @@ CONVENTIONS: Final = (
             "traceloop.entity.output",
             "gen_ai.output.messages",
             "gen_ai.task.output",
+            "crewai.crew.result",
             "gen_ai.tool.call.result",
             "gen_ai.completion",
         ),
@@ -371,39 +318,18 @@ CONVENTIONS: Final = (
     ),
 )
 _GENERIC_INPUTS: Final = (
-    "input.value",
-    "traceloop.entity.input",
-    *_GENAI_INPUTS,
-    "langfuse.observation.input",
-    "langfuse.trace.input",
-    "mlflow.spanInputs",
-    "gcp.vertex.agent.llm_request",
-    "ai.prompt.messages",
-    "ai.prompt",
+    *("input.value", "traceloop.entity.input", *_GENAI_INPUTS, "langfuse.observation.input", "langfuse.trace.input"),
+    *("mlflow.spanInputs", "gcp.vertex.agent.llm_request", "ai.prompt.messages", "ai.prompt"),
 )
 _GENERIC_OUTPUTS: Final = (
-    "output.value",
-    "traceloop.entity.output",
-    *_GENAI_OUTPUTS,
-    "langfuse.observation.output",
-    "langfuse.trace.output",
-    "mlflow.spanOutputs",
-    "gcp.vertex.agent.llm_response",
-    "ai.response.text",
+    *("output.value", "traceloop.entity.output", *_GENAI_OUTPUTS, "langfuse.observation.output"),
+    *("langfuse.trace.output", "mlflow.spanOutputs", "gcp.vertex.agent.llm_response", "ai.response.text"),
 )
 _WORKFLOW_ATTRIBUTES: Final = frozenset({*_GENERIC_INPUTS, *_GENERIC_OUTPUTS})
 MARKERS: Final = (
     *(marker for convention in CONVENTIONS for marker in convention.markers),
-    "gen_ai.operation.name",
-    "gen_ai.system",
-    "gen_ai.provider.name",
-    "gen_ai.request.model",
-    "langfuse.observation.type",
-    "mlflow.spanType",
-    "langsmith.span.kind",
-    "llm.request.type",
-    "input.value",
-    "output.value",
+    *_KIND_ATTRIBUTES,
+    *("gen_ai.system", "gen_ai.provider.name", "gen_ai.request.model", "input.value", "output.value"),
 )
 """Attributes that mark a span of a language model application, in a scope of any name."""
 GENERIC: Final = Convention(

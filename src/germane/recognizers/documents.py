@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from germane.exchange import Context
+from germane.recognizers.messages import read_messages
 from germane.recognizers.text import MAX_DEPTH, decode, is_missing, is_text, numbered_items
 
 _TEXT_KEYS: Final = ("page_content", "content", "text", "chunk", "passage", "snippet", "body", "document")
 _NESTED_KEYS: Final = ("node", "document", "kwargs", "entity", "data", "payload", "item")
 _LIST_KEYS: Final = (
-    "documents",
-    "docs",
-    "source_documents",
-    "results",
-    "hits",
-    "matches",
-    "nodes",
-    "source_nodes",
-    "chunks",
-    "passages",
-    "text_chunks",
-    "contexts",
-    "context",
-    "items",
+    *("documents", "docs", "source_documents", "sources", "results", "hits", "matches", "nodes", "source_nodes"),
+    *("chunks", "passages", "text_chunks", "contexts", "context", "items"),
 )
 _RESULT_KEYS: Final = (
-    "output",
-    "outputs",
-    "result",
-    "raw_output",
-    "data",
-    "kwargs",
-    "content",
-    "blocks",
-    "value",
-    "structuredContent",
+    *("output", "outputs", "result", "raw_output", "data", "kwargs", "content", "blocks", "value", "structuredContent"),
 )
 CONTEXT_KEYS: Final = ("context", "contexts", "documents", "text_chunks", "context_str", "source_documents")
 """Names of the contexts in the input of a chain or in the variables of a prompt."""
+_PLAIN_VALUE: Final = re.compile(
+    r"""(?:'(?:[^'\\\n]|\\(?:[\\'"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}))*+'
+        |"(?:[^"\\\n]|\\(?:[\\'"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}))*+"
+        |[][{}(),:\s+.0-9eE-]|True|False|None)*+""",
+    re.VERBOSE,
+)
+"""The ``repr`` of lists, dicts, texts and numbers."""
+_ADJACENT: Final = re.compile(r"""(['"])\s+['"]""")
+"""Texts without a comma between them, as in NumPy's ``repr``, which Python would join."""
+_MAX_LITERAL: Final = 100_000
 _ID_KEYS: Final = ("id", "id_", "node_id", "doc_id", "document_id")
 _SCORE_KEYS: Final = ("score", "relevance_score", "similarity")
 
@@ -52,16 +44,26 @@ def read_documents(value: Any) -> list[Context]:
 
 def read_tool_result(value: Any) -> list[Context]:
     """Read a search tool's result: its documents if there are any, otherwise its text as one context."""
-    decoded = decode(value)
+    decoded = _decode_result(value)
     documents = list(_documents(decoded, 0))
-    if documents:
-        return documents
-    text = _result_text(decoded, 0)
-    if text is not None:
-        inner = decode(text)
-        return ([] if isinstance(inner, str) else list(_documents(inner, 0))) or [Context(text)]
-    raw = value if isinstance(value, str) and not is_missing(value) else ""
-    return [Context(raw.strip())] if is_text(raw) else []
+    if not documents:
+        text = _result_text(decoded, 0) or (value if isinstance(value, str) and not is_missing(value) else "")
+        documents = [Context(text.strip())] if is_text(text) or _decode_result(text) is not text else []
+    # A part of a message may be the text of a whole list.
+    inner = ([] if isinstance(found := _decode_result(each.text), str) else _documents(found, 0) for each in documents)
+    return [context for each, parts in zip(documents, inner, strict=True) for context in list(parts) or [each]]
+
+
+def _decode_result(value: Any) -> Any:
+    """Decode a tool's result, which may be JSON or the ``repr`` of a list or dict of plain values."""
+    decoded = decode(value)
+    is_plain = isinstance(decoded, str) and decoded.lstrip()[:1] in {"[", "{"} and len(decoded) <= _MAX_LITERAL
+    if not is_plain or not _PLAIN_VALUE.fullmatch(decoded.strip()) or _ADJACENT.search(decoded):
+        return decoded
+    try:
+        return ast.literal_eval(decoded.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return decoded
 
 
 def read_contexts(value: Any) -> list[Context]:
@@ -79,6 +81,24 @@ def read_contexts(value: Any) -> list[Context]:
         if key in value and (documents := read_contexts(value[key])):
             return documents
     return []
+
+
+def read_lists(value: Any, depth: int = 0) -> list[Context]:
+    """Read the documents in all lists of an object, whatever the names of the lists are."""
+    if not isinstance(value, dict) or depth > MAX_DEPTH:
+        return []
+    documents = list[Context]()
+    for name, inner in value.items():
+        decoded = decode(inner)
+        if name == "args" and isinstance(decoded, list):  # the positional arguments of a traced function
+            documents += read_lists(dict(enumerate(decoded)), depth + 1)
+        elif isinstance(decoded, list) and read_messages(decoded) is None:
+            documents += _documents(decoded, 0)
+        elif isinstance(decoded, str) and len(items := numbered_items(decoded)) > 1:
+            documents += (Context(text.strip()) for text in items if is_text(text))
+        else:
+            documents += read_lists(decoded, depth + 1)
+    return documents
 
 
 def distinct(contexts: Iterable[Context]) -> tuple[Context, ...]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
+from germane.recognizers.messages import PART_KEYS
 from germane.recognizers.text import decode
 
 Shape = Literal["value", "list", "object"]
@@ -101,5 +102,5 @@ class AttributeCollector:
 def decoded_parts(content: Any) -> Any:
     """Return the parts of a message's content that is a JSON list of parts, and any other content unchanged."""
     parts = decode(content)
-    is_list = isinstance(parts, list) and parts and all(isinstance(part, dict) and "type" in part for part in parts)
-    return parts if is_list else content
+    is_list = isinstance(parts, list) and parts and all(isinstance(part, dict) for part in parts)
+    return parts if is_list and not any(PART_KEYS.isdisjoint(part) for part in parts) else content

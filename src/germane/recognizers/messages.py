@@ -2,48 +2,52 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from germane.recognizers.text import MAX_DEPTH, is_hidden, is_representation
 
 Role = Literal["user", "assistant", "system", "tool"]
 
 _ROLES: Mapping[str, Role] = {
-    "user": "user",
-    "human": "user",
-    "humanmessage": "user",
-    "humanmessagechunk": "user",
-    "gen_ai.user.message": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "aimessage": "assistant",
-    "aimessagechunk": "assistant",
-    "model": "assistant",
-    "bot": "assistant",
-    "chatbot": "assistant",
-    "gen_ai.assistant.message": "assistant",
-    "gen_ai.choice": "assistant",
-    "system": "system",
-    "developer": "system",
-    "systemmessage": "system",
-    "gen_ai.system.message": "system",
-    "tool": "tool",
-    "function": "tool",
-    "toolmessage": "tool",
-    "functionmessage": "tool",
-    "function_call_output": "tool",
-    "tool_result": "tool",
-    "gen_ai.tool.message": "tool",
+    **dict.fromkeys(("user", "human", "humanmessage", "humanmessagechunk", "gen_ai.user.message"), "user"),
+    **dict.fromkeys(("assistant", "ai", "aimessage", "aimessagechunk", "model", "bot", "chatbot"), "assistant"),
+    **dict.fromkeys(("gen_ai.assistant.message", "gen_ai.choice"), "assistant"),
+    **dict.fromkeys(("system", "developer", "systemmessage", "gen_ai.system.message"), "system"),
+    **dict.fromkeys(("tool", "function", "toolmessage", "functionmessage", "gen_ai.tool.message"), "tool"),
+    **dict.fromkeys(("function_call_output", "tool_result"), "tool"),
 }
 _CONTENT_KEYS = ("content", "parts", "contents", "blocks", "_content", "text")
 _TOOL_CONTENT_KEYS = (*_CONTENT_KEYS, "result", "response", "output")
 _TEXT_TYPES = {"", "text", "output_text", "input_text", "content", "string"}
 _CALL_TYPES = {"tool_call", "tool-call", "tool_use", "function_call", "functioncall", "server_tool_use"}
 _CALL_KEYS = {"function_call", "functionCall", "toolUse"}
+_CALL_ID_KEYS = ("tool_call_id", "tool_use_id", "toolUseId", "toolCallId", "call_id", "id")
+_TOOL_NAME_KEYS = ("name", "tool_name", "toolName", "function.name")
 _RESULT_TYPES = {"tool_call_response", "tool-result", "tool_result", "function_call_output", "function_response"}
-_TOOL_RESULT_KEYS = {"function_response", "toolResult"}
+_TOOL_RESULT_KEYS = {"function_response", "functionResponse", "toolResult"}
+SEARCH_NAME = re.compile(r"search|retrieve|retrieval|docs|document|knowledge", re.IGNORECASE)
+"""Names of tools and functions that search documents."""
+PART_KEYS = frozenset({"type", "text", *_CALL_KEYS, *_TOOL_RESULT_KEYS})
+"""Names of which each part of a message's content has one."""
+
+
+class ToolUse(NamedTuple):
+    """A tool call in a message, or its result."""
+
+    call_id: str | None
+    name: str | None
+    result: Any = None
+
+    @classmethod
+    def read(cls, *values: Any) -> ToolUse:
+        """Read a tool call or its result, whose fields may be in one of several nested objects."""
+        fields = {key: inner for value in values if isinstance(value, Mapping) for key, inner in value.items()}
+        call_id = next((fields[key] for key in _CALL_ID_KEYS if isinstance(fields.get(key), str)), None)
+        name = next((fields[key] for key in _TOOL_NAME_KEYS if isinstance(fields.get(key), str)), None)
+        return cls(call_id, name, next((fields[key] for key in _TOOL_CONTENT_KEYS if fields.get(key)), None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +56,13 @@ class ChatMessage:
 
     role: Role
     text: str
-    calls_tool: bool = False
-    """Whether the message contains a tool call."""
-    has_tool_result: bool = False
-    tool_name: str | None = None
-    """Name of the tool whose result this is, if known."""
+    tool_calls: tuple[ToolUse, ...] = ()
+    tool_results: tuple[ToolUse, ...] = ()
+
+    @property
+    def calls_tool(self) -> bool:
+        """Whether the message contains a tool call."""
+        return bool(self.tool_calls)
 
     @property
     def is_question(self) -> bool:
@@ -66,7 +72,7 @@ class ChatMessage:
     @property
     def is_answer(self) -> bool:
         """Whether the message is an assistant's answer rather than a step before a tool call."""
-        is_step = self.calls_tool and not self.has_tool_result
+        is_step = self.calls_tool and not self.tool_results
         return self.role == "assistant" and bool(self.text.strip()) and not is_step
 
 
@@ -125,29 +131,26 @@ def _build(role: Role | None, value: Mapping[str, Any]) -> ChatMessage | None:
             content.add(value[key])
             if content.texts:
                 break
-    own_kind = str(value.get("type") or "").lower()
-    calls_tool = bool(value.get("tool_calls") or value.get("function_call") or own_kind in _CALL_TYPES)
-    has_result = role == "tool" or content.has_tool_result
-    name = value.get("name") or value.get("tool_name")
-    if role == "user" and has_result and not content.texts:
+    calls = value.get("tool_calls") or value.get("function_call") or ()
+    for call in calls if isinstance(calls, list) else [calls] if calls else []:
+        content.calls.append(ToolUse.read(call, call.get("function") if isinstance(call, Mapping) else None))
+    if str(value.get("type") or "").lower() in _CALL_TYPES:
+        content.calls.append(ToolUse.read(value))
+    if role == "tool" and not content.results:
+        content.results.append(ToolUse.read(value))
+    if role == "user" and content.results and not content.texts:
         role = "tool"
     text = "\n".join(content.texts)
-    return ChatMessage(
-        role,
-        "" if is_hidden(text) else text,
-        calls_tool or content.calls_tool,
-        has_result,
-        name if isinstance(name, str) else None,
-    )
+    return ChatMessage(role, "" if is_hidden(text) else text, tuple(content.calls), tuple(content.results))
 
 
 class _Content:
-    """The texts in the content of a message, and whether it contains a tool call or a tool's result."""
+    """The texts, tool calls and results of tools in the content of a message."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self.calls_tool = False
-        self.has_tool_result = False
+        self.calls: list[ToolUse] = []
+        self.results: list[ToolUse] = []
 
     def add(self, content: Any, depth: int = 0) -> None:
         if isinstance(content, str):
@@ -164,9 +167,9 @@ class _Content:
         kind = part.get("type", part.get("block_type", part.get("kind")))
         kind = kind.lower() if isinstance(kind, str) else ""
         if kind in _CALL_TYPES or not _CALL_KEYS.isdisjoint(part):
-            self.calls_tool = True
+            self.calls.append(ToolUse.read(part, *(part.get(key) for key in _CALL_KEYS)))
         elif kind in _RESULT_TYPES or not _TOOL_RESULT_KEYS.isdisjoint(part):
-            self.has_tool_result = True
+            self.results.append(ToolUse.read(part, *(part.get(key) for key in _TOOL_RESULT_KEYS)))
         elif kind in _TEXT_TYPES:
             for key in ("text", "content", "message_content", "parts", "value"):
                 if key in part:
@@ -193,3 +196,15 @@ def final_answer(messages: Sequence[ChatMessage]) -> str | None:
 def user_texts(messages: Iterable[ChatMessage]) -> list[str]:
     """Return the texts of the user's messages."""
     return [message.text for message in messages if message.is_question]
+
+
+def search_results(messages: Iterable[ChatMessage]) -> list[Any]:
+    """Return the results of the tools whose names say that they search documents, or whose names are unknown."""
+    names, found = dict[str | None, str | None](), list[Any]()
+    for message in messages:
+        names |= {call.call_id: call.name for call in message.tool_calls}
+        for used in message.tool_results:
+            name = used.name or names.get(used.call_id)
+            if used.result is not None and (name is None or SEARCH_NAME.search(name)):
+                found.append(used.result)
+    return found

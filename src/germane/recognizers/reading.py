@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from germane.recognizers.flattening import AttributeCollector, Key, decoded_parts
+from germane.recognizers.events import (
+    CHOICE_EVENT,
+    QUESTION_EVENT,
+    documents_in,
+    messages_in,
+    objects_in,
+    records_of,
+    stream_in,
+)
+from germane.recognizers.flattening import AttributeCollector, Key
 from germane.recognizers.spans import LogData, SpanData
 from germane.recognizers.text import decode
 
@@ -133,11 +142,18 @@ class Convention:
         sources = _sources((self,) if fallback is None else (self, fallback), kind == "model")
         values = sources.collector.collect(span.attributes)
         inputs, outputs, documents, variables = (self._raw_values(ranks, values) for ranks in sources.ranks)
-        if logs or span.events:
-            asked, answered = event_messages(span, logs)
-            inputs += asked
-            outputs += answered
-            documents += _event_documents(span)
+        if records := records_of(span, logs) if logs or span.events else ():
+            for name, own in ((record.name, sources.collector.collect(record.values)) for record in records):
+                for ranks, found in zip(sources.ranks, (inputs, outputs, documents, variables), strict=True):
+                    found += [raw._replace(source=f"{name} {raw.source}") for raw in self._raw_values(ranks, own)]
+            asked, answered = messages_in(records)
+            inputs += [RawValue(QUESTION_EVENT, asked)] if asked else []
+            outputs += [RawValue(CHOICE_EVENT, answered)] if answered else []
+            outputs += [RawValue("delta", text)] if (text := stream_in(records)) else []
+            documents += [RawValue("db.query.result", texts)] if (texts := documents_in(records)) else []
+            objects = [RawValue(name, value) for name, value in objects_in(records)]
+            inputs += objects
+            outputs += reversed(objects)
         return SpanReading(
             kind=kind,
             inputs=tuple(inputs),
@@ -184,56 +200,3 @@ def _sources(conventions: tuple[Convention, ...], is_model: bool) -> _Sources:  
         ranks(lambda each: [(each.variables, "value"), (each.variables, "object")] if each.variables else []),
     )
     return _Sources(AttributeCollector(key for each in all_ranks for key in each), all_ranks)
-
-
-QUESTION_EVENT = "gen_ai.user.message"
-"""Name of the events and log records with a message of the user."""
-CHOICE_EVENT = "gen_ai.choice"
-"""Name of the events and log records with a message of the model."""
-_MESSAGE_EVENTS = ("gen_ai.system.message", QUESTION_EVENT, "gen_ai.assistant.message", "gen_ai.tool.message")
-_EVENT_ATTRIBUTES = {
-    "gen_ai.client.inference.operation.details": ("gen_ai.input.messages", "gen_ai.output.messages"),
-    "gen_ai.content.prompt": ("gen_ai.prompt", ""),
-    "gen_ai.content.completion": ("", "gen_ai.completion"),
-}
-
-
-def event_messages(span: SpanData, logs: tuple[LogData, ...]) -> tuple[list[RawValue], list[RawValue]]:
-    """Return the messages in a span's events and log records: those sent to the model, and those it returned."""
-    asked: list[dict[str, Any]] = []
-    answered: list[dict[str, Any]] = []
-    inputs: list[RawValue] = []
-    outputs: list[RawValue] = []
-    records = [(event.name, dict(event.attributes), event.attributes) for event in span.events]
-    for log in logs:
-        name = log.event_name or str(log.attributes.get("event.name") or "")
-        body = decode(log.body)
-        records.append((name, dict(body) if isinstance(body, dict) else {"content": body}, log.attributes))
-    for name, body, attributes in records:
-        if name in _EVENT_ATTRIBUTES:
-            for source, values in zip(_EVENT_ATTRIBUTES[name], (inputs, outputs), strict=True):
-                value = attributes.get(source) or body.get(source)
-                if source and value is not None:
-                    values.append(RawValue(f"{name} {source}", value))
-        elif name in _MESSAGE_EVENTS or name == CHOICE_EVENT:
-            message = {**body, "event.name": name}
-            if isinstance(inner := decode(body.get("message")), Mapping):
-                message["message"] = inner
-            message["content"] = decoded_parts(body.get("content"))
-            (answered if name == CHOICE_EVENT else asked).append(message)
-    if asked:
-        inputs.insert(0, RawValue(QUESTION_EVENT, asked))
-    if answered:
-        outputs.insert(0, RawValue(CHOICE_EVENT, answered))
-    return inputs, outputs
-
-
-def _event_documents(span: SpanData) -> list[RawValue]:
-    """Return the documents in a span's events, where instrumentations of vector databases record them."""
-    found = [event.attributes for event in span.events if event.name == "db.query.result"]
-    texts = [
-        {"content": text, "id": attributes.get("db.query.result.id")}
-        for attributes in found
-        if (text := attributes.get("db.query.result.document"))
-    ]
-    return [RawValue("db.query.result", texts)] if texts else []

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from germane.recognizers.attributes import find_model, is_finished
 from germane.recognizers.calls import ModelCall
+from germane.recognizers.documents import read_documents
 from germane.recognizers.results import UnreadableReason
 from germane.recognizers.spans import SpanData
 from germane.recognizers.text import is_hidden
@@ -33,7 +34,7 @@ def unreadable_reason(
     """
     readings = [trace.reading(span) for span in trace.tree.spans]
     values = [raw.value for reading in readings for raw in (*reading.inputs, *reading.outputs)]
-    if not {reading.kind for reading in readings} & {"workflow", "model", "retriever"}:
+    if not _may_answer(trace, is_read=question is not None or answer is not None):
         return UnreadableReason.NOT_AN_EXCHANGE
     if any(isinstance(value, str) and is_hidden(value) for value in values):
         return UnreadableReason.CONTENT_CAPTURE_OFF
@@ -53,6 +54,21 @@ def unreadable_reason(
         return UnreadableReason.MODEL_NOT_TRACED
     is_split = trace.reading(calls[-1].span).splits_streams
     return UnreadableReason.ANSWERED_ELSEWHERE if is_split else UnreadableReason.NO_ANSWER
+
+
+def _may_answer(trace: Trace, *, is_read: bool) -> bool:
+    """Return whether the steps of a trace may be an exchange rather than the building of an index.
+
+    Args:
+        trace: The trace.
+        is_read: Whether a question or an answer was found.
+    """
+    readings = [reading for _, reading in trace.readings(trace.tree.spans)]
+    kinds = {reading.kind for reading in readings}
+    if kinds & {"model", "retriever"} or "workflow" not in kinds:
+        return bool(kinds & {"model", "retriever"})
+    outputs = (raw.content for reading in readings if reading.kind == "workflow" for raw in reading.outputs)
+    return is_read or not ("embedding" in kinds or any(map(read_documents, outputs)))
 
 
 def _has_failed(trace: Trace, calls: Sequence[ModelCall], steps: Sequence[SpanData]) -> bool:

@@ -22,6 +22,7 @@ from itertools import islice
 from typing import Final
 
 from germane.exchange import Context, Message
+from germane.language import asks
 from germane.recognizers.answering import answering_call, continues_conversation, is_web_request
 from germane.recognizers.attributes import (
     ROUTE,
@@ -30,6 +31,7 @@ from germane.recognizers.attributes import (
     find_name,
     find_session,
     find_user,
+    stable_name,
 )
 from germane.recognizers.calls import ModelCall, answer_in, first_call_of_turn, read_calls
 from germane.recognizers.contexts import Contexts, find_contexts, has_documents_without_text, retrieved
@@ -135,7 +137,7 @@ class _Recognition:
         self.tree = trace.tree
         self.cut = cut_texts(self.tree.spans)
         self.calls = self.all_calls = read_calls(trace)
-        self.documents = retrieved(trace, self.tree.spans) or Contexts()
+        self.documents = retrieved(trace, self.tree.spans, self.calls) or Contexts()
         around = self._steps_around(self.calls[0].span) if self.calls else []
         common = [step for step in around if all(self.tree.contains(step, call.span) for call in self.calls)]
         answers = ([raw for raw in trace.reading(step).outputs if answer_in(raw) is not None] for step in common)
@@ -179,7 +181,7 @@ class _Recognition:
             session=names.get("session"),
             user=names.get("user"),
             model=names.get("model"),
-            route=names.get("route") or self.tree.roots[0].name,
+            route=names.get("route") or stable_name(self.tree.roots[0].name),
             root_span_ids=tuple(span.span_id for span in self.tree.roots),
             start=self.tree.roots[0].start,
             end=max(span.end for span in self.tree.roots),
@@ -264,12 +266,16 @@ class _Recognition:
                 texts = [message.text.strip() for message in found.messages]
                 index = len(texts) - 1 - texts[::-1].index(asked)
                 found = QuestionValue(asked, found.messages, found.messages[:index])
-            return found.text, source, found.history or self._history_before(found.text)
+            has_history = any(message.role != "system" for message in found.history)
+            return found.text, source, found.history if has_history else self._history_before(found.text)
         return None
 
     def _confirmed_question(self, content: object, calls: Sequence[ModelCall]) -> QuestionValue | None:
         """Return the most likely question in an input, or a less likely one if it alone reached a model."""
         found = list(islice(find_questions(content), _MAX_QUESTIONS))
+        if not found and isinstance(content, dict):  # under any name, if one text alone asks
+            asking = {text for text in texts_in(content) if asks(text)}
+            found = [QuestionValue(text) for text in asking] if len(asking) == 1 else []
         if not found or not calls:
             return found[0] if found else None
         if not names_question(content):
@@ -307,7 +313,7 @@ class _Recognition:
         """Return the question and answer of the first step that recorded both, for a trace without model calls to
         confirm them.
         """
-        question = None
+        question = answer = None
         if len(self.tree.roots) > 1 or self.tree.is_rootless:
             return None, None
         documents = [context.text for context in self.documents.contexts[:_MAX_DOCUMENTS]]
@@ -315,13 +321,12 @@ class _Recognition:
             if self.trace.kind(span) != "workflow":
                 continue
             asked, given = self._question_of(span), self._answer_of(span)
-            question = question or asked
-            if asked is None or given is None or asked[0] == given[0]:
-                continue
-            if documents and all(text in given[0] for text in documents):  # a step that formats documents
-                continue
-            return asked, given
-        return question, None
+            if given is not None and documents and all(text in given[0] for text in documents):
+                given = None  # a step that formats documents
+            question, answer = question or asked, answer or given
+            if asked is not None and given is not None and asked[0] != given[0]:
+                return asked, given
+        return (question, None) if question is not None else (None, answer)
 
     def _question_of_calls(self) -> Part | None:
         """Return the question of the turn that the last call belongs to."""
@@ -356,8 +361,7 @@ class _Recognition:
         spans = list(self.tree.walk())
         if last is None:
             return find_contexts(self.trace, spans, self.calls)
-        earlier = [call.span.start for call in self.calls if call.answer and continues_conversation(call.answer, last)]
-        latest = max(earlier, default=-1)  # documents of an earlier turn are not the contexts of this answer
+        latest = self._end_of_earlier_turns(last)
         spans = [span for span in spans if span.start > latest or self.trace.kind(span) == "workflow"]
         outermost = [step for call in self.calls for step in self._steps_around(call.span)[:1]]
         foreign = [step for step in outermost if not self.tree.contains(step, last.span)]
@@ -366,11 +370,20 @@ class _Recognition:
         has_documents = any(self.trace.kind(span) in {"retriever", "reranker", "tool"} for span in inside)
         return find_contexts(self.trace, inside if has_documents else own, self.calls)
 
+    def _end_of_earlier_turns(self, last: ModelCall) -> int:
+        """Return the start of the last call of an earlier turn, whose documents are not the contexts of this answer. A
+        call of this turn may repeat an earlier answer.
+        """
+        turn = first_call_of_turn(self.calls, is_web_request=is_web_request(self.tree))
+        before = self.calls if turn is None else self.calls[: self.calls.index(turn)]
+        earlier = [call.span.start for call in before if call.answer and continues_conversation(call.answer, last)]
+        return max(earlier, default=-1)
+
     def model(self) -> tuple[str, Source] | None:
         """Return the name of the model that was called last."""
         if (found := self._read("model")) is not None:
             return found
-        spans = [] if self.last is None else [*self.last.spans, *reversed(self.steps)]
+        spans = self.tree.walk() if self.last is None else [*self.last.spans, *reversed(self.steps)]
         for span in spans:
             if (found := find_model(span, self.trace.reading(span))) is not None:
                 return found
@@ -417,7 +430,7 @@ class _Recognition:
         return Unreadable(
             reason=reason,
             fix=fix_for(reason, span.scope, reading.instrumentation),
-            route=self.tree.roots[0].name if route is None else route[0],
+            route=stable_name(self.tree.roots[0].name) if route is None else route[0],
             scope=span.scope,
             instrumentation=reading.instrumentation,
             root_span_ids=tuple(root.span_id for root in self.tree.roots),

@@ -19,52 +19,18 @@ from germane.recognizers.messages import (
 from germane.recognizers.text import MAX_DEPTH, is_text
 
 QUESTION_KEYS: Final = (
-    "question",
-    "query",
-    "query_str",
-    "user_question",
-    "user_query",
-    "user_input",
-    "user_message",
-    "user_prompt",
-    "prompt",
-    "message",
-    "user_msg",
-    "new_message",
-    "input",
-    "input_str",
-    "text_input",
-    "str_or_query_bundle",
-    "query_bundle",
-    "task",
+    *("question", "query", "query_str", "user_question", "user_query", "user_input", "user_message", "user_prompt"),
+    *("prompt", "message", "user_msg", "new_message", "input", "input_str", "text_input", "str_or_query_bundle"),
+    *("query_bundle", "task"),
 )
 """Names of a question, from the most to the least specific."""
 _QUESTION_SUFFIXES: Final = ("question", "query")
 _MESSAGES_KEYS: Final = ("messages", "chat_messages", "conversation", "contents")
 _INPUT_WRAPPERS: Final = ("inputs", "data", "kwargs", "kwds", "args", "body", "request", "payload", "state", "params")
 _ANSWER_KEYS: Final = (
-    "answer",
-    "final_answer",
-    "response",
-    "final_response",
-    "output_text",
-    "final_output",
-    "final_result",
-    "output",
-    "outputs",
-    "result",
-    "reply",
-    "replies",
-    "answers",
-    "completion",
-    "generation",
-    "generations",
-    "choices",
-    "candidates",
-    "message",
-    "messages",
-    "update",
-    "combined_chunk_content",
+    *("answer", "final_answer", "response", "final_response", "output_text", "final_output", "final_result"),
+    *("output", "outputs", "result", "reply", "replies", "answers", "completion", "generation", "generations"),
+    *("choices", "candidates", "message", "messages", "update", "combined_chunk_content", "raw"),
 )
 """Names of an answer, from the most to the least specific."""
 _ROLE_PREFIX: Final = "assistant: "
