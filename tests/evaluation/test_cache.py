@@ -226,7 +226,7 @@ def test_score_details_in_the_cache_can_contain_any_object() -> None:
         found = cache.find_score(WORK)
 
     assert found is not None
-    assert {name: found.details[name] for name in ("nan", "set", "3")} == {"nan": None, "set": [1], "3": "b''"}
+    assert {name: found.details[name] for name in ("nan", "set", "3")} == {"nan": None, "set": [1], "3": ""}
 
 
 def test_unreadable_cache_entries_are_ignored() -> None:

@@ -87,7 +87,7 @@ def test_a_folder_of_parquet_files_is_a_data_set(folder: Path, numeric: Any) -> 
 @pytest.mark.parametrize(
     ("folder_name", "column", "expected"),
     [
-        ("day=2026-03-01", pa.array([date(2026, 3, 1)]), None),  # dates are not attributes
+        ("day=2026-03-01", pa.array([date(2026, 3, 1)]), "2026-03-01"),
         ("tenant=1", pa.array([1], pa.int64()), 1),
         ("tenant=1", pa.array([1.0]), 1.0),
         ("tenant=01", pa.array(["01"]), "01"),

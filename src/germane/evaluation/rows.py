@@ -10,7 +10,15 @@ from typing import Any
 from germane import sanitize
 from germane.errors import UsageError
 from germane.evaluation.files import Record, iterate_records
-from germane.evaluation.values import is_conversation, parse_attribute, parse_contexts, parse_messages, parse_text
+from germane.evaluation.values import (
+    is_conversation,
+    parse_attribute,
+    parse_contexts,
+    parse_messages,
+    parse_name,
+    parse_text,
+    to_plain,
+)
 from germane.exchange import Exchange, Message, new_exchange_id
 
 COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -39,7 +47,7 @@ class Row:
     """Location of the row, such as ``row 0`` or ``answers.csv, line 2``."""
     exchange: Exchange
     other_columns: Mapping[str, Any]
-    """Unparsed cells of the columns that are not in :data:`COLUMN_NAMES`."""
+    """Cells of the columns that are not in :data:`COLUMN_NAMES`."""
     has_id: bool
     """Whether the exchange's id comes from the row. Otherwise, it was generated."""
 
@@ -71,7 +79,7 @@ class ColumnMap:
         """
         cell = self._find_cell(row, name)
         if cell is not _ABSENT:
-            return cell
+            return to_plain(cell)
         if name not in self._required:
             return None
         expected = " or ".join(self.names[name])
@@ -87,7 +95,7 @@ class ColumnMap:
 
     def other_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Map the name of each column that germane does not recognize to its cell."""
-        return {str(column): cell for column, cell in row.items() if column not in self._known}
+        return {str(column): to_plain(cell) for column, cell in row.items() if column not in self._known}
 
     def _find_cell(self, row: Mapping[str, Any], name: str) -> Any:
         for column in self.names[name]:
@@ -123,24 +131,24 @@ def convert_records(records: Iterable[Record], columns: Mapping[str, str] | None
                     f"must be a mapping of columns to values, not {type(record).__name__}"
                 )
             question, answer, history = _parse_conversation(row, column_map)
-            values = {name: parse_attribute(column_map.get_cell(row, name)) for name in ("id", "route", "model")}
-            texts = {name: str(value) for name, value in values.items() if value not in {None, ""}}
-            attributes = {name: parse_attribute(cell) for name, cell in column_map.other_columns(row).items()}
+            names = {name: parse_name(column_map.get_cell(row, name), name) for name in ("id", "route", "model")}
+            other_columns = column_map.other_columns(row)
+            attributes = {name: parse_attribute(cell) for name, cell in other_columns.items()}
             exchange = Exchange(
-                id=texts.get("id") or new_exchange_id(),
+                id=names["id"] or new_exchange_id(),
                 trace_id="0" * 32,
                 span_id="0" * 16,
                 service=EVALUATION_SERVICE,
-                route=texts.get("route", EVALUATION_SERVICE),
+                route=names["route"] or EVALUATION_SERVICE,
                 question=question,
                 answer=answer,
                 contexts=parse_contexts(column_map.get_cell(row, "contexts")),
                 history=history,
-                model=texts.get("model"),
+                model=names["model"],
                 attributes={name: value for name, value in attributes.items() if value is not None},
                 started_at=datetime.now(UTC),
             )
-            yield Row(location, exchange, column_map.other_columns(row), "id" in texts)
+            yield Row(location, exchange, other_columns, names["id"] is not None)
         except UsageError as error:
             raise UsageError(f"{location} {error}") from None
 
