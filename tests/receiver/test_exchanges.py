@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from tests.cases import each
 from tests.receiver.conftest import QUICK
 from tests.receiver.messages import chain, export_requests, model_call, span, trace_request
 
@@ -219,6 +222,34 @@ def test_an_implausible_span_time_is_replaced() -> None:
     assert found.started_at.year > 2000
 
 
+@each("ahead", [0.001, 1, 59, 3_600, 86_399, 86_401, 10 * 86_400, 365 * 86_400, 1e10])
+def test_a_clock_that_is_ahead_is_limited_to_the_time_of_receipt(ahead: float) -> None:
+    """Otherwise, its answers would belong to a window that has not begun, and hide those of other services."""
+    received_at = time.time() - 100
+    root, call = answered(start_time_unix_nano=int((received_at + ahead) * 1e9))
+    trace = replace(trace_of(trace_request(root, call)), received_at=received_at)
+    outcome = ExchangeBuilder(load_settings(database="sqlite://"), redact=None).build(trace)
+
+    assert isinstance(outcome.result, Exchange)
+    assert outcome.result.started_at.timestamp() == pytest.approx(received_at, abs=1e-5)
+    assert outcome.counted is not None
+    assert outcome.counted.hour <= received_at // 3_600
+    assert outcome.ended >= received_at + ahead - 1e-3
+
+
+@each("behind", [0, 1, 600, 86_400, 300 * 86_400])
+def test_a_time_before_the_receipt_is_kept(behind: float) -> None:
+    """Clients may send spans long after they ended."""
+    received_at = time.time() - 100
+    root, call = answered(start_time_unix_nano=int((received_at - behind) * 1e9))
+    found = ExchangeBuilder(load_settings(database="sqlite://"), redact=None).build(
+        replace(trace_of(trace_request(root, call)), received_at=received_at)
+    )
+
+    assert isinstance(found.result, Exchange)
+    assert found.result.started_at.timestamp() == pytest.approx(received_at - behind, abs=1e-5)
+
+
 def test_large_spans_without_a_convention_are_staged_without_attributes() -> None:
     """A web framework's headers must not fill the database, but the tree needs the span."""
     large = span(name="GET", attributes={"http.request.header.cookie": "x" * 2 * MAX_PLAIN_SIZE}, flags=LOCAL)
@@ -305,8 +336,8 @@ def test_each_span_of_a_reopened_trace_belongs_to_one_request(parents: list[int]
 
     assert sorted(span.span_id for request in requests for span in request) == [span.span_id for span in spans]
     home = {span.span_id: number for number, request in enumerate(requests) for span in request}
-    for each in spans:
-        if each.parent_id in home:
-            assert home[each.span_id] == home[each.parent_id]
+    for item in spans:
+        if item.parent_id in home:
+            assert home[item.span_id] == home[item.parent_id]
     roots = [span for request in requests for span in request if span.parent_id is None]
     assert len(roots) == parents.count(-2)

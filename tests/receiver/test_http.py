@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import shutil
 import tracemalloc
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,12 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+from tests.cases import each
 from tests.conftest import migrated_file
 from tests.receiver.conftest import PLAIN, TOKEN, Running, Start, exchanges, wait_for
 from tests.receiver.messages import chain, export_requests, log_record, log_request, span, trace_request
 
-from germane.receiver.requests import Decompressor, InvalidRequest
+from germane.receiver.requests import Decompressor, InvalidRequest, parse_request
 
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 JSON = {"Content-Type": "application/json"}
@@ -94,6 +96,56 @@ def test_ids_in_otlp_json_are_hexadecimal(running: Running) -> None:
     (found,) = wait_for(lambda: exchanges(running.store))
     assert (found.question, found.answer, found.service) == ("Why?", "So.", "unknown_service")
     assert (found.trace_id, found.span_id) == ("5b8efff798038103d269b633813fc60c", "eee19b7ec3c1b174")
+
+
+ENCODINGS: dict[str, Callable[[bytes], str]] = {
+    "hexadecimal": bytes.hex,
+    "hexadecimal in capitals": lambda value: value.hex().upper(),
+    "base64": lambda value: base64.b64encode(value).decode(),
+    "base64 for URLs": lambda value: base64.urlsafe_b64encode(value).decode(),
+    "base64 without padding": lambda value: base64.b64encode(value).decode().rstrip("="),
+}
+
+
+@given(trace_id=st.binary(min_size=16, max_size=16), span_id=st.binary(min_size=8, max_size=8))
+@each("encode", ENCODINGS.values())
+def test_ids_in_otlp_json_can_be_hexadecimal_or_base64(
+    trace_id: bytes, span_id: bytes, encode: Callable[[bytes], str]
+) -> None:
+    """Exporters that write protobuf's JSON format encode ids in base64. Their length tells the two apart."""
+    parent = span_id[::-1]
+    ids = {"traceId": encode(trace_id), "spanId": encode(span_id), "parentSpanId": encode(parent)}
+    item = {**ids, "links": [{"traceId": encode(trace_id), "spanId": encode(parent)}]}
+    document = {"resourceSpans": [{"scopeSpans": [{"spans": [item]}]}]}
+
+    request, rejected = parse_request("traces", json.dumps(document).encode(), "application/json")
+
+    found = request.resource_spans[0].scope_spans[0].spans[0]  # type: ignore[union-attr]  # a request of spans
+    assert (found.trace_id, found.span_id, found.parent_span_id) == (trace_id, span_id, parent)
+    assert (found.links[0].trace_id, found.links[0].span_id, rejected) == (trace_id, parent, 0)
+
+
+@each(
+    "value",
+    [
+        "zz", "5b8efff798038103d269b633813fc60", "W47/95gDgQPSabYzgT/GDA=", "W47/95gDgQPSabYzgT/GDA===",
+        "W47/95gDgQPSabYzgT/GD==", "W47/95gDgQPSabYzgT/GDAA=", "W47 95gDgQPSabYzgT/GDA==", "W47ä95gDgQPSabYzgT/GDA==",
+        "5b8efff7-9803-8103-d269-b633813fc60c", "0x5b8efff798038103d269b633813fc60c", 7, ["W47/95gDgQPSabYzgT/GDA=="],
+    ],
+)  # fmt: skip
+def test_an_id_of_another_length_or_form_is_rejected(value: Any) -> None:
+    """It would join spans of different traces."""
+    spans = [{"traceId": value, "spanId": "00f067aa0ba902b7"}, {"traceId": "0af7651916cd43dd8448eb211c80319c"}]
+    document = {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+
+    assert parse_request("traces", json.dumps(document).encode(), "application/json")[1] == 1
+
+
+def test_protobufs_own_json_is_read_like_the_message_itself() -> None:
+    """Its bytes are in base64."""
+    sent = trace_request(root := chain("Why?", "So."), span(parent=root))
+
+    assert parse_request("traces", json_format.MessageToJson(sent).encode(), "application/json") == (sent, 0)
 
 
 def test_the_response_reports_the_number_of_invalid_spans(running: Running) -> None:

@@ -73,6 +73,33 @@ def test_trace_is_complete_when_its_root_has_arrived_and_no_span_follows(store: 
     assert claim(store, "other") == []
 
 
+def test_a_claimed_trace_states_when_its_last_spans_arrived(store: TrackingStore, clock: Clock) -> None:
+    """No request in it started later, whatever the clocks of the senders say."""
+    stage(store, span(1), span(2, root=True))
+    clock.advance(seconds=3)
+    last = clock()
+    stage(store, span(3))
+    clock.advance(hours=2)
+
+    (trace,) = claim(store)
+
+    assert trace.received_at == pytest.approx(last.timestamp(), abs=1e-3)
+
+
+def test_late_spans_of_a_sender_whose_clock_is_ahead_do_not_open_its_trace(
+    store: TrackingStore, clock: Clock, make: Make
+) -> None:
+    """The end of the exchange by the clock of the sender determines which spans belong to a later request."""
+    stage(store, span(1, root=True))
+    clock.advance(seconds=11)
+    (trace,) = claim(store)
+    ahead = clock().timestamp() + 86_400
+    store.received.complete("me", [TraceOutcome(trace, make(id="1" * 32), ended=ahead)])
+
+    assert stage(store, span(2)._replace(started=ahead - 1)) == StagingCounts(late=1)
+    assert stage(store, span(3)._replace(started=ahead + 1)) == StagingCounts(staged=1)
+
+
 def test_trace_without_a_root_is_processed_at_its_deadline(store: TrackingStore, clock: Clock) -> None:
     """Spans that keep arriving do not extend the deadline."""
     stage(store, span(1))

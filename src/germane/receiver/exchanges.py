@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -47,7 +48,6 @@ _MISSING_SPANS: Final = frozenset(
 )
 """Reasons of traces that may become readable with spans that arrive later."""
 _MAX_AGE: Final = 366 * 86_400.0
-_MAX_ADVANCE: Final = 86_400.0
 _logger = logging.getLogger("germane.receiver")
 
 
@@ -126,7 +126,7 @@ class ExchangeBuilder:
             reason = UnreadableReason.TOO_LARGE if isinstance(found, Recognized) else found.reason
             outcome = reason.value
         service, route, scope = self._bounded_names(service, found.route, found.scope)
-        started_at = plausible_time(found.start)
+        started_at = plausible_time(found.start, trace.received_at)
         counted = WatchKey.at(int(started_at.timestamp()) * 10**9, service, scope, outcome)
         if outcome in WITHOUT_EXCHANGE:
             return TraceOutcome(trace, None, counted)
@@ -152,7 +152,8 @@ class ExchangeBuilder:
             span_holder=FORWARDING if key <= self._held_rate else None,
         )
         root_item = next(item for item in trace.items if item.key == root.span_id)
-        return TraceOutcome(trace, exchange, counted, is_called=has_remote_parent(root_item))
+        ended = found.start / 1e9 + exchange.duration
+        return TraceOutcome(trace, exchange, counted, is_called=has_remote_parent(root_item), ended=ended)
 
     def _sample(
         self,
@@ -227,9 +228,11 @@ def _awaits_spans(trace: ReceivedTrace, outcome: str) -> bool:
     return not trace.is_final and not trace.dropped and outcome in _MISSING_SPANS
 
 
-def plausible_time(nanoseconds: int) -> datetime:
-    """Return the time of a span. An implausible time, such as 0, is replaced by the current time."""
-    now, started = datetime.now(UTC), nanoseconds / 1e9
-    if not now.timestamp() - _MAX_AGE < started < now.timestamp() + _MAX_ADVANCE:
-        return now
-    return datetime.fromtimestamp(started, UTC)
+def plausible_time(nanoseconds: int, received_at: float = math.inf) -> datetime:
+    """Return the time of a span.
+
+    A span cannot have started after it was received, so the clock of a sender that is ahead is limited to that time. An
+    implausible time in the past, such as 0, is replaced by it, too.
+    """
+    latest, started = min(datetime.now(UTC).timestamp(), received_at), nanoseconds / 1e9
+    return datetime.fromtimestamp(started if latest - _MAX_AGE < started < latest else latest, UTC)

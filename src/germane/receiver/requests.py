@@ -40,7 +40,12 @@ _ITEMS: Final[dict[tuple[str, str, str], type[Span | LogRecord]]] = {
     ("resourceSpans", "scopeSpans", "spans"): Span,
     ("resourceLogs", "scopeLogs", "logRecords"): LogRecord,
 }
-_IDS: Final = frozenset({"traceId", "spanId", "parentSpanId"})
+_BASE64_IDS: Final = {
+    "traceId": re.compile(r"[\w+/-]{22}(?:==)?", re.ASCII),
+    "spanId": re.compile(r"[\w+/-]{11}=?", re.ASCII),
+    "parentSpanId": re.compile(r"[\w+/-]{11}=?", re.ASCII),
+}
+"""The base64 form of 16 and of 8 bytes. No hexadecimal id has these lengths."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _INVALID_JSON: Final = (
     json_format.ParseError,
@@ -214,7 +219,10 @@ def _without_surrogates(value: Any) -> Any:
 
 
 def _with_base64_ids(document: Any) -> Any:
-    """Replace the hexadecimal ids in OTLP JSON with base64, which protobuf's JSON format requires for bytes."""
+    """Replace the hexadecimal ids in OTLP JSON with base64, which protobuf's JSON format requires for bytes.
+
+    Ids in base64 are kept: exporters that use a library for protobuf's JSON format write them.
+    """
     if not isinstance(document, dict):
         raise InvalidRequest("the body is not a JSON object")
     for resources, scopes, items in _ITEMS:
@@ -232,9 +240,11 @@ def _objects(container: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
 
 
 def _replace_ids(item: dict[str, Any]) -> None:
-    for name in _IDS & item.keys():
+    for name in _BASE64_IDS.keys() & item.keys():
         value = item[name]
         if value is None:  # null stands for a field that is not set
+            continue
+        if isinstance(value, str) and _BASE64_IDS[name].fullmatch(value):
             continue
         try:
             item[name] = base64.b64encode(binascii.unhexlify(value)).decode()

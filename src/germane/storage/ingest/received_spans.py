@@ -9,6 +9,7 @@ requests of a process into one trace.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -94,6 +95,8 @@ class ReceivedTrace:
     """Keys of the trace's spans that were finished before, :data:`KEY_BYTES` each, if the trace was opened again."""
     is_final: bool = True
     """Whether the trace has reached its deadline, so that it must not be postponed."""
+    received_at: float = math.inf
+    """Time at which the last spans arrived, in seconds since 1970; a later time if the trace was postponed."""
 
     @property
     def finished_spans(self) -> frozenset[str]:
@@ -129,6 +132,8 @@ class TraceOutcome:
     the request, such as that of an application that calls a gateway, the request belongs to it."""
     is_postponed: bool = False
     """Whether to wait until the deadline for spans that the trace lacks, instead of storing the result."""
+    ended: float = 0.0
+    """End of the exchange by the clock of the sender, in seconds since 1970."""
 
     @property
     def parts(self) -> tuple[TraceOutcome, ...]:
@@ -204,6 +209,7 @@ class ReceivedSpanStore(StoreComponent):
                 dropped=row.dropped,
                 finished_keys=row.span_keys or b"",
                 is_final=row.deadline <= now,
+                received_at=row.due_at - row.wait,
             )
             for row in claimed
         ]
@@ -449,8 +455,11 @@ def _size(items: Iterable[ReceivedItem]) -> int:
 def _finished_values(outcome: TraceOutcome, now: float) -> dict[str, Any]:
     trace = outcome.trace
     keys = trace.finished_keys + b"".join(_key_bytes(item.key) for item in trace.items)
-    results = [part.result for part in outcome.parts]
-    ends = [item.started_at.timestamp() + item.duration for item in results if isinstance(item, Exchange)]
+    ends = [
+        max(part.ended, part.result.started_at.timestamp() + part.result.duration)
+        for part in outcome.parts
+        if isinstance(part.result, Exchange)
+    ]
     # Without an exchange, spans that are missing may still come. They must not repeat an earlier exchange.
     answered_until = max(ends, default=now if trace.finished_keys else 0.0)
     return {"of": trace.trace_id, "now": now, "keys": keys[-_MAX_KEYS * KEY_BYTES :], "until": answered_until}
@@ -514,7 +523,10 @@ _REOPEN: Final[Update] = (
 )
 _READY: Final = leases.select_due(
     received_trace,
-    *(received_trace.c[name] for name in ("trace_id", "deadline", "spans", "size", "dropped", "span_keys")),
+    *(
+        received_trace.c[name]
+        for name in ("trace_id", "due_at", "deadline", "wait", "spans", "size", "dropped", "span_keys")
+    ),
 )
 _FINISH: Final[Update] = (
     update(received_trace)
