@@ -264,3 +264,73 @@ def test_a_clients_spans_without_text_stand_for_instrumented_calls(ids: dict[str
 
     assert isinstance(result, Recognized)
     assert result.answer == "The night train."
+
+
+def test_a_span_without_text_and_with_another_response_is_another_call() -> None:
+    """If the call that came last recorded no text, the earlier one did not necessarily give the answer."""
+    names = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "model-7"}
+    own = node("messages.create", {**names, "gen_ai.response.id": "r2"}, scope="com.example.sdk")
+    call = chat("Which train?", "Let me see.", **{"gen_ai.response.id": "r1"})
+
+    assert isinstance(recognize(trace("shop", node("ask", {}, call, own))), Unreadable)
+
+
+def test_the_parts_of_a_stream_in_events_are_the_answer_unless_the_first_are_missing() -> None:
+    """An SDK keeps the last events of a span. A beginning that it dropped must not be missing from the answer."""
+    begin = SpanEvent(name="begin", attributes={"query": "Which train?"})
+    deltas = tuple(SpanEvent(name="delta", attributes={"delta": text}) for text in ("The ", "night ", "train."))
+    agent = {"gen_ai.operation.name": "invoke_agent", "input.value": "Which train?"}
+
+    assert recognized(node("ask", agent, events=(begin, *deltas))).answer == "The night train."
+    assert isinstance(recognize(trace("shop", node("ask", agent, events=deltas))), Unreadable)
+
+
+def test_events_with_a_role_are_a_conversation() -> None:
+    """The last message of the assistant is the answer, whatever the events are called."""
+    turns = (("user", "Dogs?"), ("assistant", "Yes."), ("user", "Which train?"), ("assistant", "The night train."))
+    events = tuple(SpanEvent(name="turn", attributes={"role": role, "content": text}) for role, text in turns)
+
+    result = recognized(node("ask", {"gen_ai.operation.name": "chat"}, events=events))
+
+    assert (result.question, result.answer, len(result.history)) == ("Which train?", "The night train.", 2)
+
+
+def test_the_only_text_that_asks_is_the_question_of_a_chain() -> None:
+    """Inputs have names in any language. Two texts that ask may both be the question."""
+    output = json.dumps({"answer": "The night train."})
+
+    def asked(**inputs: str) -> Any:
+        return recognize(
+            trace("shop", node("c", {KIND: "CHAIN", "input.value": json.dumps(inputs), "output.value": output}))
+        )
+
+    one, two = asked(frage="Which train?", ton="Be kind."), asked(frage="Which train?", gegenfrage="Which day?")
+
+    assert isinstance(one, Recognized)
+    assert one.question == "Which train?"
+    assert isinstance(two, Unreadable)
+
+
+def test_arguments_of_a_function_are_texts_rather_than_a_list_of_documents() -> None:
+    """A function that gets the documents in one text, and the question, does not have two contexts."""
+    generate = step(
+        "generate", "The night train.", answered(DOCUMENTS), asked={"args": ["\n".join(DOCUMENTS), "Which?"]}
+    )
+
+    assert contexts(step("ask", "The night train.", generate)) == []
+
+
+def test_texts_without_a_comma_between_them_are_not_joined() -> None:
+    """Python would join what NumPy writes as two texts."""
+    found = "['The night train.' 'Dogs travel free.']"
+    tool = node("search", {KIND: "TOOL", "tool.name": "search", "output.value": found})
+
+    assert contexts(node("ask", {}, tool, answered([]))) == [found]
+
+
+def test_a_model_in_a_document_is_not_the_model_that_was_called() -> None:
+    """Shops sell models, too."""
+    output = {"answer": "The X1.", "sources": [{"text": "The X1 has a fan.", "model": "X1"}]}
+    call = {"openinference.span.kind": "LLM", "input.value": "Which laptop?", "output.value": "The X1."}
+
+    assert recognized(step("ask", output, node("call", call), asked="Which laptop?")).model is None
