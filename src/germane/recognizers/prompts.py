@@ -48,7 +48,7 @@ MIN_DOCUMENT: Final = 12
 """Minimum number of characters of a document that is looked up in a prompt. Shorter ones may occur by accident."""
 
 
-class Part(NamedTuple):
+class PromptPart(NamedTuple):
     """A part of a prompt."""
 
     label: str
@@ -70,11 +70,11 @@ class Part(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def parts_of(prompt: str) -> Sequence[Part]:
+def parts_of(prompt: str) -> Sequence[PromptPart]:
     """Split a prompt into its parts, in their order."""
     if isinstance(value := decode(prompt), dict):
-        return [Part(str(name), "\n".join(texts_in(item))) for name, item in value.items()]
-    parts: list[Part] = []
+        return [PromptPart(str(name), "\n".join(texts_in(item))) for name, item in value.items()]
+    parts: list[PromptPart] = []
     position = 0
     for start, end, part in _elements(prompt):
         parts += [*_labeled_parts(prompt[position:start]), part]
@@ -83,7 +83,7 @@ def parts_of(prompt: str) -> Sequence[Part]:
     return parts if len(parts) <= _MAX_PARTS else [*parts[: _MAX_PARTS // 2], *parts[-_MAX_PARTS // 2 :]]
 
 
-def _elements(prompt: str) -> Iterator[tuple[int, int, Part]]:
+def _elements(prompt: str) -> Iterator[tuple[int, int, PromptPart]]:
     """Yield the outermost elements in tags, with their start and end."""
     position, missing = 0, set[str]()
     for _ in range(_MAX_TAGS):
@@ -96,41 +96,41 @@ def _elements(prompt: str) -> Iterator[tuple[int, int, Part]]:
             missing.add(closing)
         position = opening.end() if end < 0 else end + len(closing)
         if end >= 0:
-            yield opening.start(), position, Part(opening[1], prompt[opening.end() : end].strip(), is_closed=True)
+            yield opening.start(), position, PromptPart(opening[1], prompt[opening.end() : end].strip(), is_closed=True)
 
 
-def _labeled_parts(text: str) -> Iterator[Part]:
+def _labeled_parts(text: str) -> Iterator[PromptPart]:
     """Yield the labeled lines of a text and the paragraphs between them. A label alone is that of the next one."""
     label, lines = "", list[str]()
     for line in [*text.splitlines(), ""]:
         labeled = _read_label(line)
         is_rule = not any(map(str.isalnum, line))  # blank, or nothing but hyphens or quotation marks
         if lines and (is_rule or labeled):
-            yield Part(label, "\n".join(lines).strip())
+            yield PromptPart(label, "\n".join(lines).strip())
             label, lines = "", []
         if labeled:
             if label:
-                yield Part(label, "")
+                yield PromptPart(label, "")
             if labeled.text:
                 yield labeled
             label = "" if labeled.text else labeled.label
         elif not is_rule:
             lines.append(line)
     if label:
-        yield Part(label, "")
+        yield PromptPart(label, "")
 
 
-def _read_label(line: str) -> Part | None:
+def _read_label(line: str) -> PromptPart | None:
     """Return the label or heading of a line with the text after it, if any."""
     if len(line) <= _MAX_HEADING and (heading := _HEADING.fullmatch(line)):
-        return Part(heading[1] or heading[2], "")
+        return PromptPart(heading[1] or heading[2], "")
     if ":" not in line and "\uff1a" not in line:
         return None
     if line.rstrip().endswith((":", "\uff1a")) and len(line.split()) <= 2 * _MAX_LABEL_WORDS:
-        return Part(line.strip(" \t>*#_-:\uff1a"), "")
+        return PromptPart(line.strip(" \t>*#_-:\uff1a"), "")
     found = _LABEL.fullmatch(line)
     is_label = found is not None and len(found[1].split()) <= _MAX_LABEL_WORDS
-    return Part(found[1], found[2].strip()) if found is not None and is_label else None
+    return PromptPart(found[1], found[2].strip()) if found is not None and is_label else None
 
 
 def question_in(call: ModelCall, recorded: Iterable[str] = (), documents: Sequence[str] = ()) -> str | None:
@@ -160,7 +160,7 @@ def question_in(call: ModelCall, recorded: Iterable[str] = (), documents: Sequen
     return found.text
 
 
-def _is_continued(found: Part, parts: Sequence[Part], sources: Sequence[Part]) -> bool:
+def _is_continued(found: PromptPart, parts: Sequence[PromptPart], sources: Sequence[PromptPart]) -> bool:
     """Return whether a question may have more lines, because nothing separates it from its neighbors."""
     if found.is_closed:
         return False
@@ -172,7 +172,7 @@ def _is_continued(found: Part, parts: Sequence[Part], sources: Sequence[Part]) -
     return any(part.text and part not in sources and not part.is_closed for part in neighbors)
 
 
-def _completed(parts: Sequence[Part], sources: Sequence[Part]) -> Part | None:
+def _completed(parts: Sequence[PromptPart], sources: Sequence[PromptPart]) -> PromptPart | None:
     """Return the labeled part before the label of the reply at the end of a prompt, if there is one."""
     last, before = parts[-1], next(part for part in reversed(parts) if part.text)
     is_slot = bool(last.label and before.label) and not last.text
@@ -185,12 +185,12 @@ def _completed(parts: Sequence[Part], sources: Sequence[Part]) -> Part | None:
     return before if is_question and before not in sources else None
 
 
-def _shares(part: Part, others: Sequence[Part]) -> bool:
+def _shares(part: PromptPart, others: Sequence[PromptPart]) -> bool:
     """Return whether a part shares content with others. Instructions do not."""
     return share_from(part.text, grams("\n".join(other.text for other in others)), frozenset()) >= _SHARED
 
 
-def _sources(parts: Sequence[Part], call: ModelCall, documents: Sequence[str]) -> list[Part]:
+def _sources(parts: Sequence[PromptPart], call: ModelCall, documents: Sequence[str]) -> list[PromptPart]:
     """Return the parts that contain documents, or that the reply was taken from."""
     found = [part for part in parts if any(text in part.text or part.text in text for text in documents)]
     if found or not parts or call.answer is None or asks(call.answer):
@@ -201,7 +201,7 @@ def _sources(parts: Sequence[Part], call: ModelCall, documents: Sequence[str]) -
     return [part for part in parts if part not in asked and share_from(call.answer, grams(part.text), known) >= _SOURCE]
 
 
-def _candidates(parts: Sequence[Part], reply: str) -> list[Part]:
+def _candidates(parts: Sequence[PromptPart], reply: str) -> list[PromptPart]:
     """Return the first or last part if the reply was taken from the others; nothing if both or none may be asked."""
     found = []
     for part in (parts[0], parts[-1]):
@@ -212,7 +212,7 @@ def _candidates(parts: Sequence[Part], reply: str) -> list[Part]:
     return [part for part in found if part.label][-1:] or (found if len(found) == 1 else [])
 
 
-def _question_among(parts: Sequence[Part], sources: Sequence[Part]) -> Part | None:
+def _question_among(parts: Sequence[PromptPart], sources: Sequence[PromptPart]) -> PromptPart | None:
     """Return the part that is the question; None if several may be."""
     candidates = [part for part in parts if part.may_ask and part not in sources]
     asking = [part for part in candidates if asks(part.text)]
@@ -225,7 +225,9 @@ def _question_among(parts: Sequence[Part], sources: Sequence[Part]) -> Part | No
     return _last_or_only(parts[-1], asking, named, has_sources=bool(sources))
 
 
-def _last_or_only(last: Part, asking: Sequence[Part], named: Sequence[Part], *, has_sources: bool) -> Part | None:
+def _last_or_only(
+    last: PromptPart, asking: Sequence[PromptPart], named: Sequence[PromptPart], *, has_sources: bool
+) -> PromptPart | None:
     """Return the question at the end of a prompt, or the only one before or after the text that the reply is from."""
     if last in asking and (has_sources or len(asking) == 1):  # documents may contain questions, too
         return last
@@ -235,7 +237,9 @@ def _last_or_only(last: Part, asking: Sequence[Part], named: Sequence[Part], *, 
     return found[0] if len(found) == 1 and (has_sources or found[0] is last) else None
 
 
-def _left_over(parts: Sequence[Part], candidates: Sequence[Part], sources: Sequence[Part]) -> Part | None:
+def _left_over(
+    parts: Sequence[PromptPart], candidates: Sequence[PromptPart], sources: Sequence[PromptPart]
+) -> PromptPart | None:
     """Return the labeled part at the end of a prompt, or the only part that the reply was not taken from."""
     found = candidates[0] if len(candidates) == 1 else parts[-1] if parts[-1].label else None
     return found if found in candidates and found is not None and _shares(found, sources) else None
