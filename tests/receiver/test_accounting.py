@@ -80,6 +80,23 @@ def test_spans_that_arrive_after_their_trace_was_finished_are_counted(start: Sta
     assert running.receiver.describe()[0] == "4 spans and log records received, 1 repeated, 1 too late for their trace"
 
 
+def test_late_spans_of_a_client_whose_clock_is_ahead_are_late(start: Start, store: TrackingStore) -> None:
+    """The exchange starts at its receipt, but its spans are compared by the clock of their sender."""
+    running = start()
+    root = chain("Why?", "So.")
+    start_time, end_time = (each + 86_400 * 10**9 for each in (root.start_time_unix_nano, root.end_time_unix_nano))
+    root.start_time_unix_nano, root.end_time_unix_nano = start_time, end_time
+    call, late = (model_call("Why?", each, parent=root, start_time_unix_nano=start_time) for each in ("So.", "No."))
+    send(running, trace_request(root, call))
+    finish(store)
+    send(running, trace_request(root, late))
+    finish(store)
+
+    (found,) = exchanges(store)
+    assert found.started_at <= store.now()
+    assert running.receiver.describe()[0] == "4 spans and log records received, 1 repeated, 1 too late for their trace"
+
+
 def test_later_requests_in_the_same_trace_are_separate_exchanges(start: Start, store: TrackingStore) -> None:
     """Some instrumentations put all later requests of a process into the trace of the first one."""
     running = start()

@@ -364,6 +364,23 @@ def test_a_request_inside_an_exchange_belongs_to_it(
     assert outcome.counted[3] == ("recognized" if is_captured else "answered_elsewhere")
 
 
+def test_a_request_within_another_one_is_found_by_the_clock_of_its_sender(
+    store: TrackingStore, clock: Clock, make: Make
+) -> None:
+    """The start of a received exchange is at most its receipt, but that of an application's is by its own clock."""
+    ahead = make(0, trace_id=TRACE, span_id=f"{9:016x}", duration=60.0)
+    outer = replace(ahead, started_at=ahead.started_at + timedelta(days=1))
+    store.exchanges.add([outer])
+    stage(store, span(1, root=True))
+    clock.advance(seconds=WAIT + 1)
+    (trace,) = claim(store)
+    inner = make(0, trace_id=TRACE, span_id=f"{1:016x}", duration=1.0)
+    outcome = TraceOutcome(trace, inner, WatchKey.at(0, "gateway", "scope", "recognized"), is_called=True)
+    store.received.complete("me", [replace(outcome, ended=outer.started_at.timestamp() + 2)])
+
+    assert [each.id for each in store.answers.list_exchanges(limit=9)] == [outer.id]
+
+
 def test_abandoned_spans_are_deleted_like_other_texts(store: TrackingStore, clock: Clock) -> None:
     """If no receiver runs any more, their texts do not stay longer than those of exchanges."""
     store.received.stage([span(1), span(1, OTHER)], max_wait=MAX_WAIT, requests=[OutgoingRequest("traces", b"text")])

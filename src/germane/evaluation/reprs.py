@@ -11,7 +11,6 @@ from typing import Any, Final
 from germane import sanitize
 from germane.errors import UsageError
 
-_EMPTY_SETS: Final = frozenset({"set()", "frozenset()"})
 _BRACKETED: Final = re.compile(r"[\w.]*[\[({<].*[\])}>]", re.DOTALL)
 """A collection or an object, possibly with the name of its class. Everything else is plain text."""
 _DEFAULT_REPR: Final = re.compile(r"<[\w.]+(?:: [^<>]*| object at 0x\w+)>")
@@ -34,7 +33,7 @@ def parse_repr(text: str, column: str) -> Any:
         UsageError: the text represents an object, or contains one.
     """
     text = text.strip()
-    if text in _EMPTY_SETS:
+    if text in {"set()", "frozenset()"}:
         return []
     is_object = _FIELDS.match(text) is not None
     for source in (text, _DEFAULT_REPR.sub("...", text)) if _BRACKETED.fullmatch(text) else ():

@@ -9,16 +9,8 @@ from typing import Any
 
 from germane import sanitize
 from germane.errors import UsageError
+from germane.evaluation import values
 from germane.evaluation.files import Record, iterate_records
-from germane.evaluation.values import (
-    is_conversation,
-    parse_attribute,
-    parse_contexts,
-    parse_messages,
-    parse_name,
-    parse_text,
-    to_plain,
-)
 from germane.exchange import Exchange, Message, new_exchange_id
 
 COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -79,7 +71,7 @@ class ColumnMap:
         """
         cell = self._find_cell(row, name)
         if cell is not _ABSENT:
-            return to_plain(cell)
+            return values.to_plain(cell)
         if name not in self._required:
             return None
         expected = " or ".join(self.names[name])
@@ -95,7 +87,7 @@ class ColumnMap:
 
     def other_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Map the name of each column that germane does not recognize to its cell."""
-        return {str(column): to_plain(cell) for column, cell in row.items() if column not in self._known}
+        return {str(column): values.to_plain(cell) for column, cell in row.items() if column not in self._known}
 
     def _find_cell(self, row: Mapping[str, Any], name: str) -> Any:
         for column in self.names[name]:
@@ -131,9 +123,9 @@ def convert_records(records: Iterable[Record], columns: Mapping[str, str] | None
                     f"must be a mapping of columns to values, not {type(record).__name__}"
                 )
             question, answer, history = _parse_conversation(row, column_map)
-            names = {name: parse_name(column_map.get_cell(row, name), name) for name in ("id", "route", "model")}
+            names = {name: values.parse_name(column_map.get_cell(row, name), name) for name in ("id", "route", "model")}
             other_columns = column_map.other_columns(row)
-            attributes = {name: parse_attribute(cell) for name, cell in other_columns.items()}
+            attributes = {name: values.parse_attribute(cell) for name, cell in other_columns.items()}
             exchange = Exchange(
                 id=names["id"] or new_exchange_id(),
                 trace_id="0" * 32,
@@ -142,7 +134,7 @@ def convert_records(records: Iterable[Record], columns: Mapping[str, str] | None
                 route=names["route"] or EVALUATION_SERVICE,
                 question=question,
                 answer=answer,
-                contexts=parse_contexts(column_map.get_cell(row, "contexts")),
+                contexts=values.parse_contexts(column_map.get_cell(row, "contexts")),
                 history=history,
                 model=names["model"],
                 attributes={name: value for name, value in attributes.items() if value is not None},
@@ -161,21 +153,21 @@ def _parse_conversation(
     If the question cell contains a conversation, its last user message is the question. If the row has no answer
     column, the answer is the assistant's last reply to that message.
     """
-    question = columns.get_cell(row, "question")
-    messages = parse_messages(columns.get_cell(row, "history"))
-    if not is_conversation(question):
-        text = parse_text(question, "question")
-        return text, parse_text(columns.get_cell(row, "answer"), "answer"), messages
-    messages += parse_messages(question)
-    last = max((index for index, message in enumerate(messages) if message.role == "user"), default=None)
-    if last is None:
-        return None, parse_text(columns.get_cell(row, "answer"), "answer"), messages
-    replies = [message.content for message in messages[last + 1 :] if message.role == "assistant"]
-    if columns.has_column(row, "answer") or not replies:
-        answer = parse_text(columns.get_cell(row, "answer"), "answer")
-    else:
-        answer = replies[-1]
-    return messages[last].content, answer, messages[:last]
+    question, replies = columns.get_cell(row, "question"), list[str]()
+    messages = values.parse_messages(columns.get_cell(row, "history"))
+    if values.is_conversation(question):
+        messages += values.parse_messages(question)
+        last = max((index for index, each in enumerate(messages) if each.role == "user"), default=len(messages))
+        replies = [message.content for message in messages[last + 1 :] if message.role == "assistant"]
+        question = messages[last].content if last < len(messages) else None
+        messages = messages[:last]
+    if replies and not columns.has_column(row, "answer"):
+        return question, replies[-1], messages
+    return (
+        values.parse_text(question, "question"),
+        values.parse_text(columns.get_cell(row, "answer"), "answer"),
+        messages,
+    )
 
 
 def _find_nested(row: Mapping[str, Any], path: str) -> Any:

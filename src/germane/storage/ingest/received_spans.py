@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -317,7 +317,9 @@ def _without_inner_requests(connection: Connection, outcomes: Sequence[TraceOutc
             return part
         for row in outer.get(result.trace_id, ()):
             ended_at = row.started_at + timedelta(seconds=row.duration)
-            if row.span_id != result.span_id and row.started_at <= result.started_at <= ended_at:
+            # The process that has captured the outer exchange may have the sender's clock, or that of this receiver.
+            starts = result.started_at, datetime.fromtimestamp(part.ended - result.duration, UTC)
+            if row.span_id != result.span_id and any(row.started_at <= each <= ended_at for each in starts):
                 return replace(part, result=None, counted=part.counted._replace(outcome=CAPTURED_ELSEWHERE))
         return part
 
