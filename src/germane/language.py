@@ -14,6 +14,8 @@ _INNER_QUESTION_MARKS: Final = "\u00bf\u055e"
 """Question marks before or within a question: the Spanish and the Armenian one."""
 _SYMBOLS: Final = frozenset("=;{}()<>[]_*/\\|@#$%&^~`")
 _GRAM: Final = 3
+GROUNDED: Final = 0.3
+"""Minimum share of an answer's content that comes from its sources."""
 _GREEK: Final = re.compile("[\u0370-\u03ff]")
 _MAX_QUESTION: Final = 400
 """Maximum number of characters of a sentence in which a question mark is looked up."""

@@ -19,8 +19,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from germane.exchange import Context
-from germane.language import asks, grams, is_code, share_from
+from germane.language import GROUNDED, asks, grams, is_code, share_from
 from germane.recognizers.calls import ModelCall, answer_in
 from germane.recognizers.forms import Form, form_of
 from germane.recognizers.prompts import MIN_DOCUMENT, parts_of, question_in
@@ -32,11 +31,8 @@ from germane.recognizers.values import is_component_output
 
 _MAX_CALLS: Final = 20
 """Maximum number of calls, from the end of the trace, that are compared with each other."""
-_MAX_DOCUMENTS: Final = 100
 _LONG: Final = 40
 """Minimum number of characters of a text that does not occur in a prompt by accident."""
-GROUNDED: Final = 0.3
-"""Minimum share of an answer's content that comes from the documents in its prompt."""
 _MIN_SHARE: Final = 0.2
 """Minimum share of the better one of two replies, which is at least twice that of the other one."""
 _MIN_LENGTH_RATIO: Final = 0.5
@@ -54,14 +50,14 @@ class Answering(NamedTuple):
 
 
 def answering_call(
-    trace: Trace, calls: Sequence[ModelCall], documents: Sequence[Context], outputs: Sequence[RawValue]
+    trace: Trace, calls: Sequence[ModelCall], documents: Sequence[str], outputs: Sequence[RawValue]
 ) -> Answering:
     """Return the call that gave the answer.
 
     Args:
         trace: The trace.
         calls: Its model calls, in the order of their start times.
-        documents: The retrieved documents.
+        documents: The texts of the retrieved documents.
         outputs: The outputs of the outermost step that contains all calls. If the answers of some calls are among
             them, no other call gave the answer.
     """
@@ -96,15 +92,14 @@ def _returned_texts(calls: Sequence[ModelCall], outputs: Sequence[RawValue]) -> 
 
 
 class _Comparison:
-    def __init__(self, trace: Trace, calls: Sequence[ModelCall], documents: Sequence[Context]) -> None:
+    def __init__(self, trace: Trace, calls: Sequence[ModelCall], documents: Sequence[str]) -> None:
         self.trace = trace
         self._calls = calls
         self._is_web_request = is_web_request(trace.tree)
         self._inputs: dict[str, frozenset[str]] = {}
         self._prompts = {call.span.span_id: grams("\n".join(call.prompts)) for call in calls}
-        texts = [document.text for document in documents if len(document.text) >= MIN_DOCUMENT][:_MAX_DOCUMENTS]
         self._documents = {
-            call.span.span_id: {text for text in texts if any(text in prompt for prompt in call.prompts)}
+            call.span.span_id: {text for text in documents if any(text in prompt for prompt in call.prompts)}
             for call in calls
         }
         self._queries = {

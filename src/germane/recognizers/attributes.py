@@ -24,19 +24,13 @@ _METADATA: Final = (
 _METADATA_SESSION: Final = ("session_id", "sessionId", "thread_id", "conversation_id")
 _METADATA_USER: Final = ("user_id", "userId")
 _SESSION: Final = (
-    "session.id",
-    "gen_ai.conversation.id",
-    "langfuse.session.id",
-    "mlflow.trace.session",
+    *("session.id", "gen_ai.conversation.id", "langfuse.session.id", "mlflow.trace.session"),
     "spring.ai.chat.client.conversation.id",
     *(f"{start}.{name}" for start in _METADATA for name in _METADATA_SESSION),
     "group_id",
 )
 _USER: Final = (
-    "user.id",
-    "enduser.id",
-    "langfuse.user.id",
-    "mlflow.trace.user",
+    *("user.id", "enduser.id", "langfuse.user.id", "mlflow.trace.user"),
     *(f"{start}.{name}" for start in _METADATA for name in _METADATA_USER),
 )
 _MODEL: Final = (

@@ -141,7 +141,7 @@ def _read_answer(call: ModelCall, outputs: Iterable[tuple[str, RawValue]]) -> No
         messages = read_messages(raw.content)
         answer = answer_in(raw) if messages is None else final_answer(messages)
         call.has_content = call.has_content or any(message.text.strip() for message in messages or ())
-        call.is_tool_call = messages is not None and answer is None and messages[-1].calls_tool
+        call.is_tool_call = messages is not None and answer is None and bool(messages[-1].tool_calls)
         if call.is_tool_call:  # its text, in other attributes, is not an answer
             return
         if answer is not None:

@@ -25,7 +25,7 @@ from germane.recognizers.trace import Documents, Trace
 from germane.recognizers.values import find_question
 
 _MAX_DOCUMENTS: Final = 100
-"""Maximum number of documents of one function that are looked up in prompts."""
+"""Maximum number of documents that are looked up in prompts."""
 
 
 class Contexts(NamedTuple):
@@ -34,6 +34,11 @@ class Contexts(NamedTuple):
     contexts: tuple[Context, ...] = ()
     sources: tuple[Source, ...] = ()
     from_tools: bool = False
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts that are looked up in prompts and answers."""
+        return [context.text for context in self.contexts if len(context.text) >= MIN_DOCUMENT][:_MAX_DOCUMENTS]
 
 
 def find_contexts(trace: Trace, region: Iterable[SpanData], calls: Sequence[ModelCall]) -> Contexts:
@@ -63,35 +68,30 @@ def retrieved(trace: Trace, spans: Sequence[SpanData], calls: Sequence[ModelCall
     for contexts, sources in found.values():
         if contexts:
             return Contexts(distinct(contexts), tuple(sources))
-    given = _Given("\n".join(prompt for call in calls for prompt in call.prompts), {call.answer for call in calls[:-1]})
-    returned = [part for span in spans if (part := _returned_for(given, trace, span)) is not None]
+    prompts, replies = (
+        "\n".join(prompt for call in calls for prompt in call.prompts),
+        {call.answer for call in calls[:-1]},
+    )
+    returned = [part for span in spans if (part := _returned_for(prompts, replies, trace, span)) is not None]
     texts = [context for contexts, _ in returned for context in contexts]
     return Contexts(distinct(texts), tuple(source for _, source in returned)) if returned else None
 
 
-class _Given(NamedTuple):
-    """The texts that models received, and the replies that are not the answer."""
+def _returned_for(prompts: str, replies: set[str | None], trace: Trace, span: SpanData) -> Documents | None:
+    """Return the documents that a step of a workflow returned or got, and that are part of a prompt, but not replies.
 
-    prompts: str
-    replies: set[str | None]
-
-    def contains(self, text: str) -> bool:
-        """Return whether a text is a document that a model received."""
-        return len(text) >= MIN_DOCUMENT and text in self.prompts and text not in self.replies
-
-
-def _returned_for(given: _Given, trace: Trace, span: SpanData) -> Documents | None:
-    """Return the documents that a step of a workflow returned or got, and that are part of a prompt. If there are no
-    prompts, the name of a function must say that it searches documents.
+    If there are no prompts, the name of a function must say that it searches documents.
     """
-    if trace.kind(span) != "workflow" or not (given.prompts or (is_search(span) and _is_function(trace, span))):
+    if trace.kind(span) != "workflow" or not (prompts or (is_search(span) and _is_function(trace, span))):
         return None
     reading = trace.reading(span)
-    for raw in (*reading.outputs, *(reading.inputs if given.prompts else ())):
+    for raw in (*reading.outputs, *(reading.inputs if prompts else ())):
         if read_messages(raw.content) is not None:  # the conversation so far
             continue
-        documents = (read_documents(raw.content) or read_lists(raw.content))[:_MAX_DOCUMENTS]
-        found = [each for each in documents if not given.prompts or given.contains(each.text)]
+        found = (read_documents(raw.content) or read_lists(raw.content))[:_MAX_DOCUMENTS]
+        if prompts:
+            given = (each for each in found if len(each.text) >= MIN_DOCUMENT and each.text in prompts)
+            found = [each for each in given if each.text not in replies]
         if found and not all(asks(document.text) for document in found):  # parts of the question
             return found, Source(span.span_id, raw.source)
     return None

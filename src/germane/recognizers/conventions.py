@@ -48,7 +48,6 @@ _CLASS_KINDS: Final[dict[str, Kind]] = {
     "ToolInvoker": "tool",
 }
 """Endings of the class names of frameworks' components."""
-_STEPS_OF_TASKS: Final = frozenset({"retriever", "reranker", "embedding"})
 _HAYSTACK_PARTS: Final = ("component", "agent", "agent.step.llm", "agent.step.tool")
 _HAYSTACK_STEPS: Final[dict[str, Kind]] = {
     "haystack.agent.step": "workflow",
@@ -63,8 +62,7 @@ _LLAMA_INDEX_EVENTS: Final[dict[str, Kind]] = {
 }
 _GENAI_INPUTS: Final = ("gen_ai.input.messages", "gen_ai.retrieval.query.text", "gen_ai.prompt")
 _GENAI_OUTPUTS: Final = ("gen_ai.output.messages", "gen_ai.tool.call.result", "gen_ai.completion")
-_FLAT_INPUTS: Final = ("llm.input_messages", "gen_ai.prompt", "llm.prompts")
-_FLAT_OUTPUTS: Final = ("llm.output_messages", "gen_ai.completion", "llm.completions")
+_GENAI_LIBRARIES: Final = ("genai", "openai_v2", "google_genai", "vertexai")
 _OPENLLMETRY_LIBRARIES: Final = (
     *("agno", "anthropic", "bedrock", "chromadb", "cohere", "crewai", "google_generativeai", "groq", "haystack"),
     *("lancedb", "langchain", "llamaindex", "marqo", "mcp", "milvus", "mistralai", "ollama", "openai", "openai_agents"),
@@ -102,8 +100,8 @@ def _generic_kind(span: SpanData) -> Kind:
         # LlamaIndex's chat engine writes its history in a span of kind LLM, often in a trace of its own. The span of a
         # call has the model's name even if content capture is off, and a span that the application creates has an
         # output.
-        is_call = "output.value" in attributes or span.status == "ERROR" or any(map(_is_llm_attribute, attributes))
-        return "model" if is_call else "other"
+        is_call = "output.value" in attributes or span.status == "ERROR"
+        return "model" if is_call or any(name.startswith("llm.") for name in attributes) else "other"
     if known is not None:
         return known
     if attributes.keys() & {"gen_ai.request.model", "gen_ai.response.model", "llm.model_name"}:
@@ -111,16 +109,12 @@ def _generic_kind(span: SpanData) -> Kind:
     return "workflow" if attributes.keys() & _WORKFLOW_ATTRIBUTES else "other"
 
 
-def _is_llm_attribute(name: str) -> bool:
-    return name.startswith("llm.")
-
-
 def _openllmetry_kind(span: SpanData) -> Kind:
     kind = _generic_kind(span)
     if kind == "workflow" and _text(span, "traceloop.span.kind") == "task":
         # LlamaIndex's components are all tasks, and their names are those of their classes.
         component = _class_kind(_text(span, "traceloop.entity.name").removesuffix(".task"))
-        return component if component in _STEPS_OF_TASKS else kind
+        return component if component in {"retriever", "reranker", "embedding"} else kind
     return kind
 
 
@@ -183,7 +177,6 @@ CONVENTIONS: Final = (
         outputs=("output.value",),
         flat_inputs=("llm.input_messages", "llm.prompts"),
         flat_outputs=("llm.output_messages", "llm.choices"),
-        flat_documents=("reranker.output_documents", "retrieval.documents"),
         variables="llm.prompt_template.variables",
         content_fix=(
             "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and the other OPENINFERENCE_HIDE_ variables "
@@ -197,8 +190,8 @@ CONVENTIONS: Final = (
         markers=(
             *(
                 "haystack.pipeline.execution_mode",
-                "haystack.component.name",
                 "haystack.pipeline.max_runs_per_component",
+                "haystack.component.name",
             ),
             *("haystack.agent.max_steps", "haystack.agent.step", "haystack.tool.name"),
             *("haystack.agent.step.llm.input", "haystack.agent.step.llm.output"),
@@ -223,13 +216,8 @@ CONVENTIONS: Final = (
         kind_of=_pydantic_ai_kind,
         inputs=("gen_ai.input.messages", "pydantic_ai.all_messages", "all_messages_events", "events"),
         outputs=(
-            "gen_ai.output.messages",
-            "final_result",
-            "gen_ai.tool.call.result",
-            "tool_response",
-            "pydantic_ai.all_messages",
-            "all_messages_events",
-            "events",
+            *("gen_ai.output.messages", "final_result", "gen_ai.tool.call.result", "tool_response"),
+            *("pydantic_ai.all_messages", "all_messages_events", "events"),
         ),
         object_outputs=("final_result",),
         names=("agent_name",),
@@ -262,8 +250,8 @@ CONVENTIONS: Final = (
         scopes=(
             "semantic_kernel",
             "Microsoft.SemanticKernel",
-            "Experimental.Microsoft.Extensions.AI",
             "Microsoft.Extensions.AI",
+            "Experimental.Microsoft.Extensions.AI",
         ),
         kind_of=_generic_kind,
         inputs=_GENAI_INPUTS,
@@ -276,20 +264,14 @@ CONVENTIONS: Final = (
     Convention(
         name="OpenTelemetry GenAI",
         scopes=(
-            "opentelemetry.instrumentation.genai",
-            "opentelemetry.instrumentation.openai_v2",
-            "opentelemetry.instrumentation.google_genai",
-            "opentelemetry.instrumentation.vertexai",
-            "opentelemetry.util.genai",
-            "gen_ai",
+            *(f"opentelemetry.instrumentation.{library}" for library in _GENAI_LIBRARIES),
+            *("opentelemetry.util.genai", "gen_ai"),
         ),
         kind_of=_generic_kind,
         inputs=_GENAI_INPUTS,
         outputs=_GENAI_OUTPUTS,
         flat_inputs=("gen_ai.prompt",),
         flat_outputs=("gen_ai.completion",),
-        documents=("gen_ai.retrieval.documents",),
-        variables="gen_ai.prompt.variable",
         content_fix=_GENAI_FIX,
         documents_fix=(
             "OpenTelemetry's GenAI instrumentations never record the texts of documents; use OpenInference for the "
@@ -304,12 +286,8 @@ CONVENTIONS: Final = (
         kind_of=_openllmetry_kind,
         inputs=("traceloop.entity.input", "gen_ai.input.messages", "gen_ai.task.input", "gen_ai.prompt"),
         outputs=(
-            "traceloop.entity.output",
-            "gen_ai.output.messages",
-            "gen_ai.task.output",
-            "crewai.crew.result",
-            "gen_ai.tool.call.result",
-            "gen_ai.completion",
+            *("traceloop.entity.output", "gen_ai.output.messages", "gen_ai.task.output", "crewai.crew.result"),
+            *("gen_ai.tool.call.result", "gen_ai.completion"),
         ),
         flat_inputs=("gen_ai.prompt", "llm.prompts"),
         flat_outputs=("gen_ai.completion", "llm.completions"),
@@ -338,12 +316,11 @@ GENERIC: Final = Convention(
     kind_of=_generic_kind,
     inputs=_GENERIC_INPUTS,
     outputs=_GENERIC_OUTPUTS,
-    flat_inputs=_FLAT_INPUTS,
-    flat_outputs=_FLAT_OUTPUTS,
+    flat_inputs=("llm.input_messages", "gen_ai.prompt", "llm.prompts"),
+    flat_outputs=("llm.output_messages", "gen_ai.completion", "llm.completions"),
     documents=("gen_ai.retrieval.documents",),
     flat_documents=("reranker.output_documents", "retrieval.documents"),
     variables="gen_ai.prompt.variable",
-    content_fix="turn on content capture in the instrumentation",
     model_fix=_MODEL_FIX,
 )
 """Reads the attributes of all conventions. Its values also complete those of the convention that owns the scope."""
@@ -389,18 +366,14 @@ def content_attributes(scope: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     A name also stands for the names that begin with it and a dot, such as ``llm.input_messages.0.message.content``. For
     a scope that belongs to no convention, the attributes of all conventions are returned.
     """
-    convention = next((convention for convention in CONVENTIONS if convention.owns(scope)), GENERIC)
-    questions = (*convention.inputs, *convention.flat_inputs, QUESTION_EVENT)
-    answers = (*convention.outputs, *convention.flat_outputs, CHOICE_EVENT)
+    convention = _owner_of(scope) or GENERIC
+    questions = dict.fromkeys((*convention.inputs, *convention.flat_inputs, QUESTION_EVENT))
+    answers = dict.fromkeys((*convention.outputs, *convention.flat_outputs, CHOICE_EVENT))
     # What tools get and return is neither the question nor the answer.
-    return tuple(name for name in dict.fromkeys(questions) if "tool" not in name.lower()), tuple(
-        name for name in dict.fromkeys(answers) if "tool" not in name.lower()
-    )
+    tools = {name for name in (*questions, *answers) if "tool" in name.lower()}
+    return tuple(name for name in questions if name not in tools), tuple(name for name in answers if name not in tools)
 
 
 def documents_fix_for(scope: str) -> str:
     """Return one sentence that says how to record the texts of documents, if the instrumentation omits them."""
-    convention = _owner_of(scope) or GENERIC
-    return (
-        convention.documents_fix or "record the texts of documents, or decorate the retriever with @germane.retrieval"
-    )
+    return (_owner_of(scope) or GENERIC).documents_fix

@@ -126,18 +126,9 @@ def _documents(value: Any, depth: int) -> Iterator[Context]:
             elif isinstance(item, (list, dict)):
                 yield from _documents(item, depth + 1)
     elif isinstance(value, dict):
-        for key in _LIST_KEYS:
-            inner = decode(value.get(key))
-            if isinstance(inner, list) and inner:
-                yield from _documents(inner, depth + 1)
-                return
-        for key in _RESULT_KEYS:
-            inner = decode(value.get(key))
-            if isinstance(inner, (list, dict)):
-                found = list(_documents(inner, depth + 1))
-                if found:
-                    yield from found
-                    return
+        inner = (decode(value.get(key)) for key in (*_LIST_KEYS, *_RESULT_KEYS))
+        found = (list(_documents(each, depth + 1)) for each in inner if isinstance(each, (list, dict)))
+        yield from next(filter(None, found), [])
 
 
 def _document(value: Any, depth: int = 0) -> Context | None:

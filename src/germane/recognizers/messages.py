@@ -60,11 +60,6 @@ class ChatMessage:
     tool_results: tuple[ToolUse, ...] = ()
 
     @property
-    def calls_tool(self) -> bool:
-        """Whether the message contains a tool call."""
-        return bool(self.tool_calls)
-
-    @property
     def is_question(self) -> bool:
         """Whether the message is a user's text."""
         return self.role == "user" and bool(self.text.strip())
@@ -72,7 +67,7 @@ class ChatMessage:
     @property
     def is_answer(self) -> bool:
         """Whether the message is an assistant's answer rather than a step before a tool call."""
-        is_step = self.calls_tool and not self.tool_results
+        is_step = self.tool_calls and not self.tool_results
         return self.role == "assistant" and bool(self.text.strip()) and not is_step
 
 
@@ -187,7 +182,7 @@ def final_answer(messages: Sequence[ChatMessage]) -> str | None:
     for message in reversed(messages):
         if message.is_answer:
             return message.text.strip()
-        is_empty = message.role == "assistant" and not message.calls_tool and not message.text
+        is_empty = message.role == "assistant" and not message.tool_calls and not message.text
         if message.role != "system" and not is_empty:
             return None
     return None

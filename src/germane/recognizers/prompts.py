@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from germane.language import asks, grams, share_from
+from germane.language import GROUNDED, asks, grams, share_from
 from germane.recognizers.calls import ModelCall, decoded_variables
 from germane.recognizers.messages import role_of
 from germane.recognizers.results import Source
@@ -42,8 +42,6 @@ _SOURCE: Final = 0.1
 """Minimum share of a reply's content that comes from a part, which makes the part one of its sources."""
 _SHARED: Final = 0.25
 """Minimum share of a question's content that documents about the same subject contain."""
-_GROUNDED: Final = 0.3
-"""Minimum share of a reply's content that comes from all parts but one, if that one is the question."""
 MIN_DOCUMENT: Final = 12
 """Minimum number of characters of a document that is looked up in a prompt. Shorter ones may occur by accident."""
 
@@ -207,7 +205,7 @@ def _candidates(parts: Sequence[PromptPart], reply: str) -> list[PromptPart]:
     for part in (parts[0], parts[-1]):
         others = grams("\n".join(other.text for other in parts if other is not part))
         own = share_from(reply, grams(part.text), others)
-        if part.may_ask and max(_GROUNDED, 2 * own) <= share_from(reply, others, grams(part.text)):
+        if part.may_ask and max(GROUNDED, 2 * own) <= share_from(reply, others, grams(part.text)):
             found.append(part)
     return [part for part in found if part.label][-1:] or (found if len(found) == 1 else [])
 

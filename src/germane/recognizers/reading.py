@@ -114,7 +114,7 @@ class Convention:
     """Whether the application can turn off the recording of inputs or outputs alone."""
     content_fix: str = ""
     """How to turn on content capture."""
-    documents_fix: str = ""
+    documents_fix: str = "record the texts of documents, or decorate the retriever with @germane.retrieval"
     """How to record the texts of documents, if the instrumentation leaves them out."""
     model_fix: str = ""
     """What to install in addition, if the instrumentation does not record model calls."""

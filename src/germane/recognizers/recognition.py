@@ -38,7 +38,7 @@ from germane.recognizers.contexts import Contexts, find_contexts, has_documents_
 from germane.recognizers.conventions import fix_for
 from germane.recognizers.cut import cut_texts, is_cut_json
 from germane.recognizers.messages import ChatMessage, user_texts
-from germane.recognizers.prompts import MIN_DOCUMENT, question_in, recorded_questions, shared_questions
+from germane.recognizers.prompts import question_in, recorded_questions, shared_questions
 from germane.recognizers.reading import Recognizer
 from germane.recognizers.reasons import unreadable_reason
 from germane.recognizers.requests import split_trace
@@ -55,8 +55,6 @@ _MAX_QUESTIONS: Final = 20
 """Maximum number of texts in one input that are considered as the question."""
 _MAX_CALLS: Final = 20
 """Maximum number of calls that are searched for a question."""
-_MAX_DOCUMENTS: Final = 100
-"""Maximum number of documents that are looked up in the output of a step."""
 
 
 def recognize(
@@ -137,12 +135,12 @@ class _Recognition:
         self.tree = trace.tree
         self.cut = cut_texts(self.tree.spans)
         self.calls = self.all_calls = read_calls(trace)
-        self.documents = retrieved(trace, self.tree.spans, self.calls) or Contexts()
+        self.documents = (retrieved(trace, self.tree.spans, self.calls) or Contexts()).texts
         around = self._steps_around(self.calls[0].span) if self.calls else []
         common = [step for step in around if all(self.tree.contains(step, call.span) for call in self.calls)]
         answers = ([raw for raw in trace.reading(step).outputs if answer_in(raw) is not None] for step in common)
         outputs = next(filter(None, answers), [])  # of the outermost step with an answer
-        answering = answering_call(trace, self.calls, self.documents.contexts, outputs)
+        answering = answering_call(trace, self.calls, self.documents, outputs)
         self.last = answering.call
         """The call that gave the answer."""
         self.is_ambiguous = answering.is_ambiguous and not outputs
@@ -316,12 +314,11 @@ class _Recognition:
         question = answer = None
         if len(self.tree.roots) > 1 or self.tree.is_rootless:
             return None, None
-        documents = [context.text for context in self.documents.contexts[:_MAX_DOCUMENTS]]
         for span in self.tree.walk():
             if self.trace.kind(span) != "workflow":
                 continue
             asked, given = self._question_of(span), self._answer_of(span)
-            if given is not None and documents and all(text in given[0] for text in documents):
+            if given is not None and self.documents and all(text in given[0] for text in self.documents):
                 given = None  # a step that formats documents
             question, answer = question or asked, answer or given
             if asked is not None and given is not None and asked[0] != given[0]:
@@ -340,8 +337,7 @@ class _Recognition:
         sources = dict(recorded_questions(self.trace, call))
         asked_elsewhere = filter(None, (question_in(other) for other in others))
         recorded = [*sources, *asked_elsewhere, *shared_questions(prompt, (each.prompt for each in others))]
-        documents = [context.text for context in self.documents.contexts if len(context.text) >= MIN_DOCUMENT]
-        asked = question_in(call, recorded, documents[:_MAX_DOCUMENTS])
+        asked = question_in(call, recorded, self.documents)
         if asked is None or (asked == prompt and self._may_be_template(call)):
             return None
         return asked, sources.get(asked, call.question_source), history
