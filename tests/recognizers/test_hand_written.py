@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from tests.cases import each
+from tests.spans.samples import node, trace
 from tests.spans.shapes import FORMS, LANGUAGES, call, shapes, spans_of
 
 from germane.recognizers import Recognized, Unreadable, recognize
@@ -23,6 +24,7 @@ def test_the_pair_of_a_hand_written_application_is_found_in_every_language(form:
         result = recognize(spans_of(shape.calls, form))
         if isinstance(result, Recognized):
             assert (result.question, result.answer) == (shape.question, shape.answer), shape.name
+            assert not result.has_documents_without_text
         else:
             unread[shape.name] += 1
 
@@ -56,3 +58,24 @@ def test_two_answers_to_the_same_question_are_ambiguous(language: str) -> None:
 
     assert isinstance(result, Unreadable)
     assert result.reason == "ambiguous"
+
+
+def test_a_context_that_was_cut_off_is_left_out() -> None:
+    """Scorers that need contexts skip the exchange, because the answer may be in the part that is missing."""
+    kind = "openinference.span.kind"
+    document = "retrieval.documents.0.document.content"
+    text = LANGUAGES["English"]
+    whole = {kind: "CHAIN", "input.value": text.question, "output.value": text.answer}
+
+    def read(length: int | None) -> Recognized:
+        retriever = node(
+            "retriever", {kind: "RETRIEVER", document: (" ".join(text.documents) + " And so on.")[:length]}
+        )
+        result = recognize(trace("openinference.instrumentation.langchain", node("chain", whole, retriever)))
+        assert isinstance(result, Recognized)
+        return result
+
+    assert len(read(None).contexts) == 1
+    assert not read(None).has_documents_without_text
+    assert read(150).contexts == ()
+    assert read(150).has_documents_without_text
