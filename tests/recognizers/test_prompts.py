@@ -1,0 +1,94 @@
+"""The question inside a prompt: which of its parts is it, and when can it not be told."""
+
+from __future__ import annotations
+
+from tests.cases import each
+from tests.spans.shapes import call, spans_of
+
+from germane.recognizers import Recognized, UnreadableReason, recognize
+
+DOCUMENTS = "Cups hold three litres of water.\nLids are red and cost two euros at the desk."
+REPLY = "A cup holds three litres, and its red lid costs two euros at the desk."
+ASKED = "How much does a cup hold, and what does its lid cost?"
+UNMARKED = "volume of a cup and price of its lid"
+INSTRUCTION = "Be brief and polite"
+
+
+def read(prompt: str, reply: str = REPLY) -> str | UnreadableReason:
+    """Return the question of a trace with one call, or the reason why there is none."""
+    result = recognize(spans_of([call("", prompt, reply)], "OpenTelemetry"))
+    assert result is not None
+    return result.question if isinstance(result, Recognized) else result.reason
+
+
+@each(
+    "prompt",
+    [
+        f"<docs>{DOCUMENTS}</docs>\n<q>{ASKED}</q>\n{INSTRUCTION}.",
+        f"<docs>\n{DOCUMENTS}\n</docs>\n\n{ASKED}",
+        f"{ASKED}\n\n<docs>{DOCUMENTS}</docs>",
+        f"Kontext:\n{DOCUMENTS}\n\nFrage: {ASKED}",
+        f"Frage: {ASKED}\n\nKontext:\n{DOCUMENTS}\n\nAntwort:",
+        f"{DOCUMENTS}\n\n{ASKED}",
+        f"{ASKED}\n\n{DOCUMENTS}",
+        f'{INSTRUCTION}.\n"""\n{DOCUMENTS}\n"""\n{ASKED}',
+        f"=== Docs ===\n{DOCUMENTS}\n=== Task ===\n{ASKED}\n=== Reply ===",
+        f"[DOCS]\n{DOCUMENTS}\n\n[ASKED]\n{ASKED}",
+        f"# Docs\n\n{DOCUMENTS}\n\n# Asked\n\n{ASKED}",
+        f"You answer questions. Here are the documents:\n{DOCUMENTS}\n\nAnd this is the question:\n{ASKED}",
+        f"Docs:\nQ: Are lids blue?\nA: Lids are red and cost two euros at the desk.\n\nFrage: {ASKED}",
+        f"Q: Are lids blue?\nA: No.\nQ: {ASKED}\nA:",
+        f"Rules: {INSTRUCTION}\nUser: {ASKED}",
+        f'{{"documents": ["{DOCUMENTS.splitlines()[0]}"], "frage": "{ASKED}"}}',
+        f"Current task: {ASKED}\n\nExpected outcome: a text\nReturn all of it.\n\nBegin!",
+    ],
+)
+def test_the_part_that_asks_is_the_question(prompt: str) -> None:
+    """Tags, labels in any language, headings, paragraphs and JSON separate it from documents and instructions."""
+    assert read(prompt) == ASKED
+
+
+@each(
+    "prompt",
+    [
+        f"Kontext:\n{DOCUMENTS}\n\nFrage: {UNMARKED}",
+        f"Kontext:\n{DOCUMENTS}\n\nFrage: {UNMARKED}\n\nAntwort:",
+        f"<docs>{DOCUMENTS}</docs><x>{UNMARKED}</x>",
+        f"{UNMARKED}\n\n{DOCUMENTS}",
+        f"Frage: {UNMARKED}\n\nKontext:\n{DOCUMENTS}",
+    ],
+)
+def test_a_question_without_a_mark_is_the_part_that_is_left_over(prompt: str) -> None:
+    """The reply was taken from the other parts."""
+    assert read(prompt) == UNMARKED
+
+
+@each(
+    "prompt",
+    [
+        f"{INSTRUCTION}\n\n{DOCUMENTS}\n\n{UNMARKED}",
+        f"Kontext:\n{DOCUMENTS}\n\nFrage: {ASKED}\n\nI need it for a party.",
+        f"Kontext:\n{DOCUMENTS}\n\nFrage: Hi!\n{ASKED}\nThanks",
+        f"Kontext:\n{DOCUMENTS}\n\nFrage: {ASKED}\n- Does it hold milk?\n- Is the lid red?",
+        f"Frage: {ASKED}\nKommentar: Is it urgent?\n{DOCUMENTS}",
+        "Question: another\nAnswer: one",
+        f"Today is Monday.\n\n{DOCUMENTS}\n\n{UNMARKED}\n\n{INSTRUCTION}",
+    ],
+)
+def test_a_prompt_whose_question_is_not_clear_is_unreadable(prompt: str) -> None:
+    """Several parts may be the question, or it may have more lines."""
+    assert read(prompt) == "no_question"
+
+
+@each(
+    "message",
+    [
+        "I bought a cup and a lid.\n\nHow much does it hold?",
+        "My order: 4711",
+        "Hi!\nIs the desk open today?\nThanks, Kim",
+        "Please compare:\n- cups\n- lids",
+    ],
+)
+def test_a_message_without_documents_is_the_question_as_a_whole(message: str) -> None:
+    """People write several paragraphs, too."""
+    assert read(message, "Yes, until nine in the evening.") == message
