@@ -26,7 +26,7 @@ _MAX_LENGTH: Final = 20_000
 def asks(text: str) -> bool:
     """Return whether a text ends with a question, in any language that marks questions."""
     end = _without_closing(text)[-_MAX_QUESTION:]
-    if _is_question_mark(end[-1:]) or (end.endswith(";") and _GREEK.search(end)):
+    if is_question_mark(end[-1:]) or (end.endswith(";") and _GREEK.search(end)):
         return True
     found = [mark for mark in _INNER_QUESTION_MARKS if mark in end]
     return bool(found) and any(mark in sentences_of(end)[-1] for mark in found)
@@ -44,7 +44,8 @@ def sentences_of(text: str) -> list[str]:
     return [*sentences, rest] if any(map(str.isalpha, rest)) else sentences
 
 
-def _is_question_mark(character: str) -> bool:
+def is_question_mark(character: str) -> bool:
+    """Return whether a character is a question mark in any script. The Greek one may also be a semicolon."""
     name = unicodedata.name(character or " ", "")
     return "QUESTION MARK" in name or name == "INTERROBANG"
 

@@ -52,8 +52,6 @@ _PLACEHOLDER = re.compile(r"\W*|<[^<>]*>|\W*(?:strings?|n/?a|tbd|todo|placeholde
 """A placeholder that the judge copied from the description of the reply format."""
 _NUMBER = re.compile(r"\A\s*([-+]?\d+(?:[.,]\d+)?)\s*(?:/\s*(\d+)|(%))?\s*\Z")
 _NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-QUESTION_MARKS = "?\uff1f\u061f;\u055e\u1367\u2e2e\u203d"
-"""Question marks in several scripts. The fourth one is Greek."""
 
 
 class UnreadableReply(ScoringError):

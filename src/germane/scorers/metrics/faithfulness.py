@@ -14,10 +14,10 @@ from typing import Any, Literal, get_args
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange
+from germane.language import is_question_mark
 from germane.score import Score, UnscoredReason
 from germane.scorers.base.protocols import Judge
 from germane.scorers.base.reply_parser import (
-    QUESTION_MARKS,
     UnreadableReply,
     parse_choice,
     parse_list,
@@ -146,7 +146,7 @@ def claim_sentences(answer: str) -> list[str]:
     """
     claims = []
     for sentence in split_sentences(answer):
-        if not has_letters(sentence) or sentence.endswith((*QUESTION_MARKS.replace(";", ""), ":")):
+        if not has_letters(sentence) or is_question_mark(sentence[-1]) or sentence.endswith(":"):
             continue
         plain = sentence.lower()
         if not (OFFER.match(plain) or COURTESY.match(plain) or find_noncommittal(sentence)):

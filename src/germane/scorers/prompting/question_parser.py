@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from germane.language import asks, grams, is_finished, share_from
-from germane.scorers.base.reply_parser import QUESTION_MARKS, find_error_member, find_json_values, strip_thinking
+from germane.scorers.base.reply_parser import find_error_member, find_json_values, strip_thinking
 from germane.scorers.base.text import has_letters, strip_control_characters
 from germane.scorers.refusals.judge_replies import QUESTION_WITHOUT_MARK, ReplyProblem, find_reply_problem
 
@@ -33,18 +33,8 @@ _INTRODUCTION = re.compile(
     r"(?:(?:here(?:'s|\u2019s| is| are) )?(?:the|a|one) (?:\w+ ){0,2}questions?\b[^?:]{0,60}:[\"'*_ ]*)?",
     re.IGNORECASE,
 )
-_ASKING = re.compile(
-    r"(who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|will|would|should|has|have"
-    r"|(?:who|what|where|when|how)(?:'|\u2019)s|(?:in|at|on|for|from|to|by|with) (?:which|what|whom)"
-    r"|qu[ée]|qui[ée]n|cu[áa]l|cu[áa]ndo|d[óo]nde|c[óo]mo|cu[áa]nt[oa]s?|por qu[ée]"
-    r"|qui|quel|quelle|quels|quelles|quand|o[ùu]|pourquoi|comment|combien|est-ce"
-    r"|wer|was|wann|wo|warum|wieso|wie|welche[rsnm]?|wessen)\b(?!'t|\u2019t| not\b)(?: +\S+){2}",
-    re.IGNORECASE,
-)
-"""The beginning of a question without a question mark. "could not write a question" does not match."""
 _JAPANESE_ENDS = ("\u304b\u3002", "\u304f\u3060\u3055\u3044\u3002", "\u4e0b\u3055\u3044\u3002")
 """The Japanese question particle and "please (tell me)", each followed by a full stop."""
-_STATEMENT_ENDS = (".", "!", "\u3002", "\uff01")
 _MIN_SHARED = 0.5
 """Minimum share of a question without a mark that comes from the question asked."""
 _MIN_REPEATED = 0.7
@@ -79,10 +69,10 @@ class GeneratedQuestion:
             return True
         if self.is_cut_off:
             return False
-        is_statement = self.text.endswith(_STATEMENT_ENDS) and not self.text.endswith(_JAPANESE_ENDS)
-        if not is_statement and (_ASKING.match(self.text) or QUESTION_WITHOUT_MARK.search(self.text)):
+        is_statement = is_finished(self.text) and not self.text.endswith(_JAPANESE_ENDS)
+        if not is_statement and QUESTION_WITHOUT_MARK.search(self.text):
             return True
-        return self._repeats_what_was_asked(_MIN_REPEATED if is_finished(self.text) else _MIN_SHARED)
+        return self._repeats_what_was_asked(_MIN_REPEATED if is_statement else _MIN_SHARED)
 
     def _repeats_what_was_asked(self, minimum: float) -> bool:
         """Return whether the text has the content of the question asked rather than that of the answer.
@@ -109,7 +99,7 @@ def parse_questions(reply: str) -> list[GeneratedQuestion]:
     if find_reply_problem(text):
         return [GeneratedQuestion(_tidy(text))]
     lines = (_tidy(_BULLET.sub("", line)) for line in text.splitlines())
-    return [GeneratedQuestion(line) for line in lines if line.endswith(tuple(QUESTION_MARKS))]
+    return [GeneratedQuestion(line) for line in lines if asks(line)]
 
 
 def parse_question(reply: str, *, is_cut_off: bool = False) -> GeneratedQuestion:
@@ -131,7 +121,7 @@ def parse_question_line(reply: str, *, is_cut_off: bool = False) -> GeneratedQue
         return parse_question(text, is_cut_off=is_cut_off)
     texts = [_tidy(_BULLET.sub("", line)) for line in text.splitlines() if line.strip()]
     lines = [GeneratedQuestion(line, is_cut_off=is_cut_off and line is texts[-1]) for line in texts]
-    marked = (line for line in lines if line.text.endswith(tuple(QUESTION_MARKS)))
+    marked = (line for line in lines if asks(line.text))
     usable = (line for line in lines if line.is_usable)
     return next(chain(marked, usable, lines), GeneratedQuestion(""))
 

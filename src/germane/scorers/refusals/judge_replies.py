@@ -14,10 +14,10 @@ from functools import cached_property, lru_cache
 from importlib.resources import files
 from typing import Literal
 
+from germane.language import asks
 from germane.scorers.base.phrases import load_sections
 from germane.scorers.refusals.rules import (
     DOES_NOT_KNOW,
-    QUESTION_ENDINGS,
     REFUSAL_RULES_HASH,
     STARTS_WITH_APOLOGY,
     PhrasePattern,
@@ -71,8 +71,8 @@ _FUNCTION_WORDS = frozenset(_SECTIONS["function words"][0].split("|"))
 _EMPTY_WORDS = frozenset(word[:_STEM_CHARACTERS] for word in _SECTIONS["empty words"][0].split("|"))
 """Words that do not count as a subject unless the texts contain them."""
 _COMMON_PHRASES = re.compile("|".join(_SECTIONS["common phrases"]))
-QUESTION_WITHOUT_MARK = re.compile("|".join(_SECTIONS["questions without a mark"]))
-"""Question words in scripts that allow questions without a question mark."""
+QUESTION_WITHOUT_MARK = re.compile("|".join(_SECTIONS["questions without a mark"]), re.IGNORECASE)
+"""Question words of questions without a question mark."""
 _QUOTED = re.compile(
     r"\"[^\"\n]{1,300}\"|(?<!\w)'[^'\n]{1,300}'(?!\w)|\u201c[^\u201d\n]{1,300}\u201d|\u2018[^\u2019\n]{1,300}\u2019(?!\w)"
     r"|\u00ab[^\u00bb\n]{1,300}\u00bb|\u201e[^\u201c\n]{1,300}\u201c|\u300c[^\u300d\n]{1,300}\u300d"
@@ -156,8 +156,8 @@ def find_statement_problem(text: str, *shown: str) -> StatementProblem | None:
     unquoted = _QUOTED.sub(" ", start)
     texts = _shown_texts(*shown)
     for sentence in split_into_sentences(unquoted):
-        asks = sentence.endswith(QUESTION_ENDINGS)  # "Why can't I log in?" may be part of the user's question
-        if _REQUEST.search(sentence) if asks else _CANNOT_JUDGE.find(sentence, texts):
+        # "Why can't I log in?" may be part of the user's question.
+        if _REQUEST.search(sentence) if asks(sentence) else _CANNOT_JUDGE.find(sentence, texts):
             return "refusal"
     return "error" if _ERROR_WORDS.find(unquoted, texts) else None
 
@@ -226,7 +226,7 @@ def _find_sentence_problem(
     sentence: str, text: str, shown: _ShownTexts, *, is_about_texts: bool
 ) -> ReplyProblem | None:
     """Return the problem with one sentence of a text, which as a whole may be about the shown texts."""
-    if sentence.rstrip("*_ )\"'").endswith(QUESTION_ENDINGS):
+    if asks(sentence):
         question = sentence[-_MAX_QUESTION_CHARACTERS:]
         return "request" if _REQUEST.search(question) else "courtesy" if _COURTESY.search(question) else None
     leads_to_question = is_about_texts and _asks_after(text, sentence)
@@ -285,7 +285,7 @@ def _stems(text: str, characters: int) -> set[str]:
 
 def _asks_after(text: str, sentence: str) -> bool:
     """Return whether a text ends with a question that follows another sentence."""
-    return text.rstrip("*_ )\"'").endswith(QUESTION_ENDINGS) and not text.endswith(sentence)
+    return asks(text) and not text.endswith(sentence)
 
 
 def _only_names_subject(text: str, shown: _ShownTexts, question: str) -> bool:
@@ -304,7 +304,7 @@ def _only_names_subject(text: str, shown: _ShownTexts, question: str) -> bool:
 def _is_conversation(text: str, subjects: set[str], question: str) -> bool:
     """Return whether a text addresses the user as an assistant would, rather than asking about something."""
     first = next(split_into_sentences(text), text)
-    if _asks_after(text, first) and not first.endswith(QUESTION_ENDINGS):  # "That content is blocked. Appeal?"
+    if _asks_after(text, first) and not asks(first):  # "That content is blocked. Appeal?"
         return True
     count = len(text.split())
     is_fragment = count <= _MAX_FRAGMENT_WORDS - (not text.isascii()) and not _ASKS.search(text)
@@ -320,4 +320,4 @@ def _starts_with_error(text: str) -> bool:
     if not _STARTS_WITH_ERROR.match(text):
         return False
     first = next(split_into_sentences(text), text)
-    return not (first.endswith(QUESTION_ENDINGS) and _ASKS.search(first))
+    return not (asks(first) and _ASKS.search(first))

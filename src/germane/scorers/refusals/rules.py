@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal
 
+from germane.language import asks
 from germane.scorers.base.phrases import load_sections
-from germane.scorers.base.reply_parser import QUESTION_MARKS
 from germane.scorers.base.text import shorten
 
 PHRASES_TEXT = (files("germane.scorers.refusals") / "phrases.txt").read_text(encoding="utf-8")
@@ -154,10 +154,6 @@ WHOLE_ANSWERS = frozenset(_SECTIONS["whole answers"])
 """Phrases that are noncommittal only if they are the whole answer."""
 
 
-QUESTION_ENDINGS = tuple(QUESTION_MARKS.replace(";", ""))
-"""The question marks of all scripts except Greek, which uses a semicolon."""
-
-
 @dataclass(frozen=True, slots=True)
 class NoncommittalMatch:
     """A rule that an answer matched, and the matching words."""
@@ -232,7 +228,7 @@ def split_into_sentences(text: str) -> Iterator[str]:
 
 
 def _split_clauses(sentence: str) -> list[_Clause]:
-    if sentence.rstrip("*_ )").endswith(QUESTION_ENDINGS):
+    if asks(sentence):
         return [_Clause(sentence, "question")]
     clauses = []
     for text in _CLAUSE_BOUNDARY.split(sentence):
