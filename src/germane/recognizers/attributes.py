@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from germane.recognizers.messages import SEARCH_NAME
@@ -14,24 +14,19 @@ from germane.recognizers.text import MAX_DEPTH, decode
 
 ROUTE: Final = "germane.route"
 _METADATA: Final = (
-    "traceloop.association.properties",
-    "ai.telemetry.metadata",
-    "langfuse.trace.metadata",
-    "langsmith.metadata",
+    *("traceloop.association.properties", "ai.telemetry.metadata", "langfuse.trace.metadata", "langsmith.metadata"),
     "metadata",
 )
 """Beginnings of the attributes with metadata that the application sets. The last one may be a whole object."""
-_METADATA_SESSION: Final = ("session_id", "sessionId", "thread_id", "conversation_id")
-_METADATA_USER: Final = ("user_id", "userId")
 _SESSION: Final = (
     *("session.id", "gen_ai.conversation.id", "langfuse.session.id", "mlflow.trace.session"),
     "spring.ai.chat.client.conversation.id",
-    *(f"{start}.{name}" for start in _METADATA for name in _METADATA_SESSION),
+    *(f"{start}.{name}" for start in _METADATA for name in ("session_id", "sessionId", "thread_id", "conversation_id")),
     "group_id",
 )
 _USER: Final = (
     *("user.id", "enduser.id", "langfuse.user.id", "mlflow.trace.user"),
-    *(f"{start}.{name}" for start in _METADATA for name in _METADATA_USER),
+    *(f"{start}.{name}" for start in _METADATA for name in ("user_id", "userId")),
 )
 _MODEL: Final = (
     *("gen_ai.request.model", "llm.model_name", "ai.model.id", "gen_ai.response.model", "llm.request.model"),
@@ -62,12 +57,12 @@ Found = tuple[str, Source]
 
 def find_session(spans: Sequence[SpanData]) -> Found | None:
     """Return the id of the session or conversation."""
-    return _first(spans, _SESSION) or _first_in_metadata(spans, _METADATA_SESSION)
+    return _first(spans, _SESSION)
 
 
 def find_user(spans: Sequence[SpanData]) -> Found | None:
     """Return the id of the user."""
-    return _first(spans, _USER) or _first_in_metadata(spans, _METADATA_USER)
+    return _first(spans, _USER)
 
 
 def find_model(span: SpanData, reading: SpanReading) -> Found | None:
@@ -127,24 +122,18 @@ def find_attribute(spans: Iterable[SpanData], name: str) -> Found | None:
     return _first(spans, (name,))
 
 
-def _first(spans: Iterable[SpanData], names: tuple[str, ...]) -> Found | None:
+def _first(spans: Iterable[SpanData], names: Sequence[str]) -> Found | None:
     for span in spans:
-        attributes = span.attributes
         for name in names:
-            if name not in attributes:
-                continue
-            value = attributes[name]
+            value = _value(span.attributes, name)
             if isinstance(value, (str, int)) and not isinstance(value, bool) and str(value).strip() not in _UNKNOWN:
                 return str(value).strip(), Source(span.span_id, name)
     return None
 
 
-def _first_in_metadata(spans: Iterable[SpanData], keys: tuple[str, ...]) -> Found | None:
-    for span in spans:
-        metadata = decode(span.attributes.get("metadata"))
-        if metadata and isinstance(metadata, dict):
-            for key in keys:
-                value = metadata.get(key)
-                if isinstance(value, str) and value.strip() not in _UNKNOWN:
-                    return value.strip(), Source(span.span_id, f"metadata.{key}")
-    return None
+def _value(attributes: Mapping[str, Any], name: str) -> Any:
+    """Return the value of an attribute, which may be a field of the object ``metadata``."""
+    if name in attributes or not name.startswith("metadata."):
+        return attributes.get(name)
+    metadata = decode(attributes.get("metadata"))
+    return metadata.get(name.removeprefix("metadata.")) if isinstance(metadata, dict) else None

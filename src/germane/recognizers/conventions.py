@@ -7,6 +7,7 @@ conventions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -49,11 +50,20 @@ _CLASS_KINDS: Final[dict[str, Kind]] = {
 }
 """Endings of the class names of frameworks' components."""
 _HAYSTACK_PARTS: Final = ("component", "agent", "agent.step.llm", "agent.step.tool")
-_HAYSTACK_STEPS: Final[dict[str, Kind]] = {
-    "haystack.agent.step": "workflow",
+_BEGINNINGS: Final[dict[str, Kind]] = {
+    **dict.fromkeys(("haystack.pipeline.run", "haystack.async_pipeline.run", "haystack.agent.run"), "workflow"),
     "haystack.agent.step.llm": "model",
     "haystack.agent.step.tool": "tool",
+    "haystack.agent.step.": "other",
+    "haystack.agent.step": "workflow",
+    **dict.fromkeys(("ai.toolCall", "Function:", "MCP"), "tool"),
+    **dict.fromkeys(("ai.embed", "ai.rerank"), "embedding"),
+    **dict.fromkeys(("Chat Completion", "Responses API", "streaming response"), "model"),
+    **dict.fromkeys(("Message with", "Completion with"), "model"),
+    **dict.fromkeys(("ai.generate", "ai.stream", "OpenAI Agents trace", "Agent run", "Task:", "Turn"), "workflow"),
+    "Guardrail": "evaluator",
 }
+"""Beginnings of the names that Haystack, the AI SDK and Logfire give to operations."""
 _LLAMA_INDEX_EVENTS: Final[dict[str, Kind]] = {
     "LLM": "model",
     "Retrieval": "retriever",
@@ -85,6 +95,11 @@ def _named_kind(span: SpanData) -> Kind | None:
     """Return the kind that an attribute of a span names."""
     words = (_text(span, name).lower() for name in _KIND_ATTRIBUTES)
     return next((_KINDS[word] for word in words if word in _KINDS), None)
+
+
+def _kind_at_start(name: str, kinds: Mapping[str, Kind]) -> Kind | None:
+    """Return the kind of the first beginning that a name has."""
+    return next((kind for beginning, kind in kinds.items() if name.startswith(beginning)), None)
 
 
 def _class_kind(name: str) -> Kind | None:
@@ -120,44 +135,24 @@ def _openllmetry_kind(span: SpanData) -> Kind:
 
 def _llama_index_kind(span: SpanData) -> Kind:
     for event in span.events:
-        kind = (kind for start, kind in _LLAMA_INDEX_EVENTS.items() if event.name.startswith(start))
-        return next(kind, "workflow")
+        return _kind_at_start(event.name, _LLAMA_INDEX_EVENTS) or "workflow"
     return _class_kind(span.name.partition(".")[0]) or "other"
 
 
 def _haystack_kind(span: SpanData) -> Kind:
-    if span.name.startswith(("haystack.pipeline.run", "haystack.async_pipeline.run", "haystack.agent.run")):
-        return "workflow"
-    if span.name.startswith("haystack.agent.step"):
-        return _HAYSTACK_STEPS.get(span.name, "other")
-    return _class_kind(_text(span, "haystack.component.type")) or "other"
+    kind = _kind_at_start(span.name, _BEGINNINGS)
+    return kind or _class_kind(_text(span, "haystack.component.type")) or "other"
 
 
 def _vercel_kind(span: SpanData) -> Kind:
     operation = _text(span, "ai.operationId") or span.name
     if operation.endswith((".doGenerate", ".doStream")):
         return "model"
-    if operation.startswith("ai.toolCall"):
-        return "tool"
-    if operation.startswith(("ai.embed", "ai.rerank")):
-        return "embedding"
-    is_call = operation.startswith(("ai.generate", "ai.stream"))
-    return "workflow" if is_call else "other"
+    return _kind_at_start(operation, _BEGINNINGS) or "other"
 
 
 def _logfire_kind(span: SpanData) -> Kind:
-    template = _text(span, "logfire.msg_template") or span.name
-    if template.startswith(("Function:", "MCP")):
-        return "tool"
-    if template.startswith("Guardrail"):
-        return "evaluator"
-    if template.startswith(
-        ("Chat Completion", "Responses API", "streaming response", "Message with", "Completion with")
-    ):
-        return "model"
-    if template.startswith(("OpenAI Agents trace", "Agent run", "Task:", "Turn")):
-        return "workflow"
-    return _generic_kind(span)
+    return _kind_at_start(_text(span, "logfire.msg_template") or span.name, _BEGINNINGS) or _generic_kind(span)
 
 
 def _pydantic_ai_kind(span: SpanData) -> Kind:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final
 
 from germane.exchange import Context
@@ -39,19 +39,18 @@ _SCORE_KEYS: Final = ("score", "relevance_score", "similarity")
 
 def read_documents(value: Any) -> list[Context]:
     """Read the documents in a retriever's output. Documents without text are omitted."""
-    return list(_documents(decode(value), 0))
+    return _documents(decode(value))
 
 
 def read_tool_result(value: Any) -> list[Context]:
     """Read a search tool's result: its documents if there are any, otherwise its text as one context."""
     decoded = _decode_result(value)
-    documents = list(_documents(decoded, 0))
+    documents = _documents(decoded)
     if not documents:
         text = _result_text(decoded, 0) or (value if isinstance(value, str) and not is_missing(value) else "")
         documents = [Context(text.strip())] if is_text(text) or _decode_result(text) is not text else []
     # A part of a message may be the text of a whole list.
-    inner = ([] if isinstance(found := _decode_result(each.text), str) else _documents(found, 0) for each in documents)
-    return [context for each, parts in zip(documents, inner, strict=True) for context in list(parts) or [each]]
+    return [context for each in documents for context in _documents(_decode_result(each.text)) or [each]]
 
 
 def _decode_result(value: Any) -> Any:
@@ -75,7 +74,7 @@ def read_contexts(value: Any) -> list[Context]:
         inner = decode(value.get(key))
         if isinstance(inner, str) and is_text(inner):
             return [Context(text.strip()) for text in numbered_items(inner)]
-        if isinstance(inner, list) and (documents := list(_documents(inner, 0))):
+        if isinstance(inner, list) and (documents := _documents(inner)):
             return documents
     for key in ("inputs", "kwargs", "data"):
         if key in value and (documents := read_contexts(value[key])):
@@ -93,7 +92,7 @@ def read_lists(value: Any, depth: int = 0) -> list[Context]:
         if name == "args" and isinstance(decoded, list):  # the positional arguments of a traced function
             documents += read_lists(dict(enumerate(decoded)), depth + 1)
         elif isinstance(decoded, list) and read_messages(decoded) is None:
-            documents += _documents(decoded, 0)
+            documents += _documents(decoded)
         elif isinstance(decoded, str) and len(items := numbered_items(decoded)) > 1:
             documents += (Context(text.strip()) for text in items if is_text(text))
         else:
@@ -115,20 +114,17 @@ def lacks_text(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
 
 
-def _documents(value: Any, depth: int) -> Iterator[Context]:
+def _documents(value: Any, depth: int = 0) -> list[Context]:
+    """Return the documents in a list, or under the first name in an object that has some."""
     if depth > MAX_DEPTH:
-        return
+        return []
     if isinstance(value, list):
-        for item in value:
-            document = _document(item)
-            if document is not None:
-                yield document
-            elif isinstance(item, (list, dict)):
-                yield from _documents(item, depth + 1)
-    elif isinstance(value, dict):
-        inner = (decode(value.get(key)) for key in (*_LIST_KEYS, *_RESULT_KEYS))
-        found = (list(_documents(each, depth + 1)) for each in inner if isinstance(each, (list, dict)))
-        yield from next(filter(None, found), [])
+        read = ((item, _document(item)) for item in value)
+        return [each for item, found in read for each in (_documents(item, depth + 1) if found is None else [found])]
+    if not isinstance(value, dict):
+        return []
+    inner = (decode(value.get(key)) for key in (*_LIST_KEYS, *_RESULT_KEYS))
+    return next(filter(None, (_documents(each, depth + 1) for each in inner)), [])
 
 
 def _document(value: Any, depth: int = 0) -> Context | None:

@@ -13,9 +13,9 @@ _MAX_STRINGS: Final = 1_000
 _JSON_START: Final = frozenset('{["')
 _REPRESENTATION: Final = re.compile(r"\s*[\[(]?<?(?:[A-Za-z_]\w*\.)*[A-Z_]\w*(?: object at 0x|\()")
 _OBJECT_REPRESENTATION: Final = re.compile(
-    r"\s*[\[(]?<(?:[\w.]+ object\b|(?:async_)?generator\b|(?:bound method|built-in|class|coroutine|function|module) )"
+    r"\s*[\[(]?(?:\{\s*'"
+    r"|<(?:[\w.]+ object\b|(?:async_)?generator\b|(?:bound method|built-in|class|coroutine|function|module) ))"
 )
-_DICT_REPRESENTATION: Final = re.compile(r"\s*[\[(]?\{\s*'")
 _CUT_REPRESENTATION: Final = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z_]\w*\([A-Za-z_]\w*=")
 _REPRESENTATION_START: Final = frozenset("[({<")
 _REPRESENTATION_LAST: Final = frozenset(")>]}.…")
@@ -86,7 +86,7 @@ def is_representation(text: str) -> bool:
     if stripped[:1] not in _REPRESENTATION_START and stripped[-1:] not in _REPRESENTATION_LAST:
         return False
     start = text[:200]
-    if _DICT_REPRESENTATION.match(start) or _OBJECT_REPRESENTATION.match(start):
+    if _OBJECT_REPRESENTATION.match(start):
         return True
     if text.rstrip().endswith(("...", "…")) and _CUT_REPRESENTATION.match(start.lstrip()):
         return True

@@ -28,8 +28,9 @@ _QUESTION_SUFFIXES: Final = ("question", "query")
 _MESSAGES_KEYS: Final = ("messages", "chat_messages", "conversation", "contents")
 _INPUT_WRAPPERS: Final = ("inputs", "data", "kwargs", "kwds", "args", "body", "request", "payload", "state", "params")
 _ANSWER_KEYS: Final = (
-    *("answer", "final_answer", "response", "final_response", "output_text", "final_output", "final_result"),
-    *("output", "outputs", "result", "reply", "replies", "answers", "completion", "generation", "generations"),
+    *("answer", "final_answer", "replies", "answers", "response", "reply"),
+    *("final_response", "output_text", "final_output", "final_result"),
+    *("output", "outputs", "result", "completion", "generation", "generations"),
     *("choices", "candidates", "message", "messages", "update", "combined_chunk_content", "raw"),
 )
 """Names of an answer, from the most to the least specific."""
@@ -40,8 +41,7 @@ _CONTENT_KEYS: Final = ("content", "text", "data", "parts", "blocks")
 _ALTERNATIVES: Final = frozenset({"replies", "answers", "generations", "choices", "candidates"})
 """Names of lists of alternative answers, of which the first is used."""
 _STRONG_QUESTION_KEYS: Final = QUESTION_KEYS[:8]
-_STRONG_ANSWER_KEYS: Final = ("answer", "final_answer", "replies", "answers", "response", "reply")
-_SPECIFIC_ANSWER_KEYS: Final = _ANSWER_KEYS[:7]
+_STRONG_ANSWER_KEYS: Final = _ANSWER_KEYS[:10]
 _HISTORY_KEYS: Final = ("chat_history", "history", "conversation_history", "message_history", "memory")
 _IGNORED_KEYS: Final = frozenset(
     {*_HISTORY_KEYS, "metadata", "meta", "config", "context", "contexts", "documents", "source_documents", "sources"}
@@ -76,7 +76,7 @@ def names_question(value: Any) -> bool:
 
 def names_answer(value: Any) -> bool:
     """Return whether a recorded output has a value whose name says that it is the answer."""
-    return isinstance(value, dict) and any(name in value for name in _SPECIFIC_ANSWER_KEYS)
+    return isinstance(value, dict) and any(name in value for name in _STRONG_ANSWER_KEYS)
 
 
 def is_component_output(value: Any) -> bool:
