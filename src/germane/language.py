@@ -57,8 +57,9 @@ def is_finished(text: str) -> bool:
 
 def _is_end(character: str) -> bool:
     """Return whether a character ends a sentence."""
-    is_mark = bool(character) and unicodedata.category(character).startswith("P")
-    return is_mark and any(name in unicodedata.name(character, "") for name in _END_NAMES) and character != "\u00bf"
+    if not character or character in _INNER_QUESTION_MARKS or not unicodedata.category(character).startswith("P"):
+        return False
+    return any(name in unicodedata.name(character, "") for name in _END_NAMES)
 
 
 def _without_closing(text: str) -> str:

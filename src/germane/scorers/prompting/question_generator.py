@@ -185,7 +185,7 @@ class QuestionGenerator:
     ) -> None:
         messages = prompt.fill(answer=answer, fence=delimiter_for(answer), count=str(count))
         reply = await session.ask(messages, **self._options(self.method.list_schema))
-        generated.questions += parse_questions(reply.texts[0])[:count]
+        generated.questions += parse_questions(reply.texts[0], is_cut_off=0 in reply.cut_off)[:count]
 
     def _options(self, schema: Mapping[str, Any] | None, *, n: int = 1) -> JudgeOptions:
         method = self.method

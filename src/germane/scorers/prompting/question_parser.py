@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from germane.language import asks, grams, is_finished, share_from
+from germane.language import asks, grams, is_finished
 from germane.scorers.base.reply_parser import find_error_member, find_json_values, strip_thinking
-from germane.scorers.base.text import has_letters, strip_control_characters
-from germane.scorers.refusals.judge_replies import QUESTION_WITHOUT_MARK, ReplyProblem, find_reply_problem
+from germane.scorers.base.text import has_letters, split_words, strip_control_characters
+from germane.scorers.refusals.judge_replies import (
+    QUESTION_WITHOUT_MARK,
+    QUESTION_WORD,
+    ReplyProblem,
+    find_reply_problem,
+)
 
 MAX_REPLY_CHARACTERS = 20_000
 """Maximum length of a reply with questions; longer ones are truncated before parsing."""
@@ -33,8 +39,8 @@ _INTRODUCTION = re.compile(
     r"(?:(?:here(?:'s|\u2019s| is| are) )?(?:the|a|one) (?:\w+ ){0,2}questions?\b[^?:]{0,60}:[\"'*_ ]*)?",
     re.IGNORECASE,
 )
-_JAPANESE_ENDS = ("\u304b\u3002", "\u304f\u3060\u3055\u3044\u3002", "\u4e0b\u3055\u3044\u3002")
-"""The Japanese question particle and "please (tell me)", each followed by a full stop."""
+_MAX_UNMARKED = 1_000
+"""Maximum number of characters of a question without a mark."""
 _MIN_SHARED = 0.5
 """Minimum share of a question without a mark that comes from the question asked."""
 _MIN_REPEATED = 0.7
@@ -63,27 +69,34 @@ class GeneratedQuestion:
     @cached_property
     def is_usable(self) -> bool:
         """Whether the text is a complete question, contains letters, and has no problem."""
-        if not has_letters(self.text) or self.problem:
+        if not has_letters(self.text) or self.problem or _content(self.text) == _content(self.answer):
             return False
         if asks(self.text.rstrip(_QUOTES + ").!")):
             return True
-        if self.is_cut_off:
+        if self.is_cut_off or len(self.text) > _MAX_UNMARKED:
             return False
-        is_statement = is_finished(self.text) and not self.text.endswith(_JAPANESE_ENDS)
-        if not is_statement and QUESTION_WITHOUT_MARK.search(self.text):
+        is_statement = is_finished(self.text)
+        if QUESTION_WITHOUT_MARK.search(self.text) or (not is_statement and QUESTION_WORD.match(self.text)):
             return True
         return self._repeats_what_was_asked(_MIN_REPEATED if is_statement else _MIN_SHARED)
 
     def _repeats_what_was_asked(self, minimum: float) -> bool:
         """Return whether the text has the content of the question asked rather than that of the answer.
 
-        This accepts a question without a question mark, whatever its language, and the words of a query.
+        This accepts a question without a question mark in any other language, and the words of a query.
         """
-        asked, answer = grams(self.asked), grams(self.answer)
-        return share_from(self.text, asked, answer - asked) >= minimum and self.text != self.answer
+        own, asked, answer = map(_content, (self.text, self.asked, self.answer))
+        if split_words(self.text) == split_words(self.asked):
+            return True
+        return len(own & asked) >= minimum * len(own) and len(own & asked) > len(own & answer)
 
 
-def parse_questions(reply: str) -> list[GeneratedQuestion]:
+def _content(text: str) -> frozenset[str]:
+    """Return the parts of a text's words, without the vowel signs that many scripts write as marks."""
+    return grams("".join(character for character in text if not unicodedata.category(character).startswith("M")))
+
+
+def parse_questions(reply: str, *, is_cut_off: bool = False) -> list[GeneratedQuestion]:
     """Return the questions in a judge's reply, in order. Texts that are not questions are included as unusable."""
     text = strip_thinking(reply)[:MAX_REPLY_CHARACTERS]
     values = list(find_json_values(text))
@@ -98,8 +111,7 @@ def parse_questions(reply: str) -> list[GeneratedQuestion]:
         return []
     if find_reply_problem(text):
         return [GeneratedQuestion(_tidy(text))]
-    lines = (_tidy(_BULLET.sub("", line)) for line in text.splitlines())
-    return [GeneratedQuestion(line) for line in lines if asks(line)]
+    return [line for line in _lines(text, is_cut_off) if asks(line.text) or line.is_usable]
 
 
 def parse_question(reply: str, *, is_cut_off: bool = False) -> GeneratedQuestion:
@@ -107,7 +119,7 @@ def parse_question(reply: str, *, is_cut_off: bool = False) -> GeneratedQuestion
 
     The reply should be JSON or one line of text.
     """
-    questions = parse_questions(reply)
+    questions = parse_questions(reply, is_cut_off=is_cut_off)
     return replace(questions[0], is_cut_off=is_cut_off) if questions else GeneratedQuestion("")
 
 
@@ -119,11 +131,16 @@ def parse_question_line(reply: str, *, is_cut_off: bool = False) -> GeneratedQue
     text = _TAGS.sub("", strip_thinking(reply)[:MAX_REPLY_CHARACTERS])
     if _JSON.match(text) or find_reply_problem(text):
         return parse_question(text, is_cut_off=is_cut_off)
-    texts = [_tidy(_BULLET.sub("", line)) for line in text.splitlines() if line.strip()]
-    lines = [GeneratedQuestion(line, is_cut_off=is_cut_off and line is texts[-1]) for line in texts]
+    lines = _lines(text, is_cut_off)
     marked = (line for line in lines if asks(line.text))
     usable = (line for line in lines if line.is_usable)
     return next(chain(marked, usable, lines), GeneratedQuestion(""))
+
+
+def _lines(text: str, is_cut_off: bool) -> list[GeneratedQuestion]:  # noqa: FBT001
+    """Return the lines of a reply without bullets. Only its last line can be cut off."""
+    texts = [_tidy(_BULLET.sub("", line)) for line in text.splitlines() if line.strip()]
+    return [GeneratedQuestion(line, is_cut_off=is_cut_off and line is texts[-1]) for line in texts]
 
 
 def _from_json(value: Any) -> Iterator[GeneratedQuestion]:

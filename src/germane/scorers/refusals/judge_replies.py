@@ -71,8 +71,15 @@ _FUNCTION_WORDS = frozenset(_SECTIONS["function words"][0].split("|"))
 _EMPTY_WORDS = frozenset(word[:_STEM_CHARACTERS] for word in _SECTIONS["empty words"][0].split("|"))
 """Words that do not count as a subject unless the texts contain them."""
 _COMMON_PHRASES = re.compile("|".join(_SECTIONS["common phrases"]))
-QUESTION_WITHOUT_MARK = re.compile("|".join(_SECTIONS["questions without a mark"]), re.IGNORECASE)
-"""Question words of questions without a question mark."""
+QUESTION_WITHOUT_MARK = re.compile("|".join(_SECTIONS["questions without a mark"]))
+"""Question words in scripts that allow questions without a question mark."""
+QUESTION_WORD = re.compile(
+    rf"(?:{'|'.join(_SECTIONS['question words at the beginning'])})\b"
+    r"(?!'t|\u2019t| (?:not|nicht|keine?|niet|geen)\b)(?:[, ]+\S+){2}"
+    rf"|(?=(?:\S+ +){{2}}\S)(?:.*\b)?(?:{'|'.join(_SECTIONS['question words anywhere'])})\b",
+    re.IGNORECASE,
+)
+"""A question without a mark in other scripts, of three words or more. "could not write a question" does not match."""
 _QUOTED = re.compile(
     r"\"[^\"\n]{1,300}\"|(?<!\w)'[^'\n]{1,300}'(?!\w)|\u201c[^\u201d\n]{1,300}\u201d|\u2018[^\u2019\n]{1,300}\u2019(?!\w)"
     r"|\u00ab[^\u00bb\n]{1,300}\u00bb|\u201e[^\u201c\n]{1,300}\u201c|\u300c[^\u300d\n]{1,300}\u300d"
@@ -307,7 +314,8 @@ def _is_conversation(text: str, subjects: set[str], question: str) -> bool:
     if _asks_after(text, first) and not asks(first):  # "That content is blocked. Appeal?"
         return True
     count = len(text.split())
-    is_fragment = count <= _MAX_FRAGMENT_WORDS - (not text.isascii()) and not _ASKS.search(text)
+    has_question_word = _ASKS.search(text) or QUESTION_WORD.match(text)
+    is_fragment = count <= _MAX_FRAGMENT_WORDS - (not text.isascii()) and not has_question_word
     # In scripts without spaces, a whole sentence counts as one word.
     is_fragment = is_fragment and all(kind not in _UNSPACED_CHARACTERS for _, kind in _pieces(text))
     if not subjects - _EMPTY_WORDS or is_fragment or _CONVERSATION.search(text):
