@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from germane.errors import UsageError
 from germane.exchange import Capture, Context, Message
+from germane.recognizers import QuestionValue
 from germane.tracer import conventions
 from germane.tracer.answers import answer_text, chunk_piece
 from germane.tracer.contexts import ContextReader, first_present
@@ -31,7 +32,6 @@ from germane.tracer.text import NAME_LIMIT, as_text, clean, items_of
 
 if TYPE_CHECKING:
     from germane.exchange import Redact
-    from germane.recognizers import QuestionValue
     from germane.tracer.connection import Connection
 
 _CONTEXT_READER = ContextReader()
@@ -156,53 +156,38 @@ class QuestionArgument:
 
     def __init__(self, signature: inspect.Signature | None, what: str = "question") -> None:
         parameters = {} if signature is None else dict(signature.parameters)
+        is_open = signature is None or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
         self._what = what
         self._names = tuple(parameters)
         self._skip = 1 if self._names[:1] in (("self",), ("cls",)) else 0
         self._variable = {name for name, parameter in parameters.items() if parameter.kind in _VARIABLE}
-        self._candidates = tuple(
-            (
-                name,
-                _KEYWORD_ONLY if parameter.kind is parameter.KEYWORD_ONLY else self._names.index(name),
-                parameter.default,
-            )
-            for name in self.NAMES
-            if (parameter := parameters.get(name)) is not None and name not in self._variable
-        )
-        is_open = signature is None or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-        declared = parameters.keys() - self._variable
-        self._extra_names = tuple(name for name in self.NAMES if is_open and name not in declared)
-        """Conventional names that can occur only among extra keyword arguments."""
+        declared = {name: parameters[name] for name in self.NAMES if name in parameters.keys() - self._variable}
+        self._declared = [
+            (name, _KEYWORD_ONLY if one.kind is one.KEYWORD_ONLY else self._names.index(name), one.default)
+            for name, one in declared.items()
+        ]
+        """Name, position and default of the parameters with a conventional name."""
+        self._extra = [(name, _KEYWORD_ONLY, None) for name in self.NAMES if is_open and name not in declared]
+        """The same of the conventional names that can occur only among extra keyword arguments."""
         self._is_ambiguity_logged = False
 
     def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-        if (named := self.named(args, kwargs)) is not None:
-            return named
-        found = self.structured(args, kwargs)
+        """Return the question of a call."""
+        found = self.find(args, kwargs)
         return self.first_text(args, kwargs) if found is None else found.text
 
-    def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-        """Return the text of the argument with a conventional name."""
-        candidates = self._candidates
-        for name, position, default in candidates:
-            value = args[position] if position < len(args) else kwargs.get(name, default)
-            if (type(value) is str and value[:1] not in STRUCTURED) or _is_text(value):
-                if len(candidates) > 1 and not self._is_ambiguity_logged:
-                    self._log_ambiguity(name, [item for item in self._named(args, kwargs) if _is_text(item[1])])
-                return str.__str__(value)
-        extra = [(name, kwargs[name]) for name in self._extra_names if name in kwargs and _is_text(kwargs[name])]
-        return self._first_of(extra, ())
-
-    def structured(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> QuestionValue | None:
-        """Find the question in messages, a state, a request body or another structured argument."""
+    def find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> QuestionValue | None:
+        """Find the question by its name, or in messages, a state, a request body or another structured argument."""
+        for parameters in (self._declared, self._extra):
+            if (text := self._first_of(_values(parameters, args, kwargs))) is not None:
+                return QuestionValue(text)
         return question_in(dict(self.arguments(args, kwargs)))
 
     def first_text(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
         """Return the first argument that is text, unless another argument is a batch of questions."""
         arguments = list(self.arguments(args, kwargs))
-        if any(_is_batch(name, value) for name, value in arguments):
-            return None
-        return self._first_of([item for item in arguments if _is_text(item[1])], self._named(args, kwargs))
+        is_batch = any(_is_batch(name, value) for name, value in arguments)
+        return None if is_batch else self._first_of(arguments, self._named(args, kwargs))
 
     def arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """Yield the name and value of each argument, in the order of the parameters."""
@@ -211,13 +196,6 @@ class QuestionArgument:
             yield f"argument {position + 1}" if not name or name in self._variable else name, args[position]
         for name in dict.fromkeys((*(name for name in self._names if name in kwargs), *kwargs)):
             yield name, kwargs[name]
-
-    def _first_of(self, texts: list[tuple[str, Any]], others: Iterable[tuple[str, Any]]) -> str | None:
-        if not texts:
-            return None
-        if not self._is_ambiguity_logged:
-            self._log_ambiguity(texts[0][0], [*texts, *others])
-        return str.__str__(texts[0][1])
 
     def describe(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
         """Say why a call has no question."""
@@ -228,25 +206,32 @@ class QuestionArgument:
         batch = next((name for name, value in arguments if _is_batch(name, value)), None)
         if batch is not None:
             return f"{batch!r} is a batch: observe the function that answers one question"
-        found = ", ".join(f"{name} ({describe(value)})" for name, value in arguments)
-        return (
-            f"found none in {found or 'a call without arguments'}; select it with question= or germane.set_question()"
-        )
+        found = ", ".join(f"{name} ({describe(value)})" for name, value in arguments) or "a call without arguments"
+        return f"found none in {found}; select it with question= or germane.set_question()"
 
     def _named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        """Yield the name and value of each argument with a conventional name."""
-        for name, position, default in self._candidates:
-            yield name, args[position] if position < len(args) else kwargs.get(name, default)
-        for name in self._extra_names:
-            yield name, kwargs.get(name)
+        return _values([*self._declared, *self._extra], args, kwargs)
 
-    def _log_ambiguity(self, taken: str, arguments: list[tuple[str, Any]]) -> None:
-        """Log once which of several possible arguments is used as the question."""
-        names = list(dict.fromkeys(name for name, value in arguments if value is not None))
-        if len(names) > 1:
-            self._is_ambiguity_logged = True
-            others = ", ".join(name for name in names if name != taken)
-            log_once(f"the {self._what} is {taken!r}, not {others}: select another one with question= or query=")
+    def _first_of(self, arguments: Iterable[tuple[str, Any]], others: Iterable[tuple[str, Any]] = ()) -> str | None:
+        """Return the first argument that is text. Log once if there are others that may be the question."""
+        texts = [(name, value) for name, value in arguments if _is_text(value)]
+        if not texts:
+            return None
+        taken, text = texts[0]
+        if not self._is_ambiguity_logged:
+            names = dict.fromkeys(name for name, value in (*texts, *others) if value is not None and name != taken)
+            if names:
+                self._is_ambiguity_logged = True
+                ignored = ", ".join(names)
+                log_once(f"the {self._what} is {taken!r}, not {ignored}: select another one with question= or query=")
+        return str.__str__(text)
+
+
+def _values(
+    parameters: Iterable[tuple[str, int, Any]], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    for name, position, default in parameters:
+        yield name, args[position] if position < len(args) else kwargs.get(name, default)
 
 
 def _is_text(value: Any) -> bool:

@@ -137,10 +137,7 @@ class HandlerRecording(Recording):
         """Capture the arguments, before the handler can change them."""
         handler = self.handler
         if handler.find_question is None:
-            find = handler.question_argument.named
-            self.question = guarded(handler.on_question, find, args, kwargs, problems=self.problems)
-            if self.question is None:
-                guarded(handler.on_question, self._search_question, args, kwargs, problems=self.problems)
+            guarded(handler.on_question, self._search_question, args, kwargs, problems=self.problems)
         if not handler.needs_call:
             return
         call = Call(handler.function, args, kwargs, handler.signature)
@@ -153,17 +150,16 @@ class HandlerRecording(Recording):
             self.set_attribute(name, guarded(f"attribute {name}", find_attribute, call, problems=self.problems))
 
     def _search_question(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Find the question in structured arguments. If there is none, remember the requests that may contain it."""
-        find = self.handler.question_argument
-        found = find.structured(args, kwargs)
+        """Find the question in the arguments. If it is not certain, remember the requests that may contain it."""
+        argument = self.handler.question_argument
+        found = argument.find(args, kwargs)
         if found is not None:
             self.question, self.history = found.text, history_of(found)
             return
-        self.question = find.first_text(args, kwargs)
-        arguments = dict(find.arguments(args, kwargs))
-        self._requests = requests_of(arguments.values())
+        self.question = argument.first_text(args, kwargs)
+        self._requests = requests_of(value for _, value in argument.arguments(args, kwargs))
         if self.question is None:
-            self._without_question = find.describe(args, kwargs)
+            self._without_question = argument.describe(args, kwargs)
 
     def _read_requests(self) -> None:
         """Look for the question in what the handler has read from its requests."""
