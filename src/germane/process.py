@@ -67,10 +67,12 @@ class Runtime:
         on_alert: Callable[[Alert], object] | None,
         tracer_provider: TracerProvider | None,
     ) -> None:
-        from germane.storage import ExchangeWriter, TrackingStore, new_worker_id
+        from germane.storage import ExchangeWriter, TrackingStore
 
         self.settings = settings
-        self._worker_id = new_worker_id()
+        self._stopped = False
+        """Whether :meth:`stop` was called, so that no more data is accepted."""
+        self.reset(forked=False)
         self.store = TrackingStore(
             settings.database,
             on_commit=tracer.count_outcomes,
@@ -89,12 +91,6 @@ class Runtime:
             scorers=self._scorer_names,
             stops_at_exit=False,  # the application's own exit callbacks may still call handlers
         )
-        self._forked = self._stopped = False
-        """``_forked``: whether this is a forked child that has not started background work. ``_stopped``: whether
-        :meth:`stop` was called, so that no more data is accepted."""
-        self._starter: threading.Thread | None = None
-        self._lock = threading.Lock()
-        self._is_stopping = threading.Event()
 
     @property
     def is_idle(self) -> bool:
@@ -185,13 +181,14 @@ class Runtime:
         run_within(until(1.0), self.store.close)
         return written and finished and exported
 
-    def reset_after_fork(self) -> None:
-        """Reset the state in a forked child, where the parent's threads do not exist."""
+    def reset(self, *, forked: bool) -> None:
+        """Set the state of this process, also after a fork, because the parent's threads do not exist in the child."""
         from germane.storage import new_worker_id
 
-        self._forked = True
         self._worker_id = new_worker_id()
-        self._starter = None
+        self._forked = forked
+        """Whether this is a forked child that has not started background work."""
+        self._starter: threading.Thread | None = None
         self._lock = threading.Lock()
         self._is_stopping = threading.Event()
 
@@ -447,7 +444,7 @@ def _reset_after_fork() -> None:
     _lock = threading.RLock()
     _stopping = None
     if _running is not None:
-        _running.reset_after_fork()
+        _running.reset(forked=True)
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from germane.errors import UsageError
-from germane.tracer.known_types import decided_per_type, defines, library_classes
-from germane.tracer.responses import is_response
-from germane.tracer.shapes import STRUCTURED, Piece, answer_in, describe, is_event, is_structured, json_value, piece_in
+from germane.tracer.known_types import defines, library_classes
+from germane.tracer.responses import body_reader, is_response
+from germane.tracer.shapes import (
+    STRUCTURED,
+    Piece,
+    answer_in,
+    describe,
+    is_event,
+    is_structured,
+    json_strings,
+    json_value,
+    piece_in,
+)
 from germane.tracer.text import as_text
 
 
@@ -27,8 +36,8 @@ def answer_text(value: Any) -> str | None:
         return response_text(value)
     if issubclass(kind, tuple) and value and is_response(type(value[0])):  # with a status or headers
         return answer_text(value[0])
-    if (read := _response_reader(kind)) is not None:
-        return read(value)
+    if (read := body_reader(kind)) is not None:
+        return response_text(read(value))
     return _answer_in(value) if is_structured(kind) else _text(value)
 
 
@@ -58,9 +67,9 @@ def chunk_piece(chunk: Any, event: str = "") -> Piece | None:
 
 def response_text(body: Any) -> str | None:
     """Return the answer text of a complete body, which may be JSON."""
-    text = as_text(body)
-    if text[:1] == '"' and type(value := json_value(f"[{text}]")) is list and len(value) == 1:
-        return str(value[0])
+    text = "" if body is None else as_text(body)
+    if (strings := json_strings([text])) is not None:
+        return strings[0]
     return (text if text[:1] not in STRUCTURED or json_value(text) is None else _answer_in(text)) or None
 
 
@@ -79,24 +88,3 @@ def _text(value: Any) -> str:
         if (defines(kind, "__iter__") or defines(kind, "__aiter__")) and not defines(kind, "__len__"):
             raise UsageError(f"{error}; if it is a stream, pass its class with stream=") from None
         raise
-
-
-def _werkzeug_text(response: Any) -> str | None:
-    if response.is_streamed:
-        return None
-    return response_text(b"".join(part.encode() if isinstance(part, str) else part for part in response.response))
-
-
-_RESPONSES: dict[tuple[str, str], Callable[[Any], str | None]] = {
-    ("django", "HttpResponse"): lambda response: response_text(response.content),
-    ("quart", "Response"): lambda response: response_text(response.response.data),
-    ("starlette", "Response"): lambda response: response_text(response.body),
-    ("werkzeug", "Response"): _werkzeug_text,
-}
-"""Functions that read the text of complete responses, by package and class."""
-
-
-@decided_per_type
-def _response_reader(kind: type) -> Callable[[Any], str | None] | None:
-    classes = library_classes(kind)
-    return next((read for name, read in _RESPONSES.items() if name in classes), None)

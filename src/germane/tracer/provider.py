@@ -131,18 +131,16 @@ def _current_provider() -> trace.TracerProvider | None:
         return _private_provider
 
 
-def _find_first_global() -> trace.TracerProvider:
-    """Return the global provider. Later calls ignore ``OTEL_PYTHON_TRACER_PROVIDER`` if it cannot be loaded."""
-    global _find_global
-    found = guarded("tracer provider", trace.get_tracer_provider, message=NOT_TRACED, texts=tuple)
-    if found is None:
-        _find_global = lambda: getattr(trace, "_TRACER_PROVIDER", None) or trace.ProxyTracerProvider()  # noqa: E731
-    else:
-        _find_global = trace.get_tracer_provider
-    return _find_global()
+def _find_global() -> trace.TracerProvider:
+    """Return the global provider, without that of ``OTEL_PYTHON_TRACER_PROVIDER`` if it cannot be loaded."""
+    if _can_load_global():
+        return trace.get_tracer_provider()
+    return getattr(trace, "_TRACER_PROVIDER", None) or trace.ProxyTracerProvider()
 
 
-_find_global: Callable[[], trace.TracerProvider] = _find_first_global
+@cache
+def _can_load_global() -> bool:
+    return guarded("tracer provider", trace.get_tracer_provider, message=NOT_TRACED, texts=tuple) is not None
 
 
 def _exporting_provider(max_delay: float) -> SDKTracerProvider:

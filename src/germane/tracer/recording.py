@@ -10,9 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry.context import (
-    _RUNTIME_CONTEXT,
-)
+from opentelemetry.context import _RUNTIME_CONTEXT
 from opentelemetry.context import Context as OTelContext
 from opentelemetry.trace import INVALID_SPAN, Span, StatusCode
 from opentelemetry.trace.propagation import _SPAN_KEY
@@ -35,9 +33,6 @@ _CANCELLATIONS = {
     ("concurrent", "CancelledError"),
     ("greenlet", "GreenletExit"),  # gevent's
     ("trio", "Cancelled"),
-}
-"""Exceptions that cancel a call, as pairs of package and class name."""
-_CONTROL_FLOW = {
     ("airflow", "AirflowSkipException"),
     ("airflow", "TaskDeferred"),
     ("arq", "Retry"),
@@ -54,7 +49,7 @@ _CONTROL_FLOW = {
     ("temporalio", "ContinueAsNewError"),
     ("tornado", "Finish"),
 }
-"""Base classes of exceptions that end a call without an error, such as a retry, as pairs of package and class name."""
+"""Exceptions that cancel a call, or end it without an error, such as a retry, as pairs of package and class name."""
 _STATUS_ATTRIBUTES = {"abandoned": conventions.ABANDONED, "cancelled": conventions.CANCELLED}
 _MAX_STACK_FRAMES = 64
 """Maximum number of stack frames to record, counted from the error. Formatting them delays the caller."""
@@ -262,7 +257,7 @@ def _status_after(error: BaseException) -> Status:
     if issubclass(type(error), GeneratorExit):
         return "abandoned"
     classes = library_classes(type(error))
-    return "cancelled" if classes & (_CANCELLATIONS | _CONTROL_FLOW) or _is_redirect(error, classes) else "error"
+    return "cancelled" if classes & _CANCELLATIONS or _is_redirect(error, classes) else "error"
 
 
 def _is_redirect(error: BaseException, classes: set[tuple[str, str]]) -> bool:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from germane.tracer.known_types import decided_per_type, library_classes
 
-_RESPONSES = {
-    ("django", "HttpResponse"),
-    ("django", "HttpResponseBase"),
-    ("litestar", "Response"),
-    ("quart", "Response"),
-    ("starlette", "Response"),
-    ("werkzeug", "Response"),
+_BODIES: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("django", "HttpResponse"): lambda response: response.content,
+    ("quart", "Response"): lambda response: response.response.data,
+    ("starlette", "Response"): lambda response: response.body,
+    ("werkzeug", "Response"): lambda response: None if response.is_streamed else b"".join(response.iter_encoded()),
 }
-"""Base classes of responses, as pairs of package and class name."""
+"""Functions that read the body of complete responses, by package and base class."""
+_RESPONSES = {*_BODIES, ("django", "HttpResponseBase"), ("litestar", "Response")}
 _TEXT_SUBTYPES = ("json", "jsonl", "jsonlines", "json-seq", "ndjson", "xml")
 """Suffixes of the ``application/`` media types that contain text, such as ``application/problem+json``."""
 
@@ -24,6 +23,13 @@ _TEXT_SUBTYPES = ("json", "jsonl", "jsonlines", "json-seq", "ndjson", "xml")
 def is_response(kind: type) -> bool:
     """Return whether a type is a response class of a common web framework."""
     return not _RESPONSES.isdisjoint(library_classes(kind))
+
+
+@decided_per_type
+def body_reader(kind: type) -> Callable[[Any], Any] | None:
+    """Return the function that reads the body of a complete response, or None for other types."""
+    classes = library_classes(kind)
+    return next((read for name, read in _BODIES.items() if name in classes), None)
 
 
 def http_status(response: Any) -> int:

@@ -67,8 +67,8 @@ class EventReader:
         else:
             return []
         self.is_valid = self.is_valid and _may_become_line(self._line_start)
-        events = [event for line in lines if (event := self._read_line(line)) is not None]
-        return [event for event in events if event.data and event.data != END_OF_STREAM]
+        events = filter(None, map(self._read_line, lines))
+        return [event for event in events if event.data not in {"", END_OF_STREAM}]
 
     def close(self) -> list[Event]:
         """Return the last event, which may lack its final empty line, as a list of zero or one items."""

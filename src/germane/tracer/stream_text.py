@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import codecs
-import json
 from typing import TYPE_CHECKING, Any
 
 from germane.tracer.guard import guarded
 from germane.tracer.pieces import Pieces
-from germane.tracer.shapes import STRUCTURED, read_events
+from germane.tracer.shapes import STRUCTURED, json_strings, read_events
 from germane.tracer.sse import EventReader, RawChunk, may_become_sse
 from germane.tracer.text import as_text
 
@@ -61,12 +60,8 @@ class StreamText:
     def texts(self) -> list[str]:
         """Return the texts of the chunks received so far that are parts of the answer."""
         texts = self._pieces.texts()
-        quoted = self._events is not None and all(text[:1] == text[-1:] == '"' for text in texts)
-        try:
-            decoded = [json.loads(text) for text in texts] if quoted else texts
-        except ValueError:
-            return texts
-        return decoded if all(isinstance(text, str) for text in decoded) else texts
+        decoded = None if self._events is None else json_strings(texts)
+        return texts if decoded is None else decoded
 
     def add(self, chunk: Any) -> None:
         """Add a chunk, up to the maximum length."""
