@@ -50,28 +50,24 @@ def guarded(
 ) -> T | None:
     """Call a function of germane, or a user's callable, alongside the handler. Return its result, or None if it raises.
 
-    This is the only broad ``except`` in the tracer, apart from the start and the end of spans. The error is logged
-    once, in ``message``, and appended to ``problems``. For other libraries' errors, only the type is logged, because
-    their messages may quote captured text. If ``texts`` returns all captured text that the function may have received,
-    messages that quote none of it are logged, too. An interruption, such as a time limit, belongs to the application
-    and is raised: see :func:`_is_interruption`.
+    This is the only broad ``except`` in the tracer. The error is logged once, in ``message``, and appended to
+    ``problems``. For other libraries' errors, only the type is logged, because their messages may quote captured text.
+    If ``texts`` returns all captured text that the function may have received, messages that quote none of it are
+    logged, too. An interruption, such as a time limit, belongs to the application and is raised: see
+    :func:`_is_interruption`.
     """
     try:
         return function(*args)
     except Exception as error:
-        if must_be_raised(error, what, problems, message, texts):
+        if _must_be_raised(error, what, problems, message, texts):
             raise
         return None
 
 
-def must_be_raised(
-    error: Exception,
-    what: str,
-    problems: list[str] | None = None,
-    message: str = NOT_CAPTURED,
-    texts: Callable[[], Iterable[str]] | None = None,
+def _must_be_raised(
+    error: Exception, what: str, problems: list[str] | None, message: str, texts: Callable[[], Iterable[str]] | None
 ) -> bool:
-    """Log an error once, as :func:`guarded` does. Return whether it belongs to the application, or to a strict test."""
+    """Log an error once. Return whether it belongs to the application, or to a strict test."""
     if _strict:
         return True
     try:

@@ -89,8 +89,6 @@ class Handler:
         self.join = join or join_pieces
         self.on_question = f"question of {self.route}"
         self.on_answer = f"answer of {self.route}"
-        self.reported: set[str] = set()
-        """The parts whose absence has been reported: question and answer."""
         self.on_chunk = f"chunk of {self.route}"
         self.needs_call = bool(self.find_question or self.find_attributes or self.find_history)
         """Whether a selector reads the arguments, in addition to the default search for the question."""
@@ -169,7 +167,6 @@ class QuestionArgument:
         """Name, position and default of the parameters with a conventional name."""
         self._extra = [(name, _KEYWORD_ONLY, None) for name in self.NAMES if is_open and name not in declared]
         """The same of the conventional names that can occur only among extra keyword arguments."""
-        self._is_ambiguity_logged = False
 
     def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
         """Return the question of a call."""
@@ -218,12 +215,10 @@ class QuestionArgument:
         if not texts:
             return None
         taken, text = texts[0]
-        if not self._is_ambiguity_logged:
-            names = dict.fromkeys(name for name, value in (*texts, *others) if value is not None and name != taken)
-            if names:
-                self._is_ambiguity_logged = True
-                ignored = ", ".join(names)
-                log_once(f"the {self._what} is {taken!r}, not {ignored}: select another one with question= or query=")
+        names = dict.fromkeys(name for name, value in (*texts, *others) if value is not None and name != taken)
+        if names:
+            choice = f"the {self._what} is {taken!r}, not {', '.join(names)}"
+            log_once(f"{choice}: select another one with question= or query=", key=f"choice of the {self._what}")
         return str.__str__(text)
 
 

@@ -19,7 +19,7 @@ from germane.tracer.privacy import Privacy
 from germane.tracer.provider import start_span
 from germane.tracer.recording import Recording, current_context
 from germane.tracer.requests import bodies_of, current_requests, requests_of
-from germane.tracer.responses import http_status, is_file, is_redirect, is_response, is_text, media_type
+from germane.tracer.responses import has_text, http_status, is_redirect, is_response, media_type
 from germane.tracer.score_processor import score_processors
 from germane.tracer.selectors import Call
 from germane.tracer.shapes import STRUCTURED, question_in
@@ -101,7 +101,7 @@ class HandlerRecording(Recording):
         """The status of an error response, such as ``HTTP 500``, whose body is not an answer."""
         self._has_text = True
         self._skipped_media: str | None = None
-        """The media type of a stream that is not captured. None once a warning has been logged."""
+        """The media type of a stream that is not captured."""
 
     @property
     def root(self) -> HandlerRecording:
@@ -212,7 +212,7 @@ class HandlerRecording(Recording):
         return not self._has_text or (self._stream_text is not None and self._stream_text.has_chunks)
 
     def expect_response(self, response: Any) -> None:
-        self._read_head(response, self.handler.find_chunk)
+        self._read_head(http_status(response), has_text=self.handler.find_chunk is not None or has_text(response))
         media = media_type(response)
         if self._has_text:
             self._start_stream(is_sse=media == "text/event-stream" if media else None)
@@ -221,24 +221,15 @@ class HandlerRecording(Recording):
 
     def _read_answer(self, result: Any) -> str | None:
         if is_response(type(result)):
-            self._read_head(result, self.handler.find_answer)
+            self._read_head(http_status(result), has_text=self.handler.find_answer is not None or has_text(result))
         elif type(result) is tuple and any(current_requests()):  # Flask's body with a status or headers
             status = next((part for part in result[1:2] if type(part) is int), 200)
-            self._http_error = f"HTTP {status}" if status >= 400 else None
-            self._has_text = self._http_error is None
+            self._read_head(status, has_text=True)
         return self.handler.answer(result) if self._has_text else None
 
-    def _read_head(self, response: Any, selector: Any) -> None:
-        """Determine whether a response's body contains an answer, based on its status and media type.
-
-        If there is a selector, any media type may contain an answer.
-        """
-        status = http_status(response)
-        if status >= 400:
-            self._http_error = f"HTTP {status}"
-        has_text = selector is not None or (
-            is_text(media_type(response)) and not is_redirect(response) and not is_file(response)
-        )
+    def _read_head(self, status: int, *, has_text: bool) -> None:
+        """Determine whether a response's body contains an answer. With a selector, any media type may contain one."""
+        self._http_error = f"HTTP {status}" if status >= 400 else None
         self._has_text = self._http_error is None and has_text
 
     def add_chunk(self, chunk: Any) -> None:
@@ -247,7 +238,6 @@ class HandlerRecording(Recording):
             guarded(self.handler.on_chunk, stream_text.add, chunk, problems=self.problems)
         elif self._skipped_media is not None:
             self.warn(f"{self.handler.on_answer}: {self._skipped_media:.100} is not text; select the text with chunk=")
-            self._skipped_media = None
 
     def _start_stream(self, *, is_sse: bool | None) -> StreamText:
         limit = self.privacy.connection.max_text_length
@@ -278,14 +268,9 @@ class HandlerRecording(Recording):
             self._report(handler.on_answer, "the handler returned no text; select it with answer=")
 
     def _report(self, what: str, problem: str) -> None:
-        """Report a missing text on the span, unless its cause is reported, and log it once per handler."""
-        if any(reported.startswith((what, self.handler.on_chunk)) for reported in self.problems):
-            return
-        if what in self.handler.reported:
-            self.problems.append(f"{what}: {problem}")
-        else:
-            self.handler.reported.add(what)
-            self.warn(f"{what}: {problem}")
+        """Report a missing text, unless its cause is reported."""
+        if not any(reported.startswith((what, self.handler.on_chunk)) for reported in self.problems):
+            self.warn(f"{what}: {problem}", key=what)
 
     def _finish(self, status: Status, error: BaseException | None) -> None:
         seconds, privacy = self.seconds, self.privacy

@@ -18,7 +18,7 @@ from opentelemetry.trace.propagation import _SPAN_KEY
 from germane.tracer import conventions
 from germane.tracer.collection import defer, is_collecting, run_deferred
 from germane.tracer.connection import SPAN_TEXT_LIMIT
-from germane.tracer.guard import NOT_CAPTURED, NOT_TRACED, guarded, log_once, must_be_raised
+from germane.tracer.guard import NOT_CAPTURED, NOT_TRACED, guarded, log_once
 from germane.tracer.known_types import library_classes
 from germane.tracer.text import as_text, clean
 
@@ -164,11 +164,11 @@ class Recording(ABC):
     def expect_response(self, response: Any) -> None:  # noqa: B027 - only handlers return responses
         """Read the status and content type of a response whose body is a stream."""
 
-    def warn(self, problem: str) -> None:
-        """Log a capture problem once, and record it on the span."""
+    def warn(self, problem: str, *, key: str | None = None) -> None:
+        """Log a capture problem the first time it, or its key, occurs, and record it on the span."""
         if problem not in self.problems:
             self.problems.append(problem)
-        log_once(NOT_CAPTURED.format(problem))
+        log_once(NOT_CAPTURED.format(problem), key=key)
 
     def finish(self, status: Status = "ok", error: BaseException | None = None) -> None:
         """End the span, and pass the captured data to the sink."""
@@ -204,7 +204,8 @@ class Recording(ABC):
     ) -> None:
         """Record the attributes and the status on the span, and end it. If that fails, log the cause once."""
         span = self.span
-        try:
+
+        def end() -> None:
             try:
                 span.set_attributes(attributes)
                 if error is not None and error_text is not None:
@@ -217,9 +218,8 @@ class Recording(ABC):
                     span.set_attribute(conventions.CAPTURE_ERROR, "; ".join(self.problems)[:SPAN_TEXT_LIMIT])
             finally:
                 span.end()
-        except Exception as problem:
-            if must_be_raised(problem, "end of the span", message=NOT_TRACED, texts=self.texts):
-                raise
+
+        guarded("end of the span", end, message=NOT_TRACED, texts=self.texts)
 
     def _describe_error(self, status: Status, error: BaseException | None) -> str | None:
         """Return an error's type and message as text. The message is redacted, because it may quote captured text."""

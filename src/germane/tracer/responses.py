@@ -57,13 +57,11 @@ def is_redirect(response: Any) -> bool:
     return 300 <= http_status(response) < 400
 
 
-def is_file(response: Any) -> bool:
-    """Return whether a response sends a file, which is not read in Python."""
-    is_sent = any(name == "FileResponse" for _, name in library_classes(type(response)))
-    return is_sent or getattr(response, "direct_passthrough", False) is True
-
-
-def is_text(media: str) -> bool:
-    """Return whether a media type is text. An undeclared media type counts as text."""
-    is_text = not media or media.startswith("text/")
-    return is_text or (media.startswith("application/") and media.endswith(_TEXT_SUBTYPES))
+def has_text(response: Any) -> bool:
+    """Return whether a response contains text, unlike a redirect or a file. An undeclared media type is text."""
+    is_file = any(name == "FileResponse" for _, name in library_classes(type(response)))
+    if is_file or getattr(response, "direct_passthrough", False) is True or is_redirect(response):
+        return False
+    media = media_type(response)
+    is_other_text = media.startswith("application/") and media.endswith(_TEXT_SUBTYPES)
+    return not media or media.startswith("text/") or is_other_text
