@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from inspect import CO_VARARGS, getattr_static
 from itertools import pairwise
 from opcode import opmap, opname
+from traceback import walk_stack
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
@@ -103,11 +104,7 @@ def _is_interruption(error: BaseException) -> bool:
     Three kinds are recognized: errors raised by a signal handler, by another thread in this thread, and by another
     greenlet in this greenlet. An error without a traceback cannot be recognized.
     """
-    frames = set[FrameType]()
-    frame: FrameType | None = sys._getframe()  # noqa: SLF001 - documented, for CPython
-    while frame is not None:
-        frames.add(frame)
-        frame = frame.f_back
+    frames = {frame for frame, _ in walk_stack(sys._getframe())}  # noqa: SLF001 - documented, for CPython
     errors, seen = [error], set[int]()
     while errors:
         current = errors.pop()

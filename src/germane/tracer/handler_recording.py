@@ -377,13 +377,10 @@ class HandlerRecording(Recording):
         error_text: str | None,
     ) -> None:
         """End the span. If it will wait for scores, announce it to the processors first."""
-        if exchange is None or exchange.span_holder is None:
-            self._end_span(attributes, status, error, error_text)
-            return
-        context, processors = self.span_context, score_processors()
-        key = context.trace_id, context.span_id
+        processors = () if exchange is None or exchange.span_holder is None else score_processors()
+        key = self.span_context.trace_id, self.span_context.span_id
         for processor in processors:
-            processor.announce(key, exchange.id)
+            processor.announce(key, self.exchange_id)
         try:
             self._end_span(attributes, status, error, error_text)
         finally:

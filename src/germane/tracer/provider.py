@@ -59,15 +59,11 @@ def start_span(
 def tracer() -> trace.Tracer | None:
     """Return the tracer for the next span, or None if there is neither a provider nor a connection."""
     global _tracer
-    connection = current_connection()
-    provider = (connection.provider if connection is not None else None) or _find_global()
-    if _tracer is not None and _tracer[0] is provider:  # the usual case
-        return _tracer[1]
-    resolved = _current_provider()
-    if resolved is None:
+    provider = _current_provider()
+    if provider is None:
         return None
-    if _tracer is None or _tracer[0] is not resolved:
-        _tracer = resolved, resolved.get_tracer(conventions.SCOPE, version("germane"))
+    if _tracer is None or _tracer[0] is not provider:
+        _tracer = provider, provider.get_tracer(conventions.SCOPE, version("germane"))
     return _tracer[1]
 
 

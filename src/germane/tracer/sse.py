@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import codecs
 import re
-from typing import NamedTuple
 
 from germane.tracer.text import as_text
 
+Event = tuple[str, str]
+"""The data and the name of a complete server-sent event. The name is empty if the event has none."""
 RawChunk = str | bytes | bytearray | memoryview
 END_OF_STREAM = "[DONE]"
 _FIELDS = ("data:", "event:", "id:", "retry:", ":")
 _MAX_FIELD_LENGTH = max(map(len, _FIELDS))
 _LINE = re.compile(r"(?:data|event|id|retry)(?::|$)|:")
-
-
-class Event(NamedTuple):
-    """A complete server-sent event."""
-
-    data: str
-    name: str = ""
 
 
 def may_become_sse(chunk: RawChunk) -> bool:
@@ -68,7 +62,7 @@ class EventReader:
             return []
         self.is_valid = self.is_valid and _may_become_line(self._line_start)
         events = filter(None, map(self._read_line, lines))
-        return [event for event in events if event.data not in {"", END_OF_STREAM}]
+        return [(data, name) for data, name in events if data not in {"", END_OF_STREAM}]
 
     def close(self) -> list[Event]:
         """Return the last event, which may lack its final empty line, as a list of zero or one items."""
@@ -90,4 +84,4 @@ class EventReader:
             return None
         self.is_confirmed = True
         data, self._data = "\n".join(self._data), None
-        return Event(data, "" if name == "message" else name)
+        return data, "" if name == "message" else name

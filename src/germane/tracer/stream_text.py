@@ -72,10 +72,8 @@ class StreamText:
             self._has_other_chunks = True
             self._read_json()
             is_event = self._declares_sse and type(chunk) is dict and self._handler.find_chunk is None
-            if is_event and "data" in chunk:
-                self._add_piece(chunk["data"], str(chunk.get("event") or ""))
-            else:
-                self._add_piece(chunk)
+            data, name = (chunk["data"], chunk.get("event")) if is_event and "data" in chunk else (chunk, None)
+            self._add_piece(data, str(name or ""))
             return
         if not chunk:
             return
@@ -97,14 +95,12 @@ class StreamText:
             self._uncertain.append(chunk)
             self._uncertain_length += len(chunk)
         parts = events.feed(chunk)
-        is_undecided = not (self._declares_sse or events.is_confirmed)
-        if self._uncertain is not None and (
-            not events.is_valid or (is_undecided and self._uncertain_length >= self._limit)
-        ):
+        is_decided = self._declares_sse or events.is_confirmed or self._uncertain_length < self._limit
+        if self._uncertain is not None and not (events.is_valid and is_decided):
             self._revert_to_plain()
             return
-        for data, name in parts:
-            self._add_piece(data, name)
+        for event in parts:
+            self._add_piece(*event)
         if self._declares_sse and events.is_confirmed:
             self._uncertain = None
 
@@ -116,10 +112,10 @@ class StreamText:
                 self._add_text(self._decoder.decode(b"", final=True))
             self._read_json()
             return
-        if is_complete and (self._declares_sse or events.is_confirmed):
-            for event in events.close():
-                guarded(self._handler.on_chunk, self._add_piece, *event, problems=self._problems)
-        if self._uncertain is not None and not (events.is_valid and (self._declares_sse or events.is_confirmed)):
+        is_sse = self._declares_sse or events.is_confirmed
+        for event in events.close() if is_complete and is_sse else ():
+            guarded(self._handler.on_chunk, self._add_piece, *event, problems=self._problems)
+        if self._uncertain is not None and not (events.is_valid and is_sse):
             self._revert_to_plain()
 
     def _revert_to_plain(self) -> None:
