@@ -7,18 +7,8 @@ from typing import Any
 from germane.errors import UsageError
 from germane.tracer.known_types import defines, library_classes
 from germane.tracer.responses import body_reader, is_response
-from germane.tracer.shapes import (
-    STRUCTURED,
-    Piece,
-    answer_in,
-    describe,
-    is_event,
-    is_structured,
-    json_strings,
-    json_value,
-    piece_in,
-)
-from germane.tracer.text import as_text
+from germane.tracer.shapes import STRUCTURED, Piece, answer_in, describe, is_event, is_structured, json_value, piece_in
+from germane.tracer.text import as_text, json_strings
 
 
 def answer_text(value: Any) -> str | None:

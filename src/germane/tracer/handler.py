@@ -239,12 +239,9 @@ def _is_text(value: Any) -> bool:
 
 def _is_batch(name: str, value: Any) -> bool:
     """Return whether an argument is a list of texts with the plural of a conventional name."""
-    is_list = issubclass(type(value), list | tuple) and any(type(item) is str for item in list(value))
-    return is_list and name.startswith(_STEMS) and name not in QuestionArgument.NAMES
-
-
-_STEMS = tuple(name[:-1] for name in QuestionArgument.NAMES)
-"""Beginnings of the conventional names and their plurals."""
+    names = QuestionArgument.NAMES
+    is_plural = name not in names and any(name.startswith(singular[:-1]) for singular in names)
+    return is_plural and issubclass(type(value), list | tuple) and any(type(item) is str for item in list(value))
 
 
 def name_of(function: Callable[..., Any]) -> str:

@@ -330,12 +330,9 @@ class HandlerRecording(Recording):
         probability = connection.admit(connection.service, self.handler.route, self.started, sampling_key)
         if probability is None:
             return None
-        attributes: dict[str, AttributeValue] = {}
-        columns: dict[str, Any] = {}
-        if self.attributes:
-            attributes = self.attributes.copy()  # another thread may still set one
-            columns = {name: str(attributes.pop(name)) for name in _COLUMNS if name in attributes}
-        distinct_contexts = {context.text: context for context in self.contexts} if self.contexts else {}
+        attributes = self.attributes.copy()  # another thread may still set one
+        columns: dict[str, Any] = {name: str(attributes.pop(name)) for name in _COLUMNS if name in attributes}
+        distinct_contexts = {context.text: context for context in self.contexts}
         traced = self.span_context.trace_flags.sampled
         # The span waits if this process will score the exchange soon.
         span_waits = (

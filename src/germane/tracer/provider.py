@@ -119,10 +119,8 @@ def _current_provider() -> trace.TracerProvider | None:
         return _private_provider
     with _lock:
         if _private_provider is None:  # otherwise, another thread has created it in the meantime
-            exporting = None
-            if otlp_endpoint("traces"):
-                create, delay = _exporting_provider, connection.max_span_delay
-                exporting = guarded("tracer provider", create, delay, message=NOT_TRACED, texts=tuple)
+            create, delay = _exporting_provider, connection.max_span_delay
+            exporting = guarded("tracer provider", create, delay, message=NOT_TRACED, texts=tuple)
             # Whatever fails, fails once: creating a provider for each span would be slow.
             _private_provider = exporting or _provider_without_exporter()
         return _private_provider
@@ -140,12 +138,10 @@ def _can_load_global() -> bool:
     return guarded("tracer provider", trace.get_tracer_provider, message=NOT_TRACED, texts=tuple) is not None
 
 
-def _exporting_provider(max_delay: float) -> SDKTracerProvider:
-    """Create the provider that exports to the configured endpoint.
-
-    Raises:
-        Exception: OpenTelemetry's environment variables contradict each other, or have invalid values.
-    """
+def _exporting_provider(max_delay: float) -> SDKTracerProvider | None:
+    """Create the provider that exports to the configured endpoint, if any. Invalid environment variables raise."""
+    if not otlp_endpoint("traces"):
+        return None
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 

@@ -225,9 +225,7 @@ class Recording(ABC):
         """Return an error's type and message as text. The message is redacted, because it may quote captured text."""
         if status != "error" or error is None:
             return None
-        name = guarded(
-            "the type of an error", lambda: clean(as_text(type(error).__name__), 200), problems=self.problems
-        )
+        name = guarded("error type", lambda: clean(as_text(type(error).__name__), 200), problems=self.problems)
         message = guarded("error message", lambda: as_text(str(error)), problems=self.problems)
         message = self.privacy.screen("error", message, self.problems)
         return f"{name or 'error'}: {message}" if message else name or "error"

@@ -146,15 +146,6 @@ def json_value(text: str) -> dict[str, Any] | list[Any] | None:
     return value if isinstance(value, dict | list) else None
 
 
-def json_strings(texts: list[str]) -> list[str] | None:
-    """Return the strings of which each text is the JSON form; None if any text is something else."""
-    try:
-        strings = [json.loads(text) for text in texts if text[:1] == '"']
-    except ValueError:
-        return None
-    return strings if len(strings) == len(texts) else None
-
-
 def answer_in(value: Any) -> str | None:
     """Find the answer in a structured value. If two parts may be the answer, and no name says which, there is none."""
     if issubclass(type(value), tuple) and not _fields_of(type(value)):

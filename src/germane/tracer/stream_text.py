@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from germane.tracer.guard import guarded
 from germane.tracer.pieces import Pieces
-from germane.tracer.shapes import STRUCTURED, json_strings, read_events
+from germane.tracer.shapes import STRUCTURED, read_events
 from germane.tracer.sse import EventReader, RawChunk, may_become_sse
-from germane.tracer.text import as_text
+from germane.tracer.text import as_text, json_strings
 
 if TYPE_CHECKING:
     from germane.tracer.handler import Handler

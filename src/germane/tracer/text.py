@@ -36,6 +36,15 @@ def as_text(value: Any) -> str:
     raise UsageError(f"{kind.__name__} is not text: select the part that contains the text with a selector")
 
 
+def json_strings(texts: list[str]) -> list[str] | None:
+    """Return the strings of which each text is the JSON form; None if any text is something else."""
+    try:
+        strings = [json.loads(text) for text in texts if text[:1] == '"']
+    except ValueError:
+        return None
+    return strings if len(strings) == len(texts) else None
+
+
 def clean(text: str, limit: int) -> str:
     """Truncate text, and replace characters that UTF-8 or PostgreSQL cannot store (lone surrogates and NUL)."""
     text = text[:limit]
