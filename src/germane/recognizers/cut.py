@@ -23,7 +23,7 @@ def cut_texts(spans: Iterable[SpanData]) -> frozenset[str]:
     texts = {text for text in _texts(spans) if len(text) >= _MIN_LIMIT}
     limit = max(map(len, texts), default=0)
     longest = {text for text in texts if len(text) == limit}
-    unfinished = {text for text in longest if not is_finished(text) and not _is_json(text)}
+    unfinished = {text for text in longest if not is_finished(text) and isinstance(decode(text), str)}
     if any(map(is_cut_json, longest)) or len(unfinished) > 1:
         return frozenset(text.strip() for text in longest)
     return frozenset(text.strip() for text in unfinished if any(limit % number == 0 for number in _ROUND))
@@ -39,7 +39,3 @@ def _texts(spans: Iterable[SpanData]) -> Iterator[str]:
 def is_cut_json(value: Any) -> bool:
     """Return whether a value is JSON that ends in the middle."""
     return isinstance(value, str) and decode(value) is None and not is_missing(value)
-
-
-def _is_json(text: str) -> bool:
-    return isinstance(decode(text), (dict, list))

@@ -16,7 +16,6 @@ The rules are the same for all instrumentations:
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
@@ -50,7 +49,6 @@ from germane.recognizers.values import QuestionValue, find_questions, names_answ
 
 Part = tuple[str, Source, tuple[ChatMessage, ...]]
 """A text, where it was found, and the messages before it."""
-_FRAMEWORK_SCOPE: Final = re.compile(r"langchain|llama_?index|haystack|dspy|crewai")
 _MAX_QUESTIONS: Final = 20
 """Maximum number of texts in one input that are considered as the question."""
 _MAX_CALLS: Final = 20
@@ -338,13 +336,9 @@ class _Recognition:
         asked_elsewhere = filter(None, (question_in(other) for other in others))
         recorded = [*sources, *asked_elsewhere, *shared_questions(prompt, (each.prompt for each in others))]
         asked = question_in(call, recorded, self.documents)
-        if asked is None or (asked == prompt and self._may_be_template(call)):
+        if asked is None or (asked == prompt and self.tree.is_rootless and "\n" in prompt):  # it may be a template
             return None
         return asked, sources.get(asked, call.question_source), history
-
-    def _may_be_template(self, call: ModelCall) -> bool:
-        """Return whether a framework may have made a prompt whose other spans are missing."""
-        return self.tree.is_rootless and "\n" in call.prompt and bool(_FRAMEWORK_SCOPE.search(call.span.scope))
 
     def contexts(self) -> Contexts:
         """Return the retrieved contexts.
