@@ -206,17 +206,18 @@ class QuestionArgument:
         found = ", ".join(f"{name} ({describe(value)})" for name, value in arguments) or "a call without arguments"
         return f"found none in {found}; select it with question= or germane.set_question()"
 
-    def _named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    def _named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
         return _values([*self._declared, *self._extra], args, kwargs)
 
     def _first_of(self, arguments: Iterable[tuple[str, Any]], others: Iterable[tuple[str, Any]] = ()) -> str | None:
         """Return the first argument that is text. Log once if there are others that may be the question."""
-        texts = [(name, value) for name, value in arguments if _is_text(value)]
+        texts = [argument for argument in arguments if _is_text(argument[1])]
         if not texts:
             return None
         taken, text = texts[0]
-        names = dict.fromkeys(name for name, value in (*texts, *others) if value is not None and name != taken)
-        if names:
+        candidates = [*texts, *others]
+        if len(candidates) > 1:
+            names = dict.fromkeys(name for name, value in candidates if value is not None and name != taken)
             choice = f"the {self._what} is {taken!r}, not {', '.join(names)}"
             log_once(f"{choice}: select another one with question= or query=", key=f"choice of the {self._what}")
         return str.__str__(text)
@@ -224,9 +225,11 @@ class QuestionArgument:
 
 def _values(
     parameters: Iterable[tuple[str, int, Any]], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Iterator[tuple[str, Any]]:
-    for name, position, default in parameters:
-        yield name, args[position] if position < len(args) else kwargs.get(name, default)
+) -> list[tuple[str, Any]]:
+    return [
+        (name, args[position] if position < len(args) else kwargs.get(name, default))
+        for name, position, default in parameters
+    ]
 
 
 def _is_text(value: Any) -> bool:

@@ -154,7 +154,7 @@ class HandlerRecording(Recording):
         argument = self.handler.question_argument
         found = argument.find(args, kwargs)
         if found is not None:
-            self.question, self.history = found.text, history_of(found)
+            self.question, self.history = found.text, history_of(found) if found.history else ()
             return
         self.question = argument.first_text(args, kwargs)
         self._requests = requests_of(value for _, value in argument.arguments(args, kwargs))
@@ -331,7 +331,7 @@ class HandlerRecording(Recording):
         if probability is None:
             return None
         attributes = self.attributes.copy()  # another thread may still set one
-        columns: dict[str, Any] = {name: str(attributes.pop(name)) for name in _COLUMNS if name in attributes}
+        columns: dict[str, Any] = {name: str(attributes.pop(name)) for name in _COLUMNS.keys() & attributes}
         distinct_contexts = {context.text: context for context in self.contexts}
         traced = self.span_context.trace_flags.sampled
         # The span waits if this process will score the exchange soon.
