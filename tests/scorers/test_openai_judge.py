@@ -626,11 +626,55 @@ def test_an_empty_base_url_counts_as_unset(bare: Path, monkeypatch: pytest.Monke
         {"generated_text": "5"},
         {"predictions": ["5"]},
         {"outputs": [{"text": "5"}]},
+        {"id": "x", "message": {"role": "assistant", "content": [{"type": "text", "text": "5"}]}, "usage": {}},
+        {"promptFeedback": {"blockReason": "SAFETY"}},
+        {"output": {"message": {"role": "assistant", "content": [{"text": "5"}]}}, "stopReason": "end_turn"},
+        {"output": {"text": "5"}, "request_id": "x"},
+        {"results": [{"outputText": "5"}]},
+        {"id": "x", "status": "succeeded", "output": ["5"]},
+        {"content": "5", "stop": True},
+        {"answer": "5"},
+        {"data": {"text": "5"}},
+        {"generations": [{"text": "5"}]},
+        [{"generated_text": "5"}],
+        {"object": "text_completion", "choices": [{"text": "5", "finish_reason": "stop"}]},
+        {"object": "chat.completion.chunk", "choices": [{"delta": {"content": "5"}}]},
     ],
 )
-def test_a_reply_of_another_api_is_named_as_such(body: dict[str, Any]) -> None:
+def test_a_reply_of_another_api_is_named_as_such(body: Any) -> None:
     """The server can be reached, but speaks a different protocol, so that a retry does not help."""
     with pytest.raises(NoModelReply, match=r"reply of another API .*base_url") as caught:
         _parse_reply(json.dumps(body).encode())
 
     assert caught.value.reason == "unparsable"
+
+
+@each(
+    "body",
+    [
+        b'data: {"choices":[{"delta":{"content":"5"}}]}\n\ndata: [DONE]\n', b"event: message_start\ndata: {}\n",
+        b": ping\n\ndata: {}\n", b'{"response":"5"}\n{"response":"","done":true}\n',
+    ],
+)  # fmt: skip
+def test_a_stream_in_place_of_a_reply_is_named_as_such(body: bytes) -> None:
+    """germane never asks for a stream, so the server does not follow the protocol."""
+    with pytest.raises(NoModelReply, match=r"another API \(a stream\)") as caught:
+        _parse_reply(body)
+
+    assert caught.value.reason == "unparsable"
+
+
+@each(
+    "body",
+    [
+        b"<html><title>Sign in</title></html>", b"Ollama is running", b"", b'{"error": {"message": "overloaded"}}',
+        b'{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}', b'{"status": "ok"}',
+        b'{"detail": "no", "request_id": "x"}', b'{"message": "no", "output": null}', b'{"choices": null, "id": ""}',
+    ],
+)  # fmt: skip
+def test_a_page_or_an_error_is_not_a_reply_of_another_api(body: bytes) -> None:
+    """It is often temporary, so the request is retried."""
+    with pytest.raises(NoModelReply, match=r"the body is (?!a reply)") as caught:
+        _parse_reply(body)
+
+    assert caught.value.reason == "judge_unreachable"

@@ -194,24 +194,11 @@ class ClientPool:
                 await client.close()
 
 
-_OTHER_REPLIES = frozenset(
-    [
-        "candidates",
-        "completion",
-        "content",
-        "generated_text",
-        "generations",
-        "message",
-        "output",
-        "outputs",
-        "predictions",
-        "response",
-        "result",
-        "results",
-        "text",
-    ]
-)
-"""Names of the reply in the APIs of other providers and servers."""
+_ERROR_MEMBERS = frozenset({"message", "detail", "error_description", "msg", "title", "errors"})
+_OTHER_MEMBERS = frozenset({"choices", "code", "error", "object", "status", "status_code", "success", "type"})
+"""Members of a reply or an error that do not contain the reply of another API."""
+_STREAM = re.compile(rb"\s*(?:(?:data|event|id|retry): ?\S|:[^\n]*\n|\{[^\n]*\}\s*\n\s*\{)")
+"""The beginning of server-sent events, or of lines of JSON."""
 _OTHER_API_FIX = "set base_url to an address that is compatible with OpenAI's API, which often ends with /v1"
 
 
@@ -282,23 +269,42 @@ def _parse_reply(content: bytes) -> Any:
     try:
         reply = json.loads(content, object_hook=lambda members: SimpleNamespace(**members))
     except (ValueError, RecursionError):
+        if _STREAM.match(content):
+            raise _other_api("a stream") from None
         kind = "HTML" if content.lstrip()[:1] == b"<" else "not JSON"
         raise NoModelReply(f"the body is {kind}") from None
+    if isinstance(reply, list) and any(isinstance(item, SimpleNamespace) for item in reply):
+        raise _other_api("a list")
     if not isinstance(reply, SimpleNamespace):
         raise NoModelReply("the body is not a JSON object")
     if _is_error(error := getattr(reply, "error", None)):
         raise _error_in_reply(error)
     parts = [part for name in ("choices", "data") if isinstance(part := getattr(reply, name, None), list)]
-    is_message = isinstance(getattr(reply, "message", None), str)  # of an error
-    if not parts and not is_message and not _OTHER_REPLIES.isdisjoint(vars(reply)):
-        names = ", ".join(sorted(vars(reply)))
-        raise NoModelReply(f"the body is a reply of another API ({names}); {_OTHER_API_FIX}", UnscoredReason.UNPARSABLE)
     if not parts:
-        raise _error_in_reply(reply)
+        raise _other_api(", ".join(sorted(vars(reply)))) if _is_other_reply(reply) else _error_in_reply(reply)
     for part in parts[0]:
         if _is_error(error := getattr(part, "error", None)):
             raise _error_in_reply(error)
+    if "choices" in vars(reply) and parts[0] and not any(hasattr(part, "message") for part in parts[0]):
+        raise _other_api("choices without a message")
     return reply
+
+
+def _is_other_reply(reply: SimpleNamespace) -> bool:
+    """Return whether an object is a reply in the format of another API, rather than an error."""
+    members = vars(reply)
+    if any(isinstance(members.get(name), (str, list)) for name in _ERROR_MEMBERS):
+        return False
+    return any(
+        bool(vars(value) if isinstance(value, SimpleNamespace) else value)
+        for name, value in members.items()
+        if name not in _OTHER_MEMBERS and isinstance(value, (str, list, SimpleNamespace))
+    )
+
+
+def _other_api(found: str) -> NoModelReply:
+    message = f"the body is a reply of another API ({found}); {_OTHER_API_FIX}"
+    return NoModelReply(message, UnscoredReason.UNPARSABLE)
 
 
 def _is_error(error: Any) -> bool:
