@@ -297,6 +297,14 @@ def test_lists_that_data_frames_write_to_csv_are_parsed(cell: str, texts: list[s
         "[True, 'a']",
         "[['a' 'b']\n ['c' 'd']]",
         "[b'\\xff']",
+        str(pd.Series(["a", "b"])),
+        str(pd.Series(["a", "b"], name="c")),
+        repr(pd.array(["a", "b"], dtype="string")),
+        "['a', 'b",
+        '["a", "b", "c',
+        '[{"text": "a"}, {"text": "b',
+        "['it's broken']",
+        "['a\nb' 'c']",
     ],
 )
 def test_representations_of_objects_are_errors(cell: str) -> None:
@@ -309,7 +317,13 @@ def _plain_texts() -> Iterable[str]:
     yield from ("[1] Returns are free.", "(see page 3) Returns are free.", "[citation needed]", "(returns)", "(1)")
     yield from ("[Note]", "[a, b]", "[see 'Returns' below]", "(e.g. 'a')", "('a text in parentheses')", "[f(x)]")
     yield from ("{name} is free", "{price: 3}", '{"price": 3}', "(a) first (b) second", "['a'] ['b']", "f(x)")
-    yield from ("print('hello')", "Returns (free)", "<p>Returns are free.</p>", "[link](page.html)", "['a', 'b")
+    yield from (
+        "print('hello')",
+        "Returns (free)",
+        "<p>Returns are free.</p>",
+        "[link](page.html)",
+        "sorted(['a', 'b'])",
+    )
     yield from ("Client(key='a') opens a client.", "int main() { return 0; }", "[" * 500, "(" * 500 + ")" * 500, "(\0)")
     yield from ("text='a' is an attribute", "[see <b: c> below]", "<div>\n[a]</div>", "[x + 1]", "[i for i in x]")
 

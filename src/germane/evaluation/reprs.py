@@ -17,6 +17,26 @@ _DEFAULT_REPR: Final = re.compile(r"<[\w.]+(?:: [^<>]*| object at 0x\w+)>")
 """The form of enum members, and of objects without a form of their own. It is not valid Python."""
 _FIELDS: Final = re.compile(r"(?:page_content|content|text)=(['\"]).*\1(?: \w+=|$)", re.DOTALL)
 """The form of pydantic models as text: their fields without the name of the class."""
+_DAMAGED: Final = re.compile(r"\[\s*(?:\{\s*)?['\"](?:[^\]]*|[^\]]*['\"}]\s*\])")
+"""A list of texts or objects that is cut off, or whose quotation marks do not match."""
+_PANDAS: Final = re.compile(r"(?:<\w+Array>\n)?.*\n(?:Name: .*, )?(?:Length: \d+, )?dtype: \S+", re.DOTALL)
+"""A series or an array of pandas as text."""
+_COLLECTIONS: Final = frozenset(
+    {
+        "Index",
+        "array",
+        "deque",
+        "dict_keys",
+        "dict_values",
+        "frozenset",
+        "list",
+        "odict_keys",
+        "odict_values",
+        "set",
+        "tuple",
+    }
+)
+"""Classes of collections. Other calls with a list, such as ``print(['a'])``, are code."""
 _WORDS: Final = frozenset({"None", "nan", "NaT", "True", "False", "..."})
 _OPENING: Final = frozenset("[({")
 _CLOSING: Final = frozenset("])}")
@@ -35,7 +55,7 @@ def parse_repr(text: str, column: str) -> Any:
     text = text.strip()
     if text in {"set()", "frozenset()"}:
         return []
-    is_object = _FIELDS.match(text) is not None
+    is_object = (_FIELDS.match(text) or _PANDAS.fullmatch(text)) is not None
     for source in (text, _DEFAULT_REPR.sub("...", text)) if _BRACKETED.fullmatch(text) else ():
         try:
             return _evaluate(ast.parse(_with_commas(source), mode="eval").body, is_cell=True)
@@ -44,10 +64,10 @@ def parse_repr(text: str, column: str) -> Any:
         except TypeError:
             is_object = True
             break
-    if is_object:
+    if is_object or _DAMAGED.fullmatch(text):
+        what = "the Python representation of an object" if is_object else "a damaged list"
         raise UsageError(
-            f"has the Python representation of an object in its {column}: {sanitize.line(text, 60)}; write the texts "
-            "as a JSON list of strings"
+            f"has {what} in its {column}: {sanitize.line(text, 60)}; write the texts as a JSON list of strings"
         )
     return None
 
@@ -58,6 +78,8 @@ def _with_commas(text: str) -> str:
     for kind, token, *_ in tokenize.generate_tokens(io.StringIO(text).readline):
         if kind in _LAYOUT:
             continue
+        if kind == tokenize.ERRORTOKEN and not token.isspace():  # an error in itself since Python 3.12
+            raise SyntaxError
         is_value = kind in {tokenize.STRING, tokenize.NUMBER} or token in _WORDS
         begins_item = is_value or token in _OPENING or (kind == tokenize.NAME and previous == "bracket")
         if previous and begins_item and opened[-1:] == ["["]:
@@ -84,8 +106,8 @@ def _evaluate(node: ast.expr, *, is_cell: bool = False) -> Any:
         case ast.Dict(keys=keys, values=values) if all(isinstance(key, ast.Constant) for key in keys):
             return {ast.literal_eval(key): _evaluate(value) for key, value in zip(keys, values, strict=True) if key}
         # A collection with its class, such as ``array([...], dtype=object)`` or ``deque([...], maxlen=3)``.
-        case ast.Call(func=ast.Name() | ast.Attribute(), args=[ast.List() | ast.Tuple() | ast.Set() as items]):
-            return _evaluate(items)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[items]) if name in _COLLECTIONS:
+            return _evaluate(items, is_cell=True)
         # NumPy's scalars, such as ``np.str_('a')``.
         case ast.Call(func=ast.Attribute(value=ast.Name(id="np")), args=[value], keywords=[]) if not is_cell:
             return _evaluate(value)
