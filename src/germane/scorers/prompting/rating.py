@@ -23,7 +23,6 @@ from germane.scorers.base.reply_parser import (
 )
 from germane.scorers.prompting.judge_scorer import JudgeSession, require_judgment
 from germane.scorers.prompting.prompt import Prompt
-from germane.scorers.refusals.judge_replies import is_about
 
 MIN_RATING, MAX_RATING = 1, 5
 TOP_TOKENS = 20
@@ -67,13 +66,9 @@ _NUMBER = re.compile(
 )
 """A number, optionally followed by "of 5", by "points", or by a verdict."""
 _EXPLAINED = re.compile(
-    r"(?P<rating>[^\n]{1,60}?)(?:[ \t*_`.:]*\n[\s*_`#>|\u2013\u2014-]*"
-    r"|[*_` ]*(?P<separator>[-\u2013\u2014:;,|.\t])[*_ \t]*(?<=[*_ \t]))(?P<reason>[^\W\d_].*)",
-    re.DOTALL,
+    r"\s*([^\n]{1,60}?)\s*\n(?:\s*\n\s*|\W*(?=[^\W\d_][^\n:.]{0,30}:))([^\W\d_][^\n]*(?:\n(?!\W*\d\W*(?:\n|\Z)).*)*)"
 )
-"""A rating, and its reason on the same line, after a separator, or on further lines."""
-_REASON_LABEL = re.compile(r"[^\W\d_][^\n:.\uff1a]{0,30}[:\uff1a]")
-_STATEMENT_END = re.compile(r"(?<=[^\W\d_][.!?])\s+|[\n\u3002]")
+"""A rating on a line of its own, and the reason after a blank line or a label: no further number on its own line."""
 _MAX_WORD_DIFFERENCE = 0.5
 """Maximum difference between a number and the rating that its verdict means, as in "3.5 (mostly)"."""
 _RATING_MEMBERS = ("rating", "score")
@@ -253,8 +248,8 @@ def parse_rating(reply: str, shown: Mapping[str, str] | None = None) -> float:
     """Return the rating that a judge's text consists of. ``shown`` contains the texts in the prompt.
 
     The rating is a number (``4``, ``4/5``, ``four``), a verdict (``mostly``), both (``4 = mostly``), or a JSON object
-    with the field ``rating``. Whitespace, Markdown and a label such as ``Rating:`` are allowed around it, and the
-    judge's reason after it. A digit in a sentence is not a rating: "Rate limited: try again in 5 seconds."
+    with the field ``rating``. Whitespace, Markdown and a label such as ``Rating:`` are allowed around it. A digit in a
+    sentence is not a rating: "Rate limited: try again in 5 seconds."
 
     Raises:
         UnreadableReply: the text is not a rating (``unparsable``), or the rating is not from 1 to 5 (``out_of_range``).
@@ -268,61 +263,22 @@ def parse_rating(reply: str, shown: Mapping[str, str] | None = None) -> float:
     if "{" in text:
         return _parse_rating_object(text, shown or {})
     text = _PREAMBLE.sub("", text, count=1)
-    if tagged := _TAG.match(text):
-        text = f"{tagged[2]}\n{text[tagged.end() :]}"
-    bare = _without_label(text)
-    points = _parse_bare_rating(bare)
-    explained = _EXPLAINED.fullmatch(bare) if points is None else None
-    if explained and _may_separate(explained["separator"], text.strip(_EDGES), bare):
-        points = _parse_bare_rating(explained["rating"].strip(_EDGES))
-        if points is not None:
-            _require_reason(explained["reason"], points, shown or {}, is_line=not explained["separator"])
-    if points is None:
-        raise UnreadableReply(f"{bare!r:.80} is not a rating")
-    return points
-
-
-def _may_separate(separator: str | None, text: str, bare: str) -> bool:
-    """Return whether a separator on the same line may follow a rating.
-
-    "4. The answer names it" is an item of a list, and "I would rate it 4, since" is the beginning of a sentence.
-    """
-    unlabeled = _LABEL.sub("", text, count=1)
-    return not separator or (bare == unlabeled.strip(_EDGES) and (separator != "." or unlabeled != text))
-
-
-def _without_label(text: str) -> str:
-    return _GIVEN.sub("", _LABEL.sub("", text.strip(_EDGES), count=1), count=1).strip(_EDGES)
-
-
-def _parse_bare_rating(bare: str) -> float | None:
-    """Return the rating that a text without a label consists of; None if it is not a number or a verdict."""
+    if tagged := _TAG.fullmatch(text):
+        text = tagged[2]
+    if explained := _EXPLAINED.fullmatch(text):
+        require_judgment({"reason": explained[2]}, shown or {})
+        text = explained[1]
+    bare = _GIVEN.sub("", _LABEL.sub("", text.strip(_EDGES), count=1), count=1).strip(_EDGES)
     verdict = bare.lower().removesuffix(" relevant")
     if verdict in RATING_WORDS:
         return RATING_WORDS[verdict]
     match = _NUMBER.match(bare)
     if match is None:
-        return None
+        raise UnreadableReply(f"{bare!r:.80} is not a rating")
     points = parse_number(match[1], MIN_RATING, MAX_RATING)
     if match[2] and abs(RATING_WORDS[match[2].lower()] - points) > _MAX_WORD_DIFFERENCE:
         raise UnreadableReply(f"the number and the verdict in {bare!r:.80} contradict each other")
     return points
-
-
-def _require_reason(reason: str, points: float, shown: Mapping[str, str], *, is_line: bool) -> None:
-    """Check that a text gives the reason for a rating, instead of continuing a sentence or giving another rating.
-
-    Raises:
-        UnreadableReply: it does not.
-    """
-    begins = not reason[0].islower() or _REASON_LABEL.match(reason)
-    if not (begins if is_line else is_about(reason, *(text for name, text in shown.items() if name != "fence"))):
-        raise UnreadableReply(f"the number belongs to a sentence: {reason!r:.80}")
-    require_judgment({"reason": reason}, shown)
-    for statement in _STATEMENT_END.split(reason):
-        for part in (statement, statement.rpartition(",")[2], statement.rpartition(":")[2]):
-            if (number := _NUMBER.match(_without_label(part))) and number[1] != f"{points:g}":
-                raise UnreadableReply(f"the reply contains a second rating: {statement!r:.80}")
 
 
 def _parse_rating_object(text: str, shown: Mapping[str, str]) -> float:

@@ -169,22 +169,18 @@ def find_statement_problem(text: str, *shown: str) -> StatementProblem | None:
     return "error" if _ERROR_WORDS.find(unquoted, texts) else None
 
 
-def is_about(text: str, *shown: str) -> bool:
-    """Return whether a text shares a word with the shown texts, or evaluates them."""
-    normalized, texts = _normalized(text), _shown_texts(*shown)
-    return not texts.subjects or texts.is_subject_of(normalized) or _EVALUATION.search(normalized)
-
-
 def is_reason(text: str, *shown: str) -> bool:
     """Return whether a text may belong to a judgment: it shares a word with the texts, evaluates them, or is a code.
 
     Texts in the languages of :func:`find_statement_problem` are always accepted, because it recognizes refusals in
     them. If the shown texts have no words that could be shared, all texts are accepted.
     """
-    normalized = _normalized(text)
+    normalized, texts = _normalized(text), _shown_texts(*shown)
     words = [word for word, kind in _pieces(normalized) if kind == "word"]
     return (
-        is_about(text, *shown)
+        not texts.subjects
+        or texts.is_subject_of(normalized)
+        or _EVALUATION.search(normalized)
         or _CODE.fullmatch(normalized) is not None
         or (len(words) > 1 and any(word in _COMMON_WORDS or word in _FUNCTION_WORDS for word in words))
         or not any("LATIN" in unicodedata.name(word[0], "") for word in words)
