@@ -51,21 +51,21 @@ def guarded(
 ) -> T | None:
     """Call a function of germane, or a user's callable, alongside the handler. Return its result, or None if it raises.
 
-    This is the only broad ``except`` in the tracer. The error is logged once, in ``message``, and appended to
-    ``problems``. For other libraries' errors, only the type is logged, because their messages may quote captured text.
-    If ``texts`` returns all captured text that the function may have received, messages that quote none of it are
-    logged, too. An interruption, such as a time limit, belongs to the application and is raised: see
-    :func:`_is_interruption`.
+    The error is logged once, in ``message``, and appended to ``problems``. For other libraries' errors, only the type
+    is logged, because their messages may quote captured text. If ``texts`` returns all captured text that the function
+    may have received, messages that quote none of it are logged, too. An interruption, such as a time limit, belongs to
+    the application and is raised: see :func:`_is_interruption`. The start and the end of spans do the same without a
+    call of this function, because they are on the path of every call.
     """
     try:
         return function(*args)
     except Exception as error:
-        if _must_be_raised(error, what, problems, message, texts):
+        if must_be_raised(error, what, problems, message, texts):
             raise
         return None
 
 
-def _must_be_raised(
+def must_be_raised(
     error: Exception, what: str, problems: list[str] | None, message: str, texts: Callable[[], Iterable[str]] | None
 ) -> bool:
     """Log an error once. Return whether it belongs to the application, or to a strict test."""

@@ -173,6 +173,14 @@ class QuestionArgument:
         found = self.find(args, kwargs)
         return self.first_text(args, kwargs) if found is None else found.text
 
+    def plain(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+        """Return the only argument with a conventional name if it is plain text, as in most calls."""
+        if len(self._declared) != 1:
+            return None
+        name, position, default = self._declared[0]
+        value = args[position] if position < len(args) else kwargs.get(name, default)
+        return value if type(value) is str and value[:1] not in STRUCTURED and not value.isspace() else None
+
     def find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> QuestionValue | None:
         """Find the question by its name, or in messages, a state, a request body or another structured argument."""
         for parameters in (self._declared, self._extra):

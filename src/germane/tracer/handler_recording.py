@@ -137,7 +137,9 @@ class HandlerRecording(Recording):
         """Capture the arguments, before the handler can change them."""
         handler = self.handler
         if handler.find_question is None:
-            guarded(handler.on_question, self._search_question, args, kwargs, problems=self.problems)
+            self.question = handler.question_argument.plain(args, kwargs)
+            if self.question is None:
+                guarded(handler.on_question, self._search_question, args, kwargs, problems=self.problems)
         if not handler.needs_call:
             return
         call = Call(handler.function, args, kwargs, handler.signature)

@@ -19,7 +19,7 @@ from opentelemetry.trace import INVALID_SPAN, INVALID_SPAN_CONTEXT, Span, SpanCo
 from germane.tracer import conventions
 from germane.tracer.connection import current_connection
 from germane.tracer.exporters import create_otlp_exporter, otlp_endpoint
-from germane.tracer.guard import NOT_TRACED, guarded
+from germane.tracer.guard import NOT_TRACED, guarded, must_be_raised
 from germane.tracer.score_processor import ScoreSpanProcessor, forget_closed_processors, score_processors
 
 if TYPE_CHECKING:
@@ -44,16 +44,15 @@ def start_span(
 
     ``texts`` returns the captured text in the attributes, which is not logged if the provider quotes it in an error.
     """
-
-    def start() -> tuple[Span, SpanContext] | None:
+    try:
         current_tracer = tracer()
-        if current_tracer is None:
-            return None
-        span = current_tracer.start_span(name, context, kind, attributes)
-        return span, span.get_span_context()
-
-    started = guarded("start of the span", start, message=NOT_TRACED, texts=texts)
-    return started or (INVALID_SPAN, INVALID_SPAN_CONTEXT)
+        if current_tracer is not None:
+            span = current_tracer.start_span(name, context, kind, attributes)
+            return span, span.get_span_context()
+    except Exception as error:
+        if must_be_raised(error, "start of the span", None, NOT_TRACED, texts):
+            raise
+    return INVALID_SPAN, INVALID_SPAN_CONTEXT
 
 
 def tracer() -> trace.Tracer | None:

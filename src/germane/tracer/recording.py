@@ -18,7 +18,7 @@ from opentelemetry.trace.propagation import _SPAN_KEY
 from germane.tracer import conventions
 from germane.tracer.collection import defer, is_collecting, run_deferred
 from germane.tracer.connection import SPAN_TEXT_LIMIT
-from germane.tracer.guard import NOT_CAPTURED, NOT_TRACED, guarded, log_once
+from germane.tracer.guard import NOT_CAPTURED, NOT_TRACED, guarded, log_once, must_be_raised
 from germane.tracer.known_types import library_classes
 from germane.tracer.text import as_text, clean
 
@@ -204,8 +204,7 @@ class Recording(ABC):
     ) -> None:
         """Record the attributes and the status on the span, and end it. If that fails, log the cause once."""
         span = self.span
-
-        def end() -> None:
+        try:
             try:
                 span.set_attributes(attributes)
                 if error is not None and error_text is not None:
@@ -218,8 +217,9 @@ class Recording(ABC):
                     span.set_attribute(conventions.CAPTURE_ERROR, "; ".join(self.problems)[:SPAN_TEXT_LIMIT])
             finally:
                 span.end()
-
-        guarded("end of the span", end, message=NOT_TRACED, texts=self.texts)
+        except Exception as problem:
+            if must_be_raised(problem, "end of the span", None, NOT_TRACED, self.texts):
+                raise
 
     def _describe_error(self, status: Status, error: BaseException | None) -> str | None:
         """Return an error's type and message as text. The message is redacted, because it may quote captured text."""
