@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import time
 
 import pytest
 from hypothesis import given
@@ -181,3 +183,13 @@ def test_a_number_before_other_text_is_not_a_rating(reply: str) -> None:
     """A second number, a refusal, an error or a sentence that begins with the number give no rating."""
     with pytest.raises(UnreadableReply):
         parse_rating(reply, SHOWN)
+
+
+@each("reply", ["4" + "\n" * 50_000 + "5", "4\n" + " \n" * 50_000 + "Reason", "\n" * 50_000 + "4"])
+def test_blank_lines_do_not_slow_a_rating_down(reply: str) -> None:
+    """A judge may repeat a token until its limit."""
+    started = time.process_time()
+    with contextlib.suppress(UnreadableReply):
+        parse_rating(reply, SHOWN)
+
+    assert time.process_time() - started < 5

@@ -330,3 +330,17 @@ def test_exceptions_that_control_the_flow_are_not_errors(make: Any, status: str)
 
     assert caught.value is error
     assert (exchanges[0].status, exchanges[0].error is None) == (status, status == "cancelled")
+
+
+@each("name", ["isError", "is_error"])
+def test_the_text_of_a_tool_that_failed_is_not_an_answer(name: str) -> None:
+    """Versions of the Model Context Protocol's libraries spell the field differently."""
+
+    @germane.observe
+    def ask(question: str) -> dict[str, Any]:
+        return {"content": [{"type": "text", "text": "The index cannot be read."}], name: True}
+
+    with collect() as exchanges:
+        ask("Are dogs allowed?")
+
+    assert exchanges[0].answer is None

@@ -154,7 +154,7 @@ def answer_in(value: Any) -> str | None:
     if isinstance(value, str):
         value = json_value(value)
     if isinstance(value, dict):
-        if value.get("isError") is True:
+        if True in (value.get("isError"), value.get("is_error")):
             return None
         results = [part for part in value.values() if names_answer(part)]
         if not names_answer(value) and len(results) == 1:

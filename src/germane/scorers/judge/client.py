@@ -197,7 +197,7 @@ class ClientPool:
 _ERROR_MEMBERS = frozenset({"message", "detail", "error_description", "msg", "title", "errors"})
 _OTHER_MEMBERS = frozenset({"choices", "code", "error", "object", "status", "status_code", "success", "type"})
 """Members of a reply or an error that do not contain the reply of another API."""
-_STREAM = re.compile(rb"\s*(?:(?:data|event|id|retry): ?\S|:[^\n]*\n|\{[^\n]*\}\s*\n\s*\{)")
+_STREAM = re.compile(rb"\s*(?:(?:data|event|id|retry): ?\S|:[^\n]*\n|\{[^\n]*\}[ \t\r]*\n\s*\{)")
 """The beginning of server-sent events, or of lines of JSON."""
 _OTHER_API_FIX = "set base_url to an address that is compatible with OpenAI's API, which often ends with /v1"
 

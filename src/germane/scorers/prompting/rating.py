@@ -65,10 +65,9 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 """A number, optionally followed by "of 5", by "points", or by a verdict."""
-_EXPLAINED = re.compile(
-    r"\s*([^\n]{1,60}?)\s*\n(?:\s*\n\s*|\W*(?=[^\W\d_][^\n:.]{0,30}:))([^\W\d_][^\n]*(?:\n(?!\W*\d\W*(?:\n|\Z)).*)*)"
-)
-"""A rating on a line of its own, and the reason after a blank line or a label: no further number on its own line."""
+_BLANKS = re.compile(r"\s{3,}")
+_REASON_LABEL = re.compile(r"\W{0,4}[^\W\d_][^\n:.]{0,30}:")
+_MAX_RATING_LINE = 60
 _MAX_WORD_DIFFERENCE = 0.5
 """Maximum difference between a number and the rating that its verdict means, as in "3.5 (mostly)"."""
 _RATING_MEMBERS = ("rating", "score")
@@ -254,7 +253,9 @@ def parse_rating(reply: str, shown: Mapping[str, str] | None = None) -> float:
     Raises:
         UnreadableReply: the text is not a rating (``unparsable``), or the rating is not from 1 to 5 (``out_of_range``).
     """
-    text = without_trailing_commas(strip_thinking(reply))
+    # Long runs of blanks would make the patterns slow.
+    text = _BLANKS.sub(lambda blanks: "\n\n" if "\n" in blanks[0] else " ", strip_thinking(reply))
+    text = without_trailing_commas(text)
     if fenced := _FENCE.search(text):
         require_introduction(text, text[: fenced.start()], text[fenced.end() :])
         text = fenced[1]
@@ -265,9 +266,7 @@ def parse_rating(reply: str, shown: Mapping[str, str] | None = None) -> float:
     text = _PREAMBLE.sub("", text, count=1)
     if tagged := _TAG.fullmatch(text):
         text = tagged[2]
-    if explained := _EXPLAINED.fullmatch(text):
-        require_judgment({"reason": explained[2]}, shown or {})
-        text = explained[1]
+    text = _without_reason(text, shown or {})
     bare = _GIVEN.sub("", _LABEL.sub("", text.strip(_EDGES), count=1), count=1).strip(_EDGES)
     verdict = bare.lower().removesuffix(" relevant")
     if verdict in RATING_WORDS:
@@ -279,6 +278,19 @@ def parse_rating(reply: str, shown: Mapping[str, str] | None = None) -> float:
     if match[2] and abs(RATING_WORDS[match[2].lower()] - points) > _MAX_WORD_DIFFERENCE:
         raise UnreadableReply(f"the number and the verdict in {bare!r:.80} contradict each other")
     return points
+
+
+def _without_reason(text: str, shown: Mapping[str, str]) -> str:
+    """Remove a reason from a rating on a line of its own. The reason follows a blank line or begins with a label."""
+    first, _, rest = text.strip().partition("\n")
+    reason = rest.strip()
+    is_below = rest.lstrip(" \t\r").startswith("\n") or _REASON_LABEL.match(reason) is not None
+    if not (reason[:1].isalpha() and is_below) or len(first) > _MAX_RATING_LINE:
+        return text
+    if any(_DIGIT_TOKEN.match(line) for line in reason.splitlines()):  # another rating
+        return text
+    require_judgment({"reason": reason}, shown)
+    return first
 
 
 def _parse_rating_object(text: str, shown: Mapping[str, str]) -> float:
