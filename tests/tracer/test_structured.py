@@ -344,3 +344,18 @@ def test_the_text_of_a_tool_that_failed_is_not_an_answer(name: str) -> None:
         ask("Are dogs allowed?")
 
     assert exchanges[0].answer is None
+
+
+@each("before", ["", " ", "\n\n  ", "\ufeff", "\ufeff\n"])
+def test_json_is_read_whatever_blanks_are_before_it(before: str) -> None:
+    """Some servers begin a body with a line break or a byte order mark."""
+
+    @germane.observe
+    def ask(question: str, *, body: str) -> str:
+        return before + body
+
+    with collect() as exchanges:
+        ask("Are dogs allowed?", body='{"answer": "Yes, on a lead."}')
+        ask("Are dogs allowed?", body='{"title": "Dogs"}')
+
+    assert [exchange.answer for exchange in exchanges] == ["Yes, on a lead.", None]

@@ -19,7 +19,7 @@ def answer_text(value: Any) -> str | None:
     """
     kind = type(value)
     if kind is str:
-        return value if value[:1] not in STRUCTURED or json_value(value) is None else _answer_in(value)
+        return value if value[:1].isalnum() or json_value(value) is None else _answer_in(value)
     if value is None:
         return None
     if issubclass(kind, bytes | bytearray | memoryview):
@@ -60,7 +60,7 @@ def response_text(body: Any) -> str | None:
     text = "" if body is None else as_text(body)
     if (strings := json_strings([text])) is not None:
         return strings[0]
-    return (text if text[:1] not in STRUCTURED or json_value(text) is None else _answer_in(text)) or None
+    return (text if text[:1].isalnum() or json_value(text) is None else _answer_in(text)) or None
 
 
 def _answer_in(value: Any) -> str:

@@ -27,7 +27,7 @@ from germane.tracer.selectors import (
     unwrap_partial,
     value_reader,
 )
-from germane.tracer.shapes import STRUCTURED, Piece, describe, is_event, json_value, question_in
+from germane.tracer.shapes import Piece, describe, is_event, json_value, question_in
 from germane.tracer.text import NAME_LIMIT, as_text, clean, items_of
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class QuestionArgument:
             return None
         name, position, default = self._declared[0]
         value = args[position] if position < len(args) else kwargs.get(name, default)
-        return value if type(value) is str and value[:1] not in STRUCTURED and not value.isspace() else None
+        return value if type(value) is str and value[:1].isalnum() else None
 
     def find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> QuestionValue | None:
         """Find the question by its name, or in messages, a state, a request body or another structured argument."""
@@ -223,9 +223,8 @@ class QuestionArgument:
         if not texts:
             return None
         taken, text = texts[0]
-        candidates = [*texts, *others]
-        if len(candidates) > 1:
-            names = dict.fromkeys(name for name, value in candidates if value is not None and name != taken)
+        names = dict.fromkeys(name for name, value in (*texts[1:], *others) if value is not None and name != taken)
+        if names:
             choice = f"the {self._what} is {taken!r}, not {', '.join(names)}"
             log_once(f"{choice}: select another one with question= or query=", key=f"choice of the {self._what}")
         return str.__str__(text)
@@ -245,7 +244,7 @@ def _is_text(value: Any) -> bool:
     kind = type(value)  # isinstance() would call the value's own code, which may fail
     if kind is not str and (not issubclass(kind, str) or issubclass(kind, Enum)):
         return False
-    return str.__getitem__(value, slice(1)) not in STRUCTURED or not is_event(json_value(str.__str__(value)))
+    return not str.isspace(value) and not is_event(json_value(str.__str__(value)))
 
 
 def _is_batch(name: str, value: Any) -> bool:

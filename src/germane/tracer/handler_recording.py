@@ -22,7 +22,7 @@ from germane.tracer.requests import bodies_of, current_requests, requests_of
 from germane.tracer.responses import has_text, http_status, is_redirect, is_response, media_type
 from germane.tracer.score_processor import score_processors
 from germane.tracer.selectors import Call
-from germane.tracer.shapes import STRUCTURED, question_in
+from germane.tracer.shapes import question_in
 from germane.tracer.stream_text import StreamText
 from germane.tracer.text import NAME_LIMIT, as_attribute, as_text, clean
 from germane.tracer.watching import complete_from_spans
@@ -195,7 +195,7 @@ class HandlerRecording(Recording):
 
     def finish_with(self, result: Any) -> None:
         handler = self.handler
-        if type(result) is str and handler.find_answer is None and result[:1] not in STRUCTURED:
+        if type(result) is str and handler.find_answer is None and result[:1].isalnum():
             self.answer = result
         else:
             self.answer = guarded(handler.on_answer, self._read_answer, result, problems=self.problems)

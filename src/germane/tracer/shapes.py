@@ -25,6 +25,7 @@ from germane.tracer.known_types import (
 from germane.tracer.sse import END_OF_STREAM
 
 STRUCTURED = frozenset("{[")
+_BLANK = " \t\r\n\ufeff"
 """First characters of texts that may be JSON."""
 _decode = json.JSONDecoder().raw_decode
 _SEPARATORS = re.compile(r"[\s,\x1e]*")
@@ -137,7 +138,8 @@ def question_in(arguments: Mapping[str, Any]) -> QuestionValue | None:
 
 def json_value(text: str) -> dict[str, Any] | list[Any] | None:
     """Return the JSON object or list that a text consists of; None for any other text."""
-    if text.lstrip()[:1] not in STRUCTURED:
+    text = text.lstrip(_BLANK)
+    if text[:1] not in STRUCTURED:
         return None
     try:
         value = json.loads(text)
