@@ -85,7 +85,7 @@ MISTAKES = {
     ),
     "the answer is in a dict": Mistake(
         program=HANDLER.format(start="germane.start()", type="dict", answer="{'status': 200, 'payload': 3}"),
-        printed=["answer of ask: dict is not text", "with a selector (the handler is not affected)"],
+        printed=["answer of ask: found no answer in dict with status, payload", "(the handler is not affected)"],
         code=4,
         shown=["captured exchanges without answer", '@germane.observe(question="body.query", answer="text")'],
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from germane.exchange import Redact
@@ -51,7 +51,7 @@ class ReceiverOptions:
     max_request_size: int = MAX_REQUEST_SIZE
     """Maximum size of a decompressed request in bytes."""
     max_staged_size: int = MAX_STAGED_SIZE
-    waits: Waits
+    waits: Waits = field(default_factory=Waits)
 
 
 class Receiver:

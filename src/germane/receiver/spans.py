@@ -46,12 +46,12 @@ _UNKNOWN_SERVICE: Final = "unknown_service"
 class Waits:
     """Waiting times, in seconds, after which a trace counts as complete."""
 
-    root: float
+    root: float = 10.0
     """Time without new spans once the root has arrived. Log records and other services' spans arrive a few seconds
     later, because exporters send batches."""
-    remote_root: float
+    remote_root: float = 60.0
     """Time without new spans if the first span's parent is in another process, which may or may not send its spans."""
-    longest: float
+    longest: float = 600.0
     """Maximum time since the first span arrived."""
 
 
