@@ -79,3 +79,20 @@ def test_a_context_that_was_cut_off_is_left_out() -> None:
     assert not read(None).has_documents_without_text
     assert read(150).contexts == ()
     assert read(150).has_documents_without_text
+
+
+def test_two_texts_that_end_in_the_middle_at_one_length_were_cut_off() -> None:
+    """The limit may be any number. A single text of an unusual length may be whole."""
+    kind = "openinference.span.kind"
+    asked = "How long may I keep a borrowed telescope, and may I renew the loan by phone if nobody waits?"
+    given = "You may keep it for fourteen days and renew the loan twice by phone unless somebody waits for it."
+
+    def read(length: int) -> Recognized | Unreadable | None:
+        chain = {kind: "CHAIN", "input.value": asked[:73], "output.value": given[:length]}
+        return recognize(trace("openinference.instrumentation.langchain", node("chain", chain)))
+
+    cut, whole = read(73), read(57)
+
+    assert isinstance(cut, Unreadable)
+    assert cut.reason == "content_cut"
+    assert isinstance(whole, Recognized)
