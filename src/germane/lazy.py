@@ -16,11 +16,7 @@ from typing import Any
 
 
 def attach_stub(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package that has a stub.
-
-    Args:
-        package: ``__name__`` of the package.
-    """
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package that has a stub."""
     stub = ast.parse(get_data(package, "__init__.pyi") or b"")
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
     module_of = {

@@ -70,11 +70,7 @@ class TLSFiles:
 class WebServer:
     """Serves one application at one address.
 
-    Args:
-        app: The application to serve.
-        host: A host name or address of this machine.
-        port: The port to listen on; 0 for any free port.
-        tls: The files for HTTPS; None for HTTP.
+    Port 0 is any free port. Without ``tls``, it serves HTTP.
 
     Raises:
         ListenError: The address is in use or does not belong to this machine.

@@ -85,12 +85,7 @@ def receiver_options(
 ) -> ReceiverOptions:
     """Return the options of a receiver, after checking that only permitted clients can reach it.
 
-    Args:
-        settings: The settings, which contain the token.
-        http: The address for OTLP over HTTP.
-        grpc: The address for OTLP over gRPC.
-        tls: The files for TLS.
-        **options: Other fields of :class:`~germane.receiver.ReceiverOptions`.
+    ``options`` are other fields of :class:`~germane.receiver.ReceiverOptions`.
 
     Raises:
         UsageError: The addresses are reachable from other machines, but there is neither a token nor a client CA.

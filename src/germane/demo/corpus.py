@@ -85,9 +85,7 @@ class SearchHit:
 class PassageIndex:
     """Finds the passages nearest to a query vector, by cosine similarity.
 
-    Args:
-        passages: The passages.
-        vectors: Their vectors, as unit-length rows of an array of shape (passages, dimensions).
+    The vectors are unit-length rows of an array of shape (passages, dimensions).
 
     Raises:
         ValueError: The number of vectors differs from the number of passages.

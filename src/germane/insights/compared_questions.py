@@ -51,13 +51,8 @@ def group_questions(
 ) -> list[QuestionChange]:
     """Group the scores of both sides by normalized question, and compare the groups with enough scores.
 
-    Args:
-        old: The scores of the old side, newest first.
-        new: The scores of the new side, newest first.
-        scorer: The scorer of all scores.
-        fingerprint: The fingerprint of all scores.
-        service: The service of all scores.
-        route: The route of all scores, or None if there may be several.
+    The scores are newest first, and all of one scorer, fingerprint and service. The route is None if there may be
+    several.
     """
     groups: dict[str, tuple[list[QuestionScore], list[QuestionScore]]] = {}
     for index, side in enumerate((old, new)):

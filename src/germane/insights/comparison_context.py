@@ -56,14 +56,8 @@ def explain_versions(
 ) -> VersionContext | None:
     """Return the circumstances that explain a comparison of versions, or None if there are none.
 
-    Args:
-        context: The database and settings.
-        view: The compared window.
-        by: ``model`` or ``prompt_version``.
-        new: The new model or prompt version.
-        scorer: The compared scorer.
-        service: The compared service.
-        route: The compared route or the one that moved most, or None for the service as a whole.
+    ``by`` is ``model`` or ``prompt_version``. The route is the compared one or the one that moved most, or None for the
+    service as a whole.
     """
     hours = {
         dimension: context.store.trends.over_time(

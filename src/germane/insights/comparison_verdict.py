@@ -119,11 +119,7 @@ def build_comparison_verdict(
 ) -> ComparisonVerdict:
     """Return the verdict on two sides that both have scores.
 
-    Args:
-        comparisons: The comparisons of the routes and the service, for one scorer and fingerprint.
-        sides: The old and the new side.
-        scorer: Name of the scorer.
-        min_drop: Smaller differences are not reported.
+    The comparisons are for one scorer and fingerprint. Differences smaller than ``min_drop`` are not reported.
     """
 
     def largest_first(lines: Iterable[Comparison], sign: int) -> tuple[Comparison, ...]:

@@ -157,13 +157,8 @@ def load_situation(
 ) -> Situation:
     """Return the data for the verdict.
 
-    Args:
-        context: The database and settings.
-        view: The selected window, whose buckets are used to estimate the start of a drop.
-        last_day: The last 24 hours and their reference period.
-        alerts: All open alerts about which channels were notified.
-        by_route: Buckets of the view's window, by route.
-        health: The state of scoring.
+    ``alerts`` are all open alerts about which channels were notified. ``by_route`` has the buckets of the view's
+    window, from which the start of a drop is estimated.
     """
     settings, current = context.settings, last_day.current
     key = (last_day.service, last_day.scorer)
@@ -245,14 +240,7 @@ def load_route_situation(
 ) -> tuple[LastDay, Situation]:
     """Return the last day, and the data for the verdict about one route. Findings come from the service's verdict.
 
-    Args:
-        context: The database and settings.
-        view: The selected window.
-        route: The route's name.
-        service: The service that the route belongs to.
-        scorer: The scorer that the verdict is based on.
-        buckets: The route's buckets in the view's window, by length. Other lengths are queried.
-        health: The state of scoring.
+    ``buckets`` are the route's in the view's window, by length. Other lengths are queried.
     """
     last_day = load_last_day(context, replace(view, service=service, scorer=scorer), context.now())
     if (last_day.service, last_day.scorer) != (service, scorer):  # nothing in the last day

@@ -160,11 +160,7 @@ class RouteInsight:
 def load_route(context: InsightContext, view: ViewParams, route: str, root: str = "") -> RouteInsight | None:
     """Load the content of a route's page. Returns None if the route has never been declared or seen.
 
-    Args:
-        context: The database and settings.
-        view: The window and, optionally, the scorer and the service.
-        route: The route's name.
-        root: Prefix of every link.
+    ``root`` is the prefix of every link.
     """
     overall = context.store.trends.window_summary(since=view.since, until=view.until)
     summaries = [group for group in overall.routes if group.route == route]

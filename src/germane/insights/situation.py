@@ -121,10 +121,7 @@ class Situation:
     def for_route(self, route: str, current: RouteSummary | None, reference: Estimate | None) -> Situation:
         """Return this situation restricted to one route. Findings come from the tests across all routes.
 
-        Args:
-            route: The route's name.
-            current: Summary of the route's scores in the last 24 hours.
-            reference: Summary of the same route and fingerprint in the reference period.
+        ``reference`` is of the same route and fingerprint in the reference period.
         """
         comparisons = self.comparisons
         if comparisons is not None:
@@ -236,12 +233,7 @@ def onset_comparison_path(
 ) -> str | None:
     """Return the URL of the comparison of the time after an onset with a period of equal length before it.
 
-    Args:
-        view: The selection that the link keeps.
-        onset: The onset of a drop.
-        until: The end of the drop, or now.
-        first: Time of the first score, which bounds both periods. None without scores.
-        selected: The route, scorer and service to compare.
+    ``first`` is the time of the first score, which bounds both periods. ``until`` is the end of the drop, or now.
 
     Returns:
         The URL, or None if the scores do not begin at least an hour before the onset.

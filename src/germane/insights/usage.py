@@ -56,13 +56,7 @@ def load_usage(
 ) -> Usage:
     """Load the charts of response times and of the costs of one scorer.
 
-    Args:
-        context: The database and settings.
-        view: The window.
-        scorer: The scorer whose costs are shown.
-        route: The route; None for all routes.
-        service: The service; None for all services.
-        root: Prefix of every link.
+    A route or a service of None selects all. ``root`` is the prefix of every link.
     """
     trends = context.store.trends
     query: dict[str, Any] = {

@@ -135,12 +135,7 @@ def load_watched_traces(
 ) -> WatchedSummary:
     """Load the number of traces watched or received in a window, in whole hours.
 
-    Args:
-        store: The tracking store.
-        since: The first hour of the window contains this time.
-        until: The window ends before this time; None means that it does not end.
-        service: Count only the traces of this service.
-        with_samples: Whether to load the sampled traces of each reason.
+    The first hour contains ``since``. With ``with_samples``, load the sampled traces of each reason, too.
     """
     outcomes: dict[tuple[str, str], dict[str, int]] = {}
     for traces in store.exchanges.list_watched(since=since, until=until):

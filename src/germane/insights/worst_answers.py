@@ -38,11 +38,7 @@ def load_worst_answers(
 ) -> list[WorstAnswer]:
     """Return the answers with the lowest scores, with only a few refusals, because all refusals score 0.
 
-    Args:
-        store: The database.
-        mean: Identifies the service, scorer, fingerprint and, for a :class:`RouteMean`, the route.
-        since: Start of the window, inclusive.
-        until: End of the window, exclusive.
+    ``mean`` identifies the service, scorer, fingerprint and, for a :class:`RouteMean`, the route.
     """
 
     def load_lowest(label: str | None) -> list[WorstAnswer]:

@@ -177,12 +177,8 @@ def estimate_group(
 ) -> Estimate:
     """Return the estimate for a group of scores with one fingerprint, corrected with proxy scores if possible.
 
-    Args:
-        sums: Sums over the scores.
-        proxies: Sums over the proxy scores of all exchanges in the same window and group; None if not comparable.
-        outcomes: Number of these exchanges by (outcome, reason).
-        scorer: Name of the scorer.
-        fingerprint: The scores' fingerprint.
+    ``proxies`` are sums over the proxy scores of all exchanges in the same window and group; None if not comparable.
+    ``outcomes`` counts these exchanges by (outcome, reason).
     """
     of_scores = WeightedSums(**{name: sums[name] for name in _PLAIN})  # type: ignore[arg-type]  # counts are integers
     plain = estimate_mean(of_scores, scorer, fingerprint)

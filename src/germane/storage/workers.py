@@ -138,10 +138,7 @@ def load_workers(connection: Connection, since: datetime | None = None) -> list[
 def register_workers(connection: Connection, services: Mapping[str, str], now: datetime) -> None:
     """Register workers of this process that have not sent a heartbeat yet. Known workers are not changed.
 
-    Args:
-        connection: A transaction that writes.
-        services: Services by worker id.
-        now: The current time.
+    ``services`` are by worker id.
     """
     process = {"host": clean_text(socket.gethostname()), "pid": os.getpid(), "version": version("germane")}
     state = {"scorers": {}, "concurrency": 0, "in_flight": 0, "started_at": now, "seen_at": now}
@@ -221,11 +218,7 @@ class WorkerStore(StoreComponent):
             return load_workers(connection, since)
 
     def list_job_runs(self, process: str | None = None) -> list[JobRuns]:
-        """Return the last 50 runs of each job, sorted by process and name.
-
-        Args:
-            process: Only jobs of the process with this id.
-        """
+        """Return the last 50 runs of each job, sorted by process and name."""
         query = select(job).where(*matching(job, process=process)).order_by(job.c.process, job.c.name)
         with self._database.read() as connection:
             rows = connection.execute(query).all()

@@ -161,10 +161,7 @@ def forecast_rescoring(
 ) -> dict[str, ScorerForecast]:
     """Estimate the usage of each built-in scorer, without sending requests.
 
-    Args:
-        settings: The settings.
-        counts: Number of answers by scorer.
-        samples: A few of the answers by scorer.
+    ``counts`` has the number of answers by scorer, and ``samples`` a few of them.
     """
 
     models = find_model_prices(settings, has_server=settings.has_server)

@@ -38,12 +38,8 @@ def is_allowed_host(host: str, allowed: Collection[str], *, local_only: bool) ->
     """Return whether pages may be served under a host name or address.
 
     Names that are not in ``allowed`` are rejected, because anyone can point a domain name at this machine and let a
-    page on that domain read the dashboard (DNS rebinding). This attack is not possible with IP addresses.
-
-    Args:
-        host: A host name or address, as returned by :func:`parse_host`.
-        allowed: Host names that are allowed by the settings.
-        local_only: Whether only requests from this machine are accepted.
+    page on that domain read the dashboard (DNS rebinding). This attack is not possible with IP addresses. ``host`` is
+    the result of :func:`parse_host`. With ``local_only``, only requests from this machine are accepted.
     """
     if is_loopback(host) or host in allowed:
         return True

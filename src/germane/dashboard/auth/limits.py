@@ -95,9 +95,6 @@ class LoginThrottle:
 
     The correct token is always accepted. Its length of at least 16 characters protects it, and if the limit applied to
     it too, anyone could lock everyone out. The limit slows down scripts that keep sending an outdated token.
-
-    Args:
-        now: A function that returns the current time with a time zone.
     """
 
     def __init__(self, now: Callable[[], datetime]) -> None:

@@ -69,14 +69,7 @@ def load_snapshot(store: TrackingStore, settings: Settings, now: datetime) -> Me
 
 
 class DatabaseCollector(Collector):
-    """Collects the database gauges. Thread-safe.
-
-    Args:
-        store: The database.
-        settings: The settings. They contain the budget, and the heartbeat age above which a worker is not counted.
-        now: A function that returns the current time with a time zone.
-        timer: A monotonic clock in seconds.
-    """
+    """Collects the database gauges. Thread-safe."""
 
     def __init__(
         self,
@@ -124,13 +117,7 @@ class DatabaseCollector(Collector):
 
 
 class MetricsExposition:
-    """Encodes the metrics in one registry. Thread-safe.
-
-    Args:
-        store: The database.
-        settings: The settings of this process.
-        now: A function that returns the current time with a time zone.
-    """
+    """Encodes the metrics in one registry. Thread-safe."""
 
     def __init__(self, store: TrackingStore, settings: Settings, *, now: Callable[[], datetime]) -> None:
         self.registry = CollectorRegistry()

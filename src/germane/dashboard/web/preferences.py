@@ -86,10 +86,8 @@ def parse_view_params(request: Request, context: InsightContext, default_window:
 def check_names(request: Request, context: InsightContext, names: Mapping[str, str]) -> None:
     """Raise an error if a scorer, service or route has never been seen.
 
-    Args:
-        request: The request. Its application caches the known names, because loading them takes time.
-        context: The database and settings.
-        names: Names by kind: ``scorer``, ``service`` or ``route``.
+    Names are by kind: ``scorer``, ``service`` or ``route``. The request's application caches the known ones, because
+    loading them takes time.
 
     Raises:
         HTTPException: With status 400. The message suggests a similar name.

@@ -58,12 +58,7 @@ def page_route(
 ) -> Route:
     """Return a route for a page. The handler runs in a thread, because it queries a database.
 
-    Args:
-        path: The path.
-        handler: The function that returns the page.
-        methods: The HTTP methods.
-        name: Name of the route. Defaults to the handler's name.
-        parameters: The valid query parameters; any other is an error. Pass None to skip the check.
+    Other query parameters than ``parameters`` are an error, unless it is None. The name defaults to the handler's.
     """
 
     def endpoint(request: Request) -> Response:
@@ -85,11 +80,7 @@ class RecordsResponse(JSONResponse):
 def http_error(status: int, cause: str, next_step: str, *, headers: Mapping[str, str] | None = None) -> HTTPException:
     """Return an exception for the error page.
 
-    Args:
-        status: The HTTP status.
-        cause: A sentence that states the cause. Input from the client must be passed through ``sanitize.line``.
-        next_step: A sentence that states what to do.
-        headers: Additional response headers.
+    ``cause`` and ``next_step`` are sentences. Input from the client must be passed through ``sanitize.line``.
     """
     return HTTPException(status, f"{cause}\n{next_step}", headers=dict(headers or {}))
 

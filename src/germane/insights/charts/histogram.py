@@ -60,13 +60,7 @@ def histogram_svg(
 ) -> Markup:
     """Return a chart with two histograms: bars for ``now`` and an outline for ``before``.
 
-    Args:
-        now: Weights of 100 bins of equal width over [0, 1].
-        before: Weights for the reference period. Empty if there is none.
-        title: The accessible name.
-        name: Id of the chart, unique on the page.
-        css_class: CSS class of the chart.
-        low_below: Values below this are low. None if labels do not depend on the raw value alone.
+    The other arguments are those of :func:`germane.insights.charts.figure.histogram_figure`.
     """
     shares, earlier, (width, height) = bar_shares(now), bar_shares(before), _SIZE
     largest = max(*shares, *earlier)

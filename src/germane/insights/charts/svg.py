@@ -145,12 +145,7 @@ def place_labels(
 ) -> list[PlacedLabel | None]:
     """Place labels in the given order. A label that does not fit becomes None.
 
-    Args:
-        wanted: The x coordinate of each line, and the text of its label.
-        left: Left edge of the space for labels.
-        right: Right edge of that space.
-        rows: Number of rows.
-        size: Font size.
+    ``wanted`` has the x coordinate of each line, and the text of its label.
     """
     taken: list[list[tuple[float, float]]] = [[] for _ in range(rows)]
     return [_place_label(x, text, left, right, taken, size) for x, text in wanted]

@@ -84,12 +84,7 @@ class ChannelTarget(Target):
 class NotificationDispatcher:
     """Runs one worker for each of this process's channels, so that a slow channel does not delay the others.
 
-    Args:
-        context: The store and options that all workers share.
-        channels: The channels, by name.
-        accepts: Filters by channel name. Each selects the alerts that its channel is notified of.
-        new_job: Creates a worker's job from a name and a function to run.
-        new_lease: Creates a lease for reminders from a name and a TTL.
+    ``accepts`` has a filter by channel name, which selects the alerts that the channel is notified of.
     """
 
     def __init__(

@@ -38,12 +38,6 @@ class RollupJob:
 
     For hours without a rollup, queries read the individual rows, so a late rollup makes queries slower but never
     incorrect.
-
-    Args:
-        store: The store that contains the scores and rollups.
-        breakdowns: The ``breakdowns`` setting.
-        leader: The lease that a process must hold to roll up.
-        thread_pool: Runs the database calls.
     """
 
     def __init__(

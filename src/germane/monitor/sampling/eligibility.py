@@ -65,10 +65,7 @@ class Predicate:
 class ExchangeMatcher:
     """A configured filter, with its predicate imported.
 
-    Args:
-        filter_: The filter.
-        setting: The name of the setting, for error messages.
-        default: The result to use if the predicate fails.
+    Errors name ``setting``; ``default`` is the result if the predicate fails.
 
     Raises:
         SettingsError: The predicate cannot be imported.

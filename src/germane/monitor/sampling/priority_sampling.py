@@ -102,12 +102,8 @@ def draw_priority_sample(
 ) -> PrioritySample:
     """Select exactly ``count`` candidates, or all if there are fewer.
 
-    Args:
-        routes: Each candidate's route, as an index.
-        proxies: Each candidate's proxy score; NaN if it has none.
-        uniforms: A random number for each candidate, uniform in (0, 1] and independent of everything else.
-        ids: Each candidate's exchange id, which breaks ties.
-        count: The number of candidates to select; at least 1.
+    ``routes`` and ``proxies`` are those of :func:`build_mixture`. ``uniforms`` are in (0, 1] and independent of
+    everything else. The ids break ties.
     """
     mixture = build_mixture(routes, proxies)
     weights = mixture.weights(routes, proxies)

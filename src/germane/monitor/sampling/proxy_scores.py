@@ -92,13 +92,7 @@ class ProxyModel(Protocol):
 
 
 class ProxyScorer:
-    """Computes proxy scores for a sample chosen by a keyed hash of the exchange id, and measures the CPU time used.
-
-    Args:
-        model: The model that computes the scores.
-        cpu_budget: Limits the size of the sample.
-        cpu_clock: Returns the CPU time of the calling thread in seconds.
-    """
+    """Computes proxy scores for a sample chosen by a keyed hash of the exchange id, and measures the CPU time used."""
 
     def __init__(
         self, model: ProxyModel, cpu_budget: CpuBudget, *, cpu_clock: Callable[[], float] = time.thread_time

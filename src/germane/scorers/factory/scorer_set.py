@@ -283,12 +283,9 @@ def build_scorers(
     """Build the scorers named in the settings, or the default scorers.
 
     Imports the modules in the ``imports`` setting, and logs a warning for each user-defined scorer with the name of a
-    built-in one. No connection is opened and no process is started before the first score.
-
-    Args:
-        settings: The settings of this process.
-        scorers: Scorer names, scoring functions, scorers or scorer classes to use instead of those in the settings.
-        rate_limiter: Limits the judge's requests to a server. Closed with the scorers.
+    built-in one. No connection is opened and no process is started before the first score. ``scorers`` are names,
+    scoring functions, scorers or scorer classes to use instead of those in the settings. The rate limiter, which limits
+    the judge's requests to a server, is closed with the scorers.
 
     Raises:
         SettingsError: a scorer is unknown, cannot be loaded, or needs a judge or embedder that is not configured; a

@@ -188,13 +188,8 @@ class BaselineStore(StoreComponent):
     ) -> BaselineVersion | None:
         """Store and activate a baseline as the newest version.
 
-        Args:
-            key: The baseline's key.
-            reason: The reason for the new version.
-            found: The baseline.
-            release: The application's model and prompt version.
-            replaces: Id of the version that must still be active; None if any version may be replaced.
-            by: Name of the person who accepted the baseline.
+        ``replaces`` is the id of the version that must still be active; None if any version may be replaced. ``by`` is
+        the name of the person who accepted the baseline.
 
         Returns:
             The new version, or None if another process changed the baseline first.

@@ -129,11 +129,7 @@ class DetectorStore(StoreComponent):
         """Return past scores in order of arrival.
 
         As in :meth:`list_new_scores`, scores are excluded if their sampling depended on how good the answer looked.
-
-        Args:
-            sought: The stream and the window.
-            chosen: Called with an exchange id; returns whether to include its score.
-            attributes: Whether to include the exchanges' attributes.
+        ``chosen`` decides by exchange id whether to include a score.
         """
         columns = [
             score.c.id,
@@ -208,11 +204,7 @@ def insert_scores(
 ) -> None:
     """Queue new scores for the detectors, except those whose sampling would bias the detectors.
 
-    Args:
-        connection: A transaction that writes.
-        results: Each score with the row of its task.
-        now: The arrival time of scores without ``scored_at``.
-        stamp: Encodes a time for the driver.
+    Each score comes with the row of its task. Those without ``scored_at`` arrive at ``now``.
     """
     rows = [
         (

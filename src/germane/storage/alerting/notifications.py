@@ -111,12 +111,7 @@ class NotificationStore(StoreComponent):
     ) -> list[NotificationRecord]:
         """Return notifications with ``since <= created_at < until``, newest first.
 
-        Args:
-            status: Only notifications with this status: ``waiting``, ``sent`` or ``undelivered``.
-            channel: Only notifications to this channel.
-            since: Start of the window.
-            until: End of the window.
-            limit: Maximum number of notifications to return.
+        ``status`` is ``waiting``, ``sent`` or ``undelivered``.
         """
         columns = delivery.c
         query = select(delivery).where(_IS_NOTIFICATION).order_by(columns.created_at.desc(), columns.id).limit(limit)

@@ -112,11 +112,8 @@ class ScoringProgress(StoreComponent):
     ) -> list[ScoringFlow]:
         """Return the scoring progress for answers since a given time, one entry per service and scorer.
 
-        Args:
-            since: Start of the window.
-            until: Report the progress as of this time: answers that were scored later count as unscored. Defaults to
-                now.
-            includes_route: Called with a route name; returns whether to include the route.
+        With ``until``, report the progress as of this time: answers that were scored later count as unscored.
+        ``includes_route`` is called with a route's name.
         """
         names = (tally.c.minute, tally.c.service, tally.c.route, tally.c.scorer, tally.c.outcome, tally.c.reason)
         query = select(*names, func.sum(tally.c.count).label("n")).where(tally.c.minute >= since).group_by(*names)

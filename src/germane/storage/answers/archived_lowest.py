@@ -89,11 +89,6 @@ def write_lowest(connection: Connection, day: datetime, rows: Sequence[dict[str,
 def find_archived(connection: Connection, chosen: ScoreFilter, limit: int) -> Rows:
     """Return the ``limit`` lowest rows of the archive's ``score`` table.
 
-    Args:
-        connection: A transaction on the database.
-        chosen: The filter.
-        limit: Maximum number of rows.
-
     Raises:
         ArchiveError: The archive cannot be read.
     """

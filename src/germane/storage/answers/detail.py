@@ -47,10 +47,7 @@ def load_exchanges(
 ) -> dict[str, Exchange]:
     """Return a dict of ids to exchanges. Unknown ids are omitted.
 
-    Args:
-        connection: A connection to the database or the archive.
-        ids: The ids.
-        moments: Start times by id, if they are known. The archive, which has no index, is then read faster.
+    Pass the start times if they are known: the archive, which has no index, is then read faster.
     """
     exchanges: dict[str, Exchange] = {}
     for batch in batched(ids):
@@ -103,12 +100,8 @@ def load_all_labels(
 ) -> dict[str, list[Feedback]]:
     """Return the labels of exchanges in the database or the archive, oldest first.
 
-    Labels that were given after their exchange was archived are in the database.
-
-    Args:
-        connection: The database.
-        source: The database or the archive.
-        exchange_ids: Ids of exchanges in ``source``.
+    Labels that were given after their exchange was archived are in the database. The exchanges are on ``source``: the
+    database or the archive.
     """
     labels = load_labels(connection, exchange_ids)
     if source is not connection:

@@ -173,11 +173,7 @@ def scan_window(connection: Connection, chosen: ScoreFilter, limit: int) -> Rows
 def scan_archive(archive: Connection, chosen: ScoreFilter, limit: int, *narrowing: ColumnElement[bool]) -> Rows:
     """Read the whole window of an archive, which has no indexes.
 
-    Args:
-        archive: A connection to the files.
-        chosen: The filter.
-        limit: Maximum number of rows.
-        narrowing: Conditions that all results meet, by which less has to be read.
+    All results meet the ``narrowing`` conditions, by which less has to be read.
     """
     query = select(score).where(*narrowing, *chosen.conditions()).order_by(_VALUE, *_NEWEST).limit(limit)
     return list(archive.execute(query).mappings())

@@ -77,13 +77,8 @@ def find_rows(
 ) -> Rows:
     """Return rows of the ``score`` table; for states other than ``scored``, rows of the ``exchange`` table.
 
-    Args:
-        connection: A connection.
-        chosen: The filter.
-        sort: The order.
-        after: The position of the last row of the previous page.
-        limit: Maximum number of rows.
-        columns: The columns of the score table to read, if the search reads the rows only once. Pass None for all.
+    ``after`` is the position of the last row of the previous page. Pass ``columns`` of the score table only if the
+    search reads the rows once; None reads all.
     """
     if chosen.question is not None:
         return _find_by_question(connection, chosen, sort, after, limit)

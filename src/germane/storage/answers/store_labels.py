@@ -140,17 +140,8 @@ class LabelStore(LabelReader):
     ) -> list[Disagreement]:
         """Count disagreements between labels and scores, one entry per scorer and fingerprint.
 
-        The window applies to the answers, not to the labels.
-
-        Args:
-            since: Start of the window.
-            until: End of the window.
-            scorer: Only scores from this scorer.
-            route: Only answers on this route.
-            service: Only answers from this service.
-            fingerprint: Only scores with this fingerprint.
-            newest: Maximum number of labels to compare, newest first. Of archived answers, those of the newest days are
-                compared.
+        The window applies to the answers, not to the labels. At most the ``newest`` labels are compared. Of archived
+        answers, those of the newest days are compared.
         """
         chosen = ScoreFilter(
             since=since, until=until, scorer=scorer, service=service, route=route, fingerprint=fingerprint

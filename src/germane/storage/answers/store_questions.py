@@ -162,11 +162,7 @@ class QuestionStore(StoreComponent):
     ) -> QuestionGroups:
         """Group the newest 10,000 scored answers that match a filter by question.
 
-        Args:
-            chosen: The filter.
-            sort: Order of the groups: most answers, most low answers or lowest mean first. Groups with too few scores
-                for a mean follow those with a mean.
-            limit: Maximum number of groups to return.
+        Sorted by mean, groups with too few scores for a mean come last.
         """
         chosen = replace(chosen, state="scored")
         with self._database.read(snapshot=True) as connection:
@@ -218,10 +214,8 @@ class QuestionStore(StoreComponent):
     def find_last_good(self, asked: Exchange, low: Score, *, before: datetime | None = None) -> EarlierAnswer | None:
         """Return the newest earlier answer to the same question on the same route whose score is not low.
 
-        Args:
-            asked: The exchange with the low score.
-            low: The low score. Only scores with the same scorer and fingerprint are comparable.
-            before: Only answers before this time, such as the onset of a drop.
+        Only scores with the scorer and fingerprint of ``low`` are comparable. ``before`` is a time such as the onset of
+        a drop.
 
         Returns:
             The answer, or None if there is none among the 2,000 exchanges before this one, at most 30 days earlier.

@@ -51,11 +51,7 @@ class SharedConnection:
     """A DuckDB connection for SQLAlchemy, whose cursors all use the connection itself.
 
     DuckDB's own cursors do not see the views and the Arrow data sets that belong to a connection. Read the result of a
-    query completely before the next query.
-
-    Args:
-        database: The DuckDB connection.
-        prepare: Called with each statement before it is executed.
+    query completely before the next query. ``prepare`` is called with each statement before it is executed.
     """
 
     def __init__(self, database: Any, prepare: Callable[[str], None]) -> None:

@@ -78,9 +78,7 @@ class ArchiveLocation:
     def writing(self, folder: str, name: str) -> Iterator[IO[bytes]]:
         """Open a file for writing, which replaces an existing one. After the context, it is on the disk or on S3.
 
-        Args:
-            folder: Name of the folder, which is created if it is missing.
-            name: Name of the file.
+        A missing folder is created.
         """
         with _translated(self.url):
             if not self.is_local:

@@ -14,10 +14,7 @@ NAME: Final = "germane-archive.json"
 def claim(location: ArchiveLocation, archive_id: str, *, is_used: bool) -> None:
     """Make sure that an archive belongs to a database. The first database that uses a location owns it.
 
-    Args:
-        location: The archive.
-        archive_id: The id of the database's archive.
-        is_used: Whether the database has moved rows to this location.
+    ``is_used`` states whether the database has moved rows to this location.
 
     Raises:
         ArchiveError: The archive belongs to another database, cannot be accessed, or is used but empty, as the folder

@@ -84,11 +84,8 @@ def archived_ranges(
 ) -> list[ArchivedRange]:
     """Return the removed parts of days that overlap a window, oldest first.
 
-    Args:
-        connection: A transaction on the database, which should use snapshot isolation.
-        since: Start of the window.
-        until: End of the window.
-        dimension: Return only days whose rollups are broken down by this dimension; empty for all days.
+    The transaction should use snapshot isolation. With ``dimension``, return only days whose rollups are broken down by
+    it.
     """
     columns = (archived_day.c.day, archived_day.c.removed_before, *((archived_day.c.dimensions,) if dimension else ()))
     query = select(*columns).where(*in_window(since, until))
@@ -142,10 +139,6 @@ def open_archive(connection: Connection, days: Iterable[datetime]) -> Iterator[C
 
     Its tables are those of :mod:`germane.storage.archive.rows`. Rollups are hourly.
 
-    Args:
-        connection: A transaction on the database.
-        days: Starts of the days.
-
     Raises:
         ArchiveError: Files are missing or damaged, or the archive cannot be accessed. Raised by queries too.
         UsageError: The ``archive`` extra is not installed.
@@ -164,11 +157,6 @@ def open_archive(connection: Connection, days: Iterable[datetime]) -> Iterator[C
 def open_window(connection: Connection, since: datetime | None, until: datetime | None) -> Iterator[Connection | None]:
     """Open the archive if a window reaches into it; otherwise, the context is None.
 
-    Args:
-        connection: A transaction on the database.
-        since: Start of the window.
-        until: End of the window.
-
     Raises:
         ArchiveError: The archive cannot be read.
     """
@@ -182,11 +170,7 @@ def open_newest(
 ) -> Iterator[tuple[Connection | None, datetime | None]]:
     """Open the last days of a window that are in the archive, with at least ``count`` exchanges and scores.
 
-    Args:
-        connection: A transaction on the database.
-        since: Start of the window.
-        until: End of the window.
-        count: Number of exchanges and of scores after which no older day is opened. Pass None to open all days.
+    Pass None for ``count`` to open all days.
 
     Yields:
         A connection, or None if the window does not reach into the archive; and the start of the oldest opened day if
@@ -274,12 +258,8 @@ def open_exchanges(
 ) -> Iterator[Sequence[tuple[Connection, Sequence[str]]]]:
     """Open the database and, if it lacks some exchanges, the archive.
 
-    Args:
-        connection: A transaction on the database.
-        moments: Start times by exchange id. If a time is None, the days around the time with which the id starts are
-            searched, and then all other days.
-        since: Search only the archived days that overlap the window that starts at this time.
-        until: End of the window.
+    ``moments`` are start times by exchange id. If a time is None, the days around the time with which the id starts are
+    searched, and then all other days. Archived days outside the window are not searched.
 
     Yields:
         Connections, and for each the ids of the exchanges to look for. Unknown ids with a time are among those of the

@@ -76,12 +76,8 @@ def read_rows(
 ) -> Iterator[list[Row]]:
     """Yield batches of the database's rows that belong to exchanges with ``since <= started_at < until``.
 
-    Args:
-        connection: A transaction.
-        table: Name of a table in ``SOURCES``.
-        since: Start of the range; for the tally, a whole minute.
-        until: End of the range; for the tally, a whole minute.
-        blank_at: Remove text, and set this time as the time of its erasure. None keeps text.
+    For the tally, the range consists of whole minutes. With ``blank_at``, text is removed, and this is the time of its
+    erasure.
     """
     convert = _converter(table, blank_at)
     query = _select(table, connection.dialect.name, since, until)

@@ -27,9 +27,7 @@ def start_of_hour(moment: datetime) -> datetime:
 def mark_dirty(connection: Connection, moments: Iterable[datetime]) -> None:
     """Mark as dirty the hours of the exchanges whose scores, proxy scores or counts this transaction changes.
 
-    Args:
-        connection: A transaction that writes.
-        moments: Start times of the exchanges.
+    ``moments`` are their start times.
     """
     get_pending(connection, _PENDING, set[datetime]).update(map(start_of_hour, moments))
 

@@ -77,9 +77,7 @@ class RowCursor(NamedTuple):
     def after_batch(cls, rows: Sequence[RowMapping], moment: str) -> RowCursor | None:
         """Return the position of a batch's last row, or None if the batch is not full and there are no more rows.
 
-        Args:
-            rows: The batch.
-            moment: Name of the column that contains the time.
+        ``moment`` is the name of the column that contains the time.
         """
         return cls(rows[-1][moment], rows[-1]["id"]) if len(rows) == BATCH_SIZE else None
 

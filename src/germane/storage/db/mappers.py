@@ -205,11 +205,8 @@ _OF_EXCHANGE: Final = itemgetter("exchange_id", *SHARED_COLUMNS)
 def score_values(row: Mapping[Any, Any], result: Score, now: datetime, stamp: TimestampEncoder) -> Values:
     """Return a score's values for ``SCORE_COLUMNS``, encoded for the driver.
 
-    Args:
-        row: The exchange's id, as ``exchange_id``, and its ``SHARED_COLUMNS``.
-        result: The score.
-        now: The time of scores without ``scored_at``.
-        stamp: Encodes a time for the driver.
+    ``row`` has the exchange's id, as ``exchange_id``, and its ``SHARED_COLUMNS``. A score without ``scored_at`` gets
+    ``now``.
     """
     exchange_id, started_at, *shared = _OF_EXCHANGE(row)
     dated = result if result.scored_at else replace(result, scored_at=now)

@@ -55,9 +55,7 @@ def check(database: Database) -> None:
 def check_tables(connection: Connection, name: str) -> None:
     """Check with a single query that the tables match the code.
 
-    Args:
-        connection: A transaction.
-        name: The database URL without the password.
+    ``name`` is the database URL without the password.
 
     Raises:
         DatabaseNotMigrated: The tables are older or newer than the code.

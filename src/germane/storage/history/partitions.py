@@ -69,9 +69,7 @@ class HistorySelection:
         """Return whether a command repeats an earlier one: equal conditions, and a window with equal or equally old
         ends.
 
-        Args:
-            earlier: The selection of the earlier command.
-            elapsed: Time between the starts of the two commands.
+        ``elapsed`` is the time between the starts of the two commands.
         """
         tolerance = timedelta(seconds=2)
         same_window = all(

@@ -62,17 +62,10 @@ def write_scores(
 
     A score with the same fingerprint is replaced if there is a new value; scores with other fingerprints are kept.
     Nothing is written for exchanges that have been erased or deleted, and for tasks that a worker is scoring. The
-    detectors do not process these scores, because they were not chosen at random.
-
-    Args:
-        connection: A transaction that writes.
-        process: Id of this process in the tally.
-        results: The results, in any order.
-        fingerprints: The fingerprints of the run by scorer name. The fingerprint in a score may differ.
-        now: The current time.
-        census: Whether all exchanges of a window are scored. Their probability of being scored is then that of being
-            captured, and each of them counts once in the coverage, so that failures and skips with other fingerprints
-            are replaced.
+    detectors do not process these scores, because they were not chosen at random. The fingerprint in a score may differ
+    from that of the run. In a ``census``, all exchanges of a window are scored: their probability of being scored is
+    that of being captured, and each of them counts once in the coverage, so that failures and skips with other
+    fingerprints are replaced.
     """
     by_id: dict[str, list[Score]] = {}
     for exchange_id, result in results:

@@ -171,10 +171,7 @@ class TrafficThinner:
 class ExchangeLimiter:
     """Decides whether to keep each exchange based on its sampling key, and counts dropped exchanges. Thread-safe.
 
-    Args:
-        limit: Maximum number of exchanges per minute; None keeps all.
-        dropped: Counts the dropped exchanges.
-        clock: Monotonic clock in seconds.
+    A limit of None keeps all exchanges.
     """
 
     def __init__(self, limit: int | None, dropped: DropCounter, *, clock: Callable[[], float] = time.monotonic) -> None:

@@ -89,10 +89,7 @@ def await_scores(
 ) -> None:
     """Keep the spans of new exchanges waiting for their scores, and release all other spans of complete traces.
 
-    Args:
-        connection: A transaction that writes.
-        trace_ids: The complete traces.
-        exchanges: Their exchanges, whose spans wait for at most ``max_delay`` seconds from now on.
+    The spans wait for at most ``max_delay`` seconds from now on.
     """
     until = now + timedelta(seconds=max_delay)
     waiting = [

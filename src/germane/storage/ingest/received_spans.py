@@ -166,11 +166,8 @@ class ReceivedSpanStore(StoreComponent):
     ) -> StagingCounts:
         """Stage spans and log records, and queue requests to be forwarded, in one transaction.
 
-        Args:
-            items: Spans and log records in any order, which may be repeated.
-            max_wait: Seconds after its first span after which a trace is finished in any case.
-            requests: The requests to be forwarded.
-            target: Name of the target that they are forwarded to.
+        Items may be repeated, and in any order. A trace is finished ``max_wait`` seconds after its first span in any
+        case. The requests are forwarded to ``target``.
         """
         with self._database.write() as connection:
             now = self._context.now(connection)

@@ -97,11 +97,7 @@ class ExchangeStore(StoreComponent):
     ) -> None:
         """Count exchanges that were captured but not stored.
 
-        Args:
-            counts: Number of exchanges by (service, route).
-            scorers: Names of the scorers for which the exchanges count as skipped.
-            reason: Reason for dropping the exchanges.
-            at: Time in the minute for which to count the exchanges. Defaults to now.
+        ``counts`` are by (service, route). ``at`` is a time in the minute for which to count them; it defaults to now.
         """
         with self._database.write() as connection:
             at = at or self._context.local_time()
@@ -189,11 +185,7 @@ def _withdraw_tasks(
     """Delete germane's own unscored tasks that the recorded scores replace.
 
     A task that is being claimed at this moment is kept. The exchange then has two scores with different fingerprints.
-
-    Args:
-        connection: The transaction that holds the locks on the exchanges.
-        exchanges: Exchange rows by exchange id and score name.
-        tally_changes: Receives the changed counts.
+    ``exchanges`` has the rows, which are locked, by exchange id and score name.
     """
     columns = (scoring_task.c[name] for name in ("id", "exchange_id", "scorer", "state", "reason"))
     found = select(*columns).where(

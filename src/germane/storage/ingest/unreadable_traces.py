@@ -31,11 +31,7 @@ _MINUTE: Final = 60.0
 
 
 class SampleLimiter:
-    """Decides which unreadable traces a process adds to the sample, so that most traces cost nothing. Thread-safe.
-
-    Args:
-        clock: Monotonic clock in seconds.
-    """
+    """Decides which unreadable traces a process adds to the sample, so that most traces cost nothing. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

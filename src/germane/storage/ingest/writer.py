@@ -56,10 +56,7 @@ class _BufferedScore:
 class ScoreRetryBuffer:
     """Recorded scores whose exchange is not in the database yet. Times are monotonic clock values in seconds.
 
-    Args:
-        timeout: Maximum time in seconds that a score waits for its exchange.
-        delays: Initial and maximum delay between attempts, in seconds.
-        capacity: Maximum number of scores.
+    A score waits for at most ``timeout`` for its exchange. ``delays`` are the first and the longest between attempts.
     """
 
     def __init__(self, *, timeout: float, delays: tuple[float, float], capacity: int) -> None:
@@ -222,11 +219,7 @@ class ExchangeWriter:
     def admit(self, service: str, route: str, started: int, sampling_key: float) -> float | None:
         """Apply the limit on exchanges per minute. Never waits and never raises.
 
-        Args:
-            service: The exchange's service.
-            route: The exchange's route.
-            started: The exchange's start time in nanoseconds since 1970.
-            sampling_key: The exchange's sampling key.
+        ``started`` is in nanoseconds since 1970.
 
         Returns:
             The probability with which the exchange is kept, in (0, 1], or None if it is dropped. The tally counts
@@ -252,11 +245,7 @@ class ExchangeWriter:
     def sample_unreadable(self, service: str, scope: str, reason: str, describe: Callable[[], UnreadableTrace]) -> None:
         """Add an unreadable trace to the stored sample, unless the sample is full. The trace is lost if a write fails.
 
-        Args:
-            service: Name of the service.
-            scope: The instrumentation scope whose spans could not be read.
-            reason: Why the trace could not be read.
-            describe: Returns the trace without values. Called only if the trace is added.
+        ``describe`` returns the trace without values, and is called only if the trace is added.
         """
         if self._sample_limiter.admit(service, scope, reason):
             self._samples.append(describe())

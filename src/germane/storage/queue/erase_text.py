@@ -99,12 +99,8 @@ def lock_tasks(
 ) -> tuple[list[RowMapping], list[RowMapping]]:
     """Lock the tasks of exchanges, skipping tasks that another process has locked.
 
-    Waiting for locks could cause a deadlock, because a process that has locked a task may wait for its exchange.
-
-    Args:
-        connection: A transaction that writes.
-        ids: Ids of the exchanges.
-        open_only: Whether closed tasks may be omitted. They are omitted on SQLite, where only one transaction writes.
+    Waiting for locks could cause a deadlock, because a process that has locked a task may wait for its exchange. With
+    ``open_only``, closed tasks are omitted on SQLite, where only one transaction writes.
 
     Returns:
         The locked tasks, and the tasks that another process has locked.

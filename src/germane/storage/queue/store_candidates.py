@@ -114,10 +114,7 @@ class CandidatePool(StoreComponent):
     def skip_candidates(self, step: SamplerStep, passed: Mapping[str, float | None], reason: UnscoredReason) -> bool:
         """Skip candidates that were not selected.
 
-        Args:
-            step: The sampler's step.
-            passed: Maps each exchange id to its probability of selection.
-            reason: Reason for skipping the candidates.
+        ``passed`` maps each exchange id to its probability of selection.
 
         Returns:
             False if another process holds the lease. In that case, nothing is written.

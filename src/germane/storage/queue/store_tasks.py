@@ -127,12 +127,7 @@ class TaskQueue(StoreComponent):
     ) -> None:
         """Requeue tasks that this owner has claimed, to be retried at ``until``.
 
-        Args:
-            owner: Id of the process that claimed the tasks.
-            postponed: The tasks.
-            until: Time of the retry according to this process's clock.
-            reason: Reason for the failure.
-            error: The error message.
+        ``until`` is a time of this process's clock.
         """
         columns = scoring_task.c
         values: dict[str, Any] = {"state": "pending", "reason": reason.value, "error": clean_text(error)}
@@ -153,9 +148,7 @@ class TaskQueue(StoreComponent):
     def release_reserved_tasks(self, scorers: Mapping[str, str], *, stopping: str | None = None) -> None:
         """Let all workers claim the tasks that are reserved for dead workers, or for a worker that is stopping.
 
-        Args:
-            scorers: Fingerprints by scorer name. Other tasks are not changed.
-            stopping: Id of the worker that is stopping, if any.
+        Tasks of other scorers are not changed. ``stopping`` is the id of the worker that is stopping.
         """
         with self._database.write() as connection:
             now = self._context.now(connection)

@@ -177,12 +177,8 @@ def reserve_budget(
 ) -> BudgetReservation:
     """Correct the recorded usage of earlier requests, then reserve usage for the requests that the budget covers.
 
-    Args:
-        connection: A transaction that writes.
-        budget: The limits.
-        requests: Expected usage of each request, in order of priority.
-        settled: Maps each day to the actual minus the reserved usage of earlier requests.
-        at: The current time.
+    Requests are in order of priority. ``settled`` maps each day to the actual minus the reserved usage of earlier
+    requests.
     """
     at = at.astimezone(UTC)
     today = at.date()

@@ -94,14 +94,8 @@ class QuotaStore(StoreComponent):
     ) -> BudgetReservation:
         """Reserve usage from the daily budget, and slots under rate limits for the granted requests.
 
-        Args:
-            budget: The budget.
-            requests: Expected usage of each request, in order of priority.
-            settled: Maps each day to the actual minus the reserved usage of earlier requests.
-            limits: The rate limits.
-            amounts: For each request, the amount that it consumes from each rate limit.
-            settled_amounts: For each rate limit, the actual minus the reserved amount of earlier requests.
-            waited: Time in seconds that the first request has already waited.
+        Requests are in order of priority. ``settled`` maps each day to the actual minus the reserved usage of earlier
+        requests. The other arguments are those of :meth:`reserve_slots`.
         """
         with self._database.write() as connection:
             at = self._context.now(connection)

@@ -142,16 +142,11 @@ class _WrittenDay:
 class DayArchiver:
     """Moves one day to an archive. The caller must hold the archive's lease.
 
+    ``pause`` is called between transactions that write.
+
     All methods raise:
         DayBusy: The day's rows are in use, or another process is archiving the day.
         ArchiveError: The files cannot be written or read, or differ from what was written.
-
-    Args:
-        context: The database.
-        location: The archive.
-        day: Start of the day.
-        has_text: Whether to archive text.
-        pause: Called between transactions that write.
     """
 
     def __init__(

@@ -84,9 +84,7 @@ def delete_batch(
 def delete_exchanges(connection: Connection, moments: Mapping[str, datetime]) -> PruneResult:
     """Delete locked exchanges with their tasks, scores and labels. Their counts in the tally are kept.
 
-    Args:
-        connection: The transaction that holds the locks.
-        moments: Start times by exchange id.
+    ``moments`` are their start times by id.
     """
     if not moments:
         return PruneResult()
@@ -138,13 +136,7 @@ def _expire_exchanges(
 
 
 def expire_tasks(connection: Connection, process: str, tasks: Sequence[tuple[RowMapping, RowMapping]]) -> None:
-    """Expire locked open tasks, and update the tally.
-
-    Args:
-        connection: The transaction that holds the locks.
-        process: Id of this process in the tally.
-        tasks: Pairs of exchange row and task row.
-    """
+    """Expire locked open tasks, and update the tally. ``tasks`` are pairs of exchange row and task row."""
     tally_changes = TallyChanges()
     for row, task in tasks:
         names = (row["service"], row["route"], task["scorer"])

@@ -20,11 +20,7 @@ _SCORE_NAMES = ("service", "route", "scorer", "fingerprint")
 def compute_hours(connection: Connection, since: datetime, until: datetime, names: Sequence[str]) -> RollupRows:
     """Compute the rollups of all hours in a window from its rows.
 
-    Args:
-        connection: A connection to the rows.
-        since: Start of the window.
-        until: End of the window.
-        names: Dimensions by which to break down, in addition to the route.
+    ``names`` are the dimensions by which to break down, in addition to the route.
     """
     grid = BucketGrid(HOUR)
 

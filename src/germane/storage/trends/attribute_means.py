@@ -28,12 +28,7 @@ def sum_scores(
 ) -> dict[Key, Group]:
     """Return sums over the scores of answers whose attributes match all patterns.
 
-    Args:
-        connection: A transaction.
-        patterns: Shell-style patterns by attribute name.
-        since: Start of the window.
-        until: End of the window.
-        equal: Required values of score columns; None matches all.
+    The patterns are shell-style, by attribute name. ``equal`` has required values of score columns; None matches all.
     """
     names = ("service", "route", "scorer", "fingerprint", "started_at", "value", "label")
     query = select(*(score.c[name] for name in names), score.c.sampling_probability, exchange.c.attributes)

@@ -23,12 +23,8 @@ def compare_summaries(
 ) -> Comparisons:
     """Compare two summaries.
 
-    Args:
-        before: Summaries for the earlier window.
-        after: Summaries for the later window.
-        windows: The earlier and the later window.
-        min_drop: Report only drops that are significantly larger than this.
-        whole: Whether to also compare services as a whole.
+    Drops are reported only if they are significantly larger than ``min_drop``. With ``whole``, services are also
+    compared as a whole.
     """
     old = list(before)
     lines = routes(old, after)

@@ -232,10 +232,8 @@ class TrendQuery:
     def _sources(self, since: datetime, dimension: str = "", pieces: Pieces | None = None) -> Sources:
         """Return the parts of the window that starts at ``since`` to read from the database and from the archive.
 
-        Args:
-            since: Start of the window.
-            dimension: Dimension by which rollups must be broken down; empty for none.
-            pieces: Parts to read from the database, apart from the rollups of archived days.
+        Rollups must be broken down by ``dimension``, if it is not empty. ``pieces`` are the parts to read from the
+        database, apart from the rollups of archived days.
         """
         if self._rows_only:
             return [(self._connection, [(WindowParts((), [part]), shift) for part, shift in self._grid_parts(since)])]
@@ -271,10 +269,7 @@ class TrendQuery:
     def _find_split_days(self, since: datetime, first: datetime, last: datetime) -> list[datetime]:
         """Return the archived days that are not completely removed, not completely in the window, or in two buckets.
 
-        Args:
-            since: Start of the window.
-            first: First archived day in the window.
-            last: Last archived day in the window.
+        ``first`` and ``last`` are the first and the last archived day in the window.
         """
         grid, until = self._request.bucket, self._request.until
         window = in_window(since, until)

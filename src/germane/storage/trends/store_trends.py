@@ -267,14 +267,8 @@ class TrendStore(TrendReader):
         """Return the results of :meth:`summary` for one scorer, by the labels of a dimension and without histograms.
 
         Each summary has its ``label``, which is empty for answers without a value, and the coverage of all answers on
-        its route. Means are not corrected with proxy scores.
-
-        Args:
-            by: ``model``, ``prompt_version`` or ``attributes.NAME``.
-            scorer: Name of the scorer.
-            since: Start of the window.
-            until: End of the window.
-            service: Only answers from this service.
+        its route. Means are not corrected with proxy scores. ``by`` is ``model``, ``prompt_version`` or
+        ``attributes.NAME``.
 
         Raises:
             UsageError: The dimension is unknown.

@@ -41,11 +41,8 @@ def split_window(
 ) -> WindowParts:
     """Split a window into ranges to read from rollups and ranges to read from rows.
 
-    Args:
-        since: Start of the window, in UTC.
-        until: End of the window, in UTC.
-        due: Hours to read from rows, oldest first, because they have no up-to-date rollup or belong to two buckets.
-        spans: Lengths of the rollups to read, in seconds, longest first.
+    Hours that are ``due``, oldest first, are read from rows, because they have no up-to-date rollup or belong to two
+    buckets. ``spans`` are the lengths of the rollups to read in seconds, longest first.
     """
     first, last = up(since, HOUR), down(until, HOUR)
     if first >= last or not spans:

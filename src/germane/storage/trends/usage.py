@@ -66,12 +66,7 @@ def load_durations(
 ) -> NewestBuckets[DurationBucket]:
     """Return the durations per bucket.
 
-    Args:
-        connection: A transaction.
-        since: Start of the window.
-        until: End of the window.
-        grid: The bucket grid.
-        equal: Required values of ``service`` and ``route``; None matches all.
+    ``equal`` has the required values of ``service`` and ``route``; None matches all.
     """
     # With a route, both queries use the index on route and time.
     on_route, conditions = matching(exchange, route=equal["route"]), matching(exchange, **equal)
