@@ -164,6 +164,28 @@ print(stopped, [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in 
     assert sum(asked.values()) == 2 * 30  # one for the questions, one for the rating that determines the label
 
 
+def test_a_child_that_ends_soon_starts_no_background_work(run: Run, judge: FakeJudge, query: Query) -> None:
+    """Servers for a job or a request fork children that live for less than a second. They only write what they
+    captured.
+    """
+    code = """
+germane.start()
+started = set()
+child = os.fork()
+if not child:
+    threading.setprofile(lambda *_: started.add(threading.current_thread().name))
+    ask_all('child', 3)
+    print(germane.stop(), any('monitor' in name for name in started), 'germane-starter' in started, flush=True)
+    os._exit(0)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+print(code, germane.stop(drain_timeout=30))
+"""
+    output, _ = run(HANDLER + code, judge)
+
+    assert output == "True False True\n0 True\n"
+    assert query("SELECT count(*) FROM exchange") == [3]
+
+
 def test_a_forked_worker_can_call_start(run: Run, judge: FakeJudge, query: Query) -> None:
     """A server's post-fork hook may do this. No process exports another process's spans."""
     code = """

@@ -87,6 +87,17 @@ def test_an_exchange_is_stored_if_its_span_fails(method: str, captured: list[Any
     assert problems or method in {"set_attribute", "set_status", "add_event"}
 
 
+@pytest.mark.usefixtures("bare")
+def test_an_error_without_a_message_is_logged_with_its_module(captured: list[Any], caplog: Any) -> None:
+    """The type alone, such as ``StopIteration`` for an unknown provider, says nothing about the cause."""
+    failure = type("Silent", (Exception,), {})()
+    connect(sink=captured.append, service="shop", provider=Failing("start_span", failure))  # type: ignore[arg-type]
+    with caplog.at_level(logging.WARNING, "germane"):
+        ask_both_ways()
+
+    assert f"Silent in {__name__}, line " in caplog.text
+
+
 SECRETS = {
     "header": "invalid header authorization=Bearer hunter2hunter2",
     "variable": "cannot send opensesame to the collector",

@@ -161,6 +161,21 @@ def test_the_last_event_of_a_stream_without_a_final_empty_line_is_read(traced: A
     assert traced.exchange.answer == "Hello"
 
 
+@each("selected", [{"content": "Hello"}, {"type": "text", "text": "Hello"}, "Hello", '{"content": "Hello"}'])
+def test_a_structure_that_a_chunk_selector_returns_is_read_like_a_chunk(traced: Any, selected: Any) -> None:
+    """A selector may stop at the message that contains the text. Text that it returns is never parsed."""
+    traced.clear()
+
+    @germane.observe(chunk="delta")
+    def ask(_question: str) -> Iterator[Any]:
+        yield {"delta": selected}
+        yield {"delta": selected}
+
+    list(ask("Why?"))
+
+    assert traced.exchange.answer == 2 * (selected if isinstance(selected, str) else "Hello")
+
+
 @each("chunk", [None, "delta"])
 def test_server_sent_events_from_a_generator_are_recognized(traced: Any, chunk: str | None) -> None:
     """No media type is needed."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from inspect import CO_VARARGS, getattr_static
 from itertools import pairwise
 from opcode import opmap, opname
-from traceback import walk_stack
+from traceback import walk_stack, walk_tb
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
@@ -88,8 +88,14 @@ def must_be_raised(
 
 
 def _cause_without(texts: Iterable[str], error: Exception) -> str:
-    """Return an error's message, preceded by a colon, without secrets. Return "" if it quotes one of the texts."""
+    """Return an error's message, preceded by a colon, without secrets. Return "" if it quotes one of the texts.
+
+    For an error without a message, return the module that raised it.
+    """
     cause = str(error)
+    if not cause and error.__traceback__ is not None:
+        *_, (frame, line) = walk_tb(error.__traceback__)
+        return f" in {frame.f_globals.get('__name__')}, line {line}"
     quotes = {cause[start : start + _QUOTE_LENGTH] for start in range(len(cause) - _QUOTE_LENGTH + 1)} or {cause}
     for text in texts:
         is_short = _MIN_TEXT_LENGTH <= len(text) < _QUOTE_LENGTH
