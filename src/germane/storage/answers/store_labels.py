@@ -20,7 +20,7 @@ from germane.storage.archive.reader import open_exchanges, open_labeled
 from germane.storage.counts.dirty_hours import mark_dirty
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.conditions import matching, within
-from germane.storage.db.mappers import RecordMapper, batched
+from germane.storage.db.mappers import HAS_SCORE_KEY, RecordMapper, batched
 from germane.storage.db.tables import calibration, exchange, feedback, score
 from germane.storage.queue.feedback import LABELS, LabeledExchange, select_labels
 
@@ -185,12 +185,7 @@ def _load_mean_labels(
 
 _UPDATE_LABEL: Final = (
     update(score)
-    .where(
-        score.c.exchange_id == bindparam("of"),
-        score.c.scorer == bindparam("by"),
-        score.c.fingerprint == bindparam("made"),
-        score.c.value == bindparam("measured"),
-    )
+    .where(HAS_SCORE_KEY, score.c.value == bindparam("measured"))
     .values(
         label=bindparam("new_label"),
         explanation=bindparam("new_explanation"),

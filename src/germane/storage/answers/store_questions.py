@@ -28,6 +28,7 @@ from germane.storage.answers.search import (
     exchange_conditions,
     find_newest,
 )
+from germane.storage.answers.store_answers import ScoredExchange
 from germane.storage.archive.reader import latest, open_exchanges, open_newest
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.mappers import SCORES, batched
@@ -111,14 +112,6 @@ class QuestionScores:
     scores: Sequence[QuestionScore]
     searched_back_to: datetime | None
     """Start of the part of the window that was read, if it was truncated; None if the whole window was read."""
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierAnswer:
-    """An earlier answer to the same question, with its score."""
-
-    exchange: Exchange
-    score: Score
 
 
 class _Group:
@@ -211,7 +204,7 @@ class QuestionStore(StoreComponent):
             scores[:MAX_QUESTIONS], scores[MAX_QUESTIONS].started_at if len(scores) > MAX_QUESTIONS else floor
         )
 
-    def find_last_good(self, asked: Exchange, low: Score, *, before: datetime | None = None) -> EarlierAnswer | None:
+    def find_last_good(self, asked: Exchange, low: Score, *, before: datetime | None = None) -> ScoredExchange | None:
         """Return the newest earlier answer to the same question on the same route whose score is not low.
 
         Only scores with the scorer and fingerprint of ``low`` are comparable. ``before`` is a time such as the onset of
@@ -246,7 +239,7 @@ class QuestionStore(StoreComponent):
                 good = next((id_ for id_ in batch if id_ in scores and _is_good(scores[id_])), None)
                 if good is not None:
                     found = load_exchanges(connection, [good])
-                    return EarlierAnswer(found[good], scores[good]) if good in found else None
+                    return ScoredExchange(found[good], scores[good]) if good in found else None
         return None
 
 

@@ -1,11 +1,11 @@
-"""SQL conditions from optional arguments. None selects all rows."""
+"""SQL conditions from optional arguments (None selects all rows), and counts of the rows that meet conditions."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, and_, or_
+from sqlalchemy import ColumnElement, Connection, FromClause, and_, func, or_, select
 
 Conditions = list[ColumnElement[bool]]
 
@@ -28,3 +28,8 @@ def following(moment: ColumnElement[Any], key: ColumnElement[Any], position: tup
     at, id_ = position
     # The first condition can use an index.
     return [moment >= at, or_(moment > at, and_(moment == at, key > id_))]
+
+
+def count_rows(connection: Connection, source: FromClause, *conditions: ColumnElement[bool]) -> int:
+    """Return the number of rows that meet the conditions."""
+    return int(connection.execute(select(func.count()).select_from(source).where(*conditions)).scalar_one())

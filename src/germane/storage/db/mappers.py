@@ -14,7 +14,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
-from sqlalchemy import Boolean, Column, Connection, Dialect, Float, Table, Text
+from sqlalchemy import Boolean, Column, Connection, Dialect, Float, Table, Text, and_, bindparam
 
 from germane.exchange import Exchange
 from germane.sanitize import clean_text
@@ -211,6 +211,12 @@ def score_values(row: Mapping[Any, Any], result: Score, now: datetime, stamp: Ti
     exchange_id, started_at, *shared = _OF_EXCHANGE(row)
     dated = result if result.scored_at else replace(result, scored_at=now)
     return (exchange_id, stamp(started_at), *shared, *SCORES.encode(dated, stamp))
+
+
+HAS_SCORE_KEY: Final = and_(
+    score.c.exchange_id == bindparam("of"), score.c.scorer == bindparam("by"), score.c.fingerprint == bindparam("made")
+)
+"""SQL condition that selects a score by the parameters ``of``, ``by`` and ``made``."""
 
 
 def score_key(task: Mapping[str, Any]) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, select
 
 from germane.score import Score
 from germane.storage.counts.dirty_hours import mark_dirty
@@ -29,7 +29,7 @@ from germane.storage.history.partitions import ScoreCounts
 from germane.storage.queue.erase_text import OPEN_STATES
 from germane.storage.queue.feedback import CHANGE_WEIGHT
 from germane.storage.queue.rescore import lock_answer_tasks
-from germane.storage.queue.tasks import DELETE_REPLACED, TaskEnd
+from germane.storage.queue.tasks import CLOSE_TASK, DELETE_REPLACED, TaskEnd
 
 Result = tuple[str, Score]
 """An exchange id and a score. The score's ``scorer`` is the name in the run."""
@@ -181,7 +181,7 @@ class _Batch:
         if self._superseded:
             connection.execute(_DELETE_TASK, self._superseded)
         if self._changed_tasks:
-            connection.execute(_CHANGE, self._changed_tasks)
+            connection.execute(CLOSE_TASK, self._changed_tasks)
         if self._replaced:
             connection.execute(DELETE_REPLACED, self._replaced)
         if self._kept:
@@ -207,10 +207,3 @@ def _key(task: RowMapping) -> dict[str, str]:
 
 
 _DELETE_TASK = delete(scoring_task).where(scoring_task.c.id == bindparam("task_id"))
-_CHANGE = (
-    update(scoring_task)
-    .where(scoring_task.c.id == bindparam("task_id"))
-    .values(
-        state=bindparam("new_state"), reason=bindparam("why"), error=bindparam("message"), scored_as=bindparam("made")
-    )
-)

@@ -12,6 +12,7 @@ from germane.errors import StorageError
 from germane.sanitize import clean_text
 from germane.storage.db import leases
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.conditions import count_rows
 from germane.storage.db.mappers import EXCHANGES
 from germane.storage.db.tables import exchange, history_run, partition, scoring_task
 from germane.storage.history import partitions, results
@@ -77,7 +78,7 @@ class HistoryStore(StoreComponent):
         window = (*in_window(selection), exchange.c.erased_at.is_(None))
         with self._database.read() as connection:
             if selection.everything:
-                total = connection.execute(select(func.count()).select_from(exchange).where(*window)).scalar_one()
+                total = count_rows(connection, exchange, *window)
                 return dict.fromkeys(sorted(selection.scorers), total) if total else {}
             table, matches = matching_results(selection)
             query = select(table.c.scorer, func.count(func.distinct(table.c.exchange_id)).label("answers"))

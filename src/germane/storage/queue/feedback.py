@@ -17,7 +17,7 @@ from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import TallyChanges
 from germane.storage.db.batches import BATCH_SIZE, PruneBatch, PruneResult, RowCursor
 from germane.storage.db.conditions import following
-from germane.storage.db.mappers import EXCHANGES, RecordMapper, batched
+from germane.storage.db.mappers import EXCHANGES, HAS_SCORE_KEY, RecordMapper, batched
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 from germane.storage.queue.candidates import CANDIDATE
 
@@ -144,13 +144,5 @@ def abandon_unmatched(
     return PruneBatch(PruneResult(), RowCursor.after_batch(rows, "created_at"))
 
 
-CHANGE_WEIGHT = (
-    update(score)
-    .where(
-        score.c.exchange_id == bindparam("of"),
-        score.c.scorer == bindparam("by"),
-        score.c.fingerprint == bindparam("made"),
-    )
-    .values(sampling_probability=bindparam("probability"))
-)
+CHANGE_WEIGHT = update(score).where(HAS_SCORE_KEY).values(sampling_probability=bindparam("probability"))
 """Gives existing scores another probability of being scored, by the keys ``of``, ``by`` and ``made``."""

@@ -25,6 +25,7 @@ from germane.storage.alerting import detectors
 from germane.storage.counts.tally import TallyChanges
 from germane.storage.db import leases
 from germane.storage.db.mappers import (
+    HAS_SCORE_KEY,
     SCORE_COLUMNS,
     SHARED_COLUMNS,
     batched,
@@ -113,7 +114,7 @@ def write_results(
         if result.value is not None:
             scored.append((row, result))
     if closed:
-        connection.execute(_CLOSE, closed)
+        connection.execute(CLOSE_TASK, closed)
     replaced = [
         {"of": row["exchange_id"], "by": row["scorer"], "made": row["scored_as"]}
         for row, _ in scored
@@ -149,14 +150,8 @@ def count_unpaid(connection: Connection, over_budget: Sequence[ScoringTask]) -> 
     return len(exchange_ids - paid)
 
 
-DELETE_REPLACED = delete(score).where(
-    score.c.exchange_id == bindparam("of"),
-    score.c.scorer == bindparam("by"),
-    score.c.fingerprint == bindparam("made"),
-)
-
-
-_CLOSE = (
+DELETE_REPLACED = delete(score).where(HAS_SCORE_KEY)
+CLOSE_TASK = (
     update(scoring_task)
     .where(scoring_task.c.id == bindparam("task_id"))
     .values(

@@ -62,6 +62,7 @@ from germane.storage.archive.rows import (
 from germane.storage.counts import dirty_hours
 from germane.storage.db import migrate
 from germane.storage.db.component import StoreContext
+from germane.storage.db.conditions import count_rows
 from germane.storage.db.errors import TransactionConflict
 from germane.storage.db.tables import archived_day, exchange, scoring_task, tally
 from germane.storage.queue.candidates import CANDIDATE
@@ -96,19 +97,15 @@ def find_obstacle(connection: Connection, day: datetime) -> str | None:
     """Return why a day cannot be archived yet, such as "2 open tasks". None if it is closed."""
     inside = (exchange.c.started_at >= day, exchange.c.started_at < day + ONE_DAY)
     is_undecided = or_(exchange.c.sampling_reason.is_(None), exchange.c.sampling_reason == CANDIDATE)
-    undecided = _count(connection, select(exchange.c.id).where(*inside, is_undecided))
+    undecided = count_rows(connection, exchange, *inside, is_undecided)
     if undecided:
         return f"{sanitize.count_noun(undecided, 'exchange')} without a sampling decision"
-    tasks = select(scoring_task.c.id).join(exchange, exchange.c.id == scoring_task.c.exchange_id)
-    open_tasks = _count(connection, tasks.where(*inside, scoring_task.c.state.in_(OPEN_STATES)))
+    tasks = scoring_task.join(exchange, exchange.c.id == scoring_task.c.exchange_id)
+    open_tasks = count_rows(connection, tasks, *inside, scoring_task.c.state.in_(OPEN_STATES))
     if open_tasks:
         return sanitize.count_noun(open_tasks, "open task")
     changed = dirty_hours.dirty_between(connection, day, day + ONE_DAY)
     return f"{sanitize.count_noun(len(changed), 'hour')} waiting to be rolled up" if changed else None
-
-
-def _count(connection: Connection, query: Any) -> int:
-    return int(connection.execute(select(func.count()).select_from(query.subquery())).scalar_one())
 
 
 def find_next_day(connection: Connection, since: datetime, before: datetime) -> datetime | None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 
 from germane.storage.answers.archived_lowest import compute_lowest, write_lowest
 from germane.storage.archive.days import update_day
+from germane.storage.db.conditions import count_rows
 from germane.storage.db.tables import feedback
 from germane.storage.trends.rollup import RollupRows, combine_parts, write_rollups
 from germane.storage.trends.time_ranges import ARCHIVED_DAY, DAY, HOUR
@@ -29,8 +30,8 @@ class DaySummary:
     @classmethod
     def load(cls, archive: Connection, day: datetime, names: Sequence[str]) -> Self:
         """Compute the summary from the day's files, whose rollups are broken down by ``names``."""
-        labels = archive.execute(select(func.count()).select_from(feedback)).scalar_one()
-        return cls(day, names, combine_parts(archive, (HOUR, DAY), day, names), compute_lowest(archive), labels)
+        rollups, lowest = combine_parts(archive, (HOUR, DAY), day, names), compute_lowest(archive)
+        return cls(day, names, rollups, lowest, count_rows(archive, feedback))
 
     def write(self, connection: Connection) -> None:
         """Replace the day's summary in the database."""

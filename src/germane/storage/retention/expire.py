@@ -17,7 +17,7 @@ from germane.storage.counts import dirty_hours
 from germane.storage.counts.tally import DECLARED_MINUTE, TallyChanges
 from germane.storage.counts.watched import delete_watched
 from germane.storage.db.batches import BATCH_SIZE, PruneBatch, PruneResult, RowCursor
-from germane.storage.db.conditions import following
+from germane.storage.db.conditions import count_rows, following
 from germane.storage.db.functions import is_one_of
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import (
@@ -154,27 +154,23 @@ def count_expired_rows(connection: Connection, texts_before: datetime | None, be
         labels = feedback.join(exchange, exchange.c.id == feedback.c.exchange_id)
         newer_label = (exchange.c.started_at < before, feedback.c.created_at >= before)
         total += PruneResult(
-            exchanges=_count(connection, exchange, exchange.c.started_at < before),
-            scores=_count(connection, score, score.c.started_at < before),
-            feedback=_count(connection, feedback, feedback.c.created_at < before)
-            + _count(connection, labels, *newer_label),
-            markers=_count(connection, marker, marker.c.at < before),
-            counts=_count(connection, tally, tally.c.minute > DECLARED_MINUTE, tally.c.minute < before),
+            exchanges=count_rows(connection, exchange, exchange.c.started_at < before),
+            scores=count_rows(connection, score, score.c.started_at < before),
+            feedback=count_rows(connection, feedback, feedback.c.created_at < before)
+            + count_rows(connection, labels, *newer_label),
+            markers=count_rows(connection, marker, marker.c.at < before),
+            counts=count_rows(connection, tally, tally.c.minute > DECLARED_MINUTE, tally.c.minute < before),
         )
     if texts_before is not None:
         with_text = [exchange.c.erased_at.is_(None), exchange.c.started_at < texts_before]
         kept = [] if before is None else [exchange.c.started_at >= before]
-        total += PruneResult(texts=_count(connection, exchange, *with_text, *kept))
+        total += PruneResult(texts=count_rows(connection, exchange, *with_text, *kept))
     last = max((moment for moment in (texts_before, before) if moment is not None), default=None)
     if last is not None:
         tasks = scoring_task.join(exchange, exchange.c.id == scoring_task.c.exchange_id)
         is_open = scoring_task.c.state.in_(OPEN_STATES)
-        total += PruneResult(expired=_count(connection, tasks, is_open, exchange.c.started_at < last))
+        total += PruneResult(expired=count_rows(connection, tasks, is_open, exchange.c.started_at < last))
     return total
-
-
-def _count(connection: Connection, source: Any, *conditions: Any) -> int:
-    return int(connection.execute(select(func.count()).select_from(source).where(*conditions)).scalar_one())
 
 
 def erase_comments(connection: Connection, before: datetime) -> PruneResult:

@@ -16,7 +16,6 @@ from sqlalchemy import (
     Float,
     Numeric,
     RowMapping,
-    Table,
     Text,
     and_,
     case,
@@ -32,7 +31,7 @@ from germane.errors import UsageError
 from germane.sanitize import clean_text
 from germane.storage.archive.dialect import NAME as ARCHIVE
 from germane.storage.db.batches import BATCH_SIZE, PruneBatch, PruneResult, RowCursor
-from germane.storage.db.conditions import following
+from germane.storage.db.conditions import count_rows, following
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 from germane.storage.queue.erase_text import OPEN_STATES, lock_tasks
@@ -135,8 +134,8 @@ def count_batch(connection: Connection, subject: DataSubject, after: RowCursor |
     states = select(scoring_task.c.state).where(scoring_task.c.exchange_id.in_(ids))
     removed = PruneResult(
         exchanges=len(ids),
-        scores=_count(connection, score, ids),
-        feedback=_count(connection, feedback, ids),
+        scores=count_rows(connection, score, score.c.exchange_id.in_(ids)),
+        feedback=count_rows(connection, feedback, feedback.c.exchange_id.in_(ids)),
         expired=sum(state in OPEN_STATES for state in connection.execute(states).scalars()),
     )
     return PruneBatch(removed, RowCursor.after_batch(rows, "started_at"))
@@ -163,8 +162,3 @@ def _load_labels(connection: Connection, user: str, after: RowCursor | None) -> 
     query = query.outerjoin_from(feedback, exchange, exchange.c.id == feedback.c.exchange_id)
     query = query.where(*following(at, id_, after))
     return connection.execute(query.order_by(at, id_).limit(BATCH_SIZE)).mappings().all()
-
-
-def _count(connection: Connection, table: Table, ids: Sequence[str]) -> int:
-    query = select(func.count()).select_from(table).where(table.c.exchange_id.in_(ids))
-    return int(connection.execute(query).scalar_one())

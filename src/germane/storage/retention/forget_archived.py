@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, delete, exists, func, select
+from sqlalchemy import ColumnElement, delete, exists, select
 
 from germane.errors import ArchiveError
 from germane.sanitize import clean_text
@@ -13,6 +13,7 @@ from germane.storage.archive.days import ArchivedDay, load_days
 from germane.storage.archive.reader import ArchivedRange, connect_to_files
 from germane.storage.db.batches import PruneResult
 from germane.storage.db.component import StoreContext
+from germane.storage.db.conditions import count_rows
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 from germane.storage.retention.archive_lease import hold_archive
@@ -73,8 +74,7 @@ def _find_matches(
             if row.started_at < records[day].removed_before:
                 archived.add(row.id)
         for batch in batched(sorted(archived)):
-            counting = select(func.count()).select_from(score).where(score.c.exchange_id.in_(batch))
-            scores += int(reading.execute(counting).scalar_one())
+            scores += count_rows(reading, score, score.c.exchange_id.in_(batch))
         ids = sorted(id_ for match in matches.values() for id_ in match.exchanges)
         query = select(feedback.c.id, exchange.c.started_at)
         query = query.join(exchange, exchange.c.id == feedback.c.exchange_id)
@@ -96,12 +96,11 @@ def _delete_late_rows(
     labels = 0
     for ids in batched(exchange_ids):
         if dry_run:
-            query = select(func.count()).select_from(feedback).where(feedback.c.exchange_id.in_(ids))
-            query = query.where(~exists().where(exchange.c.id == feedback.c.exchange_id))
+            late = [feedback.c.exchange_id.in_(ids), ~exists().where(exchange.c.id == feedback.c.exchange_id)]
             if subject.user is not None:  # the user's own labels have been counted
-                query = query.where(feedback.c.user.is_distinct_from(clean_text(subject.user)))
+                late.append(feedback.c.user.is_distinct_from(clean_text(subject.user)))
             with context.database.read() as connection:
-                labels += int(connection.execute(query).scalar_one())
+                labels += count_rows(connection, feedback, *late)
             continue
         with context.database.write() as connection:
             labels += connection.execute(delete(feedback).where(feedback.c.exchange_id.in_(ids))).rowcount

@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from types import TracebackType
 from typing import Any, Final, Self
 
 from sqlalchemy import Connection, or_
@@ -147,9 +146,7 @@ class TrendQuery:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
 
     def scores(self, names: Sequence[str], *, histograms: bool = True) -> dict[Key, Group]:
