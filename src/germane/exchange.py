@@ -163,12 +163,8 @@ def new_exchange_id() -> str:
 def exchange_id_for(trace_id: str, span_id: str, started: int) -> str:
     """Return the id of the exchange with this root span: 48 bits of milliseconds since 1970, then 80 bits of a hash.
 
-    The same trace yields the same id wherever it is recognized, so that it is stored once.
-
-    Args:
-        trace_id: 32 hexadecimal digits.
-        span_id: 16 hexadecimal digits.
-        started: Start of the span in nanoseconds since 1970.
+    The same trace yields the same id wherever it is recognized, so that it is stored once. ``started`` is in
+    nanoseconds since 1970.
     """
     digest = blake2b(f"{trace_id}{span_id}".encode(), digest_size=10).hexdigest()
     return f"{(started // 1_000_000) % 2**48:012x}{digest}"

@@ -87,10 +87,7 @@ def grams(text: str) -> frozenset[str]:
 def share_from(text: str, sources: frozenset[str], known: frozenset[str]) -> float:
     """Return which part of a text's content is from sources, apart from what was known without them.
 
-    Args:
-        text: The text.
-        sources: The grams of the texts that it may be taken from.
-        known: The grams of the question.
+    ``sources`` are the grams of the texts that it may be taken from, and ``known`` those of the question.
 
     Returns:
         A share from 0 to 1. Answers from documents have about .5 or more; titles, facts about the user and verdicts

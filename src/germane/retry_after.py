@@ -14,8 +14,7 @@ MAX_RETRY_AFTER: Final = 86_400.0
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the delay that a server requested, in seconds and at most one day; None if it did not request one.
 
-    Args:
-        headers: The headers of the response, with lowercase names or in a mapping that ignores case.
+    The names of the headers are lowercase, or the mapping ignores case.
     """
     # OpenAI's client has the same order of precedence, and sleeps for the first value that it finds.
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):

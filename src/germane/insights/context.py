@@ -123,9 +123,7 @@ class ViewParams:
     def bucket_for(self, n: int, period: timedelta) -> timedelta:
         """Return a bucket length at which most points have enough scores for a mean.
 
-        Args:
-            n: Number of scores in a period; 0 if unknown.
-            period: Length of the period.
+        ``n`` is the number of scores in the period; 0 if unknown.
         """
         if self.chosen_bucket is not None or not n:
             return self.bucket

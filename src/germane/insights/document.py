@@ -103,9 +103,7 @@ def _escape_markdown(text: str) -> str:
 def to_html(document: Document, *, style: str = "") -> str:
     """Render a document as one HTML file without scripts, links or external resources.
 
-    Args:
-        document: The document to render.
-        style: CSS to use instead of the default style, such as the style sheet for figures.
+    ``style`` is CSS to use instead of the default style.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 

@@ -219,9 +219,8 @@ def _load_storage(context: InsightContext) -> StorageSummary:
 def describe_sampling(settings: Settings, coverage: Coverage | None = None) -> str:
     """Describe sampling in a few words, such as "all sampled", "80% sampled" or the selection within a budget.
 
-    Args:
-        settings: The settings of this process. Workers may have other settings, so counted outcomes take precedence.
-        coverage: Outcomes of the answers that a mean covers.
+    Workers may have other settings than this process, so the outcomes of the answers that a mean covers take
+    precedence.
     """
     skipped = {} if coverage is None else coverage.skipped
     if settings.budget is not None or "budget" in skipped:

@@ -56,9 +56,7 @@ class SettingValue:
 def setting_values(settings: Settings, arguments: Mapping[str, Any]) -> list[SettingValue]:
     """Return every setting with its value and origin.
 
-    Args:
-        settings: The result of :func:`load_settings`.
-        arguments: The arguments that were passed to :func:`load_settings`.
+    ``settings`` is what :func:`load_settings` returned for these arguments.
     """
     toml, pyproject = TomlConfigSettingsSource(Settings), PyprojectTomlConfigSettingsSource(Settings)
     sources: list[tuple[Source, Mapping[str, Any], Path | None]] = [  # highest precedence first

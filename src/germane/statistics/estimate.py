@@ -149,12 +149,8 @@ def mean_interval(sums: WeightedSums, mean: float, gain: float = 1.0) -> Interva
     effect, so the coverage of a plain t interval is only 80%. Instead, the share and the mean of nonzero scores get
     separate intervals, which are combined into an interval for their product (MOVER: G. Zou, A. Donner, Construction of
     confidence limits about effect measures, Statistics in Medicine 27, 2008). If there are few refusals, ``gain``
-    narrows the interval of the share less.
-
-    Args:
-        sums: Sums over the scores.
-        mean: The mean.
-        gain: For a mean corrected with proxy scores, the ratio of its variance to that of the uncorrected mean.
+    narrows the interval of the share less. ``gain`` is, for a mean corrected with proxy scores, the ratio of its
+    variance to that of the uncorrected mean.
     """
     share = 1 - sums.sum_w_zero / sums.sum_w
     share_low, share_high = _wilson(share, _trials(sums))

@@ -17,8 +17,7 @@ _DENSE_SIZE: Final = 8 * BINS
 class Histogram:
     """An immutable histogram of weighted scores.
 
-    Args:
-        weights: Weights of 100 bins of equal width over [0, 1]. Values below 0 count in the first bin.
+    The weights are of 100 bins of equal width over [0, 1]. Values below 0 count in the first bin.
     """
 
     __slots__ = ("_packed", "_weights")

@@ -134,9 +134,7 @@ def effect_size(before: Estimate, after: Estimate) -> float | None:
 def standardize(sides: Sequence[Estimate], shares: Sequence[float]) -> Estimate:
     """Return a service's estimate: the weighted mean of its routes' estimates.
 
-    Args:
-        sides: One estimate per route, each with an interval.
-        shares: The routes' weights, which sum to 1.
+    Each estimate has an interval, and the shares sum to 1.
 
     Returns:
         The service's estimate. Its ``deviation`` is the pooled within-route standard deviation.

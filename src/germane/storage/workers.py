@@ -159,12 +159,9 @@ class WorkerStore(StoreComponent):
     ) -> int:
         """Register a worker process and renew the leases of its tasks. Return the number of renewed leases.
 
-        Args:
-            presence: The worker's state. Its id is the owner of the leases.
-            held: Ids of the tasks in progress. Tasks that another owner has claimed in the meantime are not changed.
-            lease: New duration of the leases.
-            longest_wait: Maximum delay before a retry. A task of this worker's scorers that is postponed for longer
-                becomes due, because the clock must have been set back.
+        The presence's id is the owner of the leases. Tasks in progress that another owner has claimed in the meantime
+        are not changed. A task of this worker's scorers that is postponed for longer than ``longest_wait`` becomes due,
+        because the clock must have been set back.
         """
         with self._database.write() as connection:
             now = self._context.now(connection)
@@ -208,10 +205,8 @@ class WorkerStore(StoreComponent):
     def list_workers(self, *, within: timedelta | None = None) -> list[Worker]:
         """Return the worker processes, latest heartbeat first.
 
-        A process that was killed is still listed for a day.
-
-        Args:
-            within: Only processes that sent a heartbeat within this time.
+        A process that was killed is still listed for a day. With ``within``, only processes that sent a heartbeat
+        within this time are listed.
         """
         with self._database.read() as connection:
             since = None if within is None else self._context.now(connection) - within

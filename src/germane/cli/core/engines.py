@@ -56,8 +56,7 @@ engine_option = click.option(
 def require_engine(**options: object) -> None:
     """Check that no option is given that has an effect only with ``--engine``.
 
-    Args:
-        options: Values by option name without dashes.
+    The names are without dashes.
 
     Raises:
         click.UsageError: One is given.

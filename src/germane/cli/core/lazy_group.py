@@ -38,10 +38,7 @@ class SuggestingGroup(Command, click.Group):
 class LazyGroup(SuggestingGroup):
     """A group whose commands are imported on demand and listed under headings. This keeps startup fast.
 
-    Args:
-        paths: Import path of each command.
-        sections: Headings in order, with their commands. Commands without a heading come last, under "Commands".
-        summaries: Short help by command. Listing these commands does not import them.
+    Commands without a heading come last, under "Commands". Commands with a summary are listed without importing them.
     """
 
     def __init__(

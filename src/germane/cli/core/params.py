@@ -38,9 +38,7 @@ _MARKER: Final = "mark"
 class TextType(ParamType[ValueT]):
     """A type whose values are parsed from text.
 
-    Args:
-        name: Placeholder for a value in the help.
-        parse: Returns the value, or raises ``click.BadParameter``.
+    The name is the placeholder for a value in the help. ``parse`` raises ``click.BadParameter`` for an invalid value.
     """
 
     def __init__(self, name: str, parse: Callable[[str], ValueT]) -> None:

@@ -23,9 +23,6 @@ class ShutdownSignal:
 
     A signal may reach any thread, but Python runs handlers on the main thread only, and not while that thread waits for
     a lock. Therefore, the main thread instead waits for the byte that Python writes to the wakeup socket.
-
-    Args:
-        wakeup: Socket from which signal numbers can be read.
     """
 
     def __init__(self, wakeup: socket.socket) -> None:

@@ -30,8 +30,7 @@ def load_command_settings() -> Settings:
 def open_store(*, check_names: bool = True) -> Iterator[storage.TrackingStore]:
     """Open the database that ``--database`` or the settings specify, and check that its tables match this version.
 
-    Args:
-        check_names: Whether the services, routes and scorers in the command's options must exist in the database.
+    With ``check_names``, the services, routes and scorers in the command's options must exist in the database.
 
     Raises:
         DatabaseAbsent: The SQLite file does not exist. The message names a file of the same name nearby, if there is

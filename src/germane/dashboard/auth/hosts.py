@@ -60,10 +60,8 @@ def is_from_this_machine(client: tuple[str, int] | None, headers: Collection[tup
 def is_cross_site(origin: str | None, fetch_site: str | None, host: str) -> bool:
     """Return whether the request headers show that a form was submitted from another site.
 
-    Args:
-        origin: The ``Origin`` header. ``null`` is inconclusive, because the dashboard's own pages send no referrer.
-        fetch_site: The ``Sec-Fetch-Site`` header. If present, it takes precedence, because pages cannot forge it.
-        host: The ``Host`` header.
+    If ``Sec-Fetch-Site`` is present, it takes precedence, because pages cannot forge it. The origin ``null`` is
+    inconclusive, because the dashboard's own pages send no referrer.
     """
     if fetch_site is not None:
         return fetch_site not in {"same-origin", "none"}

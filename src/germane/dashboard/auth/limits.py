@@ -30,12 +30,7 @@ MAX_ADDRESSES: Final = 1_000
 
 
 class ConcurrencyLimit:
-    """Limits the number of concurrent requests. Other requests wait, and fail with status 503 if they wait too long.
-
-    Args:
-        limit: Maximum number of concurrent requests.
-        max_wait: Maximum number of seconds for which a request waits for a slot.
-    """
+    """Limits the number of concurrent requests. Other requests wait, and fail with status 503 if they wait too long."""
 
     def __init__(self, limit: int = MAX_CONCURRENT, max_wait: float = MAX_WAIT) -> None:
         self._slots = anyio.Semaphore(limit)

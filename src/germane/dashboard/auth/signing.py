@@ -26,9 +26,6 @@ class Signer:
 
     Processes with the same token accept each other's signatures, even after a restart. Signatures do not reveal the
     token.
-
-    Args:
-        token: The token that visitors must present; None if none is required.
     """
 
     def __init__(self, token: SecretStr | None) -> None:

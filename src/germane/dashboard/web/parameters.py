@@ -96,11 +96,8 @@ def check_query(request: Request, parameters: Sequence[Parameter]) -> None:
 def query_error(problem: str, given: str, names: Collection[str], next_step: str) -> HTTPException:
     """Return the error for an invalid query, with status 400.
 
-    Args:
-        problem: The problem, as a sentence without a period.
-        given: The invalid name or value, or an empty string.
-        names: The valid names. If one is similar to ``given``, the error suggests it.
-        next_step: A sentence that states what is valid.
+    ``problem`` is a sentence without a period, and ``next_step`` one that states what is valid. If one of the valid
+    names is similar to the ``given`` one, the error suggests it.
     """
     by_folded = {name.casefold(): name for name in names}
     close = get_close_matches(given[:MAX_VALUE_LENGTH].casefold(), by_folded, n=1)

@@ -34,13 +34,8 @@ MIN_YEAR, MAX_YEAR = 1971, 2999
 def set_cookie_header(scope: Scope, name: str, value: str, lifetime: timedelta) -> str:
     """Return a ``Set-Cookie`` header for the prefix of this application. An empty value deletes the cookie.
 
-    The cookie is HttpOnly, SameSite=Strict, and Secure for requests over HTTPS.
-
-    Args:
-        scope: The request's scope, which determines path and scheme.
-        name: Name of the cookie: letters, digits and ``_``.
-        value: Value of the cookie: letters, digits and ``_-.``.
-        lifetime: Time for which the browser keeps the cookie.
+    The cookie is HttpOnly, SameSite=Strict, and Secure for requests over HTTPS. Name and value consist of letters,
+    digits and ``_``, and the value also of ``-`` and ``.``.
     """
     root = quote(str(scope.get("root_path", "")).rstrip("/")) or "/"
     secure = "; Secure" if scope.get("scheme") == "https" else ""

@@ -111,15 +111,9 @@ def render(
 ) -> HTMLResponse:
     """Render a page.
 
-    Args:
-        request: The request.
-        context: The database and settings.
-        view: The selected view; None for pages without one.
-        template: Name of a file in ``templates/``.
-        status_code: The HTTP status.
-        with_status: Whether to load the scoring status and show it with the navigation. Pass False for visitors without
-            access, if the database is unreachable, and for pages that pass the status as ``status``.
-        content: Template variables. ``scorers`` and ``services`` are the names that the visitor can choose from.
+    ``content`` has the template's variables; ``scorers`` and ``services`` are the names that the visitor can choose
+    from. The scoring status is loaded and shown with the navigation. Pass False for ``with_status`` for visitors
+    without access, if the database is unreachable, and for pages that pass the status as ``status``.
     """
     root = root_of(request.scope)
     path = f"/{path_of(request.scope).lstrip('/')}"  # two slashes would lead to another host

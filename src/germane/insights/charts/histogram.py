@@ -39,9 +39,7 @@ class _Area:
 def bar_shares(weights: Sequence[float]) -> list[float]:
     """Return the share of scores in each of 20 bars over [0, 1]. The first bar includes negative scores.
 
-    Args:
-        weights: Weights of bins of equal width over [0, 1], as in :class:`germane.statistics.Histogram`. The number of
-            bins is a multiple of 20.
+    The number of bins is a multiple of 20.
     """
     width, whole = len(weights) // BARS, math.fsum(weights)
     if not whole > 0:

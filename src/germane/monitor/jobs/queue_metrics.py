@@ -21,8 +21,7 @@ MAX_TIME_SHARE: Final = 0.01
 class QueueMetricsJob:
     """Keeps a snapshot of the queue in memory, so that metrics exporters do not wait for the database.
 
-    Args:
-        is_needed: Returns whether any gauge is exported. If none is, the job does not read the database.
+    If no gauge is exported, the job does not read the database.
     """
 
     def __init__(

@@ -57,10 +57,7 @@ class LeaderLease:
 def build_heartbeat(job: Job, *, deregister: Job, lease: timedelta) -> LeaseRenewal:
     """Return the renewal of a process's task leases. Its first heartbeat is sent as soon as it starts.
 
-    Args:
-        job: Sends one heartbeat.
-        deregister: Runs after the last heartbeat in the same thread, so that no late heartbeat can follow.
-        lease: The duration for which each heartbeat renews the leases.
+    ``deregister`` runs after the last heartbeat in the same thread, so that no late heartbeat can follow.
     """
 
     def send() -> bool:

@@ -45,11 +45,7 @@ class BackgroundService(Protocol):
 class Scheduler:
     """Runs a service in a daemon thread from :meth:`start` to :meth:`stop`. Forked children do not inherit the thread.
 
-    Args:
-        make_service: Creates the service, on the thread's event loop.
-        poll_interval: Seconds between runs of a periodic job.
-        wall_clock: A clock that returns Unix time in seconds and determines when jobs are due.
-        monotonic_clock: A monotonic clock that returns seconds.
+    The service is created on the thread's event loop. The wall clock determines when jobs are due.
     """
 
     service: BackgroundService | None

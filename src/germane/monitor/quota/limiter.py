@@ -126,12 +126,8 @@ class SharedRateLimiter:
     A process reserves up to half a second's worth of waiting requests in one transaction, and makes the next
     reservations shortly before these are used up. Under load, this takes a few transactions per second, regardless of
     the number of requests, and the processes take turns. With a budget but no rate limit, all waiting requests are
-    reserved in one transaction.
-
-    Args:
-        limits: Rate limits named ``requests`` and ``tokens``.
-        prepare: Called before the first reservation.
-        close: Called when the limiter is closed.
+    reserved in one transaction. The limits are named ``requests`` and ``tokens``. ``prepare`` is called before the
+    first reservation.
     """
 
     def __init__(

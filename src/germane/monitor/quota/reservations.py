@@ -141,11 +141,8 @@ class ReservationLedger:
     """Makes reservations, one transaction at a time, and settles earlier reservations in the same transaction.
 
     While the database is unreachable, nothing is granted, because the usage of other processes is unknown. The ledger
-    retries until the database is reachable again.
-
-    Args:
-        limits: Rate limits named ``requests`` and ``tokens``.
-        prepare: Called before the first transaction.
+    retries until the database is reachable again. The limits are named ``requests`` and ``tokens``. ``prepare`` is
+    called before the first transaction.
     """
 
     def __init__(

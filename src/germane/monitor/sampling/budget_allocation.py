@@ -93,10 +93,7 @@ def forecast_traffic(counts: Sequence[HourCount]) -> DailyTraffic:
 def estimate_cost(days: Sequence[BudgetDay], in_progress: int, default: ExchangeCost) -> ExchangeCost:
     """Estimate the cost of an exchange from the usage of recent days, smoothed with the default cost.
 
-    Args:
-        days: The budget usage by day.
-        in_progress: The number of selected exchanges whose cost ``days`` does not include yet.
-        default: The estimate to use if there is no data.
+    ``in_progress`` is the number of selected exchanges whose cost ``days`` does not include yet.
     """
     finished = max(0, sum(day.selected for day in days) - in_progress)
     total = sum((day.usage for day in days), RequestUsage())

@@ -97,10 +97,8 @@ class PoolCursor:
 class CandidatePool:
     """Selects the candidates to score, in the process that holds the sampler's lease.
 
-    Args:
-        budget: The budget, if any. Without one, candidates from an earlier budget are sampled at ``sample_rate``.
-        default_cost: The assumed cost of an exchange until there is data.
-        lease_holder: The name of the lease and, as its owner, the id of this process.
+    Without a budget, candidates from an earlier budget are sampled at ``sample_rate``. The lease holder is the name of
+    the lease and the id of this process.
     """
 
     def __init__(

@@ -80,11 +80,9 @@ class PrioritySample:
 def build_mixture(routes: IndexArray, proxies: FloatArray) -> Mixture:
     """Return the mixture for the candidates of an interval.
 
-    If there are no proxy scores, the uniform component replaces the suspicion component.
-
-    Args:
-        routes: Each candidate's route, as an index. Must not be empty, and every index up to the largest must occur.
-        proxies: Each candidate's proxy score; NaN if it has none.
+    If there are no proxy scores, the uniform component replaces the suspicion component. ``routes`` has each
+    candidate's route, as an index; it must not be empty, and every index up to the largest must occur. A candidate
+    without a proxy score has NaN.
     """
     candidates, per_route = len(routes), np.bincount(routes)
     floors = tuple((ROUTE_SHARE / (len(per_route) * per_route)).tolist())

@@ -34,13 +34,9 @@ logger = logging.getLogger("germane.monitor")
 class CpuBudget:
     """CPU time that accrues steadily. Each call may use half of it, so that some always remains for the next call.
 
-    The inclusion probability depends on earlier measurements and on the number of exchanges, never on their content,
-    so estimates with inverse-probability weights are unbiased. The probability is never 0.
-
-    Args:
-        share: The share of one core; greater than 0.
-        poll_interval: Seconds between calls. A call uses at most half of this time.
-        clock: A monotonic clock that returns seconds.
+    The inclusion probability depends on earlier measurements and on the number of exchanges, never on their content, so
+    estimates with inverse-probability weights are unbiased. The probability is never 0. ``share`` is that of one core,
+    greater than 0. A call uses at most half of the time between calls, ``poll_interval``.
     """
 
     def __init__(self, share: float, *, poll_interval: float, clock: Callable[[], float] = time.monotonic) -> None:

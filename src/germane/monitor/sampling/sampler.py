@@ -29,10 +29,8 @@ LABELS_PER_TRANSACTION: Final = 100
 class Sampler:
     """Decides, once per exchange, whether to score it. Runs in only one of the processes that share the database.
 
-    Args:
-        sample_rate: Share of exchanges to score. None if a budget is set; exchanges then enter the candidate pool.
-        max_span_delay: Maximum time that a span is held until its scores arrive. During this time, only the process
-            that holds the span scores the exchange.
+    If a budget is set, ``sample_rate`` is None, and exchanges enter the candidate pool. While a span is held until its
+    scores arrive, at most for ``max_span_delay``, only the process that holds it scores the exchange.
     """
 
     def __init__(
@@ -153,9 +151,7 @@ def decide_sampling(
 class FeedbackRequeue:
     """Requeues exchanges with low labels. Each label is processed once, and only if there are feedback rules.
 
-    Args:
-        fingerprints: The fingerprints of the running scorers, by name.
-        lease_holder: If a budget is set, the lease and its holder. Requeued exchanges then count as selected.
+    With a ``lease_holder``, which a budget requires, requeued exchanges count as selected.
     """
 
     def __init__(

@@ -134,10 +134,7 @@ class RetryPolicy:
     def next_retry_at(self, task_id: object, *, attempts: int = 0, retry_after: float | None = None) -> datetime | None:
         """Record a failed attempt and return the time of the next one; None if the task has failed for too long.
 
-        Args:
-            task_id: The id of the task.
-            attempts: The number of earlier failed attempts by any process.
-            retry_after: The minimum delay, in seconds.
+        ``attempts`` counts the earlier failed attempts by any process. ``retry_after`` is the minimum delay in seconds.
         """
         now = self._clock()
         state = self._states.setdefault(task_id, RetryState(now))

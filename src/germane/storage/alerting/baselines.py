@@ -82,9 +82,7 @@ class BaselineStore(StoreComponent):
     ) -> list[BaselineVersion]:
         """Return the active and learning versions, sorted by key and version number.
 
-        Args:
-            superseded: Also return superseded versions.
-            known: The result of an earlier call. Unchanged versions are not fetched again.
+        ``known`` is the result of an earlier call; unchanged versions are not fetched again.
         """
         before = {(version.id, version.status, version.until): version for version in known}
         states = select(baseline.c.id, baseline.c.status, baseline.c.until).where(_IS_CURRENT)

@@ -185,8 +185,7 @@ class DetectorStore(StoreComponent):
     def list_states(self, known: Sequence[DetectorState] = ()) -> list[DetectorState]:
         """Return the states of all detectors. :meth:`AlertStore.commit` writes changed states.
 
-        Args:
-            known: The result of an earlier call. Unchanged states are not fetched again.
+        ``known`` is the result of an earlier call; unchanged states are not fetched again.
         """
         before = {(state.rule, state.service, state.scorer, state.row_version): state for state in known}
         versions = select(*_STATE_KEY, detector.c.row_version).order_by(*_STATE_KEY)

@@ -197,10 +197,7 @@ def find_missing(
 ) -> list[str]:
     """Return a description for each file that is missing or has another size, without reading its content.
 
-    Args:
-        days: The archive and the manifest of each day to check.
-        table: Check only the files of this table.
-        by_listing: List all files of the archives, which takes fewer requests than looking up most of them.
+    Pass ``by_listing`` to list all files of the archives, which takes fewer requests than looking up most of them.
     """
     by_location: dict[str, tuple[ArchiveLocation, list[tuple[str, str, ArchivedFile]]]] = {}
     for location, manifest in days:

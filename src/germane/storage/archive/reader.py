@@ -360,9 +360,8 @@ class _Reader:
 def connect_to_files(days: ArchivedFiles, *, load: bool = False) -> Iterator[Connection]:
     """Open a connection to the files of days. Raises the same errors as :func:`open_archive`.
 
-    Args:
-        days: The parts of days to read, and their files.
-        load: Load the rows into memory first, if there are not too many: many queries on one day are then faster.
+    With ``load``, the rows are loaded into memory first, if there are not too many: many queries on one day are then
+    faster.
     """
     load = load and sum(manifest.rows(table) for _, _, manifest in days for table in manifest.files) <= MAX_LOADED_ROWS
     # Files never change, so a connection to the same files can be used again.

@@ -30,11 +30,7 @@ def database_time(connection: Connection) -> datetime:
 class StoreContext:
     """The database, the clock and the options that all components of a store share.
 
-    Args:
-        database: The database.
-        clock: Returns the current time. With the default, leases, limits and windows use the database server's clock.
-        erase_after_scoring: Whether to erase an exchange's text when its last task is closed.
-        archive: Location of the archive to which closed days are moved, if there is one.
+    The arguments are those of :class:`~germane.storage.store.TrackingStore`.
     """
 
     def __init__(

@@ -70,9 +70,7 @@ def is_memory(url: URL) -> bool:
 def create_sqlite_engine(url: URL, file: SqliteFile | None) -> Engine:
     """Create the engine for an SQLite database. It connects on first use.
 
-    Args:
-        url: The parsed URL.
-        file: The database file; None for an in-memory database, and for a ``file:`` path, which SQLite parses itself.
+    The file is None for an in-memory database, and for a ``file:`` path, which SQLite parses itself.
     """
     # An in-memory database exists in a single connection, which only one thread uses at a time.
     pool = {"pool_size": 1, "max_overflow": 0} if is_memory(url) else {"pool_size": 5, "max_overflow": 20}

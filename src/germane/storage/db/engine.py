@@ -179,9 +179,8 @@ class Database:
     def write(self, *, migrating: bool = False, snapshot: bool = False) -> Iterator[Connection]:
         """Open a transaction that writes. On SQLite it holds the write lock from its start.
 
-        Args:
-            migrating: Whether the transaction creates or upgrades the tables. If so, the tables are not checked.
-            snapshot: Whether all statements see the same state of the database. On SQLite, they always do.
+        With ``snapshot``, all statements see the same state of the database; on SQLite, they always do. If the
+        transaction is ``migrating``, the tables are not checked.
 
         Raises:
             TransactionConflict: With ``snapshot``, another transaction has changed the same rows on PostgreSQL.
@@ -213,8 +212,7 @@ class Database:
     def read(self, *, snapshot: bool = False) -> Iterator[Connection]:
         """Open a transaction that only reads. It does not create a missing SQLite file.
 
-        Args:
-            snapshot: Whether all statements see the same state of the database. On SQLite, they always do.
+        With ``snapshot``, all statements see the same state of the database; on SQLite, they always do.
 
         Raises:
             DatabaseAbsent: The SQLite file does not exist.

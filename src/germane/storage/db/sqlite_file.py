@@ -33,10 +33,8 @@ class OpenFiles:
 class SqliteFile:
     """A database file and its write-ahead log. Thread-safe.
 
-    germane never opens an existing file itself, because closing it would release SQLite's locks in this process.
-
-    Args:
-        path: Absolute path of the file.
+    germane never opens an existing file itself, because closing it would release SQLite's locks in this process. The
+    path is absolute.
     """
 
     def __init__(self, path: str) -> None:

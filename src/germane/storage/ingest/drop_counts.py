@@ -134,11 +134,7 @@ class TrafficThinner:
     in each later minute, it is the limit. If the limit is below 100, it can be exceeded by a few more exchanges. After
     a burst, the probability is 1 again within SOFTNESS * ln(traffic / limit) minutes, or 3 seconds in the example.
 
-    Thread-safe. A forked child needs its own instance.
-
-    Args:
-        limit: Maximum number of exchanges per minute.
-        clock: Monotonic clock in seconds.
+    Thread-safe. A forked child needs its own instance. ``limit`` is the maximum number of exchanges per minute.
     """
 
     def __init__(self, limit: int, *, clock: Callable[[], float] = time.monotonic) -> None:

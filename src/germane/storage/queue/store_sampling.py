@@ -72,14 +72,8 @@ class SamplingStore(StoreComponent):
         """Write sampling decisions and the resulting tasks. Existing decisions and tasks are not changed.
 
         While a running process holds an exchange's span until the scores arrive, only that process may claim the
-        exchange's tasks.
-
-        Args:
-            decisions: One decision per exchange.
-            scorers: Fingerprints by scorer name.
-            holder: With a budget, the lease name and its required owner. If given, exchanges that a rule selects count
-                as selected.
-            max_span_delay: Maximum time that a span is held after its exchange ends.
+        exchange's tasks. Fingerprints are by scorer name. With a ``holder``, the name and the required owner of the
+        budget's lease, exchanges that a rule selects count as selected.
 
         Returns:
             False if another process holds the lease. In that case, nothing is written.

@@ -171,13 +171,8 @@ class TaskQueue(StoreComponent):
     ) -> RescoreResult:
         """Queue answers for rescoring. Pass at most a few thousand per call.
 
-        A score with the same fingerprint is replaced only when scoring succeeds.
-
-        Args:
-            asked: (Exchange id, scorer name) pairs.
-            scorers: Current fingerprints by scorer name. Scores with a different fingerprint are kept in addition to
-                the new score.
-            budgeted: Whether a budget is in effect. If so, the answers count as selected.
+        A score with the same fingerprint is replaced only when scoring succeeds. Fingerprints are by scorer name;
+        scores with others are kept in addition to the new score. With a budget, the answers count as selected.
         """
         with self._database.write() as connection:
             now = self._context.now(connection)

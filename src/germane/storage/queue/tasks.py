@@ -132,11 +132,8 @@ def write_results(
 def count_unpaid(connection: Connection, over_budget: Sequence[ScoringTask]) -> int:
     """Return the number of exchanges without a judge request, because all tasks that need one exceeded the budget.
 
-    An open task may still cause a request. Skipped tasks, and scores without a judge, cost nothing.
-
-    Args:
-        connection: The transaction that closed the tasks.
-        over_budget: The tasks that it closed for this reason. A task for rescoring keeps its earlier score.
+    An open task may still cause a request. Skipped tasks, and scores without a judge, cost nothing. ``over_budget`` are
+    the tasks that the transaction closed for this reason. A task for rescoring keeps its earlier score.
     """
     closed = {task.id for task in over_budget}
     exchange_ids = {task.exchange_id for task in over_budget}

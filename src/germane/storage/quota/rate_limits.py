@@ -58,9 +58,8 @@ class ScheduleClock:
     def read(self, local: datetime, latest: datetime) -> datetime:
         """Return the schedule's current time.
 
-        Args:
-            local: The current time from the database's or this process's clock.
-            latest: The time of the latest reservation by any process.
+        ``local`` is that of the database's or this process's clock, and ``latest`` the time of the latest reservation
+        by any process.
         """
         self._ahead = max(self._ahead, latest - local) if latest > local else timedelta()
         return local + self._ahead
@@ -77,13 +76,8 @@ def schedule(
 
     A request starts as soon as every limit allows it, which is at the theoretical arrival time minus the tolerance. It
     moves each arrival time forward by its amount times the interval. A request that needs more than a burst is also
-    scheduled, and delays the requests after it.
-
-    Args:
-        limits: The limits.
-        arrivals: Theoretical arrival time for each limit, in seconds on the same scale as ``now``.
-        amounts: For each request, the amount that it consumes from each limit.
-        now: Current time in seconds.
+    scheduled, and delays the requests after it. Arrival times are by limit, in seconds on the same scale as ``now``.
+    Each request has an amount for each limit.
     """
     starts: list[float] = []
     arrivals = list(arrivals)

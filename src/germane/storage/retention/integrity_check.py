@@ -103,8 +103,7 @@ class IntegrityChecker(StoreComponent):
     def check_integrity(self, *, quick: bool = False) -> IntegrityReport:
         """Check the whole database. This takes about as long as reading all of it.
 
-        Args:
-            quick: Whether to skip the comparison of indexes with their rows (SQLite's ``quick_check``).
+        A ``quick`` check skips the comparison of indexes with their rows (SQLite's ``quick_check``).
         """
         from germane.storage.db.models import metadata as expected  # imports the ORM
 

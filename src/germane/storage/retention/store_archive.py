@@ -184,8 +184,7 @@ class ArchiveStore(StoreComponent):
     def verify(self, *, on_day: Callable[[ArchivedDay, str | None], None] = lambda *_: None) -> dict[datetime, str]:
         """Read all files of the archive, and compare their bytes and rows with the checksums in the database.
 
-        Args:
-            on_day: Called after each day with its problem, or None.
+        ``on_day`` is called after each day with its problem, or None.
 
         Returns:
             The problems by day, oldest first. Empty if the archive is complete and undamaged.

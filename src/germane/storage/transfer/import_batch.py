@@ -26,8 +26,7 @@ class ImportResult:
 class ImportBatch:
     """Parses lines, writes their items in transactions of limited size, and counts them.
 
-    Args:
-        restore: Writes items in one transaction.
+    ``restore`` writes items in one transaction.
     """
 
     def __init__(self, restore: Callable[[Sequence[ExportedItem]], ImportResult]) -> None:

@@ -117,13 +117,9 @@ class RollupStore(StoreComponent):
         """Roll up dirty hours, newest first. Return the number of hours that were rolled up.
 
         Rollups speed up trend queries without changing their results. Any number of processes may call this
-        concurrently. If a process is interrupted, the hours that it was rolling up stay dirty.
-
-        Args:
-            limit: Maximum number of hours. Defaults to all.
-            breakdowns: Dimensions to include, as in the ``breakdowns`` setting. If the rollups have different
-                dimensions, all hours become dirty. By default, the dimensions do not change.
-            before: Roll up only hours that start before this time.
+        concurrently. If a process is interrupted, the hours that it was rolling up stay dirty. If the rollups have
+        other dimensions than ``breakdowns``, all hours become dirty; by default, the dimensions do not change. Only
+        hours that start ``before`` a time are rolled up.
 
         Raises:
             UsageError: A dimension is unknown.

@@ -192,11 +192,8 @@ class WindowSums:
 def newest_fingerprints(scores: Iterable[tuple[Key, str, datetime]]) -> dict[Key, str]:
     """Return the fingerprint of each group's newest scores.
 
-    Externally computed scores count as the newest only in groups without other scores, because they do not come from
-    a judge that replaces the group's judge.
-
-    Args:
-        scores: Group, fingerprint and time of the newest score, in any order.
+    Externally computed scores count as the newest only in groups without other scores, because they do not come from a
+    judge that replaces the group's judge. Each score comes with its group, fingerprint and time, in any order.
     """
     ordered = sorted(scores, key=lambda item: (item[1] != EXTERNAL_FINGERPRINT, item[2], item[1]))
     return {group: fingerprint for group, fingerprint, _ in ordered}

@@ -16,8 +16,7 @@ OTHERS: Final = stat.S_IRWXO
 def check_permissions(files: Sequence[Path]) -> Iterator[Finding]:
     """Check that other users cannot read the files, and that only trusted users can replace them.
 
-    Args:
-        files: The SQLite file, its write-ahead log and the index of that log; empty for other databases.
+    For SQLite, these are the database, its write-ahead log and the index of that log.
     """
     if not files or os.name != "posix":
         return

@@ -235,14 +235,8 @@ def _check_delay(
 ) -> Iterator[Finding]:
     """Report a scorer's pending scores and the unsampled exchanges, if scoring them takes too long.
 
-    Args:
-        count: The number of both, in words.
-        scorer: The scorer.
-        drain_time: Time that scoring them takes at the current rate; None if nothing is being scored.
-        age: Time that the oldest pending score has been waiting.
-        is_growing: Whether more tasks are added than scored.
-        is_limited: Whether a rate limit has recently delayed requests.
-        is_retrying: Whether tasks have recently been retried.
+    ``count`` is the number of both, in words. ``drain_time`` is the time that scoring them takes at the current rate,
+    or None if nothing is being scored, and ``age`` the time that the oldest score has been pending.
     """
     # The oldest tasks are scored first, so none should wait much longer than the whole backlog takes to score.
     is_late = age > max(STALLED_AFTER, 2 * (drain_time or timedelta()))

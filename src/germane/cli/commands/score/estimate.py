@@ -101,10 +101,8 @@ class CostEstimate:
 def print_estimate(settings: Settings, basis: EstimateBasis | None, *, has_judge: bool) -> int:
     """Run the scorers on the sample with a simulated judge that counts requests and tokens, and print the result.
 
-    Args:
-        settings: The settings.
-        basis: What :func:`load_basis` returned.
-        has_judge: Whether a judge is given, so that it runs on a server even if the settings configure none.
+    With ``has_judge``, the scorers run with a judge on a server even if the settings configure none. Returns the exit
+    code.
 
     Returns:
         The exit code.
