@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import json
 import uuid
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from tests.cases import each
 
 from germane.errors import UsageError
 from germane.evaluation import read_rows
-from germane.exchange import Exchange, Message
+from germane.exchange import Context, Exchange, Message
 
 ROW = {"question": "How do I pay?", "answer": "By card."}
 DAY = dt.date(2026, 3, 1)
@@ -220,6 +222,10 @@ def _array(texts: list[str]) -> Any:
     return array
 
 
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12).filter(
+    lambda text: text.strip()[-1:] not in "])}>" and text.strip() not in {"None", "nan", "NaN", "sNaN", "NaT", "null"}
+)
+"""Texts that represent neither a list, an object nor a missing value."""
 WRITTEN: list[Callable[[list[str]], str]] = [
     str,
     json.dumps,
@@ -237,14 +243,14 @@ WRITTEN: list[Callable[[list[str]], str]] = [
 ]
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12), max_size=4))
+@given(st.lists(TEXTS, max_size=4))
 def test_lists_of_any_kind_keep_their_items(texts: list[str]) -> None:
     """Whatever writes them: Python's own containers, NumPy, or JSON."""
     for write in WRITTEN:
         assert contexts_of(write(texts)) == texts, write(texts)
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12), max_size=4))
+@given(st.lists(TEXTS, max_size=4))
 def test_sets_keep_their_items(texts: list[str]) -> None:
     """The order of a set is the one in which it is written."""
     for given_set in (set(texts), frozenset(texts)):
@@ -280,16 +286,10 @@ def test_lists_that_data_frames_write_to_csv_are_parsed(cell: str, texts: list[s
 @each(
     "cell",
     [
-        "Document(page_content='a', metadata={'source': 'b'})",
-        "[Document(page_content='a'), Document(page_content='b')]",
-        "[Document(metadata={}, page_content='a')\n Document(metadata={}, page_content='b')]",
-        "(Document(page_content='a'),)",
-        "page_content='a' metadata={'source': 'b'}",
         "[NodeWithScore(node=TextNode(id_='7', kind=<ObjectType.TEXT: '1'>, text='a'), score=0.5)]",
         "[<app.Document object at 0x7f2a>, <app.Document object at 0x7f2b>]",
         "<app.Document object at 0x7f2a>",
         "[ScoredPoint(id=1, score=0.5, payload={'text': 'a'})]",
-        "[{'text': 'a', 'at': datetime.date(2026, 3, 1)}]",
         "['a' 'b' ... 'y' 'z']",
         "array(['a', 'b', ..., 'y', 'z'], dtype=object)",
         "[UUID('00000000-0000-0000-0000-000000000007')]",
@@ -305,18 +305,162 @@ def test_lists_that_data_frames_write_to_csv_are_parsed(cell: str, texts: list[s
         '[{"text": "a"}, {"text": "b',
         "['it's broken']",
         "['a\nb' 'c']",
+        str(pd.Categorical(["a", "b"])),
+        repr(pa.array(["a", "b"])),
+        str(Counter(["a"])),
+        repr(defaultdict(list, a=["b"])),
+        str(SimpleNamespace(title="a")),
+        str(bytearray(b"a")),
+        str(object()),
+        str(print),
+        str(contexts_of),
+        str(lambda: 1),
+        str(each),
+        str(letter for letter in "a"),
+        str(b"a"),
+        str(Verdict),
+        repr(Verdict.YES),
+        "<Response [200]>",
+        "<QuerySet [<Document: Document object (1)>]>",
+        "Document(page_content='Returns are f",
+        "Document(page_content='a', metadata={'source': 'b",
+        "page_content='Returns are f",
+        "page_content='a' metadata={'source': 'b",
+        "{'text': 'a",
+        '{"text": "a',
+        "{'title': 'a'}",
+        '{"title": "a"}',
+        "Document(id=0a1b2c, content: 'a', meta: {}, score: 0.9)",
+        "Document(text='a', content='b')",
+        "Document(title='a')",
+        "Document(text=['a'])",
+        "[Document('a')]",
+        "nan",
+        "None",
+        " NaN ",
+        "<NA>",
+        "null",
     ],
 )
 def test_representations_of_objects_are_errors(cell: str) -> None:
-    """A class name and brackets are not what was retrieved. The error names the row and the column."""
+    """A class name and brackets are not what was said. The error names the row and the column, also within a list."""
+    for column, name in (("contexts", "context"), ("question", "question"), ("answer", "answer")):
+        with pytest.raises(UsageError, match=rf"row 1 has .* (?:{name}|message)"):
+            list(read_rows([ROW, {**ROW, column: cell}]))
     with pytest.raises(UsageError, match=r"row 0 has .* context"):
-        contexts_of(cell)
+        read([{**ROW, "contexts": ["a", cell]}])
+
+
+TEXT = "It's <b: 1> \"free\" \\ (today)\n['a']"
+
+
+def _documents() -> Iterable[str]:
+    @dataclass
+    class Document:
+        page_content: str
+        metadata: dict[str, Any]
+        id: Any = None
+
+    plain = Document(TEXT, {"at": NOON, "day": DAY, "id": ID, "price": Decimal(3), "path": PurePosixPath("a")})
+    other = Document(TEXT, {"kind": Verdict.YES, "source": object(), "type": str, "when": pd.Timestamp(NOON)})
+    yield from map(str, (plain, other, SimpleNamespace(text=TEXT), {"text": TEXT, "at": DAY}, {"text": TEXT}))
+    yield f"AIMessage(content={TEXT!r}, additional_kwargs={{}}, response_metadata={{'model': 'x'}}, id='run-1')"
+    yield f"content={TEXT!r} additional_kwargs={{}} response_metadata={{}}"
+    yield f"page_content={TEXT!r} metadata={{'source': <app.Source object at 0x7f2a>}}"
+    yield f"langchain_core.documents.base.Document(metadata={{'tags': array(['a', 'b'], dtype=object)}}, text={TEXT!r})"
+    yield f"Document(text={TEXT!r}, content='')"
+    yield json.dumps({"content": TEXT})
+    yield repr(np.str_(TEXT))
+
+
+@each("cell", list(_documents()))
+def test_the_text_of_an_object_is_read_wherever_a_text_is_expected(cell: str) -> None:
+    """Data frames write documents and messages to CSV in this form."""
+    exchange = read([{"question": cell, "answer": cell, "contexts": cell}])
+    several = read([{**ROW, "contexts": [cell, "b"]}, ROW])
+
+    assert (exchange.question, exchange.answer) == (TEXT, TEXT)
+    assert [context.text for context in exchange.contexts] == [TEXT]
+    assert [context.text for context in several.contexts] == [TEXT, "b"]
+    assert contexts_of(str([cell, cell])) == [TEXT, TEXT]
+    assert cell.startswith(("content=", "page_content=")) or contexts_of(f"[{cell}, {cell}]") == [TEXT, TEXT]
+
+
+def test_scalars_in_representations_are_read_like_scalar_cells() -> None:
+    """The id of a document may be a UUID, and an answer a decimal number or a date."""
+    cells = [repr(value) for value in (Decimal("1.50"), DAY, NOON.replace(tzinfo=None), np.float64(2), np.int64(-3))]
+    document = f"Document(id={ID!r}, text='a', score={np.float64(0.5)!r})"
+
+    assert [read([{**ROW, "answer": cell}]).answer for cell in cells] == [
+        "1.50",
+        "2026-03-01",
+        "2026-03-01 12:00:00",
+        "2.0",
+        "-3",
+    ]
+    assert read([{**ROW, "contexts": document}]).contexts == (Context("a", str(ID), 0.5),)
+
+
+@each(
+    ("contexts", "texts"),
+    [
+        (["['a' 'b']", "c"], ["a", "b", "c"]),
+        (["('a', 'b')", "[]", "{'c'}"], ["a", "b", "c"]),
+        (['["a", "b"]'], ["a", "b"]),
+        (json.dumps(["['a' 'b']", "{'text': 'c'}"]), ["a", "b", "c"]),
+        (["[1]", "[2, 3]"], ["[1]", "[2, 3]"]),
+    ],
+)
+def test_lists_within_a_list_of_contexts_are_parsed(contexts: Any, texts: list[str]) -> None:
+    """Each retriever's result may have been written as text. Numbers in brackets are citations."""
+    assert [context.text for context in read([{**ROW, "contexts": contexts}]).contexts] == texts
+
+
+@each("cell", ["['a', 'b']", "('a', 'b')", "['a' 'b']", '["a"]', "array(['a'])", "{'a'}", "[None]"])
+def test_a_list_is_neither_a_question_nor_an_answer(cell: str) -> None:
+    """Which of its texts was meant is unknown."""
+    for column in ("question", "answer"):
+        with pytest.raises(UsageError, match=f"row 0 has a list as its {column}"):
+            read([{**ROW, column: cell}])
+
+
+@each(
+    "cell",
+    [{"a"}, frozenset("a"), iter("a"), (letter for letter in "a"), map(str, [1]), {"a": 1}.keys(), {"a": 1}.values()],
+)
+@pytest.mark.parametrize("column", ["question", "answer"])
+def test_collections_without_an_order_are_no_conversation(cell: Any, column: str) -> None:
+    """The last message would be an arbitrary one. An iterator that was read once is empty afterwards."""
+    with pytest.raises(UsageError, match=f"row 0 has a {type(cell).__name__} as its {column}"):
+        read([{**ROW, column: cell}])
+
+
+def test_messages_that_were_written_as_text_keep_their_roles() -> None:
+    """The classes of messages name the roles. The results of tools may be JSON."""
+    talk = "[HumanMessage(content='Hello'), AIMessage(content='{\"a\": 1}'), HumanMessage(content='How much?')]"
+
+    exchange = read([{"question": talk, "answer": "3"}])
+    history = read([{**ROW, "history": [{"role": "tool", "content": '{"a": 1}'}, "user: [1]", {"text": b"None"}]}])
+
+    assert (exchange.question, exchange.history) == (
+        "How much?",
+        (Message("user", "Hello"), Message("assistant", '{"a": 1}')),
+    )
+    assert history.history == (Message("tool", '{"a": 1}'), Message("user", "[1]"), Message("user", "None"))
+
+
+def test_replies_in_a_conversation_are_answers_like_any_other() -> None:
+    """An object without text is refused there, too."""
+    talk = [{"role": "user", "content": "How much?"}, {"role": "assistant", "content": '{"price": 3}'}]
+
+    with pytest.raises(UsageError, match="row 0 has an answer that is an object without text"):
+        read([{"question": talk}])
 
 
 def _plain_texts() -> Iterable[str]:
     yield from ("[1] Returns are free.", "(see page 3) Returns are free.", "[citation needed]", "(returns)", "(1)")
     yield from ("[Note]", "[a, b]", "[see 'Returns' below]", "(e.g. 'a')", "('a text in parentheses')", "[f(x)]")
-    yield from ("{name} is free", "{price: 3}", '{"price": 3}', "(a) first (b) second", "['a'] ['b']", "f(x)")
+    yield from ("{name} is free", "{price: 3}", "(a) first (b) second", "['a'] ['b']", "f(x)")
     yield from (
         "print('hello')",
         "Returns (free)",
@@ -326,9 +470,43 @@ def _plain_texts() -> Iterable[str]:
     )
     yield from ("Client(key='a') opens a client.", "int main() { return 0; }", "[" * 500, "(" * 500 + ")" * 500, "(\0)")
     yield from ("text='a' is an attribute", "[see <b: c> below]", "<div>\n[a]</div>", "[x + 1]", "[i for i in x]")
+    yield from ("[1] According to Smith (2020)", "[1], [2]", "(1), (2)", "[a][b]", "[a](b) and (c)", "[1](a.html)")
+    yield from ("['Returns'](page.html) isn't free", '"Returns are free."', "'Returns' are 'free'", "b'a' is bytes")
+    yield from (
+        '{"a": 1} isn\'t a [list]',
+        "Client(key='a') isn't a client (yet)",
+        "[1in] (5in)",
+        "(1or 2)",
+        "[f'{x}']",
+    )
+    yield from (
+        "<b>[a]</b>",
+        "['a'.upper(), 'b']",
+        "None of them.",
+        "nano",
+        "[3 - 1]",
+    )
+    yield from ("Returns: free\nName: shoes", "[ ] todo", "[x] done", "{{ name }}", "(see 'a', or 'b')")
 
 
 @each("text", list(_plain_texts()))
 def test_plain_text_with_brackets_stays_text(text: str) -> None:
     """Only what is a list or an object as a whole is read as one."""
-    assert contexts_of(text) == [text.replace("\0", "\ufffd")]
+    exchange, plain = read([{"question": text, "answer": text, "contexts": [text]}]), text.replace("\0", "\ufffd")
+
+    assert contexts_of(text) == [plain]
+    assert (exchange.question, exchange.answer, exchange.contexts) == (plain, plain, (Context(plain),))
+
+
+@given(
+    st.sampled_from(["[1] ", "[link](a.html) ", "(a) ", "'Yes' ", '"Yes," ', "{x} ", '["Yes"] ', '{"a": 1} ', "<b> "]),
+    st.text(st.characters(codec="ascii", categories=["L", "N", "P", "Zs"]), min_size=1, max_size=30),
+    st.sampled_from(["", " (2020)", " [2]", " {y}", " 'no'", ' "no"', " </b>"]),
+)
+def test_prose_that_begins_or_ends_with_brackets_or_quotes_stays_text(start: str, words: str, end: str) -> None:
+    """Citations, links, JSON that is discussed, and quoted sentences are what was said."""
+    text = f"{start}means {words}{end}"
+
+    exchange = read([{"question": text, "answer": text, "contexts": [text]}])
+
+    assert (exchange.question, exchange.answer, exchange.contexts) == (text, text, (Context(text),))

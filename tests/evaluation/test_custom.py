@@ -12,7 +12,7 @@ from germane.errors import UsageError
 from germane.exchange import Exchange
 
 pytestmark = pytest.mark.usefixtures("bare")
-ROWS = [{"question": "How do I pay?", "answer": answer} for answer in ("By card.", "raise", "much", "nan", None)]
+ROWS = [{"question": "How do I pay?", "answer": answer} for answer in ("By card.", "raise", "much", "-nan", None)]
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ def declarations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def brevity(exchange: Exchange) -> float:
     """Return the number assigned to the answer."""
-    return {"By card.": 0.5, "much": 7.0, "nan": float("nan")}[exchange.answer or ""]
+    return {"By card.": 0.5, "much": 7.0, "-nan": float("nan")}[exchange.answer or ""]
 
 
 async def calm(exchange: Exchange) -> float:

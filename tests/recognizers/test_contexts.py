@@ -325,7 +325,23 @@ def test_texts_without_a_comma_between_them_are_not_joined() -> None:
     found = "['The night train.' 'Dogs travel free.']"
     tool = node("search", {KIND: "TOOL", "tool.name": "search", "output.value": found})
 
-    assert contexts(node("ask", {}, tool, answered([]))) == [found]
+    assert contexts(node("ask", {}, tool, answered([]))) == ["The night train.", "Dogs travel free."]
+
+
+@each(
+    "found",
+    [
+        "[Document(page_content='The night train.', metadata={'at': datetime.date(2026, 3, 1)})]",
+        "[NodeWithScore(node=TextNode(id_='7', kind=<ObjectType.TEXT: '1'>, text='The night train.'), score=0.5)]",
+        "page_content='The night train.' metadata={'source': <app.Source object at 0x7f2a>}",
+        "array(['The night train.'], dtype=object)",
+    ],
+)
+def test_objects_that_a_tool_returned_as_text_are_read(found: str) -> None:
+    """Traced functions often record the representation of their result."""
+    tool = node("search", {KIND: "TOOL", "tool.name": "search", "output.value": found})
+
+    assert contexts(node("ask", {}, tool, answered([]))) == ["The night train."]
 
 
 def test_a_model_in_a_document_is_not_the_model_that_was_called() -> None:

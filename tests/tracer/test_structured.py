@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import UserDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,6 +18,7 @@ from tests.cases import each
 
 import germane
 from germane.testing import collect
+from germane.tracer.handler import QuestionArgument
 
 MESSAGES = [
     {"role": "system", "content": "Be brief."},
@@ -359,3 +362,81 @@ def test_json_is_read_whatever_blanks_are_before_it(before: str) -> None:
         ask("Are dogs allowed?", body='{"title": "Dogs"}')
 
     assert [exchange.answer for exchange in exchanges] == ["Yes, on a lead.", None]
+
+
+class Key:
+    """A key of a mapping that counts how often it is read."""
+
+    read = 0
+
+    def __str__(self) -> str:
+        Key.read += 1
+        return f"key {Key.read}"
+
+
+class Table(UserDict[Any, Any]):
+    """A mapping that is not a dict."""
+
+
+def _keys(number: int) -> dict[Any, Any]:
+    return {Key(): number for _ in range(number)}
+
+
+@each(
+    "state",
+    [
+        _keys(30_000),
+        Table(_keys(30_000)),
+        {"cache": _keys(30_000)},
+        {"rows": [_keys(10) for _ in range(3_000)]},
+        {"rows": tuple(_keys(10) for _ in range(3_000))},
+        {"rows": deque(_keys(10) for _ in range(3_000))},
+        [[[_keys(30) for _ in range(10)] for _ in range(10)] for _ in range(10)],
+        tuple(_keys(30) for _ in range(1_000)),
+        [_keys(30)] * 1_000,
+        Chat([Turn("user", "Why?")], user_id=_keys(30_000)),  # type: ignore[arg-type]  # fields hold anything
+    ],
+)
+def test_the_items_that_a_call_reads_are_limited(state: Any) -> None:
+    """A handler that passes a whole index, as an argument or as its result, must not wait until it is copied."""
+    for parts in ({"state": state}, {"state": {"state": state}}):
+        Key.read = 0
+        result = {**parts, "answer": "Because."}
+        exchange = captured(lambda state, messages, result: result, state, MESSAGES, result)
+
+        assert (exchange.question, exchange.answer) == ("Why?", "Because.")
+        assert Key.read <= 4 * 21_000  # three arguments, one by one, and the result
+
+
+def test_what_is_near_the_top_of_a_large_value_is_read() -> None:
+    """Documents and caches next to the messages do not hide them, wherever they are."""
+    documents = [{"text": f"Document {number}", "vector": [0.5] * 1_500} for number in range(2_000)]
+    cache = {str(number): [{"a": 1}] * 5 for number in range(900)}
+    state = {"documents": documents, "cache": cache, "messages": [{"role": "system", "content": "."}] * 990 + MESSAGES}
+    answer = {"documents": documents, "cache": cache, "output": {"messages": [*MESSAGES, Turn("assistant", "So.")]}}
+
+    exchange = captured(lambda state: answer, state)
+
+    assert (exchange.question, exchange.answer) == ("Why?", "So.")
+
+
+def test_the_last_items_of_a_list_and_the_first_of_a_mapping_are_read() -> None:
+    """Conversations grow at the end. A thousand items of each collection are read."""
+    tail = [{"role": "user", "content": "Why?"}]
+    for before, question in ((0, "Why?"), (5_000, "Why?")):
+        messages = [{"role": "user", "content": "Hello?"}] * before + tail
+        for collection in (list, tuple, deque):
+            assert captured(lambda messages: "Because.", collection(messages)).question == question
+    for before, answer in ((999, "Because."), (1_000, None)):
+        filled = {str(number): number for number in range(before)}
+        result = {**filled, "answer": "Because."}
+        assert captured(lambda question, result: result, "Why?", result).answer == answer
+
+
+def test_only_the_first_arguments_of_a_call_are_searched() -> None:
+    """A function may be called with thousands of arguments."""
+    argument = QuestionArgument(signature(lambda *args, session, **kwargs: None))
+    kwargs = {**{str(number): [] for number in range(5_000)}, "session": {"question": "Why?"}}
+
+    assert len(list(argument.arguments(([],) * 5_000, kwargs))) == 201
+    assert argument((), kwargs) == "Why?"

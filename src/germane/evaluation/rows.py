@@ -162,7 +162,7 @@ def _parse_conversation(
         question = messages[last].content if last < len(messages) else None
         messages = messages[:last]
     if replies and not columns.has_column(row, "answer"):
-        return question, replies[-1], messages
+        return values.parse_text(question, "question"), values.parse_text(replies[-1], "answer"), messages
     return (
         values.parse_text(question, "question"),
         values.parse_text(columns.get_cell(row, "answer"), "answer"),

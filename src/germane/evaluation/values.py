@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -14,15 +14,15 @@ from pathlib import PurePath
 from typing import Any
 from uuid import UUID
 
+from germane import sanitize
 from germane.errors import UsageError
-from germane.evaluation.reprs import parse_repr
 from germane.exchange import AttributeValue, Context, Message
-from germane.sanitize import clean_text
+from germane.reprs import UNREADABLE, read_repr
 
 TEXT_FIELDS = ("text", "content", "page_content")
 """Fields that may contain the text of a context or message."""
-_MISSING = frozenset({"None", "nan", "NaN", "sNaN", "<NA>", "NaT"})
-"""The values that Python, NumPy and pandas use for missing data, as text."""
+_MISSING = frozenset({"None", "nan", "NaN", "sNaN", "<NA>", "NaT", "null"})
+"""The values that Python, NumPy, pandas and JSON use for missing data, as text."""
 _WRITTEN_TYPES = (Decimal, date, time, timedelta, UUID, PurePath)
 """Scalar types that have one usual form as text."""
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "agent": "assistant", "ai": "assistant"}
@@ -45,15 +45,22 @@ def to_plain(cell: Any) -> Any:
     return None if not isinstance(cell, (str, Iterable)) and str(cell) in _MISSING else cell
 
 
-def parse_text(cell: Any, column: str) -> str | None:
+def parse_text(cell: Any, column: str, *, may_be_json: bool = False) -> str | None:
     """Return a cell as text, or None if the value is missing. Numbers, dates and times are converted to text.
+
+    The text of an object is the one in its text field, also if the object is written in JSON or as Python shows it,
+    unless the text itself may be JSON, such as the result of a tool.
 
     Raises:
         UsageError: the cell contains something else. A Boolean, a UUID or a path can stand for another text.
     """
     cell = to_plain(cell)
-    value = None if isinstance(cell, (bool, UUID, PurePath)) else parse_attribute(cell)
-    return _require(value, cell, f"its {column}, not text: name the column that contains the text, or convert it")
+    value = cell if may_be_json else _read(cell, column)
+    if isinstance(cell, str) and isinstance(value, Mapping):
+        return _text_field(value, column)
+    value = cell if _is_list_of_numbers(value) else value
+    text = None if isinstance(value, (bool, UUID, PurePath)) else parse_attribute(value)
+    return _require(text, value, f"its {column}, not text: name the column that contains the text, or convert it")
 
 
 def parse_name(cell: Any, column: str) -> str | None:
@@ -69,13 +76,13 @@ def parse_name(cell: Any, column: str) -> str | None:
 def parse_contexts(cell: Any) -> tuple[Context, ...]:
     """Parse contexts from a list, a single text, number or object, or a list or object in a string.
 
-    A JSON object without a text field is itself the text. Missing values are omitted.
+    Missing values are omitted.
 
     Raises:
         UsageError: a context is an object without text, or neither text, a number, a date nor an object.
     """
     contexts = []
-    for item in _to_list(cell, "contexts", TEXT_FIELDS):
+    for item in _items(cell, "context"):
         if isinstance(item, Mapping):
             score = parse_attribute(item.get("score"))
             contexts.append(
@@ -87,7 +94,7 @@ def parse_contexts(cell: Any) -> tuple[Context, ...]:
             )
         elif (text := parse_text(item, "context")) is not None:
             contexts.append(Context(text))
-        elif _is_collection(item):  # an empty list
+        elif _is_list(item):  # an empty list
             raise UsageError(f"has a {type(item).__name__} as its context, not text")
     return tuple(contexts)
 
@@ -101,16 +108,16 @@ def parse_messages(cell: Any) -> tuple[Message, ...]:
         UsageError: a message is neither an object with text nor a string.
     """
     messages = []
-    for index, item in enumerate(map(to_plain, _to_list(cell, "history"))):
+    for index, item in enumerate(_items(cell, "history")):
         if item is None:
             continue
         if isinstance(item, str):
             prefix = _ROLE_PREFIX.match(item)
             role = prefix[1].lower() if prefix else ("user", "assistant")[index % 2]
-            content = parse_text(item[prefix.end() :] if prefix else item, "message") or ""
+            content = parse_text(item[prefix.end() :] if prefix else item, "message", may_be_json=True) or ""
         elif isinstance(item, Mapping):
-            role = str(item.get("role") or item.get("type") or "user").lower()
-            content = _text_field(item, "message")
+            role = str(item.get("role") or item.get("type") or "user").lower().removesuffix("message")
+            content = _text_field(item, "message", may_be_json=True)
         else:
             raise UsageError(
                 f"has a {type(item).__name__} in its history: messages must be strings or objects with role and content"
@@ -128,7 +135,7 @@ def parse_attribute(cell: Any) -> AttributeValue | None:
     if isinstance(cell, bool):
         return cell
     if isinstance(cell, str):
-        return clean_text(str.__str__(cell))  # NumPy has its own class of strings
+        return sanitize.clean_text(str.__str__(cell))  # NumPy has its own class of strings
     if isinstance(cell, Integral):
         return int(cell)
     if isinstance(cell, Real):
@@ -139,48 +146,79 @@ def parse_attribute(cell: Any) -> AttributeValue | None:
 
 
 def is_conversation(cell: Any) -> bool:
-    """Return whether a cell contains messages rather than text: a list, or a JSON list of objects in a string."""
+    """Return whether a cell contains messages rather than text: an ordered list, or a list of objects in a string."""
     if isinstance(cell, str):
-        return cell.lstrip().startswith("[{") and all(isinstance(item, Mapping) for item in _to_list(cell, "question"))
-    return _is_collection(cell) and not isinstance(cell, Mapping)
+        value = _read(cell, "question")
+        return isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
+    return _is_list(cell) and hasattr(cell, "__getitem__")
 
 
-def _is_collection(cell: Any) -> bool:
-    return isinstance(cell, Iterable) and not isinstance(cell, (str, bytes)) and getattr(cell, "shape", (1,)) != ()
+def _is_list(cell: Any) -> bool:
+    """Return whether a cell is a collection other than a mapping, or an iterator."""
+    is_scalar = isinstance(cell, (str, bytes, Mapping)) or getattr(cell, "shape", (1,)) == ()
+    return isinstance(cell, Iterable) and not is_scalar
 
 
-def _to_list(cell: Any, column: str, object_fields: Iterable[str] = ()) -> list[Any]:
-    """Return the items of a list, or of a text with a list in JSON or in the syntax in which pandas writes it to CSV.
+def _is_list_of_numbers(value: Any) -> bool:
+    """Return whether a value may also be a text in brackets, such as the citation [1]."""
+    return isinstance(value, list) and bool(value) and all(isinstance(item, (int, float)) for item in value)
 
-    Any other cell becomes a single item. So does a text with an object that has one of ``object_fields``.
+
+def _read(cell: Any, column: str) -> Any:
+    """Return the list, object or scalar that a text represents in JSON or in Python's syntax, or the cell itself.
+
+    Raises:
+        UsageError: the text represents something that contains no text.
     """
     if not isinstance(cell, str):
-        return list(cell) if _is_collection(cell) and not isinstance(cell, Mapping) else [cell]
+        return cell
     try:
         value = json.loads(cell)
+        value = value if isinstance(value, (list, dict)) else None
     except (ValueError, RecursionError):
-        value = parse_repr(cell, column)
-    if isinstance(value, list):
-        return value
-    if isinstance(value, Mapping) and not value.keys().isdisjoint(object_fields):
-        return [value]
-    return [cell] if cell.strip() else []
+        value = read_repr(cell)
+    if value is UNREADABLE or cell.strip() in _MISSING:
+        kind = (
+            "the Python representation of an object, or a damaged list," if value is UNREADABLE else "a missing value"
+        )
+        raise UsageError(f"has {kind} in its {column}: {sanitize.line(cell, 60)}; write the text, or a list of texts")
+    return cell if value is None else value
+
+
+def _items(cell: Any, column: str, *, is_item: bool = False) -> Iterator[Any]:
+    """Yield the items of a list. The list, and lists and objects in it, may be written as text.
+
+    Any other cell is a single item, unless it is blank.
+    """
+    cell = to_plain(cell)
+    value = _read(cell, column)
+    if is_item and (not isinstance(cell, str) or _is_list_of_numbers(value)):
+        yield cell
+    elif _is_list(value):
+        for item in value:
+            yield from _items(item, column, is_item=True)
+    elif is_item or not isinstance(value, str) or value.strip():
+        yield value
 
 
 def _require(value: AttributeValue | None, cell: Any, expected: str) -> str | None:
     """Return the value of a cell as text; None only if the cell is None or an empty list."""
-    is_empty = _is_collection(cell) and not isinstance(cell, Mapping) and not list(cell)
+    is_empty = _is_list(cell) and isinstance(cell, Sized) and len(cell) == 0
     if value is None and cell is not None and not is_empty:
         kind = "bytes that are not UTF-8" if isinstance(cell, bytes) else f"a {type(cell).__name__}"
         raise UsageError(f"has {kind} as {expected}")
     return None if value is None else str(value)
 
 
-def _text_field(item: Mapping[str, Any], what: str) -> str:
-    for name in TEXT_FIELDS:
-        if (text := parse_text(item.get(name), what)) is not None:
-            return text
+def _text_field(item: Mapping[str, Any], what: str, *, may_be_json: bool = False) -> str:
+    """Return the text of an object, if only one of its fields contains one."""
+    parsed = (parse_text(item.get(name), what, may_be_json=may_be_json) for name in TEXT_FIELDS)
+    found = {text for text in parsed if text is not None}
+    if len(texts := found - {""} or found) == 1:
+        return texts.pop()
+    problem = "with different texts in" if texts else "without"
+    names = f"{', '.join(TEXT_FIELDS[:-1])} or {TEXT_FIELDS[-1]}"
     raise UsageError(
-        f"has a {what} that is an object without {', '.join(TEXT_FIELDS[:-1])} or {TEXT_FIELDS[-1]}: use strings, or "
-        "objects with one of these fields"
+        f"has a{'n' * (what == 'answer')} {what} that is an object {problem} {names}: use strings, or objects with one "
+        "of these fields"
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import re
 import sys
 from collections.abc import Iterable
 from typing import Any, Final
@@ -11,6 +9,7 @@ from typing import Any, Final
 from germane.exchange import Context
 from germane.recognizers.messages import read_messages
 from germane.recognizers.text import MAX_DEPTH, decode, is_missing, is_text, numbered_items
+from germane.reprs import read_repr
 
 _TEXT_KEYS: Final = ("page_content", "content", "text", "chunk", "passage", "snippet", "body", "document")
 _NESTED_KEYS: Final = ("node", "document", "kwargs", "entity", "data", "payload", "item")
@@ -23,16 +22,8 @@ _RESULT_KEYS: Final = (
 )
 CONTEXT_KEYS: Final = ("context", "contexts", "documents", "text_chunks", "context_str", "source_documents")
 """Names of the contexts in the input of a chain or in the variables of a prompt."""
-_PLAIN_VALUE: Final = re.compile(
-    r"""(?:'(?:[^'\\\n]|\\(?:[\\'"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}))*+'
-        |"(?:[^"\\\n]|\\(?:[\\'"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}))*+"
-        |[][{}(),:\s+.0-9eE-]|True|False|None)*+""",
-    re.VERBOSE,
-)
-"""The ``repr`` of lists, dicts, texts and numbers."""
-_ADJACENT: Final = re.compile(r"""(['"])\s+['"]""")
-"""Texts without a comma between them, as in NumPy's ``repr``, which Python would join."""
-_MAX_LITERAL: Final = 100_000
+_MAX_REPR: Final = 100_000
+"""Maximum number of characters of a list or an object in Python's syntax that are read."""
 _ID_KEYS: Final = ("id", "id_", "node_id", "doc_id", "document_id")
 _SCORE_KEYS: Final = ("score", "relevance_score", "similarity")
 
@@ -54,15 +45,10 @@ def read_tool_result(value: Any) -> list[Context]:
 
 
 def _decode_result(value: Any) -> Any:
-    """Decode a tool's result, which may be JSON or the ``repr`` of a list or dict of plain values."""
+    """Decode a tool's result, which may be JSON or the ``repr`` of a list or an object."""
     decoded = decode(value)
-    is_plain = isinstance(decoded, str) and decoded.lstrip()[:1] in {"[", "{"} and len(decoded) <= _MAX_LITERAL
-    if not is_plain or not _PLAIN_VALUE.fullmatch(decoded.strip()) or _ADJACENT.search(decoded):
-        return decoded
-    try:
-        return ast.literal_eval(decoded.strip())
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return decoded
+    found = read_repr(decoded) if isinstance(decoded, str) and len(decoded) <= _MAX_REPR else None
+    return found if isinstance(found, list | dict) else decoded
 
 
 def read_contexts(value: Any) -> list[Context]:
@@ -152,7 +138,7 @@ def _result_text(value: Any, depth: int) -> str | None:
     if isinstance(value, str):
         return value.strip() if is_text(value) else None
     if isinstance(value, dict) and depth <= MAX_DEPTH:
-        for key in (*_RESULT_KEYS, "text"):
+        for key in (*_RESULT_KEYS, "text", "page_content"):
             if key in value and (text := _result_text(value[key], depth + 1)) is not None:
                 return text
     return None

@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
+from itertools import islice
 from typing import TYPE_CHECKING, Any, get_args
 
 from germane.errors import UsageError
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 _CONTEXT_READER = ContextReader()
 _VARIABLE = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+_MAX_ARGUMENTS = 100
+"""Maximum number of positional arguments, and of extra keyword arguments, in which the question is looked up."""
 _KEYWORD_ONLY = sys.maxsize
 """Placeholder position for parameters that cannot be passed positionally."""
 
@@ -196,10 +199,11 @@ class QuestionArgument:
 
     def arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """Yield the name and value of each argument, in the order of the parameters."""
-        for position in range(self._skip, len(args)):
+        for position in range(self._skip, min(len(args), _MAX_ARGUMENTS)):
             name = self._names[position] if position < len(self._names) else ""
             yield f"argument {position + 1}" if not name or name in self._variable else name, args[position]
-        for name in dict.fromkeys((*(name for name in self._names if name in kwargs), *kwargs)):
+        declared = [name for name in self._names if name in kwargs]
+        for name in (*declared, *islice((name for name in kwargs if name not in declared), _MAX_ARGUMENTS)):
             yield name, kwargs[name]
 
     def describe(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
@@ -251,7 +255,7 @@ def _is_batch(name: str, value: Any) -> bool:
     """Return whether an argument is a list of texts with the plural of a conventional name."""
     names = QuestionArgument.NAMES
     is_plural = name not in names and any(name.startswith(singular[:-1]) for singular in names)
-    return is_plural and issubclass(type(value), list | tuple) and any(type(item) is str for item in list(value))
+    return is_plural and issubclass(type(value), list | tuple) and type(next(iter(value), None)) is str
 
 
 def name_of(function: Callable[..., Any]) -> str:

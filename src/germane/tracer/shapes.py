@@ -10,6 +10,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from types import MemberDescriptorType
 from typing import Any, NamedTuple
 
@@ -31,9 +32,10 @@ _decode = json.JSONDecoder().raw_decode
 _SEPARATORS = re.compile(r"[\s,\x1e]*")
 _MAX_DEPTH = 10
 _MAX_ITEMS = 1000
-"""Maximum number of items of a list that are converted, from its end: conversations grow at the end."""
+"""Maximum number of items of a collection that are converted: the last ones of a list, because conversations grow at
+the end, and the first ones of other collections."""
 _MAX_VALUES = 20_000
-"""Maximum number of objects and collections that are converted in one value."""
+"""Maximum number of items that are converted in one value, level by level."""
 _MAX_NAMES = 8
 _FIELD_LISTS = (
     *("__dataclass_fields__", "__pydantic_fields__", "model_fields", "__fields__"),
@@ -68,20 +70,32 @@ def names_text(source: str) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to texts, numbers, lists and dicts. Objects that do not declare their fields become None."""
-    return _convert(value, 0, [_MAX_VALUES])
+    """Convert a value to texts, numbers, lists and dicts. Objects that do not declare their fields become None.
+
+    The time is limited whatever the size of the value: items over the limits are left out.
+    """
+    converted = {"": value}
+    pending, number = deque[tuple[Any, int]]([(converted, 0)]), 0  # objects may refer to each other in cycles
+    while pending:
+        container, depth = pending.popleft()
+        for key, item in list(container.items() if type(container) is dict else enumerate(container)):
+            kind, part = type(item), None
+            if item is None or kind in {int, float, bool}:
+                continue
+            if issubclass(kind, str):
+                text = str.__str__(item)
+                part = event if is_event(event := json_value(text)) else text  # such as the body of a request
+            elif depth <= _MAX_DEPTH and number < _MAX_VALUES and is_structured(kind):
+                part = _copy(item)
+                number += len(part)
+                pending.append((part, depth + 1))
+            container[key] = part
+    return converted[""]
 
 
-def _convert(value: Any, depth: int, remaining: list[int]) -> Any:
+def _copy(value: Any) -> dict[str, Any] | list[Any]:
+    """Return the items of a collection or the fields of an object, up to the limit, without converting them."""
     kind = type(value)
-    if value is None or kind in {int, float, bool}:
-        return value
-    remaining[0] -= 1  # objects may refer to each other in cycles
-    if issubclass(kind, str):
-        text = str.__str__(value)
-        return value if is_event(value := json_value(text)) else text  # such as the body of a request
-    if depth > _MAX_DEPTH or remaining[0] < 0 or not is_structured(kind):
-        return None
     items: Iterable[tuple[Any, Any]]
     if fields := _fields_of(kind):
         items = zip(fields, value, strict=False) if issubclass(kind, tuple) else read_fields(value, fields)
@@ -90,8 +104,14 @@ def _convert(value: Any, depth: int, remaining: list[int]) -> Any:
     elif issubclass(kind, Mapping):
         items = value.items()
     else:
-        return [_convert(item, depth + 1, remaining) for item in list(value)[-_MAX_ITEMS:]]
-    return {str(name): _convert(item, depth + 1, remaining) for name, item in items}
+        last = slice(-_MAX_ITEMS, None)
+        if issubclass(kind, deque):
+            parts = list(islice(deque.__reversed__(value), _MAX_ITEMS))[::-1]
+        else:
+            parts = list.__getitem__(value, last) if issubclass(kind, list) else list(tuple.__getitem__(value, last))
+        is_vector = bool(parts) and {type(parts[0]), type(parts[-1])} <= {int, float}
+        return [] if is_vector else parts
+    return {str(name): item for name, item in islice(items, _MAX_ITEMS)}
 
 
 @decided_per_type
@@ -151,7 +171,7 @@ def json_value(text: str) -> dict[str, Any] | list[Any] | None:
 def answer_in(value: Any) -> str | None:
     """Find the answer in a structured value. If two parts may be the answer, and no name says which, there is none."""
     if issubclass(type(value), tuple) and not _fields_of(type(value)):
-        return _answer_in_parts([plain(part) for part in value])
+        return _answer_in_parts(plain(value) or [])
     value = plain(value)
     if isinstance(value, str):
         value = json_value(value)
