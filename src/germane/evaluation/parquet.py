@@ -13,10 +13,10 @@ from typing import Any, Final, Self
 from uuid import uuid4
 
 from germane.errors import UsageError
-from germane.evaluation.serialize import to_json_value
 from germane.evaluation.summary import RowScores
 from germane.installation import install_command
 from germane.sanitize import clean_text
+from germane.storage import clean_json
 
 PANDAS: Final = "pandas"
 """The extra that contains pyarrow."""
@@ -135,7 +135,7 @@ class ScoreFileWriter:
         records = []
         for row in rows:
             for name, score in row.scores.items():
-                details = to_json_value(score.details)
+                details = clean_json(score.details)
                 record = {
                     "row": row.location,
                     "id": row.exchange.id if row.has_id else None,

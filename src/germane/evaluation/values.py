@@ -178,9 +178,7 @@ def _read(cell: Any, column: str) -> Any:
     except (ValueError, RecursionError):
         value = read_repr(cell)
     if value is UNREADABLE or cell.strip() in _MISSING:
-        kind = (
-            "the Python representation of an object, or a damaged list," if value is UNREADABLE else "a missing value"
-        )
+        kind = "the representation of an object or a damaged list" if value is UNREADABLE else "a missing value"
         raise UsageError(f"has {kind} in its {column}: {sanitize.line(cell, 60)}; write the text, or a list of texts")
     return cell if value is None else value
 

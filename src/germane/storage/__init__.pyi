@@ -36,6 +36,7 @@ from .counts.tally import Coverage as Coverage
 from .counts.watched import WatchKey as WatchKey
 from .db.batches import PruneResult as PruneResult
 from .db.leases import LeaseRenewal as LeaseRenewal
+from .db.sanitize import clean_json as clean_json
 from .history.partitions import HistoryItem as HistoryItem
 from .history.partitions import HistoryRun as HistoryRun
 from .history.partitions import HistorySelection as HistorySelection

@@ -50,13 +50,15 @@ def _plain(value: Any) -> Any:
 
 
 def _default(value: Any) -> Any:
-    """Convert arrays and sets to lists, NumPy scalars to Python values, and other objects to text."""
+    """Convert arrays and sets to lists, NumPy scalars to Python values, and bytes and other objects to text."""
     if isinstance(value, Mapping):
         return dict(value)
     if hasattr(value, "tolist"):
         return value.tolist()
+    if isinstance(value, (bytes, bytearray)):
+        return value.decode("utf-8", "replace")
     # Iterators are not collections, so this does not consume them.
-    if isinstance(value, Collection) and not isinstance(value, (bytes, bytearray)):
+    if isinstance(value, Collection):
         return list(value)
     return str(value)
 
