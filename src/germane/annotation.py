@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -26,6 +26,15 @@ class Feedback:
     """Id of the person."""
     created_at: datetime
     """UTC, timezone-aware."""
+
+
+def mean_label(labels: Iterable[Feedback]) -> float:
+    """Return the mean of each person's latest label, in [0, 1]. There is at least one label; they are oldest first.
+
+    Labels without a name are assumed to be from different people.
+    """
+    latest = {label.user or f"\0{label.id}": label.score for label in labels}
+    return sum(latest.values()) / len(latest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

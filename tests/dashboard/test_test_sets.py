@@ -22,7 +22,7 @@ from tests.dashboard.conftest import BOTH, Week
 from tests.dashboard.hostile import TEXTS, write_hostile_exchanges
 from tests.dashboard.seeding import SEARCH
 
-from germane.annotation import Feedback
+from germane.annotation import Feedback, mean_label
 from germane.dashboard.pages import test_sets
 from germane.evaluation.rows import read_rows
 from germane.exchange import Context, Exchange, Message
@@ -167,7 +167,6 @@ def test_a_question_in_a_test_set_is_never_read_as_a_conversation(question: str,
 @each(
     ("labels", "mean"),
     [
-        ([], None),
         ([("ada", 1.0)], 1.0),
         ([("ada", 1.0), ("ada", 0.0)], 0.0),
         ([("ada", 1.0), ("bo", 0.0)], 0.5),
@@ -175,7 +174,7 @@ def test_a_question_in_a_test_set_is_never_read_as_a_conversation(question: str,
     ],
 )
 def test_the_label_in_a_test_set_is_the_mean_of_the_latest_label_of_each_person(
-    week: Week, labels: Sequence[tuple[str | None, float]], mean: float | None
+    week: Week, labels: Sequence[tuple[str | None, float]], mean: float
 ) -> None:
     """Labels without a name count as labels from different people."""
     given = [
@@ -189,4 +188,4 @@ def test_the_label_in_a_test_set_is_the_mean_of_the_latest_label_of_each_person(
         for index, (user, value) in enumerate(labels)
     ]
 
-    assert test_sets.mean_label(given) == mean
+    assert mean_label(given) == mean

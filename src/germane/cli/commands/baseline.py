@@ -17,7 +17,7 @@ from germane import alerting, evaluation, sanitize, storage
 from germane.cli.core.command import wants_json
 from germane.cli.core.lazy_group import SuggestingGroup
 from germane.cli.core.output import print_json, print_table
-from germane.cli.core.params import SINCE
+from germane.cli.core.params import EXISTING_FILE, SINCE
 from germane.cli.core.render import describe_learning
 from germane.cli.core.store import load_command_settings, open_store
 from germane.errors import UsageError
@@ -33,7 +33,6 @@ RUNNING: Final = "running"
 """Value of --as that selects the current fingerprint."""
 HEADINGS: Final = ("  route", "n", "mean", "mean, non-refusals", "refusals", "day-to-day SD", "scores/day")
 _TRUE: Final = {"1", "true", "yes"}
-_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _service = click.option("--service", help="Only this service.")
 _scorer = click.option("--scorer", help="Only this scorer.")
 
@@ -122,7 +121,7 @@ def accept(
 
 
 @command.command("import")
-@click.argument("file", type=_FILE, required=False)
+@click.argument("file", type=EXISTING_FILE, required=False)
 @click.option("--since", type=SINCE, help="Learn from the scores stored since this time, instead of from a file.")
 @_service
 @_scorer

@@ -10,7 +10,7 @@ import click
 from germane import storage
 from germane.cli.core.command import DATABASE, Command, database_setting, import_option
 from germane.cli.core.output import EXIT_ERROR, log_line
-from germane.cli.core.params import BYTE_SIZE, LISTEN_ADDRESS, NAME_VALUE, ListenAddress
+from germane.cli.core.params import BYTE_SIZE, EXISTING_FILE, LISTEN_ADDRESS, NAME_VALUE, ListenAddress
 from germane.cli.core.signals import handle_shutdown_signals
 from germane.cli.core.store import wait_for_database
 
@@ -18,7 +18,6 @@ SHUTDOWN_TIMEOUT: Final = 20.0
 """In seconds. Together with the servers' own, less than the default termination grace period in Kubernetes."""
 METRICS_TIMEOUT: Final = 3.0
 """Maximum number of seconds for which the last metrics are exported."""
-_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command("receive", cls=Command, shared=(DATABASE,))
@@ -30,11 +29,16 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="Address for OTLP over HTTP. The default host is 127.0.0.1; port 0 picks a free port.",
 )
 @click.option("--grpc", default="4317", show_default=True, type=LISTEN_ADDRESS, help="Address for OTLP over gRPC.")
-@click.option("--token-file", metavar="FILE", type=_FILE, help="Read the token that clients must send from this file.")
-@click.option("--tls-cert", metavar="FILE", type=_FILE, help="TLS certificate, including its chain (PEM).")
-@click.option("--tls-key", metavar="FILE", type=_FILE, help="Private key of the TLS certificate (PEM).")
 @click.option(
-    "--client-ca", metavar="FILE", type=_FILE, help="Require client certificates signed by these authorities (PEM)."
+    "--token-file", metavar="FILE", type=EXISTING_FILE, help="Read the token that clients must send from this file."
+)
+@click.option("--tls-cert", metavar="FILE", type=EXISTING_FILE, help="TLS certificate, including its chain (PEM).")
+@click.option("--tls-key", metavar="FILE", type=EXISTING_FILE, help="Private key of the TLS certificate (PEM).")
+@click.option(
+    "--client-ca",
+    metavar="FILE",
+    type=EXISTING_FILE,
+    help="Require client certificates signed by these authorities (PEM).",
 )
 @click.option(
     "--forward", metavar="URL", help="Forward everything to this OTLP endpoint (HTTP), such as http://localhost:6006."

@@ -13,11 +13,10 @@ import click
 from germane import dashboard, storage
 from germane.cli.core.command import DATABASE, Command, database_setting
 from germane.cli.core.output import EXIT_ERROR, open_in_browser
-from germane.cli.core.signals import handle_shutdown_signals
+from germane.cli.core.params import EXISTING_FILE
+from germane.cli.core.signals import WORKER_SHUTDOWN_TIMEOUT, handle_shutdown_signals
 
 DEFAULT_PORT: Final = 8642
-WORKER_SHUTDOWN_TIMEOUT: Final = 30.0
-"""Maximum duration of the worker's graceful shutdown, in seconds, as in ``germane worker``."""
 
 
 def _check_host_names(_context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -52,7 +51,7 @@ def _check_host_names(_context: click.Context, _parameter: click.Parameter, name
 @click.option(
     "--token-file",
     metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=EXISTING_FILE,
     help="Read the token from this file.",
 )
 @click.option("--generate-token", is_flag=True, help="Generate a token and print it once.")

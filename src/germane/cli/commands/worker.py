@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import click
 
 from germane.cli.core.command import DATABASE, Command, database_setting, import_option
 from germane.cli.core.params import LISTEN_ADDRESS, ListenAddress
-from germane.cli.core.signals import handle_shutdown_signals
-
-SHUTDOWN_TIMEOUT: Final = 30.0
-"""Default maximum duration of a graceful shutdown, in seconds. It matches the default grace period in Kubernetes."""
+from germane.cli.core.signals import WORKER_SHUTDOWN_TIMEOUT, handle_shutdown_signals
 
 
 @click.command("worker", cls=Command, shared=(DATABASE,))
@@ -25,7 +20,7 @@ SHUTDOWN_TIMEOUT: Final = 30.0
 @import_option("Import this module with custom scorers first. Repeatable.")
 @click.option(
     "--shutdown-timeout",
-    default=SHUTDOWN_TIMEOUT,
+    default=WORKER_SHUTDOWN_TIMEOUT,
     show_default=True,
     type=click.FloatRange(0),
     help="Maximum duration of a graceful shutdown, in seconds.",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
@@ -32,6 +33,7 @@ UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 MAX_DURATION: Final = timedelta(days=36_525)
 """100 years. Subtracting a longer duration from the current time may exceed the range of ``datetime``."""
 LOCALHOST: Final = "127.0.0.1"
+EXISTING_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _MARKER: Final = "mark"
 
 

@@ -14,6 +14,8 @@ from typing import Final
 from germane.cli.core.output import EXIT_INTERRUPTED
 
 SHUTDOWN_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+WORKER_SHUTDOWN_TIMEOUT: Final = 30.0
+"""Default maximum duration of a worker's graceful shutdown, in seconds, as the default grace period in Kubernetes."""
 GC_THRESHOLDS: Final = (700, 10, 10)
 """Python's defaults. With the high threshold of short commands, a server would take more memory."""
 

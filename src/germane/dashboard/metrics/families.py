@@ -254,12 +254,7 @@ def _count_families(snapshot: MetricsSnapshot, limits: SeriesLimits) -> Iterator
 
 def _queue_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
     backlog = snapshot.backlog
-    counts = Counter({("", "undecided"): backlog.outstanding.undecided})
-    for tasks in backlog.outstanding.tasks:
-        counts[tasks.scorer, "candidate"] += tasks.candidates
-        counts[tasks.scorer, "ready"] += tasks.ready
-        counts[tasks.scorer, "postponed"] += tasks.postponed
-        counts[tasks.scorer, "running"] += tasks.running
+    counts = {("", "undecided"): backlog.outstanding.undecided, **backlog.outstanding.by_state()}
     help_text = "Waiting exchanges by state: undecided, or, for each scorer, candidate, ready, postponed or running."
     yield _family("germane_queue_depth", help_text, ("scorer", "state"), counts.items())
     lag = [((), backlog.lag.total_seconds())]

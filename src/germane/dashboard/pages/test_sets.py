@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from tempfile import SpooledTemporaryFile
 from typing import Any, Final
@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from germane import sanitize
-from germane.annotation import Feedback
+from germane.annotation import mean_label
 from germane.dashboard.pages.answers import LIST_PARAMETERS, parse_list
 from germane.dashboard.web.routing import http_error, page_route
 from germane.insights import AnswerExport, InsightContext
@@ -90,18 +90,9 @@ def as_row(answer: Answer) -> dict[str, Any] | None:
         "scorer": score.scorer if score else None,
         "score": score.value if score else None,
         "score_label": score.label if score else None,
-        "label": mean_label(answer.feedback),
+        "label": mean_label(answer.feedback) if answer.feedback else None,
     }
     return _without_none(row)
-
-
-def mean_label(labels: Sequence[Feedback]) -> float | None:
-    """Return the mean of each person's latest label, in [0, 1], or None without labels. Labels are oldest first.
-
-    Labels without a name are assumed to be from different people.
-    """
-    latest = {label.user or f"\0{label.id}": label.score for label in labels}
-    return sum(latest.values()) / len(latest) if latest else None
 
 
 def _without_none(values: dict[str, Any]) -> dict[str, Any]:

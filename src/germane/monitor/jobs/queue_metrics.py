@@ -64,20 +64,10 @@ class QueueMetricsJob:
 
     def _load_snapshot(self) -> BacklogState:
         backlog = self._store.backlog.load_backlog(alive_within=timedelta(seconds=self._settings.task_lease))
-        # Every state is reported, even if its count is 0. Counts are summed over a scorer's fingerprints.
-        exchanges: dict[tuple[str, str], int] = {}
-        for tasks in backlog.outstanding.tasks:
-            for state, count in (
-                ("candidate", tasks.candidates),
-                ("ready", tasks.ready),
-                ("postponed", tasks.postponed),
-                ("running", tasks.running),
-            ):
-                exchanges[tasks.scorer, state] = exchanges.get((tasks.scorer, state), 0) + count
         budget = self._settings.budget
         return BacklogState(
             undecided=backlog.outstanding.undecided,
-            exchanges=exchanges,
+            exchanges=backlog.outstanding.by_state(),
             lag=backlog.lag.total_seconds(),
             workers=backlog.workers,
             budget={} if budget is None else self._store.quota.load_usage().shares(budget),

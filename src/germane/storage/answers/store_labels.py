@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from germane.annotation import Feedback
+from germane.annotation import Feedback, mean_label
 from germane.calibration import Calibration
 from germane.sanitize import clean_text
 from germane.score import Score
@@ -176,11 +176,10 @@ def _load_mean_labels(
     rows = list(connection.execute(query))
     with open_labeled(connection, since, until, count=newest) as archive:
         rows += [] if archive is None else archive.execute(query)
-    latest: dict[str, dict[str, float]] = {}
-    for id_, exchange_id, user, label in rows:
-        # Labels without a name are assumed to be from different people.
-        latest.setdefault(exchange_id, {}).setdefault(user or f"\0{id_}", label)
-    return {exchange_id: sum(by_user.values()) / len(by_user) for exchange_id, by_user in latest.items()}
+    labels: dict[str, list[Any]] = {}
+    for row in reversed(rows):
+        labels.setdefault(row.exchange_id, []).append(row)
+    return {exchange_id: mean_label(oldest_first) for exchange_id, oldest_first in labels.items()}
 
 
 _UPDATE_LABEL: Final = (

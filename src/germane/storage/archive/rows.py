@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import (
     Boolean,
     Column,
-    ColumnElement,
     Connection,
     Float,
     Integer,
@@ -20,12 +19,11 @@ from sqlalchemy import (
     Select,
     Table,
     Text,
-    cast,
     select,
 )
-from sqlalchemy import type_coerce as as_type
 
 from germane.storage.archive.location import require
+from germane.storage.db.functions import json_text
 from germane.storage.db.sanitize import to_json
 from germane.storage.db.tables import (
     exchange,
@@ -87,12 +85,7 @@ def read_rows(
 
 def _select(table: str, dialect: str, since: datetime, until: datetime) -> Select[Any]:
     source = SOURCES[table]
-    columns: list[ColumnElement[Any]] = []
-    for column in source.columns:
-        if isinstance(column.type, Json):
-            columns.append(cast(column, Text()) if dialect == "postgresql" else as_type(column, Text()))
-        else:
-            columns.append(column)
+    columns = [json_text(column, dialect) if isinstance(column.type, Json) else column for column in source.columns]
     moment = tally.c.minute if source is tally else exchange.c.started_at
     query: Select[Any] = select(*columns).where(moment >= since, moment < until).order_by(*_ORDERS[table])
     if source in {exchange, tally}:

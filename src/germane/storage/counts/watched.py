@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, delete
 
 from germane.sanitize import clean_text
+from germane.storage.counts.dirty_hours import start_of_hour
 from germane.storage.db.tables import watched_trace
 from germane.storage.db.upsert import insert_counts
 
@@ -92,5 +93,4 @@ def add_watched(connection: Connection, counts: Mapping[WatchKey, int]) -> None:
 
 def delete_watched(connection: Connection, before: datetime) -> int:
     """Delete the counts of hours that ended before a given time. Return the number of deleted rows."""
-    end = before.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    return connection.execute(delete(watched_trace).where(watched_trace.c.hour < end)).rowcount
+    return connection.execute(delete(watched_trace).where(watched_trace.c.hour < start_of_hour(before))).rowcount

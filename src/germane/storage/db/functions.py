@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, Integer, Text, func, literal, select
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, Integer, Text, cast, func, literal, select, type_coerce
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import GenericFunction, ReturnTypeFromArgs
@@ -43,6 +43,11 @@ def is_one_of(column: ColumnElement[str], values: Sequence[str], dialect: str) -
     if dialect == "sqlite":
         return column.in_(select(func.json_each(json.dumps(values)).table_valued("value").c.value))
     return column == func.any(literal(list(values), ARRAY(Text)))
+
+
+def json_text(column: ColumnElement[Any], dialect: str) -> ColumnElement[str]:
+    """Return a JSON column as stored text, because converting many values to objects takes long."""
+    return cast(column, Text()) if dialect == "postgresql" else type_coerce(column, Text())
 
 
 def _compile_as(function: Any, dialect: str, template: str) -> None:

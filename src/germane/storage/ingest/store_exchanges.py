@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from sqlalchemy import Connection, RowMapping, delete, func, select
@@ -115,7 +115,7 @@ class ExchangeStore(StoreComponent):
         """
         columns = (watched_trace.c.service, watched_trace.c.scope, watched_trace.c.outcome)
         total = func.sum(watched_trace.c.count).label("count")
-        start = since.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+        start = dirty_hours.start_of_hour(since)
         query = select(*columns, total).where(*within(watched_trace.c.hour, start, until)).group_by(*columns)
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(total.desc(), *columns)).mappings()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -61,6 +62,16 @@ class OutstandingWork:
 
     def __bool__(self) -> bool:
         return bool(self.undecided or self.tasks)
+
+    def by_state(self) -> Counter[tuple[str, str]]:
+        """Return the number of tasks by scorer and state (candidate, ready, postponed or running), even if it is 0."""
+        counts = Counter[tuple[str, str]]()
+        for queue in self.tasks:
+            counts[queue.scorer, "candidate"] += queue.candidates
+            counts[queue.scorer, "ready"] += queue.ready
+            counts[queue.scorer, "postponed"] += queue.postponed
+            counts[queue.scorer, "running"] += queue.running
+        return counts
 
     def for_scorers(self, scorers: Collection[tuple[str, str]]) -> tuple[OpenTasks, ...]:
         """Return the open tasks for the given (scorer, fingerprint) pairs."""

@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Text, bindparam, cast, insert, literal, select, type_coerce, update
+from sqlalchemy import Connection, RowMapping, bindparam, insert, literal, select, update
 
 from germane.score import Score
-from germane.storage.db.functions import is_one_of
+from germane.storage.db.functions import is_one_of, json_text
 from germane.storage.db.mappers import batched
 from germane.storage.db.tables import exchange, feedback, score, scoring_task
 
@@ -61,9 +61,11 @@ def erase_exchanges(connection: Connection, ids: Sequence[str], now: datetime) -
     connection.execute(_COMMENTS.where(is_one_of(feedback.c.exchange_id, ids, dialect)))
     of_exchanges = is_one_of(score.c.exchange_id, ids, dialect)
     connection.execute(_EXPLANATIONS.where(of_exchanges))
-    # Read the details as text, because converting them would take most of the time.
-    details = type_coerce(score.c.details, Text()) if dialect == "sqlite" else cast(score.c.details, Text())
-    scores = select(score.c.id, details.label("details")).where(of_exchanges).order_by(score.c.id)
+    scores = (
+        select(score.c.id, json_text(score.c.details, dialect).label("details"))
+        .where(of_exchanges)
+        .order_by(score.c.id)
+    )
     bare_scores = []
     for row in connection.execute(scores.with_for_update()):
         stored = json.loads(row.details)

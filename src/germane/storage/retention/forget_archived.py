@@ -19,6 +19,7 @@ from germane.storage.db.tables import exchange, feedback, score, scoring_task
 from germane.storage.retention.archive_lease import hold_archive
 from germane.storage.retention.archiving import DayArchiver, DayBusy, ForgottenRows
 from germane.storage.retention.forget import DataSubject
+from germane.storage.trends.time_ranges import DAY, down
 
 
 def forget_archived(context: StoreContext, subject: DataSubject, *, dry_run: bool) -> PruneResult:
@@ -69,7 +70,7 @@ def _find_matches(
     with connect_to_files(files) as reading:
         query = select(exchange.c.id, exchange.c.started_at).where(subject.condition(reading.dialect.name))
         for row in reading.execute(query):
-            day = _day_of(row.started_at)
+            day = down(row.started_at, DAY)
             matches.setdefault(day, ForgottenRows()).exchanges.add(row.id)
             if row.started_at < records[day].removed_before:
                 archived.add(row.id)
@@ -82,7 +83,7 @@ def _find_matches(
         conditions += [] if subject.user is None else [feedback.c.user == clean_text(subject.user)]
         for condition in conditions:
             for row in reading.execute(query.where(condition)):
-                day = _day_of(row.started_at)
+                day = down(row.started_at, DAY)
                 match = matches.setdefault(day, ForgottenRows())
                 labels += row.id not in match.labels and row.started_at < records[day].removed_before
                 match.labels.add(row.id)
@@ -107,7 +108,3 @@ def _delete_late_rows(
             for table in (score, scoring_task):
                 connection.execute(delete(table).where(table.c.exchange_id.in_(ids)))
     return PruneResult(feedback=labels)
-
-
-def _day_of(moment: datetime) -> datetime:
-    return moment.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -20,18 +20,19 @@ from sqlalchemy import (
     Integer,
     Select,
     Text,
-    cast,
     func,
     select,
     type_coerce,
 )
 
 from germane.storage.archive.dialect import NAME as ARCHIVE
+from germane.storage.db.functions import json_text
 from germane.storage.db.mappers import score_key
 from germane.storage.db.types import Json, UtcDateTime
 from germane.storage.transfer.record import (
     COLUMNS,
     FIRST_EXPONENT,
+    LISTS,
     TABLES,
     VERSION,
     canonical_json,
@@ -47,7 +48,6 @@ Encoder = tuple[str, Callable[[Any], str]]
 NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     part: tuple(column.name for column in columns) for part, columns in COLUMNS.items()
 }
-_LISTS: Final = (("task", "tasks"), ("score", "scores"), ("feedback", "feedback"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class StoredRecord:
     def dump(self) -> str:
         """Encode the record as one line of JSON, which ``parse_line`` reads."""
         parts = [f'{{"version":{VERSION},"exchange":{_encode_row(self.exchange, _ENCODERS["exchange"])}']
-        for part, name in _LISTS:
+        for name, part in LISTS.items():
             if rows := self.parts[part]:
                 encoders = _ENCODERS[part]
                 parts.append(f'"{name}":[{",".join([_encode_row(row, encoders) for row in rows])}]')
@@ -92,7 +92,7 @@ def select_stored(part: str, dialect: str) -> Select[Any]:
 
 def _stored(column: Column[Any], dialect: str) -> ColumnElement[Any]:
     if isinstance(column.type, Json):
-        return cast(column, Text()) if dialect == "postgresql" else type_coerce(column, Text())
+        return json_text(column, dialect)
     if not isinstance(column.type, UtcDateTime):
         return column
     if dialect == ARCHIVE:

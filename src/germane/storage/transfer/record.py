@@ -79,7 +79,7 @@ COLUMNS: Final[Mapping[str, tuple[Column[Any], ...]]] = {
     for part, table in TABLES.items()
 }
 _STATES: Final = ("pending", "done", "failed", "skipped")
-_LISTS: Final = {"tasks": "task", "scores": "score", "feedback": "feedback"}
+LISTS: Final = {"tasks": "task", "scores": "score", "feedback": "feedback"}
 _NAMES: Final = (
     *("id", "trace_id", "span_id", "service", "route", "scorer", "fingerprint", "scored_as", "scope", "status", "key"),
     *("rule", "type", "state", "alert_id", "name"),
@@ -208,9 +208,9 @@ def parse_line(line: str) -> ExportedItem:
 
 
 def _parse_record(content: dict[str, Any]) -> ExchangeRecord:
-    if unknown := content.keys() - _LISTS.keys() - {"version", "exchange"}:
+    if unknown := content.keys() - LISTS.keys() - {"version", "exchange"}:
         raise UsageError(f"unknown part {min(unknown)!r:.50}")
-    for name in _LISTS:
+    for name in LISTS:
         if not isinstance(content.get(name, []), list):
             raise UsageError(f"{name} is not a list")
     exchange_row = _parse_row("exchange", content.get("exchange"))

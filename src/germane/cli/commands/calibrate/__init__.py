@@ -27,7 +27,7 @@ from germane.cli.commands.calibrate.agreement import (
 from germane.cli.commands.calibrate.changes import LabelChanges, print_label_changes, relabel_scores
 from germane.cli.core.command import Command, wants_json
 from germane.cli.core.output import EXIT_NOT_ENOUGH_DATA, print_json, print_table
-from germane.cli.core.params import COLUMN_NAMES, SINCE
+from germane.cli.core.params import COLUMN_NAMES, EXISTING_FILE, SINCE
 from germane.cli.core.store import load_command_settings, open_store
 from germane.errors import UsageError
 from germane.records import select
@@ -42,16 +42,19 @@ CALIBRATION_HEADINGS: Final = ("scorer", "pairs", "n", "floor", "95% interval", 
 AGREEMENT_HEADINGS: Final = ("metric", "n", "Spearman", "AUC", "pairs per question")
 MAX_EXCHANGES: Final = 400
 """Number of exchanges to embed."""
-_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command("calibrate", cls=Command)
 @click.option(
-    "--file", type=_FILE, help="File to score now, with columns question, answer, contexts and, optionally, label."
+    "--file",
+    type=EXISTING_FILE,
+    help="File to score now, with columns question, answer, contexts and, optionally, label.",
 )
 @click.option("--columns", type=COLUMN_NAMES, help="Names of the file's columns, such as question=q,answer=a.")
 @click.option("--scorer", "scorers", multiple=True, metavar="NAME", help="Scorer for --file. Repeatable.")
-@click.option("--labels", type=_FILE, help="File with columns exchange_id and label, instead of stored feedback.")
+@click.option(
+    "--labels", type=EXISTING_FILE, help="File with columns exchange_id and label, instead of stored feedback."
+)
 @click.option(
     "--since",
     type=SINCE,

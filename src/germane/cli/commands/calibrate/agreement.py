@@ -14,6 +14,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from germane import evaluation
+from germane.annotation import mean_label
 from germane.errors import UsageError
 from germane.exchange import Exchange
 from germane.records import select
@@ -56,12 +57,7 @@ def load_feedback_labels(store: TrackingStore) -> list[LabeledAnswer]:
     feedback: dict[str, list[LabeledExchange]] = {}
     for labeled in store.labels.list_feedback(limit=MAX_LABELS):
         feedback.setdefault(labeled.exchange.id, []).append(labeled)
-    labels = {}
-    for exchange_id, labeled_exchanges in feedback.items():
-        latest: dict[str, float] = {}
-        for labeled in labeled_exchanges:  # newest first; without a user, each label counts as another person's
-            latest.setdefault(labeled.feedback.user or f"\0{labeled.feedback.id}", labeled.feedback.score)
-        labels[exchange_id] = sum(latest.values()) / len(latest)
+    labels = {id_: mean_label(one.feedback for one in reversed(newest_first)) for id_, newest_first in feedback.items()}
     exchanges = {exchange_id: labeled_exchanges[0].exchange for exchange_id, labeled_exchanges in feedback.items()}
     return _add_scores(store, exchanges, labels)
 

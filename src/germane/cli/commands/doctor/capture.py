@@ -105,7 +105,7 @@ def check_workers(store: TrackingStore, settings: Settings) -> Iterator[Finding]
         count = sanitize.count_noun(len(active), "scoring process")
         yield Finding("workers", "ok", f"{count}: {_join_processes(lines)}")
         backlog = {
-            (tasks.scorer, tasks.fingerprint): tasks.candidates + tasks.ready + tasks.postponed + tasks.running
+            (tasks.scorer, tasks.fingerprint): tasks.candidates + tasks.in_progress
             for tasks in store.backlog.load_outstanding().tasks
         }
         for scorer, fingerprint in store.orphans.list_orphaned_scorers(after=timeout):
