@@ -24,7 +24,7 @@ import openai
 from common import Goals, judge, judge_requests, new_exchange
 
 from germane.exchange import Exchange
-from germane.monitor import Monitor
+from germane.monitor import Monitor, MonitorConfig
 from germane.scorers import build_scorers, exchange_concurrency, run_scorer
 from germane.scorers.prompting.question_generator import generation_method
 from germane.settings import Settings, load_settings
@@ -120,9 +120,10 @@ async def monitor(measured: Round) -> None:
         earlier = store.answers.counts().scores
         store.exchanges.add(measured.exchanges)
         scorer_set = build_scorers(settings)
-        background = Monitor(
+        config = MonitorConfig(
             store, scorer_set.scorers, settings, attach=attach, suppressed=suppress_tracing, close=scorer_set.aclose
         )
+        background = Monitor(config)
         with measured.timed():
             background.start()
             await written.wait()

@@ -18,7 +18,7 @@ from common import new_exchange
 from sqlalchemy import select
 
 from germane.exchange import Exchange, sampling_key_for
-from germane.monitor import Monitor
+from germane.monitor import Monitor, MonitorConfig
 from germane.settings import Settings, load_settings
 from germane.storage import TrackingStore
 from germane.storage.db.engine import Database
@@ -113,7 +113,7 @@ def monitored(
     store: TrackingStore, scorer: Any, settings: Settings, clock: Callable[[], datetime]
 ) -> Iterator[Monitor]:
     """Run the production monitor with one scorer and a clock."""
-    monitor = Monitor(store, [scorer], settings, attach=lambda *_: None, clock=clock)
+    monitor = Monitor(MonitorConfig(store, [scorer], settings, attach=lambda *_: None, clock=clock))
     monitor.start()
     try:
         yield monitor

@@ -198,7 +198,7 @@ class Runtime:
         self.monitor: Monitor | None = None
         if settings.role == "capture":
             return
-        from germane.monitor import Callback, Monitor, shared_rate_limiter
+        from germane.monitor import Callback, Monitor, MonitorConfig, shared_rate_limiter
         from germane.scorers import ScorerSet, build_scorers
 
         try:
@@ -208,19 +208,20 @@ class Runtime:
             _logger.warning("nothing will be scored: %s", error)
             scorer_set = ScorerSet(unavailable_reason=f"nothing will be scored: {error}")
         self.scorer_set = scorer_set
-        self.monitor = Monitor(
+        config = MonitorConfig(
             self.store,
             scorer_set.scorers,
             settings,
             attach=tracer.attach_scores,
             suppressed=_suppressed_telemetry,
-            channels=None if self._on_alert is None else {"callback": Callback(self._on_alert)},
+            channels={} if self._on_alert is None else {"callback": Callback(self._on_alert)},
             close=scorer_set.aclose,
             cancel_judge_requests=scorer_set.stop_waiting,
             budget_exhausted_until=lambda: scorer_set.budget_exhausted_until,
             worker_id=self._worker_id,
             waiting_exchanges=tracer.exchanges_with_waiting_spans,
         )
+        self.monitor = Monitor(config)
 
     def _telemetry_state(self) -> tracer.TelemetryState:
         """Return the gauge values. They come from memory rather than the database, because exporters wait for them."""

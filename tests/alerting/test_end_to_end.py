@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from germane.exchange import Exchange
-from germane.monitor import Alert, Callback, Monitor
+from germane.monitor import Alert, Callback, Monitor, MonitorConfig
 from germane.score import Score
 from germane.settings import MeanThreshold, Settings
 from germane.storage import SamplingDecision, TrackingStore
@@ -100,7 +100,7 @@ def test_a_rule_for_a_missing_scorer_is_logged_at_the_start(
     """The message lists the running scorers."""
     floors = [MeanThreshold(threshold=0.5), MeanThreshold(threshold=0.5, scorer="question_answer_similarity")]
 
-    Monitor(store, [Similarity()], settings(rules=floors), attach=attached)
+    Monitor(MonitorConfig(store, [Similarity()], settings(rules=floors), attach=attached))
 
     (record,) = caplog.records
     assert record.levelno == logging.WARNING

@@ -15,7 +15,7 @@ from tests.databases import POSTGRESQL_IS_THOROUGH
 
 from germane.errors import ScoringError
 from germane.exchange import Exchange, new_exchange_id, sampling_key_for
-from germane.monitor import Monitor
+from germane.monitor import Monitor, MonitorConfig
 from germane.score import UnscoredReason
 from germane.settings import load_settings
 from germane.storage import SamplingDecision, TrackingStore
@@ -87,7 +87,7 @@ class World:
         settings = load_settings(concurrency=CONCURRENCY, task_lease=task_lease, service="shop").model_copy(
             update={"poll_interval": POLL_INTERVAL}
         )
-        monitor = Monitor(self.store, [self.scorer], settings, attach=lambda *_: None, clock=self.clock)
+        monitor = Monitor(MonitorConfig(self.store, [self.scorer], settings, attach=lambda *_: None, clock=self.clock))
         monitor.start()
         try:
             yield monitor

@@ -16,7 +16,7 @@ from tests.conftest import PostgreSQL, migrated_file
 
 from germane.delivery import Backoff
 from germane.exchange import Exchange, new_exchange_id, sampling_key_for
-from germane.monitor import Monitor
+from germane.monitor import Monitor, MonitorConfig
 from germane.monitor.quota.limiter import shared_rate_limiter
 from germane.score import Score
 from germane.scorers import Scorer, build_scorers
@@ -126,7 +126,8 @@ def start(attached: Attached) -> Iterator[Callable[..., Monitor]]:
     with ExitStack() as stack:
 
         def start(store: TrackingStore, scorers: Sequence[Scorer] = (), *, settings: Settings, **parts: Any) -> Monitor:
-            monitor = Monitor(store, scorers, settings, **{"attach": attached, "backoff": FAST_BACKOFF} | parts)
+            config = MonitorConfig(store, scorers, settings, **{"attach": attached, "backoff": FAST_BACKOFF} | parts)
+            monitor = Monitor(config)
             stack.callback(monitor.stop, 5.0)
             monitor.start()
             return monitor

@@ -44,7 +44,7 @@ PRICES = {"fake-judge": {"input": 1_000.0, "output": 2_000.0}}
 WORKERS = """
 import json, os, signal, sys, threading
 import openai, psycopg
-from germane.monitor import Monitor, shared_rate_limiter
+from germane.monitor import Monitor, MonitorConfig, shared_rate_limiter
 from germane.delivery import Backoff
 from germane.scorers import build_scorers
 from germane.settings import load_settings
@@ -55,10 +55,10 @@ def work(settings):
     signal.signal(signal.SIGTERM, lambda *_: done.set())
     store = TrackingStore(settings.database)
     scorer_set = build_scorers(settings, rate_limiter=shared_rate_limiter(settings, store))
-    monitor = Monitor(
+    monitor = Monitor(MonitorConfig(
         store, scorer_set.scorers, settings, attach=lambda *_: None, close=scorer_set.aclose,
         cancel_judge_requests=scorer_set.stop_waiting, backoff=Backoff(0.05, 0.2),
-    )
+    ))
     monitor.start()
     done.wait()
     stopped = monitor.stop(30)

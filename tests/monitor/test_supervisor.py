@@ -20,7 +20,7 @@ import pytest
 from germane.daemon_pool import DaemonThreadPool
 from germane.errors import DatabaseUnreachable
 from germane.exchange import Exchange
-from germane.monitor import Callback, Monitor
+from germane.monitor import Callback, Monitor, MonitorConfig
 from germane.score import Score
 from germane.settings import Settings
 from germane.storage import ScoringTask, TrackingStore
@@ -109,7 +109,7 @@ def test_stopping_the_monitor_before_its_start_is_not_an_error(
     store: TrackingStore, settings: Callable[..., Settings], attached: Any
 ) -> None:
     """It returns immediately."""
-    assert Monitor(store, [], settings(), attach=attached).stop(0)
+    assert Monitor(MonitorConfig(store, [], settings(), attach=attached)).stop(0)
 
 
 def test_stopping_the_monitor_right_after_its_start_takes_effect(
@@ -283,7 +283,7 @@ def test_a_monitor_can_be_restarted(
 FORK = """
 import os, sys, threading, time
 from contextlib import nullcontext
-from germane.monitor import Monitor
+from germane.monitor import Monitor, MonitorConfig
 from germane.settings import load_settings
 from germane.storage import TrackingStore
 
@@ -293,7 +293,8 @@ class Quick:
         return 0.5
 
 store = TrackingStore(sys.argv[1])
-monitor = Monitor(store, [Quick()], load_settings(poll_interval=0.05), attach=lambda exchange, scores: "none")
+settings = load_settings(poll_interval=0.05)
+monitor = Monitor(MonitorConfig(store, [Quick()], settings, attach=lambda exchange, scores: "none"))
 monitor.start()
 while not monitor.status().jobs["sample"].last_run:
     time.sleep(0.01)
@@ -337,7 +338,7 @@ def test_a_forked_child_without_a_monitor_exits_silently(url: str) -> None:
 
 WORKER = """
 import asyncio, sys, time
-from germane.monitor import Monitor
+from germane.monitor import Monitor, MonitorConfig
 from germane.settings import load_settings
 from germane.storage import TrackingStore
 
@@ -348,7 +349,7 @@ class Slow:
         return 0.5
 
 settings = load_settings(poll_interval=0.05, task_lease=1, concurrency=4)
-Monitor(TrackingStore(sys.argv[1]), [Slow()], settings, attach=lambda *_: "none").start()
+Monitor(MonitorConfig(TrackingStore(sys.argv[1]), [Slow()], settings, attach=lambda *_: "none")).start()
 time.sleep(60)
 """
 

@@ -9,6 +9,7 @@ from germane.monitor.quota.reservations import check_judge_price
 from germane.monitor.sampling.eligibility import EligibilityChecker
 from germane.monitor.scoring.failures import Admission, CircuitBreaker, retry_after
 from germane.monitor.service import Monitor
+from germane.monitor.supervisor import MonitorConfig
 
 __all__ = [
     "Admission",
@@ -17,6 +18,7 @@ __all__ = [
     "CircuitBreaker",
     "EligibilityChecker",
     "Monitor",
+    "MonitorConfig",
     "check_judge_price",
     "local_rate_limiter",
     "rate_limits",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import Context
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
 from typing import Final
@@ -68,30 +69,35 @@ JUDGE_TIMEOUT_SHARE: Final = 0.6
 """The share of the stop timeout for in-flight judge requests. The rest is for saving, notifications and closing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SupervisorConfig:
-    """Configuration of a supervisor; see :class:`germane.monitor.Monitor`."""
+@dataclass(frozen=True, slots=True)
+class MonitorConfig:
+    """What one process samples, scores and evaluates, and what it calls to do so."""
 
     store: TrackingStore
     scorers: Sequence[Scorer]
+    """The scorers to run. If there are none, only alert rules are evaluated."""
     settings: Settings
-    eligibility: EligibilityChecker
+    _: KW_ONLY
     attach: AttachScores
-    suppressed: SuppressTelemetry
-    channels: Mapping[str, Channel]
-    """Channels by name."""
-    clock: Callable[[], datetime]
-    close: Callable[[], Awaitable[None]]
-    cancel_judge_requests: Callable[[], object]
-    budget_exhausted_until: Callable[[], datetime | None]
-    backoff: Backoff
-    retention_schedule: RetentionSchedule
-    worker_id: str | None
+    """Called with an exchange and its scores after they are saved."""
+    suppressed: SuppressTelemetry = contextlib.nullcontext
+    """Returns a context in which nothing is traced or captured. All code except ``attach`` runs in it."""
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+    """Channels by name, in addition to the log and the configured channels."""
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    close: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(0)
+    """Closes the scorers' clients on their event loop when the monitor stops."""
+    cancel_judge_requests: Callable[[], object] = lambda: None
+    """Cancels judge requests that are waiting for the rate limiter. Called when the monitor starts to stop."""
+    budget_exhausted_until: Callable[[], datetime | None] = lambda: None
+    backoff: Backoff = field(default_factory=Backoff)
+    """The delays between attempts of a task, and between probes of a judge."""
+    retention_schedule: RetentionSchedule = field(default_factory=RetentionSchedule)
+    worker_id: str | None = None
     """The worker id of this process. Defaults to a new id."""
-    waiting_exchanges: Callable[[], Sequence[str]]
-    """Returns the ids of the exchanges whose spans this process holds until their scores arrive."""
-    calibrations: CalibrationCache
-    """The calibrations that determine the labels of scores."""
+    waiting_exchanges: Callable[[], Sequence[str]] = tuple
+    """Returns the ids of the exchanges whose spans this process holds until their scores arrive. It scores them first.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +128,19 @@ class MonitorStatus:
 class Supervisor:
     """One run of the background jobs, on the background thread's event loop."""
 
-    def __init__(self, config: SupervisorConfig) -> None:
+    def __init__(
+        self,
+        config: MonitorConfig,
+        *,
+        eligibility: EligibilityChecker,
+        channels: Mapping[str, Channel],
+        calibrations: CalibrationCache,
+    ) -> None:
         store, settings, clock = config.store, config.settings, config.clock
         self._config = config
+        self._eligibility = eligibility
+        self._calibrations = calibrations
+        self._channels = channels
         self._owner = config.worker_id or new_worker_id()
         self._outage_log, self._failure_log = OutageLog(), FailureLog()
         self._open_alerts: tuple[Alert, ...] = ()
@@ -140,7 +156,7 @@ class Supervisor:
         self._sampler = self._new_sampler()
         self._feedback_requeue = FeedbackRequeue(
             store,
-            config.eligibility,
+            self._eligibility,
             self._fingerprints,
             leader=self._sampler_lease,
             thread_pool=pool,
@@ -149,7 +165,7 @@ class Supervisor:
         self._scoring = self._new_scoring_worker()
 
         # Alerts
-        filters = channel_filters(settings, config.channels)
+        filters = channel_filters(settings, self._channels)
         self._evaluator = AlertEvaluator(
             store,
             settings,
@@ -175,7 +191,7 @@ class Supervisor:
         )
 
         self._calibration = CalibrationJob(
-            store, config.scorers, config.calibrations, leader=self._sampler_lease, thread_pool=pool, clock=clock
+            store, config.scorers, self._calibrations, leader=self._sampler_lease, thread_pool=pool, clock=clock
         )
 
         self._jobs = {name: self._new_job(name, run) for name, run in self._reported_work().items()}
@@ -380,7 +396,7 @@ class Supervisor:
             owner=self._owner,
             thread_pool=self._thread_pool,
             clock=config.clock,
-            calibrations=config.calibrations,
+            calibrations=self._calibrations,
             preferred=config.waiting_exchanges,
         )
 
@@ -392,10 +408,10 @@ class Supervisor:
             threads=self._thread_pool,
             clock=config.clock,
             lease=self._lease,
-            formats=message_formats(config.settings, config.channels),
+            formats=message_formats(config.settings, self._channels),
         )
         return NotificationDispatcher(
-            context, config.channels, filters, new_job=self._new_job, new_lease=self._new_lease
+            context, self._channels, filters, new_job=self._new_job, new_lease=self._new_lease
         )
 
     def _new_sampler(self) -> Sampler:
@@ -412,7 +428,7 @@ class Supervisor:
             config.store,
             config.scorers,
             sample_rate=settings.sample_rate if settings.budget is None else None,
-            eligibility=config.eligibility,
+            eligibility=self._eligibility,
             pool=pool,
             score_proxies=proxy_scorer.score_sample if proxy_scorer else None,
             leader=self._sampler_lease,

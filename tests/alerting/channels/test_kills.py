@@ -15,7 +15,7 @@ import pytest
 from tests.alerting.channels.conftest import Answer, Receiver, an_alert
 
 from germane.alert import AlertChange, AlertEvent, Notification
-from germane.monitor import Monitor
+from germane.monitor import Monitor, MonitorConfig
 from germane.settings import load_settings
 from germane.storage import AlertTransaction, TrackingStore
 
@@ -48,7 +48,8 @@ def works(url: str, hook: str) -> None:
     os.environ["HOOK_URL"] = hook
     # The lease is longer than a busy machine delays a renewal: after an expired lease, a notification is sent again.
     settings = load_settings(poll_interval=0.05, task_lease=5, rules=OFF, channels=HOOK)
-    Monitor(TrackingStore(url), [], settings, attach=lambda _exchange, _scores: "carrier").start()
+    config = MonitorConfig(TrackingStore(url), [], settings, attach=lambda _exchange, _scores: "carrier")
+    Monitor(config).start()
     signal.pause()
 
 
