@@ -19,7 +19,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from germane.language import GROUNDED, asks, grams, is_code, share_from
+from germane.language import GROUNDED, grams, is_code, share_from
 from germane.recognizers.calls import ModelCall, answer_in
 from germane.recognizers.forms import Form, form_of
 from germane.recognizers.prompts import MIN_DOCUMENT, parts_of, question_in
@@ -97,7 +97,9 @@ class _Comparison:
         self._calls = calls
         self._is_web_request = is_web_request(trace.tree)
         self._inputs: dict[str, frozenset[str]] = {}
-        self._prompts = {call.span.span_id: grams("\n".join(call.prompts)) for call in calls}
+        # Without labels, such as the name of a speaker in a conversation.
+        prompts = ([call.background, *(part.text for part in parts_of(call.prompt))] for call in calls)
+        self._prompts = {call.span.span_id: grams("\n".join(texts)) for call, texts in zip(calls, prompts, strict=True)}
         self._documents = {
             call.span.span_id: {text for text in documents if any(text in prompt for prompt in call.prompts)}
             for call in calls
@@ -108,11 +110,18 @@ class _Comparison:
             if trace.kind(span) in {"retriever", "reranker", "tool", "embedding"}
             for text in _input_texts(trace, span)
         }
-        replies = [call.answer for call in calls if call.answer and form_of(call.answer) is Form.SENTENCES]
         self._asked = {call.span.span_id: question_in(call) for call in calls}
+        self._question = grams("\n".join(self._questions()))
+
+    def _questions(self) -> Iterator[str]:
+        """Yield the user's messages without documents or replies."""
+        replies = [call.answer for call in self._calls if call.answer and form_of(call.answer) is Form.SENTENCES]
         asked = {text for text in self._asked.values() if text}
-        plain = [text for text in asked if not any(reply in text for reply in replies)]
-        self._question = grams("\n".join(plain))
+        for text in asked:
+            # The question of one call may be part of the prompt of another, with documents.
+            is_prompt = any(other != text and stands_alone(other, text) for other in asked)
+            if not is_prompt and not any(reply in text for reply in replies):
+                yield text
 
     def better(self, earlier: ModelCall, later: ModelCall) -> ModelCall | None:
         """Return the one of two calls whose reply is rather the answer; None if nothing decides."""
@@ -135,39 +144,50 @@ class _Comparison:
         if self._is_step(given, later):
             return later
         forms = form_of(reply), form_of(text)
-        if Form.DATA in forms:
-            return later if forms[1] > Form.PHRASE else given if forms[0] is not Form.DATA else None
-        if forms[1] is Form.PHRASE and continues_conversation(reply, later):
-            return given
+        if forms[1] < Form.QUESTION and (forms[1] is Form.DATA or continues_conversation(reply, later)):
+            return given if forms[0] is not Form.DATA else None
+        if forms[0] is Form.DATA or forms == (Form.QUESTION, Form.SENTENCES):
+            return later if forms[1] > Form.PHRASE and self._share(later) >= _MIN_SHARE else None
         if continues_conversation(reply, later) and not self._is_web_request:  # another turn
             return later
-        turns = [message.text for message in later.messages if message.role != "system"]
-        if turns and forms[1] is Form.SENTENCES and not any(_contains(reply, text) for text in turns):
-            return later  # the system's message contains the reply as background
         return self._better_text(given, later, forms)
 
     def _is_step(self, given: ModelCall, later: ModelCall) -> bool:
         """Return whether a reply is a step towards a later one: a query, a part, or the beginning of a loop."""
-        # A loop of steps may be one text that grows.
-        is_continued = "\n" in given.prompt and later.prompt.startswith(f"{given.prompt} {given.answer}")
-        is_summary = given.continued is not None
-        return is_continued or is_summary or self._is_query(given, later) or self._combines(later)
+        turns = [message.text for message in later.messages if message.role != "system"]
+        is_background = bool(turns) and not any(_contains(given.answer or "", text) for text in turns)
+        is_summary = given.continued is not None or (is_background and form_of(later.answer or "") is Form.SENTENCES)
+        return is_summary or self._continues(given, later) or self._is_query(given, later) or self._combines(later)
+
+    def _continues(self, given: ModelCall, later: ModelCall) -> bool:
+        """Return whether a call continues the text of an earlier prompt and its reply with what was found since."""
+        begun = given.prompt.rpartition("\n")[0]  # the reply may repeat the label that ends the prompt
+        if not begun or not later.prompt.startswith(begun):
+            return False
+        added = grams(later.prompt[len(begun) :].partition(given.answer or "")[2]) - self._prompts[given.span.span_id]
+        return self._share(later, added, grams(given.answer or "")) >= GROUNDED
 
     def _better_text(self, given: ModelCall, later: ModelCall, forms: tuple[Form, Form]) -> ModelCall | None:
         """Compare a reply with a text that was made from it: a new version of the answer, or a text about it."""
         reply, text = given.answer or "", later.answer or ""
-        own = "\n".join([later.background, *(part.text for part in parts_of(later.prompt))])
-        sources = self._prompts[given.span.span_id] | grams(reply) | grams(own)
+        sources = self._prompts[given.span.span_id] | grams(reply) | self._prompts[later.span.span_id]
+        is_version = self._is_version(text, given, later)
+        if forms[1] is Form.SENTENCES and not is_version and self._may_translate(text, reply, later):
+            return later
         if share_from(text, sources, self._question) < GROUNDED:
-            if forms[1] is Form.SENTENCES and self._may_translate(text, reply, later):
-                return later
             is_answer = forms[0] is not Form.PHRASE and self._share(given) >= _MIN_SHARE and not is_code(reply)
-            return given if is_answer or forms[1] is not Form.SENTENCES else None
+            return given if is_answer or forms[0] > forms[1] else None
         if len(text) < _MIN_LENGTH_RATIO * len(reply):
             return given
         if forms[1] is Form.SENTENCES:
-            return later
+            return later if is_version else None
         return None if forms[0] is Form.PHRASE else given
+
+    def _is_version(self, text: str, given: ModelCall, later: ModelCall) -> bool:
+        """Return whether a text keeps what the reply says that it was made from, or one that both calls got."""
+        shared = [call for call in self._calls if self.got(given, call) and self.got(later, call)]
+        kept = grams(text)
+        return any(share_from(call.answer or "", kept, frozenset()) >= GROUNDED for call in (given, *shared))
 
     def _may_translate(self, text: str, original: str, call: ModelCall) -> bool:
         """Return whether a reply may be a translation: the call got a text of similar length, but not the question."""
@@ -231,7 +251,7 @@ class _Comparison:
         if self._asked[later.span.span_id] != reply:
             return False
         is_from_background = self._share(later, grams(later.background), grams(reply)) >= GROUNDED
-        return asks(reply) or is_from_background
+        return form_of(reply) is Form.QUESTION or is_from_background
 
     def _combines(self, call: ModelCall) -> bool:
         """Return whether a call got the replies of several others that did not get each other's, such as summaries."""
@@ -244,9 +264,9 @@ class _Comparison:
     def _ask_the_same(self, earlier: ModelCall, later: ModelCall) -> bool:
         """Return whether two calls answer the same question."""
         asked, question = self._asked[earlier.span.span_id], self._asked[later.span.span_id]
-        if not asked or not question or earlier.continued is not None:
+        if earlier.continued is not None:
             return False
-        return asked == question or stands_alone(asked, later.prompt) or stands_alone(question, earlier.prompt)
+        return stands_alone(asked or "", later.prompt) or stands_alone(question or "", earlier.prompt)
 
 
 def is_web_request(tree: SpanTree) -> bool:

@@ -63,8 +63,12 @@ class ModelCall:
 
     @property
     def background(self) -> str:
-        """The other messages than the user's last one, such as the system's, which may contain documents."""
-        return "\n".join(message.text for message in self.messages if message.text.strip() != self.prompt)
+        """The other messages than the user's last one, such as the system's and the results of tools, which may contain
+        documents.
+        """
+        texts = [message.text for message in self.messages if message.text.strip() != self.prompt]
+        results = [used.result for message in self.messages for used in message.tool_results]
+        return "\n".join([*texts, *texts_in(results)])
 
     @property
     def continued(self) -> str | None:
@@ -125,9 +129,9 @@ def _read_call(trace: Trace, span: SpanData) -> ModelCall:
 
 
 def _instructions(spans: Iterable[SpanData]) -> str:
-    """Return the system's message that is recorded apart from the others."""
-    values = (decode(span.attributes.get("gen_ai.system_instructions")) for span in spans)
-    return next(("\n".join(texts_in(value)) for value in values if value), "")
+    """Return the system's message that is recorded apart from the others. If it was cut off, it is its raw value."""
+    values = (span.attributes.get("gen_ai.system_instructions") for span in spans)
+    return next(("\n".join(texts_in(decode(value) or value)) for value in values if value), "")
 
 
 def _messages_first(values: Iterable[tuple[str, RawValue]]) -> list[tuple[str, RawValue]]:

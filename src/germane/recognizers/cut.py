@@ -6,10 +6,10 @@ inferred: it is the length of the longest text, if texts of that length end in t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
-from germane.language import is_finished
+from germane.language import asks, is_finished
 from germane.recognizers.spans import SpanData
 from germane.recognizers.text import decode, is_missing
 
@@ -18,15 +18,22 @@ _ROUND: Final = (50, 60, 128)
 """Numbers of which usual limits are multiples."""
 
 
-def cut_texts(spans: Iterable[SpanData]) -> frozenset[str]:
-    """Return the texts that were cut off, without surrounding whitespace."""
+def cut_texts(spans: Iterable[SpanData], prompts: Collection[str] = ()) -> frozenset[str]:
+    """Return the texts that were cut off, without surrounding whitespace.
+
+    Args:
+        spans: The spans of a trace.
+        prompts: The user's messages in its model calls. One that does not end with a question may lack it.
+    """
     texts = {text for text in _texts(spans) if len(text) >= _MIN_LIMIT}
     limit = max(map(len, texts), default=0)
     longest = {text for text in texts if len(text) == limit}
-    unfinished = {text for text in longest if not is_finished(text) and isinstance(decode(text), str)}
-    if any(map(is_cut_json, longest)) or len(unfinished) > 1:
+    whole = {text for text in longest if is_finished(text) and (text.strip() not in prompts or asks(text))}
+    unfinished = {text for text in longest - whole if isinstance(decode(text), str)}
+    is_round = any(limit % number == 0 for number in _ROUND)
+    if any(map(is_cut_json, longest)) or len(longest if is_round else unfinished) > 1:
         return frozenset(text.strip() for text in longest)
-    return frozenset(text.strip() for text in unfinished if any(limit % number == 0 for number in _ROUND))
+    return frozenset(text.strip() for text in unfinished if is_round)
 
 
 def _texts(spans: Iterable[SpanData]) -> Iterator[str]:

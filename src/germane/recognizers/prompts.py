@@ -151,7 +151,7 @@ def question_in(call: ModelCall, recorded: Iterable[str] = (), documents: Sequen
     sources = _sources(filled, call, documents)
     if len(parts) < 2 or not filled or (sum(bool(part.label) for part in parts) < 2 and not sources):
         return None if any(text in prompt for text in documents) else prompt
-    completed, chosen = _completed(parts, sources), _question_among(filled, sources)
+    completed, chosen = _completed(parts, sources), _question_among(filled, sources, call.answer or "")
     found = completed or chosen
     if found is None or (chosen is not None and chosen is not found) or _is_continued(found, parts, sources):
         return None
@@ -204,23 +204,36 @@ def _candidates(parts: Sequence[PromptPart], reply: str) -> list[PromptPart]:
     found = []
     for part in (parts[0], parts[-1]):
         others = grams("\n".join(other.text for other in parts if other is not part))
-        own = share_from(reply, grams(part.text), others)
+        own = _own_share(part, parts, reply)
         if part.may_ask and max(GROUNDED, 2 * own) <= share_from(reply, others, grams(part.text)):
             found.append(part)
     return [part for part in found if part.label][-1:] or (found if len(found) == 1 else [])
 
 
-def _question_among(parts: Sequence[PromptPart], sources: Sequence[PromptPart]) -> PromptPart | None:
+def _own_share(part: PromptPart, parts: Sequence[PromptPart], reply: str) -> float:
+    """Return which share of a reply comes from one part alone."""
+    return share_from(reply, grams(part.text), grams("\n".join(each.text for each in parts if each is not part)))
+
+
+def _question_among(parts: Sequence[PromptPart], sources: Sequence[PromptPart], reply: str) -> PromptPart | None:
     """Return the part that is the question; None if several may be."""
     candidates = [part for part in parts if part.may_ask and part not in sources]
     asking = [part for part in candidates if asks(part.text)]
     named = [part for part in candidates if part.is_named]
     if not asking and not named:
-        return _left_over(parts, candidates, sources)
+        return _left_over(parts, candidates, sources, reply)
     both = [part for part in asking if part in named]
     if len(both) == 1 and (sources or len(parts) > 2):
         return both[0]
     return _last_or_only(parts[-1], asking, named, has_sources=bool(sources))
+
+
+def _may_be_asked(part: PromptPart, found: PromptPart, parts: Sequence[PromptPart]) -> bool:
+    """Return whether a part that the reply repeats stands where a question does, like the one that was found."""
+    if not part.label:
+        return not found.label and part in (parts[0], parts[-1])
+    following = parts[parts.index(part) + 1 :][:1]
+    return all(each is found or each.label for each in following)
 
 
 def _last_or_only(
@@ -236,11 +249,14 @@ def _last_or_only(
 
 
 def _left_over(
-    parts: Sequence[PromptPart], candidates: Sequence[PromptPart], sources: Sequence[PromptPart]
+    parts: Sequence[PromptPart], candidates: Sequence[PromptPart], sources: Sequence[PromptPart], reply: str
 ) -> PromptPart | None:
     """Return the labeled part at the end of a prompt, or the only part that the reply was not taken from."""
     found = candidates[0] if len(candidates) == 1 else parts[-1] if parts[-1].label else None
-    return found if found in candidates and found is not None and _shares(found, sources) else None
+    if found is None or found not in candidates or not _shares(found, sources):
+        return None
+    repeated = [part for part in sources if part.may_ask and _own_share(part, parts, reply) < _SOURCE]
+    return None if any(_may_be_asked(part, found, parts) for part in repeated) else found
 
 
 def shared_questions(prompt: str, others: Iterable[str]) -> list[str]:

@@ -131,8 +131,8 @@ class _Recognition:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.tree = trace.tree
-        self.cut = cut_texts(self.tree.spans)
         self.calls = self.all_calls = read_calls(trace)
+        self.cut = cut_texts(self.tree.spans, {call.prompt for call in self.calls})
         self.documents = (retrieved(trace, self.tree.spans, self.calls) or Contexts()).texts
         around = self._steps_around(self.calls[0].span) if self.calls else []
         common = [step for step in around if all(self.tree.contains(step, call.span) for call in self.calls)]
@@ -190,18 +190,17 @@ class _Recognition:
 
     def _is_cut(self, question: Part | None, answer: Part | None) -> bool:
         """Return whether the question, the answer, or a text that decides which call gave it was cut off."""
+        texts = (text.strip() for call in self.all_calls for text in (*call.prompts, call.answer or ""))
+        has_cut_text = not self.cut.isdisjoint(texts)
         if question is None or answer is None:
-            return any(self._has_cut_value(span) for span in self.tree.spans)
+            return has_cut_text or any(self._has_cut_value(span) for span in self.tree.spans)
         if not self.cut:
             return False
         sources = {question[1].span_id, answer[1].span_id}
         if not any(span.span_id in sources for call in self.all_calls for span in call.spans):
             return question[0] in self.cut or answer[0] in self.cut
-        return any(
-            not self.cut.isdisjoint(text.strip() for text in (*call.prompts, call.answer or ""))
-            or ((call.question is None or call.answer is None) and any(map(self._has_cut_value, call.spans)))
-            for call in self.all_calls
-        )
+        unread = [call for call in self.all_calls if call.question is None or call.answer is None]
+        return has_cut_text or any(self._has_cut_value(span) for call in unread for span in call.spans)
 
     def _has_cut_value(self, span: SpanData) -> bool:
         """Return whether an input or output of a span was cut off."""
