@@ -371,6 +371,7 @@ def _documents() -> Iterable[str]:
     yield f"Document(text={TEXT!r}, content='')"
     yield json.dumps({"content": TEXT})
     yield repr(np.str_(TEXT))
+    yield repr(defaultdict(list, text=TEXT))
 
 
 @each("cell", list(_documents()))
@@ -469,7 +470,15 @@ def _plain_texts() -> Iterable[str]:
         "sorted(['a', 'b'])",
     )
     yield from ("Client(key='a') opens a client.", "int main() { return 0; }", "[" * 500, "(" * 500 + ")" * 500, "(\0)")
-    yield from ("text='a' is an attribute", "[see <b: c> below]", "<div>\n[a]</div>", "[x + 1]", "[i for i in x]")
+    yield from (
+        "text='a' is an attribute",
+        "[see <b: c> below]",
+        "<div>\n[a]</div>",
+        "[x + 1]",
+        "Returns('free')",
+        "Returns(2)",
+        "[i for i in x]",
+    )
     yield from ("[1] According to Smith (2020)", "[1], [2]", "(1), (2)", "[a][b]", "[a](b) and (c)", "[1](a.html)")
     yield from ("['Returns'](page.html) isn't free", '"Returns are free."', "'Returns' are 'free'", "b'a' is bytes")
     yield from (

@@ -412,7 +412,14 @@ def test_what_is_near_the_top_of_a_large_value_is_read() -> None:
     """Documents and caches next to the messages do not hide them, wherever they are."""
     documents = [{"text": f"Document {number}", "vector": [0.5] * 1_500} for number in range(2_000)]
     cache = {str(number): [{"a": 1}] * 5 for number in range(900)}
-    state = {"documents": documents, "cache": cache, "messages": [{"role": "system", "content": "."}] * 990 + MESSAGES}
+    tree = [[[{str(number): number for number in range(30)}] * 10] * 10] * 10
+    state = {
+        "tree": tree,
+        "documents": documents,
+        "cache": cache,
+        "messages": [{"role": "system", "content": "."}] * 990 + MESSAGES,
+    }
+    state["index"] = tree
     answer = {"documents": documents, "cache": cache, "output": {"messages": [*MESSAGES, Turn("assistant", "So.")]}}
 
     exchange = captured(lambda state: answer, state)
@@ -438,5 +445,5 @@ def test_only_the_first_arguments_of_a_call_are_searched() -> None:
     argument = QuestionArgument(signature(lambda *args, session, **kwargs: None))
     kwargs = {**{str(number): [] for number in range(5_000)}, "session": {"question": "Why?"}}
 
-    assert len(list(argument.arguments(([],) * 5_000, kwargs))) == 201
+    assert len(dict(argument.arguments(([],) * 5_000, kwargs))) == 201
     assert argument((), kwargs) == "Why?"
