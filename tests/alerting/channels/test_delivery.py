@@ -142,8 +142,10 @@ def test_a_failed_delivery_is_retried_with_the_same_idempotency_key(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("URL", receiver.url)
         channel = Webhook(settings_of.WebhookSettings(type="webhook", url="env:URL"))
-        delivered(desk, {"hook": channel}, lambda one: looking(one, lambda: store.notifications.search(status="sent")))
+        # The recovery is logged after the notification is marked as sent.
+        delivered(desk, {"hook": channel}, lambda one: looking(one, lambda: len(caplog.records) == 2))
 
+    assert len(store.notifications.search(status="sent")) == 1
     assert receiver.keys == [queued.idempotency_key] * 4
     assert len({post.body for post in receiver.posts}) == 1
     failure, recovery = (record.getMessage() for record in caplog.records)
