@@ -239,6 +239,44 @@ def test_langgraph_node_and_graph() -> None:
         assert len(assert_captured(exchanges).history) == 2
 
 
+def test_langgraph_streams() -> None:
+    """The answer is the message of the last call of a model, in whatever mode the graph is streamed."""
+    pytest.importorskip("langgraph")
+    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage
+    from langgraph.graph import START, MessagesState, StateGraph
+
+    def rewrite(state: MessagesState) -> None:
+        GenericFakeChatModel(messages=iter([AIMessage("return policy of shoes")])).invoke(state["messages"])
+
+    def generate(state: MessagesState) -> dict[str, Any]:
+        model = GenericFakeChatModel(messages=iter([AIMessage(ANSWER)]))
+        return {"messages": [model.invoke(state["messages"])]}
+
+    nodes = StateGraph(MessagesState).add_sequence([rewrite, generate])
+    graph: Any = nodes.add_edge(START, "rewrite").compile()
+
+    @germane.observe
+    def ask(question: str, mode: Any) -> Iterator[Any]:
+        yield from graph.stream({"messages": CONVERSATION}, stream_mode=mode)
+
+    @germane.observe
+    async def events_of(question: str) -> AsyncIterator[Any]:
+        async for event in graph.astream_events({"messages": CONVERSATION}, version="v2"):
+            yield event
+
+    async def read() -> None:
+        assert [event async for event in events_of(QUESTION)]
+
+    for mode in ("values", "updates", "messages", ["updates", "messages"], ["custom", "values", "messages"]):
+        with collect() as exchanges:
+            assert list(ask(QUESTION, mode))
+        assert_captured(exchanges)
+    with collect() as exchanges:
+        asyncio.run(read())
+    assert_captured(exchanges)
+
+
 def test_langgraph_interrupt() -> None:
     """An interrupt that waits for a person is not an error."""
     pytest.importorskip("langgraph")

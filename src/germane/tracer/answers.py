@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from germane.errors import UsageError
+from germane.tracer.events import Piece, piece_in, text_piece
 from germane.tracer.known_types import defines, library_classes
+from germane.tracer.pieces import Pieces, join_pieces
 from germane.tracer.responses import body_reader, is_response
-from germane.tracer.shapes import STRUCTURED, Piece, answer_in, describe, is_event, is_structured, json_value, piece_in
+from germane.tracer.serialized import STRUCTURED, events_in, is_event, is_plain, json_value
+from germane.tracer.shapes import answer_in, describe, is_structured
 from germane.tracer.text import as_text, json_strings
+
+_SSE_FIELDS = frozenset({"data", "event", "id", "retry", "comment", "sep"})
 
 
 def answer_text(value: Any) -> str | None:
@@ -19,7 +24,7 @@ def answer_text(value: Any) -> str | None:
     """
     kind = type(value)
     if kind is str:
-        return value if value[:1].isalnum() or json_value(value) is None else _answer_in(value)
+        return read_text(value)
     if value is None:
         return None
     if issubclass(kind, bytes | bytearray | memoryview):
@@ -29,6 +34,32 @@ def answer_text(value: Any) -> str | None:
     if (read := body_reader(kind)) is not None:
         return response_text(read(value))
     return _answer_in(value) if is_structured(kind) else _text(value)
+
+
+def read_text(text: str, *, may_be_sse: bool = True) -> str:
+    """Return the answer in a text: the text itself, unless it is a serialized structure or a stream of events.
+
+    Raises:
+        UsageError: The structure has no part that is known to be the answer.
+    """
+    if is_plain(text):
+        return text
+    if (value := json_value(text)) is not None:
+        return _answer_in(value, "JSON")
+    events = events_in(text, may_be_sse=may_be_sse)
+    return text if events is None else _answer_in_events(events)
+
+
+def _answer_in_events(events: list[tuple[Any, str]]) -> str:
+    pieces = Pieces()
+    for data, name in events:
+        if (piece := chunk_piece(data, name)) is not None:
+            pieces.add(piece)
+    if pieces.error is not None:
+        raise UsageError("the events end with an error")
+    if not (texts := pieces.texts()):
+        raise UsageError("found no text in the events; select it with answer=")
+    return join_pieces(json_strings(texts) or texts)
 
 
 def chunk_piece(chunk: Any, event: str = "") -> Piece | None:
@@ -44,15 +75,22 @@ def chunk_piece(chunk: Any, event: str = "") -> Piece | None:
     kind = type(chunk)
     if kind is str:
         value = json_value(chunk) if chunk[:1] in STRUCTURED else None
-        return piece_in(value, event) if is_event(value) else Piece(chunk, event)
+        return piece_in(value, event) if is_event(value) else text_piece(chunk, event)
     if chunk is None:
         return None
     if ("sse_starlette", "ServerSentEvent") in library_classes(kind):
         return chunk_piece(chunk.data, event or str(getattr(chunk, "event", None) or ""))
+    if is_sse(chunk):
+        return chunk_piece(chunk.get("data"), event or str(chunk.get("event") or ""))
     if is_structured(kind):
         return piece_in(chunk, event)
     text = answer_text(chunk) if is_response(kind) else _text(chunk)
-    return None if text is None else Piece(text, event)
+    return None if text is None else text_piece(text, event)
+
+
+def is_sse(chunk: Any) -> bool:
+    """Return whether a chunk is a dict with the fields of a server-sent event, as for ``sse_starlette``."""
+    return type(chunk) is dict and isinstance(chunk.get("data"), str) and _SSE_FIELDS.issuperset(chunk)
 
 
 def response_text(body: Any) -> str | None:
@@ -60,13 +98,13 @@ def response_text(body: Any) -> str | None:
     text = "" if body is None else as_text(body)
     if (strings := json_strings([text])) is not None:
         return strings[0]
-    return (text if text[:1].isalnum() or json_value(text) is None else _answer_in(text)) or None
+    return read_text(text) or None
 
 
-def _answer_in(value: Any) -> str:
+def _answer_in(value: Any, what: str = "") -> str:
     answer = answer_in(value)
     if answer is None:
-        raise UsageError(f"found no answer in {describe(value)}; select it with answer=")
+        raise UsageError(f"found no answer in {describe(value, what)}; select it with answer=")
     return answer
 
 

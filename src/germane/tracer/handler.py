@@ -13,8 +13,9 @@ from germane.errors import UsageError
 from germane.exchange import Capture, Context, Message
 from germane.recognizers import QuestionValue
 from germane.tracer import conventions
-from germane.tracer.answers import answer_text, chunk_piece
+from germane.tracer.answers import answer_text, chunk_piece, read_text
 from germane.tracer.contexts import ContextReader, first_present
+from germane.tracer.events import Piece
 from germane.tracer.guard import log_once
 from germane.tracer.pieces import join_pieces
 from germane.tracer.privacy import Privacy
@@ -28,7 +29,8 @@ from germane.tracer.selectors import (
     unwrap_partial,
     value_reader,
 )
-from germane.tracer.shapes import Piece, describe, is_event, json_value, question_in
+from germane.tracer.serialized import is_event, json_value
+from germane.tracer.shapes import describe, question_in
 from germane.tracer.text import NAME_LIMIT, as_text, clean, items_of
 
 if TYPE_CHECKING:
@@ -135,7 +137,7 @@ class Handler:
     def joined(self, pieces: list[str]) -> str | None:
         """Join the texts of a stream's chunks into an answer."""
         text = as_text(self.join(pieces))
-        return text if self.find_chunk is not None else answer_text(text)
+        return text if self.find_chunk is not None else read_text(text, may_be_sse=False)
 
 
 def _is_iterable(kind: Any) -> bool:

@@ -22,6 +22,7 @@ from germane.tracer.requests import bodies_of, current_requests, requests_of
 from germane.tracer.responses import has_text, http_status, is_redirect, is_response, media_type
 from germane.tracer.score_processor import score_processors
 from germane.tracer.selectors import Call
+from germane.tracer.serialized import is_plain
 from germane.tracer.shapes import question_in
 from germane.tracer.stream_text import StreamText
 from germane.tracer.text import NAME_LIMIT, as_attribute, as_text, clean
@@ -55,8 +56,8 @@ class HandlerRecording(Recording):
 
     __slots__ = (
         "_exchange_id",
+        "_failure",
         "_has_text",
-        "_http_error",
         "_requests",
         "_skipped_media",
         "_stream_text",
@@ -97,8 +98,8 @@ class HandlerRecording(Recording):
         self._without_question: str | None = None
         """What the arguments are, if they contain no question."""
         self._exchange_id: str | None = None
-        self._http_error: str | None = None
-        """The status of an error response, such as ``HTTP 500``, whose body is not an answer."""
+        self._failure: str | None = None
+        """The status of an error response, such as ``HTTP 500``, or the error event at the end of a stream."""
         self._has_text = True
         self._skipped_media: str | None = None
         """The media type of a stream that is not captured."""
@@ -195,11 +196,11 @@ class HandlerRecording(Recording):
 
     def finish_with(self, result: Any) -> None:
         handler = self.handler
-        if type(result) is str and handler.find_answer is None and result[:1].isalnum():
+        if type(result) is str and handler.find_answer is None and is_plain(result):
             self.answer = result
         else:
             self.answer = guarded(handler.on_answer, self._read_answer, result, problems=self.problems)
-        if handler.find_contexts is not None and self._http_error is None:
+        if handler.find_contexts is not None and self._failure is None:
             self.add_contexts(guarded("contexts", handler.contexts, result, problems=self.problems) or ())
         self.finish()
 
@@ -218,7 +219,7 @@ class HandlerRecording(Recording):
         media = media_type(response)
         if self._has_text:
             self._start_stream(is_sse=media == "text/event-stream" if media else None)
-        elif self._http_error is None and not is_redirect(response):
+        elif self._failure is None and not is_redirect(response):
             self._skipped_media = media
 
     def _read_answer(self, result: Any) -> str | None:
@@ -231,8 +232,8 @@ class HandlerRecording(Recording):
 
     def _read_head(self, status: int, *, has_text: bool) -> None:
         """Determine whether a response's body contains an answer. With a selector, any media type may contain one."""
-        self._http_error = f"HTTP {status}" if status >= 400 else None
-        self._has_text = self._http_error is None and has_text
+        self._failure = f"HTTP {status}" if status >= 400 else None
+        self._has_text = self._failure is None and has_text
 
     def add_chunk(self, chunk: Any) -> None:
         if self._has_text:
@@ -250,9 +251,11 @@ class HandlerRecording(Recording):
         """Join the stream's chunks into the answer."""
         handler = self.handler
         stream_text.close(is_complete=status == "ok")
+        if (error := stream_text.error) is not None:
+            self._failure = f"error event: {error}".removesuffix(": ")
         if texts := stream_text.texts():
             self.answer = guarded(handler.on_answer, handler.joined, texts, problems=self.problems)
-        elif status == "ok" and stream_text.has_chunks and not self.problems:
+        elif status == "ok" and stream_text.has_chunks and not self.problems and self._failure is None:
             self.warn(f"{handler.on_answer}: no text was found in the stream; select it with chunk=")
 
     def _complete_texts(self, status: Status) -> None:
@@ -266,7 +269,7 @@ class HandlerRecording(Recording):
             return
         if not self.question:
             self._report(handler.on_question, self._without_question or "question= found no text")
-        if not self.answer and self._has_text:
+        if not self.answer and self._has_text and self._failure is None:
             self._report(handler.on_answer, "the handler returned no text; select it with answer=")
 
     def _report(self, what: str, problem: str) -> None:
@@ -279,7 +282,7 @@ class HandlerRecording(Recording):
         exchange: Exchange | None = None
         attributes: dict[str, AttributeValue] = {}
         is_taken = False  # whether the exchange is stored later, once its spans have been read
-        error_text = self._http_error
+        error_text = self._failure
         if error is not None:
             error_text = self._describe_error(status, error)
         elif error_text is not None:
@@ -287,6 +290,8 @@ class HandlerRecording(Recording):
         try:
             if not (self.question and self.answer) or self._requests:
                 self._complete_texts(status)
+            if status == "ok" and self._failure is not None:
+                status, error_text = "error", privacy.screen("error", self._failure, self.problems)
             question = privacy.screen("question", self.question, self.problems)
             answer = privacy.screen("answer", self.answer, self.problems)
             if self.outer is None or self.root is self:

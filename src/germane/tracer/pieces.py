@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
-from germane.tracer.shapes import Piece, names_text
+from germane.tracer.events import UNNAMED, WEAK, Piece
 
 _MIN_VARIETY = 3
 """Minimum number of different characters of a text that is not repeated by accident, as in "ha", "haha"."""
 _CERTAIN = 5
 """Number of cumulative chunks of which only the last one is kept."""
+_MIN_REWRITTEN = 3
+"""Minimum number of chunks of a cumulative stream whose chunks differ in punctuation."""
+_MIN_WORDS = 8
+"""Minimum length of such a stream's last chunk, without punctuation."""
+_PUNCTUATION = re.compile(r"[\W_]+")
 
 
 def join_pieces(pieces: list[str]) -> str:
     """Join the texts of a stream's chunks into the answer.
 
-    In a cumulative stream, each chunk begins with the chunk before, and the answer is the last one. In any other
+    In a cumulative stream, each chunk contains the chunk before, and the answer is the last one. In any other
     stream, it is all chunks, without a last chunk that only repeats all chunks before it. Texts of few different
     characters may repeat by accident, and are joined.
     """
@@ -26,10 +32,29 @@ def join_pieces(pieces: list[str]) -> str:
 
 
 def _is_cumulative(pieces: list[str]) -> bool:
-    if not all(after.startswith(before) for before, after in pairwise(pieces)):
+    """Return whether each chunk contains the one before, apart from a placeholder before the text.
+
+    Punctuation makes no difference, because a cursor after the text moves, and marks are completed or corrected.
+    """
+    if all(after.startswith(before) for before, after in pairwise(pieces)):
+        lengths = sorted({len(piece) for piece in pieces})  # equal chunks do not grow
+        return len(lengths) > 1 and _is_varied(pieces[-1] if len(lengths) > 2 else pieces[-1][: lengths[0]])
+    words, count = _words(pieces[-1]), 1
+    if len(pieces) < _MIN_REWRITTEN or len(words) < _MIN_WORDS or not _is_varied(words):
         return False
-    lengths = sorted({len(piece) for piece in pieces})  # equal chunks do not grow
-    return len(lengths) > 1 and _is_varied(pieces[-1] if len(lengths) > 2 else pieces[-1][: lengths[0]])
+    sizes, following = {len(words)}, words
+    for piece in reversed(pieces[:-1]):
+        before = _words(piece)
+        if not before or not following.startswith(before):
+            break
+        count, following = count + 1, before
+        sizes.add(len(before))
+    is_whole = count == len(pieces)
+    return count >= _MIN_REWRITTEN and len(sizes) >= (2 if is_whole else _MIN_REWRITTEN)
+
+
+def _words(text: str) -> str:
+    return _PUNCTUATION.sub("", text)
 
 
 def _is_varied(text: str) -> bool:
@@ -44,30 +69,60 @@ class Pieces:
         """The number of characters that are kept."""
         self.replaced = 0
         """The number of characters of chunks that later chunks have replaced."""
-        self._texts: dict[str, list[str]] = {}
+        self.error: str | None = None
+        """The description of the error that the stream has ended with, if any."""
+        self._texts: dict[str, dict[str, list[str]]] = {}
+        """The texts of each source, by the call of a model."""
+        self._ranks: dict[str, int] = {}
         self._cumulative: str | None = None
         """The source whose chunks certainly replace each other, if any."""
-        self._whole: str | None = None
 
     def add(self, piece: Piece) -> None:
-        """Add the text of one chunk, which is not empty."""
-        if piece.is_whole:
-            self._whole = piece.text
+        """Add the text of one chunk."""
+        if piece.is_error:
+            self.error = piece.text
             return
-        texts = self._texts.setdefault(piece.source, [])
+        if not piece.text:
+            return
+        self.error = None
+        source = str(piece.rank) if piece.is_whole else piece.source
+        self._ranks[source] = max(piece.rank, self._ranks.get(source, 0))
+        runs = self._texts.setdefault(source, {})
+        if piece.is_whole:
+            runs[""] = [piece.text]
+            return
+        texts = runs.setdefault(piece.run, [])
         texts.append(piece.text)
         self.length += len(piece.text)
-        if piece.source == self._cumulative or (len(texts) == _CERTAIN and _is_cumulative(texts)):
-            self._cumulative = piece.source
+        may_be_cumulative = len(texts) % _CERTAIN == 0
+        if source == self._cumulative or (may_be_cumulative and _is_cumulative(texts[-_CERTAIN:])):
+            self._cumulative = source
             replaced = sum(map(len, texts[:-1]))
             self.length, self.replaced = self.length - replaced, self.replaced + replaced
             del texts[:-1]
 
     def texts(self) -> list[str]:
-        """Return the texts of the source that contains the answer: the one with most chunks, or else the last one."""
-        if self._whole is not None or not self._texts:
-            return [] if self._whole is None else [self._whole]
-        return self._texts[max(reversed(self._texts), key=self._rank)]
+        """Return the texts of the source that contains the answer: the likeliest, and of equal ones the one with most
+        chunks, or else the last one. Of several calls of a model, the last one has answered."""
+        source = max(reversed(self._texts), key=self._rank, default=None)
+        if source is None:
+            return []
+        runs = list(self._texts[source].values())
+        texts = runs[-1] if any(len(run) > 1 for run in runs) else [text for run in runs for text in run]
+        rank = self._ranks[source]
+        is_certain = rank not in {UNNAMED, WEAK} or _is_continuous(texts, is_weak=rank == WEAK)
+        return texts if is_certain else []
 
-    def _rank(self, source: str) -> tuple[bool, bool, int]:
-        return names_text(source), source == self._cumulative, len(self._texts[source])
+    def _rank(self, source: str) -> tuple[int, bool, int]:
+        return self._ranks[source], source == self._cumulative, sum(map(len, self._texts[source].values()))
+
+
+def _is_continuous(texts: list[str], *, is_weak: bool) -> bool:
+    """Return whether texts are parts of one text, unlike the statuses of a call, each of which is a text of its own."""
+    if len(texts) == 1 or _is_cumulative(texts):
+        return not is_weak or len(texts) > 1
+    if any(before[-1] == " " or after[0] == " " for before, after in pairwise(texts)):
+        return True
+    begins = "".join(text[0] for text in texts[1:])
+    is_new = any(map(str.isupper, begins)) or (is_weak and any(map(str.islower, begins)))
+    return not is_new and not any(" " in text for text in texts)

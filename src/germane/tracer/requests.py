@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from germane.tracer.known_types import has_attributes, pretends
-from germane.tracer.shapes import json_value, read_fields
+from germane.tracer.serialized import json_value
+from germane.tracer.shapes import read_fields
 
 _CACHES = (
     *("_cached_json", "_json", "_parsed_json", "parsed_json", "_full_data"),

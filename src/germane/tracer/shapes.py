@@ -1,4 +1,4 @@
-"""Questions, answers and pieces of answers in structured values: messages, request bodies, states, results and events.
+"""Questions and answers in structured values: messages, request bodies, states and results.
 
 The recognizers, which read the same values from spans, find the texts. This module converts objects in memory to the
 plain values that they read, without running an object's own code.
@@ -6,15 +6,13 @@ plain values that they read, without running an object's own code.
 
 from __future__ import annotations
 
-import json
-import re
 from collections import deque
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from types import MemberDescriptorType
-from typing import Any, NamedTuple
+from typing import Any
 
-from germane.recognizers import QuestionValue, decode, find_answer, find_question, names_answer, read_messages
+from germane.recognizers import QuestionValue, find_answer, find_question, names_answer, read_messages
 from germane.tracer.known_types import (
     attributes_of,
     decided_per_type,
@@ -23,13 +21,9 @@ from germane.tracer.known_types import (
     is_lazy_mapping,
     pretends,
 )
-from germane.tracer.sse import END_OF_STREAM
+from germane.tracer.outcomes import is_status_text, outcome_of, payload_of
+from germane.tracer.serialized import is_event, json_value
 
-STRUCTURED = frozenset("{[")
-_BLANK = " \t\r\n\ufeff"
-"""First characters of texts that may be JSON."""
-_decode = json.JSONDecoder().raw_decode
-_SEPARATORS = re.compile(r"[\s,\x1e]*")
 _MAX_DEPTH = 10
 _MAX_ITEMS = 1000
 """Maximum number of items of a collection that are converted: the last ones of a list, because conversations grow at
@@ -45,28 +39,6 @@ _FIELD_LISTS = (
 _EXTRA = "__pydantic_extra__"
 _WEAK_NAMES = ("message", "text", "content", "output", "result")
 """Names that may belong to an answer or to something else. Two different texts with such names are ambiguous."""
-_PIECES = ("delta", "token", "answer", "text", "content", "chunk", "response", "output", "parts", "data", "message")
-"""Names of the text in an event of a stream, from the most to the least specific."""
-_ALTERNATIVES = ("choices", "candidates")
-_OTHER_EVENTS = ("tool", "function_call", "reason", "think", "thought", "error")
-"""Parts of the names of events whose text is not part of the answer."""
-_TAGS = ("type", "event", "kind")
-"""Names of an event's name."""
-
-
-class Piece(NamedTuple):
-    """The text of one chunk of a stream."""
-
-    text: str
-    source: str = ""
-    """Name of the event, or of the part of it, that contains the text; empty for plain text."""
-    is_whole: bool = False
-    """Whether the text is the answer so far, such as a conversation's last message, rather than a part of it."""
-
-
-def names_text(source: str) -> bool:
-    """Return whether the source of a piece is not the name of something else, such as a status."""
-    return source != _PIECES[-1] and (not source or any(name in source.lower() for name in _PIECES))
 
 
 def plain(value: Any) -> Any:
@@ -156,35 +128,46 @@ def question_in(arguments: Mapping[str, Any]) -> QuestionValue | None:
     return alone[0] if len({question.text for question in alone}) == 1 else None
 
 
-def json_value(text: str) -> dict[str, Any] | list[Any] | None:
-    """Return the JSON object or list that a text consists of; None for any other text."""
-    text = text.lstrip(_BLANK)
-    if text[:1] not in STRUCTURED:
-        return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {} if decode(text) is None else None  # it was cut off
-    return value if isinstance(value, dict | list) else None
-
-
 def answer_in(value: Any) -> str | None:
     """Find the answer in a structured value. If two parts may be the answer, and no name says which, there is none."""
     if issubclass(type(value), tuple) and not _fields_of(type(value)):
         return _answer_in_parts(plain(value) or [])
     value = plain(value)
-    if isinstance(value, str):
-        value = json_value(value)
+    return _answer_in_plain(json_value(value) if isinstance(value, str) else value)
+
+
+def _answer_in_plain(value: Any) -> str | None:
     if isinstance(value, dict):
-        if True in (value.get("isError"), value.get("is_error")):
-            return None
-        results = [part for part in value.values() if names_answer(part)]
-        if not names_answer(value) and len(results) == 1:
-            return answer_in(results[0])
-        weak = {value[name] for name in _WEAK_NAMES if isinstance(value.get(name), str)}
-        if not names_answer(value) and len(weak) > 1:
-            return None
-    return find_answer({"answer": value}) or _text_of_blocks(value.get("content") if isinstance(value, dict) else value)
+        return _answer_in_object(value)
+    return find_answer({"answer": value}) or _text_of_blocks(value)
+
+
+def _answer_in_object(value: dict[str, Any]) -> str | None:
+    """Find the answer in an object. The payload of an envelope takes precedence over its status and message."""
+    outcome = outcome_of(value)
+    if outcome in {"failed", "pending"}:
+        return None
+    envelopes = {name for name, part in value.items() if isinstance(part, dict) and outcome_of(part)}
+    value = {name: _answer_in_object(part) if name in envelopes else part for name, part in value.items()}
+    if names_answer(value):
+        return find_answer({"answer": value})
+    results = [part for part in value.values() if names_answer(part)]
+    if len(results) == 1:
+        return _answer_in_object(results[0])
+    payload = payload_of(value)
+    if payload is not None and (envelopes or outcome):
+        return payload if isinstance(payload, str) else _answer_in_plain(payload)
+    return (_answer_in_object(payload) if isinstance(payload, dict) else None) or _answer_without_name(value)
+
+
+def _answer_without_name(value: dict[str, Any]) -> str | None:
+    value = {name: part for name, part in value.items() if not is_status_text(part)}
+    if len({value[name] for name in _WEAK_NAMES if isinstance(value.get(name), str)}) > 1:
+        return None
+    inner = next(iter(value.values())) if len(value) == 1 else None
+    if isinstance(inner, dict):  # the update of a graph's node, or a wrapper
+        return _answer_in_object(inner)
+    return find_answer({"answer": value}) or _text_of_blocks(value.get("content"))
 
 
 def _text_of_blocks(blocks: Any) -> str | None:
@@ -196,6 +179,8 @@ def _text_of_blocks(blocks: Any) -> str | None:
 
 def _answer_in_parts(parts: list[Any]) -> str | None:
     """Find the answer among the values that a handler returns together, such as a text with sources or a status."""
+    if isinstance(parts[0], dict) and any(type(part) is int and 400 <= part < 600 for part in parts[1:2]):
+        return None  # the status of a response
     conversations = [part for part in parts if isinstance(part, list) and read_messages(part)]
     texts = [part for part in parts if isinstance(part, str) and part]
     others = [part for part in parts if isinstance(part, dict | list)]
@@ -204,91 +189,9 @@ def _answer_in_parts(parts: list[Any]) -> str | None:
     return answers.pop() if len(answers) == 1 else None
 
 
-def is_event(value: Any) -> bool:
-    """Return whether a JSON value may be an event of a stream, unlike a text such as "[1]" or "{}"."""
-    return bool(value) and (type(value) is dict or (type(value) is list and all(type(item) is dict for item in value)))
-
-
-def read_events(text: str) -> tuple[list[Any], str]:
-    """Return the JSON objects in a text, one per line or one after the other, and the text after them.
-
-    If the text contains anything else, there are no events.
-    """
-    events, position = list[Any](), 0
-    while (position := _SEPARATORS.match(text, position).end()) < len(text):  # type: ignore[union-attr]  # it matches
-        if text.startswith(END_OF_STREAM, position):
-            position += len(END_OF_STREAM)
-            continue
-        try:
-            event, position = _decode(text, position)
-        except (ValueError, RecursionError):
-            return (events, text[position:]) if text[position] in STRUCTURED else ([], text)
-        if not is_event(event):
-            return [], text
-        events += event if isinstance(event, list) else [event]
-    return events, ""
-
-
-def piece_in(value: Any, event: str = "") -> Piece | None:
-    """Find the text in a structured chunk of a stream; None if the chunk contains no text of the answer.
-
-    Args:
-        value: The chunk.
-        event: Name of the event that contains the chunk, if known.
-    """
-    parts, value = value, plain(value)
-    if isinstance(value, list):
-        return _piece_in_parts(value, event, has_texts=issubclass(type(parts), tuple))
-    if not isinstance(value, dict) or value.get("error") is not None:
-        return None
-    if any("messages" in part for part in (value, *value.values()) if isinstance(part, dict)):
-        answer = find_answer(value)
-        return None if answer is None else Piece(answer, is_whole=True)
-    messages = read_messages(value)
-    if messages and messages[0].role != "assistant":
-        return None
-    tag = event or ("" if messages else _tag_of(value))
-    found = None if _is_other_event(event) else _text_in(value, 0)
-    return None if found is None else Piece(found[1], tag or found[0])
-
-
-def _piece_in_parts(parts: list[Any], event: str, *, has_texts: bool) -> Piece | None:
-    if len(read_messages(parts) or ()) == len(parts) > 0:
-        answer = find_answer(parts)
-        return None if answer is None else Piece(answer, is_whole=True)
-    others = (piece_in(part, event) for part in parts if isinstance(part, dict | list))
-    if (piece := next(filter(None, others), None)) is not None:
-        return piece
-    texts = [part for part in parts if isinstance(part, str) and part] if has_texts else ()
-    return Piece(texts[0], event) if len(texts) == 1 else None
-
-
-def _text_in(value: Any, depth: int) -> tuple[str, str] | None:
-    """Return the name and the text of the most specific part of an event."""
-    if type(value) is not dict or depth > _MAX_DEPTH or value.get("thought") is True or _is_other_event(_tag_of(value)):
-        return None
-    for name in (*_ALTERNATIVES, *_PIECES, *(name for name in value if name.lower().endswith("delta"))):
-        inner = value.get(name)
-        if isinstance(inner, str):
-            return name, inner
-        parts = inner if isinstance(inner, list) else [inner]
-        found = [_text_in(part, depth + 1) for part in (parts[:1] if name in _ALTERNATIVES else parts)]
-        if texts := [text[1] for text in found if text is not None]:
-            return name, "".join(texts)
-    return None
-
-
-def _tag_of(value: Mapping[str, Any]) -> str:
-    return next((value[name] for name in _TAGS if isinstance(value.get(name), str)), "")
-
-
-def _is_other_event(name: str) -> bool:
-    return any(word in name.lower() for word in _OTHER_EVENTS)
-
-
-def describe(value: Any) -> str:
+def describe(value: Any, what: str = "") -> str:
     """Describe a value by its type and the names in it, without its texts."""
     kind, value = type(value), plain(value)
     names = [name for name in value if name.isidentifier()] if isinstance(value, dict) else []
-    what = "JSON" if issubclass(kind, str | bytes) else kind.__name__
+    what = what or ("JSON" if issubclass(kind, str | bytes) else kind.__name__)
     return f"{what} with {', '.join(names[:_MAX_NAMES])}" if names else what

@@ -5,9 +5,10 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING, Any
 
+from germane.tracer.answers import is_sse
 from germane.tracer.guard import guarded
 from germane.tracer.pieces import Pieces
-from germane.tracer.shapes import STRUCTURED, read_events
+from germane.tracer.serialized import STRUCTURED, read_events
 from germane.tracer.sse import EventReader, RawChunk, may_become_sse
 from germane.tracer.text import as_text, json_strings
 
@@ -50,7 +51,7 @@ class StreamText:
         self._json: list[str] | None = None
         """The parts of a text that may consist of JSON objects, which are decoded at the end."""
         self._decoder: codecs.IncrementalDecoder | None = None
-        self._is_started = self._has_other_chunks = False
+        self._is_started = self._has_other_chunks = self._has_events = False
 
     @property
     def has_chunks(self) -> bool:
@@ -60,8 +61,12 @@ class StreamText:
     def texts(self) -> list[str]:
         """Return the texts of the chunks received so far that are parts of the answer."""
         texts = self._pieces.texts()
-        decoded = None if self._events is None else json_strings(texts)
-        return texts if decoded is None else decoded
+        return (json_strings(texts) if self._has_events or self._events is not None else None) or texts
+
+    @property
+    def error(self) -> str | None:
+        """The description of the error event at the end of the stream, if any."""
+        return self._pieces.error
 
     def add(self, chunk: Any) -> None:
         """Add a chunk, up to the maximum length."""
@@ -71,9 +76,8 @@ class StreamText:
         if not issubclass(type(chunk), str | bytes | bytearray | memoryview):
             self._has_other_chunks = True
             self._read_json()
-            is_event = self._declares_sse and type(chunk) is dict and self._handler.find_chunk is None
-            data, name = (chunk["data"], chunk.get("event")) if is_event and "data" in chunk else (chunk, None)
-            self._add_piece(data, str(name or ""))
+            self._has_events = self._has_events or is_sse(chunk)
+            self._add_piece(chunk)
             return
         if not chunk:
             return
@@ -145,12 +149,13 @@ class StreamText:
 
     def _read_json(self, *, is_last: bool = True) -> None:
         """Process the text that may consist of JSON objects. If it does not, the rest of the stream is plain text."""
-        events, rest = read_events("".join(self._json or ()))
+        parts = self._json or []
+        events, rest = read_events("".join(parts), is_whole=is_last)
         self._json = [rest] if events and not is_last else None
-        for part in events or ([rest] if rest else ()):
+        for part in events or filter(None, parts):
             guarded(self._handler.on_chunk, self._add_piece, part, problems=self._problems)
 
     def _add_piece(self, part: Any, event: str = "") -> None:
         piece = self._handler.piece(part, event)
-        if piece is not None and piece.text:
+        if piece is not None:
             self._pieces.add(piece)

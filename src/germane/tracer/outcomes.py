@@ -1,0 +1,87 @@
+"""What a structured result says about its call: whether it failed or is pending, and which part is the payload."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Literal, get_args
+
+from germane.recognizers import names_answer
+
+Outcome = Literal["failed", "pending", "done"]
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_SUCCESS = re.compile(r"(?:is_?)?(?:ok|success(?:ful)?)")
+_ERROR = re.compile(r"(?:is_?)?(?:errors?|exception|failure)")
+_STATUS = re.compile(
+    r"(?:(?:http|response|request|result|ret|api|run|err|error)_?)?(?:status|state|code|no)(?:_?code)?"
+)
+_KIND = re.compile(r"type|kind|event|level|severity")
+_FAILED_KIND = re.compile(r"\b(?:err|fail|exception)")
+_FAILED = re.compile(
+    r"\b(?:err|fail|fault|exception|time[ds]?.?out|denied|forbid|unauth|reject|cancel|abort|invalid|unavail|refus|exceed"
+    r"|overload|block|expire|not.(?:found|allowed))"
+)
+_PENDING = re.compile(r"\b(?:queued|pending|accepted|scheduled|waiting|started|running|processing|in.progress)\b")
+_STATUS_TEXTS = frozenset(
+    {status.phrase.lower() for status in HTTPStatus}
+    | {"success", "successful", "succeeded", "done", "completed", "complete", "finished", "failed", "failure", "error"}
+)
+_MAX_STATUS = 40
+_OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+_PAYLOADS = ("data", "result", "results", "payload", "body", "response", "output", "content", "text")
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words of a name in lower case, whatever its spelling: ``on_end``, ``text-delta``, ``RUN_ERROR``."""
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+def is_status_text(text: Any) -> bool:
+    """Return whether a text only says how a call ended, such as "Success" or "Forbidden"."""
+    if not isinstance(text, str) or len(text) > _MAX_STATUS:
+        return False
+    text = text.strip(' \n.!"').replace("_", " ").lower()
+    return text in _STATUS_TEXTS or bool(_PENDING.fullmatch(text))
+
+
+def outcome_of(value: Mapping[str, Any]) -> Outcome | None:
+    """Return the outcome that an object states, such as the envelope of a result; None if it states none."""
+    stated = {_outcome(name.lower(), field, value) for name, field in value.items()}
+    return next((outcome for outcome in _OUTCOMES if outcome in stated), None)
+
+
+def _outcome(name: str, field: Any, value: Mapping[str, Any]) -> Outcome | None:
+    if _SUCCESS.fullmatch(name):
+        return "failed" if field in (False, 0, "false") else "done"
+    if _ERROR.fullmatch(name):
+        return "failed" if field else "done"
+    if _KIND.fullmatch(name):
+        return "failed" if _FAILED_KIND.search(_words_in(field)) else None
+    if not _STATUS.fullmatch(name):
+        return None
+    if isinstance(field, dict):
+        return outcome_of(field)
+    code = int(field[:3]) if isinstance(field, str) and field[:3].isdecimal() else field
+    if isinstance(code, int | float):
+        return "failed" if _is_error(code, name, value) else "done"
+    words = _words_in(field)
+    return "failed" if _FAILED.search(words) else "pending" if _PENDING.search(words) else "done" if words else None
+
+
+def _is_error(code: float, name: str, value: Mapping[str, Any]) -> bool:
+    """Return whether a number is an error. Those above the numbers of HTTP are one only if there is no result."""
+    has_result = code >= 600 and bool(names_answer(value) or payload_of(value))
+    return not (0 <= code < 400 or has_result) or (code > 0 and name.startswith("err"))
+
+
+def _words_in(field: Any) -> str:
+    """Return the words of a status in lower case; nothing for other values."""
+    is_short = isinstance(field, str) and len(field) <= _MAX_STATUS and field.count(" ") <= 2
+    return " ".join(words_of(field)) if is_short else ""
+
+
+def payload_of(value: Mapping[str, Any]) -> Any:
+    """Return the part of an envelope that contains the result, if any."""
+    return next((value[name] for name in _PAYLOADS if value.get(name) and not is_status_text(value[name])), None)

@@ -1,0 +1,100 @@
+"""Results with a status: the payload is the answer, and the message of an error or of a success is not."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.cases import each
+
+import germane
+from germane.testing import collect
+
+ANSWER = "Shoes can be returned within thirty days."
+
+
+def answer_to(result: Any) -> str | None:
+    """Return the answer captured from a handler that returns this value."""
+    with collect() as exchanges:
+        germane.observe(route="ask")(lambda question: result)("Why?")
+    assert exchanges[0].status == "ok"
+    return exchanges[0].answer
+
+
+PHRASES = st.sampled_from([status.phrase for status in HTTPStatus] + ["success", "Done.", "in_progress", "FAILED"])
+GOOD = st.sampled_from(
+    [
+        *({"success": True}, {"ok": True}, {"is_success": 1}, {"code": 0}, {"code": 200}, {"statusCode": 201}),
+        *({"status": "success"}, {"status": "OK"}, {"state": "COMPLETED"}, {"code": "00000"}, {"error": None}),
+        *({"errcode": 0, "errmsg": "ok"}, {"code": 20000}, {"status": {"code": 0}}, {"header": {"code": 0}}),
+    ]
+)
+FAILED = st.sampled_from(
+    [
+        *({"success": False}, {"ok": False}, {"success": "false"}, {"code": 500}, {"statusCode": 404}, {"code": -1}),
+        *({"status": "error"}, {"status": "FAILED"}, {"state": "Timed out"}, {"code": "rate_limit_exceeded"}),
+        *({"error": "boom"}, {"error": {"code": 1}}, {"errors": ["boom"]}, {"isError": True}, {"type": "error"}),
+        *({"status": {"code": 503}}, {"status": "500 Internal Server Error"}, {"errcode": 40001}, {"status": False}),
+        *({"status": "queued"}, {"level": "ERROR"}, {"status": "in progress"}, {"status": "RequestTimeout"}),
+    ]
+)
+PAYLOADS = st.sampled_from([ANSWER, *({name: ANSWER} for name in ("answer", "reply", "text", "content", "output"))])
+WRAPPERS = st.sampled_from(["data", "result", "payload", "body", "output"])
+MESSAGES = PHRASES | st.just("The request was processed.")
+
+
+@given(GOOD, MESSAGES, WRAPPERS, PAYLOADS, st.booleans(), st.booleans())
+def test_the_payload_takes_precedence_over_status_and_message(
+    status: dict[str, Any], message: str, name: str, payload: Any, is_text: bool, is_nested: bool
+) -> None:
+    """In whatever order and however often results are wrapped."""
+    result: Any = {"message": message} | status | {name: json.dumps(payload) if is_text else payload}
+    if is_text and isinstance(payload, str):
+        result[name] = payload
+
+    assert answer_to({"response": result} if is_nested else result) == ANSWER
+
+
+@given(FAILED, st.sampled_from(["message", "answer", "text", "output", "data"]), st.booleans(), st.booleans())
+def test_the_texts_of_a_result_that_failed_are_no_answer(
+    status: dict[str, Any], name: str, is_text: bool, is_nested: bool
+) -> None:
+    """Nor is the message of one that is pending."""
+    result: Any = {name: "The model is overloaded."} | status
+    result = {"data": result} if is_nested else result
+
+    assert answer_to(json.dumps(result) if is_text else result) is None
+
+
+@given(GOOD | st.just({}), PHRASES)
+def test_a_text_that_only_states_an_outcome_is_no_answer(status: dict[str, Any], phrase: str) -> None:
+    """It is reported that there is none."""
+    assert answer_to({"message": phrase} | status) is None
+    assert answer_to({"message": phrase, "data": None} | status) is None
+    assert answer_to({"message": phrase, "data": {"id": 5}} | status) is None
+
+
+@each(
+    "result",
+    [
+        {"ok": True, "message": ANSWER},
+        {"answer": ANSWER, "zip_code": 90210, "order_status": "cancelled", "type": "cancellation"},
+        {"reply": ANSWER, "code": 20000, "state": "Ohio"},
+        {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": ANSWER}]}},
+        {"generate": {"messages": [{"role": "assistant", "content": ANSWER}]}},
+        {"answer": ANSWER, "status": "a long status that a person has written about the case"},
+    ],
+)
+def test_other_fields_do_not_make_a_result_a_failure(result: dict[str, Any]) -> None:
+    """Domains have statuses, codes and types of their own."""
+    assert answer_to(result) == ANSWER
+
+
+def test_a_status_of_a_response_beside_its_body_is_read() -> None:
+    """The body of an error is no answer. Any other number may be a score."""
+    assert answer_to(({"message": "The model is down."}, 503)) is None
+    assert answer_to(({"message": ANSWER}, 200)) == ANSWER
+    assert answer_to((ANSWER, 512)) == ANSWER
