@@ -329,7 +329,6 @@ def test_lists_that_data_frames_write_to_csv_are_parsed(cell: str, texts: list[s
         "{'text': 'a",
         '{"text": "a',
         "{'title': 'a'}",
-        '{"title": "a"}',
         "Document(id=0a1b2c, content: 'a', meta: {}, score: 0.9)",
         "Document(text='a', content='b')",
         "Document(title='a')",

@@ -121,6 +121,8 @@ def test_dotted_columns_refer_to_nested_objects(numeric: Any) -> None:
         (7, (Context("7"),)),
         ('{"text": "one", "id": 7, "score": 0.5}', (Context("one", "7", 0.5),)),
         ("{'page_content': 'two'}", (Context("two"),)),
+        ('{"price": 3}', (Context('{"price": 3}'),)),
+        (['{"price": 3, "note": null}', "one"], (Context('{"price": 3, "note": null}'), Context("one"))),
         (float("nan"), ()),
         (" ", ()),
     ],
@@ -136,7 +138,7 @@ def test_contexts_of_a_row_can_be_texts_numbers_or_objects(
     ("row", "message"),
     [
         ({**ROW, "answer": ["a", "b"]}, "row 0 has a list as its answer, not text: name the column"),
-        ({**ROW, "contexts": '{"price": 3}'}, "row 0 has a context that is an object without text, content or"),
+        ({**ROW, "contexts": "{'price': 3}"}, "row 0 has a context that is an object without text, content or"),
         ({**ROW, "answer": '{"price": 3}'}, "row 0 has an answer that is an object without text, content or"),
         ({**ROW, "contexts": [{"title": "x"}]}, "row 0 has a context that is an object without text, content or"),
         ({**ROW, "contexts": ["one", True]}, "row 0 has a bool as its context, not text"),

@@ -25,6 +25,8 @@ _MISSING = frozenset({"None", "nan", "NaN", "sNaN", "<NA>", "NaT", "null"})
 """The values that Python, NumPy, pandas and JSON use for missing data, as text."""
 _WRITTEN_TYPES = (Decimal, date, time, timedelta, UUID, PurePath)
 """Scalar types that have one usual form as text."""
+_JSON_OBJECT = re.compile(r"\s*\{\s*\"")
+"""The beginning of an object in JSON. Python writes its names in single quotes."""
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "agent": "assistant", "ai": "assistant"}
 _ROLE_PREFIX = re.compile(r"\s*(user|human|assistant|agent|ai|system)\s*:\s*", re.IGNORECASE)
 
@@ -92,7 +94,7 @@ def parse_contexts(cell: Any) -> tuple[Context, ...]:
                     float(score) if isinstance(score, (int, float)) else None,
                 )
             )
-        elif (text := parse_text(item, "context")) is not None:
+        elif (text := parse_text(item, "context", may_be_json=True)) is not None:
             contexts.append(Context(text))
         elif _is_list(item):  # an empty list
             raise UsageError(f"has a {type(item).__name__} as its context, not text")
@@ -190,7 +192,10 @@ def _items(cell: Any, column: str, *, is_item: bool = False) -> Iterator[Any]:
     """
     cell = to_plain(cell)
     value = _read(cell, column)
-    if is_item and (not isinstance(cell, str) or _is_list_of_numbers(value)):
+    is_row = column == "context" and isinstance(value, dict) and not any(name in value for name in TEXT_FIELDS)
+    if (isinstance(cell, str) and is_row and _JSON_OBJECT.match(cell)) or (
+        is_item and (not isinstance(cell, str) or _is_list_of_numbers(value))
+    ):  # such as the result of an SQL query
         yield cell
     elif _is_list(value):
         for item in value:
