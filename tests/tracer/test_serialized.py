@@ -44,7 +44,6 @@ FORMS: dict[str, Callable[[Any], str]] = {
     "string of a string": lambda value: json.dumps(json.dumps(json.dumps(value))),
     "literal": str,
     "literal in a string": lambda value: json.dumps(str(value)),
-    "JSON as a literal": lambda value: repr(json.dumps(value)),
     "list": lambda value: str([value]),
     "tuple": lambda value: str((value,)),
     "bytes": lambda value: json.dumps(value),

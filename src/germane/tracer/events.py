@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from germane.recognizers import find_answer, read_messages
@@ -10,6 +11,8 @@ from germane.tracer.outcomes import is_status_text, outcome_of, words_of
 from germane.tracer.shapes import plain
 
 _MAX_DEPTH = 10
+_MAX_NAMES = 500
+"""Number of names of events whose kinds are remembered."""
 _PIECES = ("delta", "token", "answer", "text", "content", "chunk", "response", "output", "parts", "data", "message")
 """Names of the text in an event of a stream, from the most to the least specific."""
 _WEAK_PIECES = frozenset(_PIECES[-2:])
@@ -190,6 +193,7 @@ def _rank(tag: str, name: str) -> int:
     return TEXT if is_text or tag in {"", *_WEAK_PIECES} else UNNAMED
 
 
+@lru_cache(_MAX_NAMES)
 def _kind(name: str) -> Literal["text", "other", "error", "control", ""]:
     """Return what the name of an event says about its text; nothing for most texts."""
     words = words_of(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Literal, get_args
 
@@ -12,12 +13,14 @@ from germane.recognizers import names_answer
 Outcome = Literal["failed", "pending", "done"]
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_SUCCESS = re.compile(r"(?:is_?)?(?:ok|success(?:ful)?)")
-_ERROR = re.compile(r"(?:is_?)?(?:errors?|exception|failure)")
-_STATUS = re.compile(
-    r"(?:(?:http|response|request|result|ret|api|run|err|error)_?)?(?:status|state|code|no)(?:_?code)?"
+_NAMES = re.compile(
+    r"(?i)(?P<success>(?:is_?)?(?:ok|success(?:ful)?))|(?P<error>(?:is_?)?(?:errors?|exception|failure))"
+    r"|(?P<kind>type|kind|event|level|severity)"
+    r"|(?P<status>(?:(?:http|response|request|ret|api|run|error|err)_?)?(?:status|state|code)(?:_?code)?|err_?no)"
 )
-_KIND = re.compile(r"type|kind|event|level|severity")
+"""Names of a Boolean, an error, a kind of event, and a status."""
+_MAX_NAMES = 500
+"""Number of names whose meanings are remembered."""
 _FAILED_KIND = re.compile(r"\b(?:err|fail|exception)")
 _FAILED = re.compile(
     r"\b(?:err|fail|fault|exception|time[ds]?.?out|denied|forbid|unauth|reject|cancel|abort|invalid|unavail|refus|exceed"
@@ -48,19 +51,24 @@ def is_status_text(text: Any) -> bool:
 
 def outcome_of(value: Mapping[str, Any]) -> Outcome | None:
     """Return the outcome that an object states, such as the envelope of a result; None if it states none."""
-    stated = {_outcome(name.lower(), field, value) for name, field in value.items()}
+    stated = {_outcome(meaning, name, value) for name in value if (meaning := _meaning_of(name)) is not None}
     return next((outcome for outcome in _OUTCOMES if outcome in stated), None)
 
 
-def _outcome(name: str, field: Any, value: Mapping[str, Any]) -> Outcome | None:
-    if _SUCCESS.fullmatch(name):
+@lru_cache(_MAX_NAMES)
+def _meaning_of(name: str) -> str | None:
+    found = _NAMES.fullmatch(name)
+    return None if found is None else found.lastgroup
+
+
+def _outcome(meaning: str, name: str, value: Mapping[str, Any]) -> Outcome | None:
+    field = value[name]
+    if meaning == "success":
         return "failed" if field in (False, 0, "false") else "done"
-    if _ERROR.fullmatch(name):
+    if meaning == "error":
         return "failed" if field else "done"
-    if _KIND.fullmatch(name):
+    if meaning == "kind":
         return "failed" if _FAILED_KIND.search(_words_in(field)) else None
-    if not _STATUS.fullmatch(name):
-        return None
     if isinstance(field, dict):
         return outcome_of(field)
     code = int(field[:3]) if isinstance(field, str) and field[:3].isdecimal() else field
@@ -73,7 +81,7 @@ def _outcome(name: str, field: Any, value: Mapping[str, Any]) -> Outcome | None:
 def _is_error(code: float, name: str, value: Mapping[str, Any]) -> bool:
     """Return whether a number is an error. Those above the numbers of HTTP are one only if there is no result."""
     has_result = code >= 600 and bool(names_answer(value) or payload_of(value))
-    return not (0 <= code < 400 or has_result) or (code > 0 and name.startswith("err"))
+    return not (0 <= code < 400 or has_result) or (code > 0 and name.lower().startswith("err"))
 
 
 def _words_in(field: Any) -> str:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import json
 import re
 from typing import Any
 
 from germane.recognizers import decode
+from germane.reprs import UNREADABLE, read_repr
 from germane.tracer.sse import END_OF_STREAM, Event, EventReader, may_become_sse
 
 STRUCTURED = frozenset("{[")
-_STARTS = STRUCTURED | set("`~\"'(")
+_STARTS = STRUCTURED | set('`~"(')
 _BLANK = " \t\r\n\ufeff"
 """First characters of texts that may be JSON."""
 _LONGEST_MARK = 6
 """Number of characters in which the mark of a stream's event ends, such as ``event:``."""
-_WRAPPED = re.compile(r"""```|~~~|"["'\\\s]*[{\[]|'\s*[{\[]|\(\{""")
+_WRAPPED = re.compile(r"""```|~~~|"["'\\\s]*[{\[]|\(\{""")
 _FENCE = re.compile(r"(?is)(?:```|~~~)[^\S\n]*(?:json\w*)?\s*(?=[{\[])(.*?)\s*(?:(?:```|~~~)\s*)?")
-_LITERAL = re.compile(r"""(?:[\[(]*\{\s*['"\d]|'\s*[{\[])""")
-_REPRESENTATION = re.compile(r"[\[(]*\{\s*'")
-_MAX_LITERAL = 100_000
+_DICT = re.compile(r"""[\[(]*\{\s*['"\d]""")
 _decode = json.JSONDecoder().raw_decode
 _SEPARATORS = re.compile(r"[\s,\x1e]*")
 _PARTS = {"0": "text", "3": "error"}
@@ -47,20 +44,10 @@ def json_value(text: str) -> dict[str, Any] | list[Any] | None:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        value = {} if decode(text) is None else _literal(text.rstrip())
+        value = UNREADABLE if decode(text) is None else read_repr(text) if _DICT.match(text) else None
     if isinstance(value, str):
         value = inner if is_event(inner := json_value(value)) or inner == {} else None
-    return list(value) if isinstance(value, tuple | list) else value if isinstance(value, dict) else None
-
-
-def _literal(text: str) -> Any:
-    """Return the value of a Python literal with an object in it."""
-    if not _LITERAL.match(text):
-        return None
-    with contextlib.suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return ast.literal_eval(text[:_MAX_LITERAL])
-    is_cut = text.count("{") > text.count("}")
-    return {} if _REPRESENTATION.match(text) and (is_cut or text[-1] in "}])") else None
+    return {} if value is UNREADABLE else value if isinstance(value, dict | list) else None
 
 
 def is_event(value: Any) -> bool:
