@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
+from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import flask
 import pytest
 from fastapi import FastAPI, Request
-from fastapi.responses import StreamingResponse
+from fastapi.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 from fastapi.testclient import TestClient
 from openai.types.chat import ChatCompletion
 from pydantic import BaseModel
@@ -178,6 +180,82 @@ def test_flask_with_an_error_status() -> None:
     assert exchange.error == "HTTP 503"
 
 
+@pytest.mark.parametrize("rest", [({"Content-Type": "text/plain"},), (200, [("X-Id", "1")]), ("201 CREATED",)])
+def test_flask_with_a_stream_and_headers(rest: tuple[Any, ...]) -> None:
+    """The body before a status or headers may be a stream. The question is a parameter of the URL."""
+    app = flask.Flask(__name__)
+
+    @app.get("/ask")
+    @germane.observe
+    def ask() -> Any:
+        assert flask.request.args["q"] == QUESTION
+        return iter(WORDS), *rest
+
+    with collect() as exchanges:
+        assert app.test_client().get("/ask", query_string={"q": QUESTION, "tenant": "acme"}).text == ANSWER
+
+    assert_captured(exchanges)
+
+
+@pytest.mark.parametrize("status", [HTTPStatus.BAD_GATEWAY, "502 BAD GATEWAY", 502])
+def test_flask_with_any_form_of_an_error_status(status: Any) -> None:
+    """The status is a number, a member of ``HTTPStatus`` or a text."""
+    app = flask.Flask(__name__)
+
+    @app.post("/ask")
+    @germane.observe
+    def ask() -> Any:
+        return f"Cannot answer {flask.request.json['question']}", status
+
+    with collect() as exchanges:
+        assert app.test_client().post("/ask", json={"question": QUESTION}).status_code == 502
+
+    assert [(exchange.answer, exchange.error) for exchange in exchanges] == [(None, "HTTP 502")]
+
+
+def test_flask_with_a_stream_that_is_not_text(caplog: pytest.LogCaptureFixture) -> None:
+    """The content type in the headers says that the chunks are not text."""
+    app = flask.Flask(__name__)
+
+    @app.post("/ask")
+    @germane.observe(route="picture of Flask")
+    def ask() -> Any:
+        return iter([f"{flask.request.json['question']}".encode()]), {"Content-Type": "image/png"}
+
+    with collect() as exchanges:
+        app.test_client().post("/ask", json={"question": QUESTION})
+
+    assert [exchange.answer for exchange in exchanges] == [None]
+    assert "answer of picture of Flask: image/png is not text" in caplog.text
+
+
+@pytest.mark.parametrize("response", ["redirect", "image", "file", "empty"])
+def test_a_response_without_text_is_reported_once(
+    response: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Redirects, images and files are not answers."""
+    app, path = FastAPI(), tmp_path / "answer.txt"
+    path.write_text(ANSWER, encoding="utf-8")
+    responses = {
+        "redirect": lambda: RedirectResponse("/elsewhere"),
+        "image": lambda: Response(b"\x89PNG", media_type="image/png"),
+        "file": lambda: FileResponse(path),
+        "empty": lambda: Response(status_code=204),
+    }
+
+    @app.post("/ask", response_model=None)
+    @germane.observe(route=f"answers with {response}")
+    def ask(body: Ask) -> Response:
+        return responses[response]()
+
+    with collect() as exchanges, TestClient(app) as client:
+        for _ in range(2):
+            client.post("/ask", json={"question": QUESTION}, follow_redirects=False)
+
+    assert [(exchange.question, exchange.answer) for exchange in exchanges] == [(QUESTION, None)] * 2
+    assert [f"answer of answers with {response}: " in message for message in caplog.messages] == [True]
+
+
 def test_flask_that_does_not_read_its_request(caplog: pytest.LogCaptureFixture) -> None:
     """The body is left to the application, and the missing question is reported once."""
     app = flask.Flask(__name__)
@@ -217,6 +295,94 @@ def test_django_view() -> None:
     assert_captured(exchanges)
 
 
+def test_django_view_with_parameters() -> None:
+    """The question is in the parameters that the view has read."""
+    pytest.importorskip("django")
+    from django.conf import settings
+    from django.http import HttpRequest, HttpResponse
+    from django.test import RequestFactory
+
+    if not settings.configured:
+        settings.configure(ALLOWED_HOSTS=["testserver"])
+
+    @germane.observe
+    def ask(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(ANSWER if request.GET["q"] == QUESTION else "")
+
+    with collect() as exchanges:
+        ask(RequestFactory().get("/ask", {"q": QUESTION, "language": "en"}))
+
+    assert_captured(exchanges)
+
+
+def test_django_rest_framework() -> None:
+    """The answer is in the data of a response that is rendered later."""
+    pytest.importorskip("rest_framework")
+    from django.conf import settings
+
+    if not settings.configured:
+        settings.configure(ALLOWED_HOSTS=["testserver"])
+    from rest_framework.parsers import JSONParser
+    from rest_framework.request import Request as RestRequest
+    from rest_framework.response import Response as RestResponse
+    from rest_framework.test import APIRequestFactory
+
+    @germane.observe
+    def ask(request: RestRequest, status: int) -> RestResponse:
+        return RestResponse({"answer": ANSWER, "asked": request.data["question"]}, status=status)
+
+    for status in (200, 400):
+        with collect() as exchanges:
+            posted = APIRequestFactory().post("/ask", {"question": QUESTION}, format="json")
+            ask(RestRequest(posted, parsers=[JSONParser()]), status)
+        if status == 200:
+            assert_captured(exchanges)
+    assert [(exchange.question, exchange.answer, exchange.error) for exchange in exchanges] == [
+        (QUESTION, None, "HTTP 400")
+    ]
+
+
+@pytest.mark.parametrize("kind", ["struct", "request", "response", "parameters"])
+def test_litestar_and_msgspec(kind: str) -> None:
+    """Requests without a ``__dict__``, responses that are rendered later, and msgspec's objects are read."""
+    pytest.importorskip("litestar")
+    msgspec = pytest.importorskip("msgspec")
+    from litestar import Litestar, Request, Response, get, post
+    from litestar.testing import TestClient as LitestarClient
+
+    asked = msgspec.defstruct("Asked", [("question", str)])
+    answered = msgspec.defstruct("Answered", [("answer", str), ("sources", list[str], [])])
+
+    async def ask_struct(data: Any) -> Any:
+        return answered(ANSWER)
+
+    async def ask_request(request: Any) -> Any:
+        await request.json()
+        return {"answer": ANSWER}
+
+    async def ask_response(data: Any) -> Any:
+        return Response(answered(ANSWER))
+
+    async def ask_parameters(request: Any) -> Any:
+        return ANSWER if request.query_params["q"] == QUESTION else ""
+
+    handlers = {"struct": ask_struct, "request": ask_request, "response": ask_response, "parameters": ask_parameters}
+    returned = {"struct": answered, "request": dict[str, str], "response": Response[answered], "parameters": str}
+    handler = handlers[kind]
+    handler.__annotations__ = {next(iter(handler.__annotations__)): asked, "return": returned[kind]}
+    if kind in {"request", "parameters"}:
+        handler.__annotations__["request"] = Request
+    decorate = get if kind == "parameters" else post
+    with collect() as exchanges, LitestarClient(Litestar([decorate("/ask")(germane.observe(handler))])) as client:
+        if kind == "parameters":
+            response = client.get("/ask", params={"q": QUESTION})
+        else:
+            response = client.post("/ask", json={"question": QUESTION})
+
+    assert response.status_code in {200, 201}, response.text
+    assert_captured(exchanges)
+
+
 def test_langgraph_node_and_graph() -> None:
     """The question is the last message of the state; the answer is the message that the node adds."""
     pytest.importorskip("langgraph")
@@ -237,6 +403,10 @@ def test_langgraph_node_and_graph() -> None:
         with collect() as exchanges:
             run({"messages": CONVERSATION})
         assert len(assert_captured(exchanges).history) == 2
+    for messages in ([("user", QUESTION)], ("human", QUESTION)):
+        with collect() as exchanges:
+            ask({"messages": messages})
+        assert_captured(exchanges)
 
 
 def test_langgraph_streams() -> None:
@@ -349,28 +519,68 @@ def test_mcp_tool(kind: str) -> None:
     assert_captured(exchanges)
 
 
-def test_a_batch_is_reported_and_its_single_handler_is_captured(caplog: pytest.LogCaptureFixture) -> None:
-    """A list of questions is not one exchange: the log says to observe the function that answers one question."""
+@pytest.mark.parametrize("kind", ["texts", "records", "objects"])
+def test_a_batch_becomes_one_exchange_for_each_question(kind: str) -> None:
+    """Each exchange has an id of its own. They share the trace, and have no contexts, because whose is unknown."""
+    made = {
+        "texts": lambda text: text,
+        "records": lambda text: {"question": text},
+        "objects": lambda text: Ask(question=text),
+    }
+    asked = [QUESTION, "Can I return socks?", "Can I return hats?"]
+    ids = []
 
-    @germane.observe(route="batch")
-    def answer_all(questions: list[str], model: str = "m") -> list[str]:
-        return [ANSWER for _ in questions]
+    @germane.retrieval
+    def search(questions: list[Any]) -> list[str]:
+        return ["Shoes can be returned."]
 
     @germane.observe
-    def answer_one(question: str) -> str:
-        return ANSWER
+    def answer_all(questions: list[Any], model: str = "m") -> list[Any]:
+        ids.append(germane.current_exchange().id)  # type: ignore[union-attr]  # it is inside a handler
+        search(questions)
+        return [text if kind == "texts" else {"answer": text} for text in (ANSWER, "No.", "Never.")]
 
     with collect() as exchanges:
-        answer_all([QUESTION, QUESTION], model="m")
+        answer_all(list(map(made[kind], asked)), model="m")
+
+    assert {exchange.question: exchange.answer for exchange in exchanges} == dict(
+        zip(asked, [ANSWER, "No.", "Never."], strict=True)
+    )
+    assert len({exchange.id for exchange in exchanges} | {*ids}) == 3
+    assert len({(exchange.trace_id, exchange.span_id) for exchange in exchanges}) == 1
+    assert [exchange.contexts for exchange in exchanges] == [()] * 3
+
+
+@pytest.mark.parametrize("results", [[ANSWER], ANSWER, None, {"answers": [ANSWER, ANSWER]}])
+def test_a_batch_without_one_answer_for_each_question_is_reported(
+    results: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log says once to observe the function that answers one question."""
+
+    @germane.observe(route=f"batch of {results}")
+    def answer_all(questions: list[str]) -> Any:
+        return results
+
+    with collect() as exchanges:
         answer_all([QUESTION, QUESTION])
-    assert [(exchange.question, exchange.answer) for exchange in exchanges] == [(None, None)] * 2
+        answer_all([QUESTION, QUESTION])
+
+    assert [exchange.question for exchange in exchanges] == [None, None]
     assert (
         sum("'questions' is a batch: observe the function that answers one question" in m for m in caplog.messages) == 1
     )
 
+
+@pytest.mark.parametrize("name", ["texts", "items"])
+@pytest.mark.parametrize("ids", [["a1", "b2"], ["shoes", "hats"], [QUESTION, "id-7"], [QUESTION, 3], []])
+def test_a_list_of_other_values_is_not_a_batch(name: str, ids: list[Any]) -> None:
+    """Documents that are looked up by their ids or keywords are not answers."""
+    namespace: dict[str, Any] = {}
+    exec(f"def look_up({name}): return ['A text about shoes.'] * len({name})", namespace)
     with collect() as exchanges:
-        list(map(answer_one, [QUESTION]))
-    assert_captured(exchanges)
+        germane.observe(namespace["look_up"])(ids)
+
+    assert [exchange.question for exchange in exchanges] == [None]
 
 
 def respond(message: str, history: list[Any]) -> Iterator[str]:
@@ -385,6 +595,18 @@ def respond_with_messages(message: str, history: list[Any]) -> Iterator[Any]:
     """Yield the whole conversation so far."""
     for text in respond(message, history):
         yield [*history, {"role": "user", "content": message}, {"role": "assistant", "content": text}]
+
+
+def respond_with_pairs(message: str, history: list[Any]) -> Iterator[Any]:
+    """Yield the conversation so far in pairs of question and answer."""
+    for text in respond(message, history):
+        yield [["Hello!", "How can I help?"], [message, text]]
+
+
+def respond_with_pairs_and_clear(message: str, history: list[Any]) -> Iterator[Any]:
+    """Yield the new value of the text box and the conversation so far."""
+    for text in respond(message, history):
+        yield "", [(message, text)]
 
 
 def respond_and_clear(message: str, history: list[Any]) -> Iterator[Any]:
@@ -409,13 +631,31 @@ def test_gradio_chat_interface() -> None:
     assert_captured(exchanges)
 
 
-@pytest.mark.parametrize("handler", [respond, respond_with_messages, respond_and_clear])
+@pytest.mark.parametrize(
+    "handler",
+    [respond, respond_with_messages, respond_and_clear, respond_with_pairs, respond_with_pairs_and_clear],
+)
 def test_gradio_handlers_that_yield_everything_so_far(handler: Any) -> None:
     """A handler of Gradio yields a text, a conversation, or several components."""
     with collect() as exchanges:
         list(germane.observe(handler)(QUESTION, []))
 
     assert_captured(exchanges)
+
+
+def test_gradio_handler_with_files_that_returns_the_conversation() -> None:
+    """The question is the text next to the files. Pairs of other texts are not a conversation."""
+
+    @germane.observe
+    def answer(message: dict[str, Any], history: list[Any]) -> Any:
+        return [*history, [message["text"], ANSWER]]
+
+    with collect() as exchanges:
+        answer({"text": QUESTION, "files": []}, [["Hello!", "Hi."]])
+        germane.observe(lambda message: [["Returns", "Shoes can be returned."]])(QUESTION)
+
+    assert_captured(exchanges[:1])
+    assert [exchange.answer for exchange in exchanges[1:]] == [None]
 
 
 def test_gradio_messages_as_objects() -> None:

@@ -640,7 +640,8 @@ def test_arguments_reach_the_handler_unchanged(traced: Any, kind: str, name: str
 
     assert get(make(body, germane.observe)(value)) in ("a", ["a"])
     assert [id(item) for item in seen] == [id(value)]
-    is_question = issubclass(type(value), str) and not issubclass(type(value), enum.Enum)
+    is_text = issubclass(type(value), str) and not issubclass(type(value), enum.Enum) and value != ""
+    is_question = is_text or name in {"data class", "named tuple", "model"}  # with a field named text
     assert ((traced.exchange.question is not None), traced.exchange.status) == (is_question, "ok")
 
 

@@ -69,11 +69,12 @@ class TestConventionalName:
 
         assert find_question(function, "other", "Why?") == "Why?"
 
-    @each("value", [None, 7, b"bytes", {"text": "Why?"}, ["Why?"]])
-    def test_an_argument_with_a_conventional_name_that_is_not_a_str_is_skipped(self, value: Any) -> None:
-        """A parameter with a conventional name is skipped if its value is not a str."""
+    @each("value", [None, 7, b"bytes", {"id": "1"}, ["Why?"], "", " ", "sk-0123456789abcdef"])
+    def test_an_argument_with_a_conventional_name_that_is_not_a_question_is_skipped(self, value: Any) -> None:
+        """A parameter with a conventional name is skipped if its value is not a text, blank, or a key."""
         assert find_question(lambda question, query: None, value, "Why?") == "Why?"
-        assert find_question(lambda question, lang: None, value, "en") == "en"
+        assert find_question(lambda question, topic: None, value, "shoes") == "shoes"
+        assert find_question(lambda question, lang: None, value, "en") is None
 
     def test_a_question_argument_of_a_method_is_found(self, traced: Any) -> None:
         """Methods, class methods and static methods find the parameter in the arguments of the call."""
@@ -141,7 +142,7 @@ class TestFirstText:
         assert find_question(lambda k, flag=False: None, 3) is None
 
     @pytest.mark.parametrize("name", CONVENTIONAL_NAMES)
-    @pytest.mark.parametrize("value", [["Why?"], {"text": "Why?"}, object(), 3])
+    @pytest.mark.parametrize("value", [["Why?"], {"id": "1"}, object(), 3])
     @pytest.mark.parametrize("options", [{}, {"attributes": {"a": lambda call: None}}])
     def test_an_argument_with_a_conventional_name_but_no_text_is_reported_once(
         self, traced: Any, caplog: pytest.LogCaptureFixture, name: str, value: Any, options: Any
@@ -309,7 +310,7 @@ class TestSeveralTexts:
 
         assert caplog.records == []
 
-    @pytest.mark.parametrize("value", [{"text": "Why?"}, ["Why?"], Language.ENGLISH])
+    @pytest.mark.parametrize("value", [{"id": "1"}, ["Why?"], Language.ENGLISH])
     def test_using_another_text_instead_of_a_conventional_parameter_is_logged_once(
         self, traced: Any, caplog: pytest.LogCaptureFixture, value: Any
     ) -> None:

@@ -7,6 +7,8 @@ from .exchanges import NAME_LENGTH as NAME_LENGTH
 from .exchanges import create_exchange as create_exchange
 from .messages import read_messages as read_messages
 from .outline import outline_spans as outline_spans
+from .prompts import MIN_DOCUMENT as MIN_DOCUMENT
+from .prompts import question_in_prompt as question_in_prompt
 from .reading import RawValue as RawValue
 from .reading import Recognizer as Recognizer
 from .reading import SpanReading as SpanReading
@@ -25,6 +27,9 @@ from .spans import SpanData as SpanData
 from .spans import SpanEvent as SpanEvent
 from .text import decode as decode
 from .text import plain_value as plain_value
+from .values import IGNORED_KEYS as IGNORED_KEYS
+from .values import INPUT_WRAPPERS as INPUT_WRAPPERS
+from .values import QUESTION_KEYS as QUESTION_KEYS
 from .values import QuestionValue as QuestionValue
 from .values import find_answer as find_answer
 from .values import find_question as find_question

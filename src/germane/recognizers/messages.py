@@ -75,9 +75,8 @@ def read_messages(value: Any, depth: int = 0) -> list[ChatMessage] | None:
     """Read a list of messages, or a single message. Return None if the value is neither."""
     if depth > MAX_DEPTH:
         return None
-    if isinstance(value, dict):
-        message = read_message(value)
-        return None if message is None else [message]
+    if (message := read_message(value)) is not None:
+        return [message]
     if not isinstance(value, list) or not value:
         return None
     if len(value) == 1 and isinstance(value[0], list):  # LangChain's list of prompts

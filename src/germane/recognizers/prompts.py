@@ -142,16 +142,22 @@ def question_in(call: ModelCall, recorded: Iterable[str] = (), documents: Sequen
     Returns:
         The whole message if it has no parts. None if it has some, and which of them is the question is unknown.
     """
-    prompt = call.prompt
+    return question_in_prompt(call.prompt, call.answer, recorded, documents, call.background)
+
+
+def question_in_prompt(
+    prompt: str, answer: str | None, recorded: Iterable[str] = (), documents: Sequence[str] = (), background: str = ""
+) -> str | None:
+    """Return the question in a prompt, as :func:`question_in` does for the prompt of a call with its other messages."""
     for text in recorded:
         if text and text != prompt and stands_alone(text, prompt):
             return text
     parts = parts_of(prompt)
     filled = [part for part in parts if part.text]
-    sources = _sources(filled, call, documents)
+    sources = _sources(filled, answer, background, documents)
     if len(parts) < 2 or not filled or (sum(bool(part.label) for part in parts) < 2 and not sources):
         return None if any(text in prompt for text in documents) else prompt
-    completed, chosen = _completed(parts, sources), _question_among(filled, sources, call.answer or "")
+    completed, chosen = _completed(parts, sources), _question_among(filled, sources, answer or "")
     found = completed or chosen
     if found is None or (chosen is not None and chosen is not found) or _is_continued(found, parts, sources):
         return None
@@ -188,15 +194,17 @@ def _shares(part: PromptPart, others: Sequence[PromptPart]) -> bool:
     return share_from(part.text, grams("\n".join(other.text for other in others)), frozenset()) >= _SHARED
 
 
-def _sources(parts: Sequence[PromptPart], call: ModelCall, documents: Sequence[str]) -> list[PromptPart]:
+def _sources(
+    parts: Sequence[PromptPart], answer: str | None, background: str, documents: Sequence[str]
+) -> list[PromptPart]:
     """Return the parts that contain documents, or that the reply was taken from."""
     found = [part for part in parts if any(text in part.text or part.text in text for text in documents)]
-    if found or not parts or call.answer is None or asks(call.answer):
+    if found or not parts or answer is None or asks(answer):
         return found
     asked = [part for part in parts if part.may_ask and (asks(part.text) or part.is_named)]
-    asked = asked or _candidates(parts, call.answer)
-    known = grams("\n".join([call.background, *(part.text for part in asked)]))
-    return [part for part in parts if part not in asked and share_from(call.answer, grams(part.text), known) >= _SOURCE]
+    asked = asked or _candidates(parts, answer)
+    known = grams("\n".join([background, *(part.text for part in asked)]))
+    return [part for part in parts if part not in asked and share_from(answer, grams(part.text), known) >= _SOURCE]
 
 
 def _candidates(parts: Sequence[PromptPart], reply: str) -> list[PromptPart]:

@@ -26,11 +26,13 @@ QUESTION_KEYS: Final = (
 """Names of a question, from the most to the least specific."""
 _QUESTION_SUFFIXES: Final = ("question", "query")
 _MESSAGES_KEYS: Final = ("messages", "chat_messages", "conversation", "contents")
-_INPUT_WRAPPERS: Final = ("inputs", "data", "kwargs", "kwds", "args", "body", "request", "payload", "state", "params")
+INPUT_WRAPPERS: Final = (
+    *("inputs", "data", "kwargs", "kwds", "args", "body", "request", "payload", "state", "params", "event"),
+)
 _ANSWER_KEYS: Final = (
     *("answer", "final_answer", "replies", "answers", "response", "reply"),
     *("final_response", "output_text", "final_output", "final_result"),
-    *("output", "outputs", "result", "completion", "generation", "generations"),
+    *("output", "outputs", "result", "completion", "generation", "generations", "generated_text"),
     *("choices", "candidates", "message", "messages", "update", "combined_chunk_content", "raw"),
 )
 """Names of an answer, from the most to the least specific."""
@@ -40,10 +42,10 @@ _CONTENT_KEYS: Final = ("content", "text", "data", "parts", "blocks")
 """Names of the text inside an answer. They mean something else outside of one."""
 _ALTERNATIVES: Final = frozenset({"replies", "answers", "generations", "choices", "candidates"})
 """Names of lists of alternative answers, of which the first is used."""
-_STRONG_QUESTION_KEYS: Final = QUESTION_KEYS[:8]
+_STRONG_QUESTION_KEYS: Final = (*QUESTION_KEYS[:8], "q")
 _STRONG_ANSWER_KEYS: Final = _ANSWER_KEYS[:10]
 _HISTORY_KEYS: Final = ("chat_history", "history", "conversation_history", "message_history", "memory")
-_IGNORED_KEYS: Final = frozenset(
+IGNORED_KEYS: Final = frozenset(
     {*_HISTORY_KEYS, "metadata", "meta", "config", "context", "contexts", "documents", "source_documents", "sources"}
     | {"source_nodes", "tools", "tags", "signature", "demos", "lm", "lm_kwargs", "usage", "additional_kwargs"}
 )
@@ -104,9 +106,10 @@ def _find_questions(value: Any, depth: int, *, is_named: bool) -> Iterator[Quest
 
 def _questions_in_object(value: Mapping[Any, Any], depth: int) -> Iterator[QuestionValue]:
     """Yield the questions that the names in an object point to, from the most to the least specific name."""
-    for key in QUESTION_KEYS:
-        if key in value:
-            for found in _find_questions(value[key], depth + 1, is_named=True):
+    for key in (*QUESTION_KEYS, "q"):
+        inner = value.get(key)
+        for part in (inner, inner.get("text") if isinstance(inner, dict) else None):  # next to an id or files
+            for found in _find_questions(part, depth + 1, is_named=True):
                 yield found if found.history else found._replace(history=_history_in(value))
     for key in _MESSAGES_KEYS:
         if key in value:
@@ -115,7 +118,7 @@ def _questions_in_object(value: Mapping[Any, Any], depth: int) -> Iterator[Quest
         if isinstance(key, str) and key.lower().endswith(_QUESTION_SUFFIXES) and isinstance(inner, str):
             for found in _find_questions(inner, depth + 1, is_named=True):
                 yield found._replace(history=_history_in(value))
-    for key in _INPUT_WRAPPERS:
+    for key in INPUT_WRAPPERS:
         inner = value.get(key)
         if key == "args" and isinstance(inner, list):  # the positional arguments of a traced function
             arguments = (next(_find_questions(item, depth + 1, is_named=True), None) for item in inner)
@@ -128,7 +131,7 @@ def _questions_in_object(value: Mapping[Any, Any], depth: int) -> Iterator[Quest
 def _questions_in_components(value: Mapping[str, Any], depth: int) -> Iterator[QuestionValue]:
     """Yield the questions in the inputs of named components, such as ``{"retriever": {"query": "..."}}``."""
     for key, component in value.items():
-        if key in _IGNORED_KEYS or not isinstance(component, dict):
+        if key in IGNORED_KEYS or not isinstance(component, dict):
             continue
         for name in _STRONG_QUESTION_KEYS:
             if isinstance(component.get(name), str) and is_text(component[name]):
@@ -171,7 +174,7 @@ def _answer_in_object(value: Mapping[str, Any], depth: int, names: Iterable[str]
         return found
     if isinstance(value.get("content"), dict) and (messages := read_messages(value["content"])) is not None:
         return final_answer(messages)
-    components = (inner for key, inner in value.items() if key not in _IGNORED_KEYS and isinstance(inner, dict))
+    components = (inner for key, inner in value.items() if key not in IGNORED_KEYS and isinstance(inner, dict))
     answers = (_answer_named(component, depth, _STRONG_ANSWER_KEYS) for component in components)
     return next((answer for answer in answers if answer is not None), None)
 

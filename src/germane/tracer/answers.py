@@ -32,7 +32,7 @@ def answer_text(value: Any) -> str | None:
     if issubclass(kind, tuple) and value and is_response(type(value[0])):  # with a status or headers
         return answer_text(value[0])
     if (read := body_reader(kind)) is not None:
-        return response_text(read(value))
+        return answer_text(read(value))
     return _answer_in(value) if is_structured(kind) else _text(value)
 
 

@@ -90,7 +90,7 @@ def observe(
         question: Selector for the question: a dotted path that begins with an argument's name, or a callable that
             takes the :class:`Call` or nothing. By default, the question is the argument named ``question``,
             ``query``, ``prompt``, ``message``, ``input`` or ``user_input``, or else the question in messages or another
-            structured argument, or else the first ``str`` argument.
+            structured argument, or else the ``str`` argument that most likely asks.
         answer: Selector for the answer in the return value: a dotted path or a callable. By default, the text of the
             value, or its known part.
         contexts: Selector for the contexts in the return value.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -19,6 +18,7 @@ from germane.tracer.events import Piece
 from germane.tracer.guard import log_once
 from germane.tracer.pieces import join_pieces
 from germane.tracer.privacy import Privacy
+from germane.tracer.questions import candidates, is_secret, is_text, question_in
 from germane.tracer.selectors import (
     Call,
     Selector,
@@ -29,8 +29,7 @@ from germane.tracer.selectors import (
     unwrap_partial,
     value_reader,
 )
-from germane.tracer.serialized import is_event, json_value
-from germane.tracer.shapes import describe, question_in
+from germane.tracer.shapes import describe
 from germane.tracer.text import NAME_LIMIT, as_text, clean, items_of
 
 if TYPE_CHECKING:
@@ -41,6 +40,8 @@ _CONTEXT_READER = ContextReader()
 _VARIABLE = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 _MAX_ARGUMENTS = 100
 """Maximum number of positional arguments, and of extra keyword arguments, in which the question is looked up."""
+_MAX_LINE = 200
+"""Maximum number of characters of a text that is not examined further."""
 _KEYWORD_ONLY = sys.maxsize
 """Placeholder position for parameters that cannot be passed positionally."""
 
@@ -150,7 +151,7 @@ def _is_synchronous(function: Any) -> bool:
 
 class QuestionArgument:
     """Finds the question in the arguments: a text with a conventional name, a structured argument that contains the
-    question, or else the first ``str`` argument.
+    question, or else the text that most likely is one.
 
     If the function accepts ``**kwargs``, extra keyword arguments count as parameters. Enum members are not questions.
     """
@@ -179,12 +180,13 @@ class QuestionArgument:
         return self.first_text(args, kwargs) if found is None else found.text
 
     def plain(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-        """Return the only argument with a conventional name if it is plain text, as in most calls."""
+        """Return the only argument with a conventional name if it is a short line of text, as in most calls."""
         if len(self._declared) != 1:
             return None
         name, position, default = self._declared[0]
         value = args[position] if position < len(args) else kwargs.get(name, default)
-        return value if type(value) is str and value[:1].isalnum() else None
+        is_line = type(value) is str and len(value) < _MAX_LINE and "\n" not in value and "<" not in value
+        return value if is_line and value[:1].isalnum() and " " in value else None
 
     def find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> QuestionValue | None:
         """Find the question by its name, or in messages, a state, a request body or another structured argument."""
@@ -194,10 +196,10 @@ class QuestionArgument:
         return question_in(dict(self.arguments(args, kwargs)))
 
     def first_text(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-        """Return the first argument that is text, unless another argument is a batch of questions."""
+        """Return the text that most likely is the question, unless another argument is a batch of questions."""
         arguments = list(self.arguments(args, kwargs))
-        is_batch = any(_is_batch(name, value) for name, value in arguments)
-        return None if is_batch else self._first_of(arguments, self._named(args, kwargs))
+        texts = [] if any(_is_batch(name, value) for name, value in arguments) else candidates(arguments)
+        return self._first_of([(name, text) for _, name, text in texts], self._named(args, kwargs))
 
     def arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """Yield the name and value of each argument, in the order of the parameters."""
@@ -225,7 +227,7 @@ class QuestionArgument:
 
     def _first_of(self, arguments: Iterable[tuple[str, Any]], others: Iterable[tuple[str, Any]] = ()) -> str | None:
         """Return the first argument that is text. Log once if there are others that may be the question."""
-        texts = [argument for argument in arguments if _is_text(argument[1])]
+        texts = [argument for argument in arguments if is_text(argument[1]) and not is_secret(argument[1])]
         if not texts:
             return None
         taken, text = texts[0]
@@ -243,14 +245,6 @@ def _values(
         (name, args[position] if position < len(args) else kwargs.get(name, default))
         for name, position, default in parameters
     ]
-
-
-def _is_text(value: Any) -> bool:
-    """Return whether a value is a ``str`` but neither an enum member nor JSON."""
-    kind = type(value)  # isinstance() would call the value's own code, which may fail
-    if kind is not str and (not issubclass(kind, str) or issubclass(kind, Enum)):
-        return False
-    return not str.isspace(value) and not is_event(json_value(str.__str__(value)))
 
 
 def _is_batch(name: str, value: Any) -> bool:

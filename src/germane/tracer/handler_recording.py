@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +13,20 @@ from germane.exchange import Exchange, new_exchange_id, sampling_key_for
 from germane.tracer import conventions
 from germane.tracer.connection import SPAN_TEXT_LIMIT, current_connection
 from germane.tracer.contexts import MAX_CONTEXTS
+from germane.tracer.delivery import stream_recorder
 from germane.tracer.guard import guarded, log_once
 from germane.tracer.handler import Handler, history_of, read_history
 from germane.tracer.iterator_proxy import is_proxy, proxy_iterator
 from germane.tracer.privacy import Privacy
 from germane.tracer.provider import start_span
+from germane.tracer.questions import batch_in, may_be_prompt, question_in, question_of_prompt
 from germane.tracer.recording import Recording, current_context
 from germane.tracer.requests import bodies_of, current_requests, requests_of
-from germane.tracer.responses import has_text, http_status, is_redirect, is_response, media_type
+from germane.tracer.responses import has_text, head_of, http_status, is_redirect, is_response, media_type
 from germane.tracer.score_processor import score_processors
 from germane.tracer.selectors import Call
 from germane.tracer.serialized import is_plain
-from germane.tracer.shapes import question_in
+from germane.tracer.shapes import with_last_reply
 from germane.tracer.stream_text import StreamText
 from germane.tracer.text import NAME_LIMIT, as_attribute, as_text, clean
 from germane.tracer.watching import complete_from_spans
@@ -55,8 +58,11 @@ class HandlerRecording(Recording):
     exchange."""
 
     __slots__ = (
+        "_answers",
+        "_batch",
         "_exchange_id",
         "_failure",
+        "_found",
         "_has_text",
         "_requests",
         "_skipped_media",
@@ -97,6 +103,12 @@ class HandlerRecording(Recording):
         """The requests that may contain the question, until the handler has returned."""
         self._without_question: str | None = None
         """What the arguments are, if they contain no question."""
+        self._found: str | None = None
+        """The text that was found in the arguments, if it may be a whole prompt."""
+        self._batch: Sequence[str] = ()
+        """The questions of a batch, if the arguments contain one."""
+        self._answers: Sequence[str | None] = ()
+        """The answers to the questions of a batch."""
         self._exchange_id: str | None = None
         self._failure: str | None = None
         """The status of an error response, such as ``HTTP 500``, or the error event at the end of a stream."""
@@ -157,19 +169,26 @@ class HandlerRecording(Recording):
         argument = self.handler.question_argument
         found = argument.find(args, kwargs)
         if found is not None:
-            self.question, self.history = found.text, history_of(found) if found.history else ()
+            self._take_question(found.text)
+            self.history = history_of(found) if found.history else ()
             return
-        self.question = argument.first_text(args, kwargs)
+        self._take_question(argument.first_text(args, kwargs))
         self._requests = requests_of(value for _, value in argument.arguments(args, kwargs))
         if self.question is None:
             self._without_question = argument.describe(args, kwargs)
+            self._batch = batch_in(argument.arguments(args, kwargs)) if self.handler.find_answer is None else ()
+
+    def _take_question(self, text: str | None) -> None:
+        self.question = text
+        self._found = text if text is not None and may_be_prompt(text) else None
 
     def _read_requests(self) -> None:
         """Look for the question in what the handler has read from its requests."""
         requests, self._requests = self._requests, ()
         for body in (body for request in requests for body in bodies_of(request)):
             if (found := question_in({"body": body})) is not None:
-                self.question, self.history = found.text, self.history or history_of(found)
+                self._take_question(found.text)
+                self.history = self.history or history_of(found)
                 return
 
     def set_question(self, text: Any) -> None:
@@ -200,12 +219,18 @@ class HandlerRecording(Recording):
             self.answer = result
         else:
             self.answer = guarded(handler.on_answer, self._read_answer, result, problems=self.problems)
+            self.answer = self.answer if self.answer and not self.answer.isspace() else None
         if handler.find_contexts is not None and self._failure is None:
             self.add_contexts(guarded("contexts", handler.contexts, result, problems=self.problems) or ())
         self.finish()
 
     def record_returned(self, result: Any) -> Any:
         streams, kind = self.handler.streams, type(result)
+        if kind is tuple and (head := self._head_of(result)) and (record := stream_recorder(type(result[0]))):
+            if (stream := record(self, result[0])) is None:
+                return None
+            self.expect_response(head)
+            return (stream, *result[1:])
         if streams and is_proxy(kind):
             kind = result.__class__
         return proxy_iterator(self, result) if streams and issubclass(kind, streams) else None
@@ -225,10 +250,19 @@ class HandlerRecording(Recording):
     def _read_answer(self, result: Any) -> str | None:
         if is_response(type(result)):
             self._read_head(http_status(result), has_text=self.handler.find_answer is not None or has_text(result))
-        elif type(result) is tuple and any(current_requests()):  # Flask's body with a status or headers
-            status = next((part for part in result[1:2] if type(part) is int), 200)
-            self._read_head(status, has_text=True)
-        return self.handler.answer(result) if self._has_text else None
+        elif type(result) is tuple and (head := self._head_of(result)):
+            self._read_head(head.status_code, has_text=has_text(head) or self.handler.find_answer is not None)
+            result = result if self.handler.find_answer is not None else result[0]
+        elif self._batch and not self.question and type(result) in {list, tuple} and len(result) == len(self._batch):
+            answer = partial(guarded, self.handler.on_answer, self.handler.answer, problems=self.problems)
+            self._answers = [answer(item) for item in result]
+            return None
+        return self.handler.answer(with_last_reply(result, self.question)) if self._has_text else None
+
+    @staticmethod
+    def _head_of(result: tuple[Any, ...]) -> Any:
+        """Return the status and headers of a Flask view's result, if it is one."""
+        return head_of(result[1:]) if len(result) > 1 and any(current_requests()) else None
 
     def _read_head(self, status: int, *, has_text: bool) -> None:
         """Determine whether a response's body contains an answer. With a selector, any media type may contain one."""
@@ -238,9 +272,11 @@ class HandlerRecording(Recording):
     def add_chunk(self, chunk: Any) -> None:
         if self._has_text:
             stream_text = self._stream_text or self._start_stream(is_sse=None)
-            guarded(self.handler.on_chunk, stream_text.add, chunk, problems=self.problems)
+            text = with_last_reply(chunk, self.question)
+            guarded(self.handler.on_chunk, stream_text.add, text, problems=self.problems)
         elif self._skipped_media is not None:
-            self.warn(f"{self.handler.on_answer}: {self._skipped_media:.100} is not text; select the text with chunk=")
+            problem = f"{self._skipped_media:.100} is not text; select the text with chunk="
+            self.warn(f"{self.handler.on_answer}: {problem}", key=self.handler.on_answer)
 
     def _start_stream(self, *, is_sse: bool | None) -> StreamText:
         limit = self.privacy.connection.max_text_length
@@ -265,11 +301,15 @@ class HandlerRecording(Recording):
             guarded(handler.on_question, self._read_requests, problems=self.problems)
         if self._stream_text is not None:
             guarded(handler.on_answer, self._join_stream, self._stream_text, status, problems=self.problems)
-        if status != "ok" or self.root is not self:
+        if self._found is not None and self.question is self._found:
+            documents = [context.text for context in self.contexts]
+            self.question = guarded(handler.on_question, question_of_prompt, self._found, self.answer, documents)
+            self._without_question = "the text is a whole prompt; select the question in it with question="
+        if status != "ok" or self.root is not self or self._answers:
             return
         if not self.question:
             self._report(handler.on_question, self._without_question or "question= found no text")
-        if not self.answer and self._has_text and self._failure is None:
+        if not self.answer and self._failure is None:
             self._report(handler.on_answer, "the handler returned no text; select it with answer=")
 
     def _report(self, what: str, problem: str) -> None:
@@ -288,21 +328,34 @@ class HandlerRecording(Recording):
         elif error_text is not None:
             status = "error"
         try:
-            if not (self.question and self.answer) or self._requests:
+            if not (self.question and self.answer) or self._requests or self._found is not None:
                 self._complete_texts(status)
             if status == "ok" and self._failure is not None:
                 status, error_text = "error", privacy.screen("error", self._failure, self.problems)
             question = privacy.screen("question", self.question, self.problems)
             answer = privacy.screen("answer", self.answer, self.problems)
-            if self.outer is None or self.root is self:
-                exchange = self._create_exchange(question, answer, status, error_text, seconds)
             attributes = self._span_attributes(question, answer)
+            if self._answers and self.root is self:
+                self._store_batch(status, error_text, seconds)
+            elif self.outer is None or self.root is self:
+                exchange = self._create_exchange(question, answer, status, error_text, seconds)
             if exchange is not None:
                 is_taken = complete_from_spans(exchange, privacy, self.span_context.span_id)
         finally:
             self._end_sampled_span(exchange, attributes, status, error, error_text)
         if exchange is not None and not is_taken:
             privacy.connection.sink(exchange)
+
+    def _store_batch(self, status: Status, error_text: str | None, seconds: float) -> None:
+        """Store an exchange for each question of a batch, without contexts, because it is unknown whose they are."""
+        self.contexts = []
+        question: str | None
+        for question, answer in zip(self._batch, self._answers, strict=True):
+            question = self.privacy.screen("question", question, self.problems)
+            answer = self.privacy.screen("answer", answer, self.problems)
+            if (exchange := self._create_exchange(question, answer, status, error_text, seconds)) is not None:
+                self.privacy.connection.sink(exchange)
+            self._exchange_id = None  # the next one has its own
 
     def _span_attributes(self, question: str | None, answer: str | None) -> dict[str, AttributeValue]:
         attributes: dict[str, AttributeValue] = {}
@@ -326,7 +379,8 @@ class HandlerRecording(Recording):
 
     def texts(self) -> list[str]:
         contexts, history = (item.text for item in self.contexts), (message.content for message in self.history)
-        return [self.question or "", self.answer or "", *map(str, self.attributes.values()), *contexts, *history]
+        pairs = [*self._batch, *filter(None, self._answers), self.question or "", self.answer or ""]
+        return [*pairs, *map(str, self.attributes.values()), *contexts, *history]
 
     def _create_exchange(
         self, question: str | None, answer: str | None, status: Status, error_text: str | None, seconds: float
@@ -347,6 +401,7 @@ class HandlerRecording(Recording):
             and connection.holds_spans
             and status == "ok"
             and bool(question and answer)
+            and not self._answers  # a span waits for the scores of one exchange
             and sampling_key <= connection.sample_rate
             and bool(score_processors())
         )

@@ -6,14 +6,14 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from germane.tracer.known_types import has_attributes, pretends
+from germane.tracer.known_types import defines, has_attributes, pretends
 from germane.tracer.serialized import json_value
 from germane.tracer.shapes import read_fields
 
 _CACHES = (
     *("_cached_json", "_json", "_parsed_json", "parsed_json", "_full_data"),
     *("_cached_data", "_body", "_read_bytes", "body"),
-    *("_post", "_form", "form", "args", "GET", "_query_params"),
+    *("_post", "_form", "form", "args", "GET", "_query_params", "query_params", "_parsed_query"),
 )
 """Attributes in which requests keep what was read from them: parsed JSON, the body, forms and parameters."""
 _WITH_CURRENT_REQUEST = ("flask", "quart")
@@ -21,8 +21,8 @@ _WITH_CURRENT_REQUEST = ("flask", "quart")
 
 def requests_of(arguments: Iterable[Any]) -> list[Any]:
     """Return the arguments that may be requests, and the current request of a framework that does not pass it."""
-    objects = [value for value in arguments if has_attributes(type(value)) and not pretends(type(value))]
-    return [*objects, *current_requests()]
+    objects = [value for value in arguments if has_attributes(type(value)) or defines(type(value), "_body")]
+    return [*(value for value in objects if not pretends(type(value))), *current_requests()]
 
 
 def current_requests() -> Iterator[Any]:
@@ -36,8 +36,12 @@ def current_requests() -> Iterator[Any]:
 def bodies_of(request: Any) -> Iterator[Any]:
     """Yield what the handler has read from a request: JSON, forms and parameters."""
     for _, cached in read_fields(request, _CACHES):
-        value = cached[0] if type(cached) is tuple and cached else cached  # Flask's JSON, for both values of "silent"
+        value = cached
+        if type(cached) is tuple and cached:  # parameters, or Flask's JSON for both values of "silent"
+            value = dict(cached) if all(type(item) is tuple for item in cached) else cached[0]
         if issubclass(type(value), Mapping):
             yield dict(value.items())  # of a form, the last or only value of each name
         elif issubclass(type(value), str | bytes):
-            yield json_value(value if isinstance(value, str) else value.decode("utf-8", "replace"))
+            text = value if isinstance(value, str) else value.decode("utf-8", "replace")
+            parsed = json_value(text)
+            yield {"content": text} if parsed is None else parsed

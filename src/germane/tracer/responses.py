@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from germane.tracer.known_types import decided_per_type, library_classes
 
 _BODIES: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("litestar", "Response"): lambda response: response.content,
+    ("rest_framework", "Response"): lambda response: response.data,
     ("django", "HttpResponse"): lambda response: response.content,
     ("quart", "Response"): lambda response: response.response.data,
     ("starlette", "Response"): lambda response: response.body,
     ("werkzeug", "Response"): lambda response: None if response.is_streamed else b"".join(response.iter_encoded()),
 }
-"""Functions that read the body of complete responses, by package and base class."""
-_RESPONSES = {*_BODIES, ("django", "HttpResponseBase"), ("litestar", "Response")}
+"""Functions that read the body of complete responses, or what is rendered later, by package and base class."""
+_RESPONSES = {*_BODIES, ("django", "HttpResponseBase")}
 _TEXT_SUBTYPES = ("json", "jsonl", "jsonlines", "json-seq", "ndjson", "xml")
 """Suffixes of the ``application/`` media types that contain text, such as ``application/problem+json``."""
 
@@ -30,6 +33,19 @@ def body_reader(kind: type) -> Callable[[Any], Any] | None:
     """Return the function that reads the body of a complete response, or None for other types."""
     classes = library_classes(kind)
     return next((read for name, read in _BODIES.items() if name in classes), None)
+
+
+def head_of(parts: tuple[Any, ...]) -> SimpleNamespace | None:
+    """Return the status and headers that a Flask view returns after the body; None for other values."""
+    head = SimpleNamespace(status_code=200, headers={})
+    for part in parts:
+        if issubclass(type(part), int | str) and (status := str(part)[:3]).isdecimal():
+            head.status_code = int(status)
+        elif issubclass(type(part), Mapping) or (part and type(part) is list and all(type(x) is tuple for x in part)):
+            head.headers = dict(part)
+        else:
+            return None
+    return head
 
 
 def http_status(response: Any) -> int:

@@ -12,7 +12,7 @@ from itertools import islice
 from types import MemberDescriptorType
 from typing import Any
 
-from germane.recognizers import QuestionValue, find_answer, find_question, names_answer, read_messages
+from germane.recognizers import find_answer, names_answer, read_messages
 from germane.tracer.known_types import (
     attributes_of,
     decided_per_type,
@@ -98,10 +98,19 @@ def is_structured(kind: type) -> bool:
 @decided_per_type
 def _fields_of(kind: type) -> tuple[str, ...]:
     """Return the names of the fields that a class declares as data; empty for other classes."""
-    declared = (base.__dict__.get(name) for base in kind.__mro__ for name in _FIELD_LISTS)
+    declared = (_declaration(kind, name) for name in _FIELD_LISTS)
     fields = next((fields for fields in declared if isinstance(fields, Mapping | tuple)), ())
     names = tuple(str(getattr(field, "name", field)) for field in fields)
     return (*names, _EXTRA) if defines(kind, _EXTRA) else names
+
+
+def _declaration(kind: type, name: str) -> Any:
+    """Return an attribute that a class or its base declares, or that its metaclass stores, without running code."""
+    metaclass: type = type(kind)
+    stored = next((base.__dict__[name] for base in metaclass.__mro__ if name in base.__dict__), None)
+    if isinstance(stored, MemberDescriptorType):
+        return stored.__get__(kind)
+    return next((base.__dict__[name] for base in kind.__mro__ if name in base.__dict__), None)
 
 
 def read_fields(value: Any, fields: Iterable[str]) -> Iterable[tuple[str, Any]]:
@@ -119,13 +128,16 @@ def read_fields(value: Any, fields: Iterable[str]) -> Iterable[tuple[str, Any]]:
                 continue
 
 
-def question_in(arguments: Mapping[str, Any]) -> QuestionValue | None:
-    """Find the question in the structured arguments of a call: by the names of the arguments, or in one of them."""
-    values = {name: part for name, value in arguments.items() if isinstance(part := plain(value), dict | list)}
-    if (found := find_question(values)) is not None:
-        return found
-    alone = [found for value in values.values() if (found := find_question(value)) is not None]
-    return alone[0] if len({question.text for question in alone}) == 1 else None
+def with_last_reply(value: Any, question: str | None) -> Any:
+    """Return a conversation of pairs of texts, alone or in a tuple, as its last reply, and any other value unchanged.
+
+    Lists of pairs may be anything. The last pair of a conversation begins with the question.
+    """
+    for part in value if type(value) is tuple else (value,):
+        last: Any = part[-1] if type(part) is list and part else None
+        if type(last) in {list, tuple} and len(last) == 2 and type(last[0]) is str and last[0] == question:
+            return [{"role": "assistant", "content": last[1]}]
+    return value
 
 
 def answer_in(value: Any) -> str | None:
