@@ -80,6 +80,7 @@ def test_cursors_and_placeholders_do_not_hide_a_cumulative_stream(
         (["1. one\n", "1. one more\n"], "1. one\n1. one more\n"),
         (["a,", "ab", "abc"], "a,ababc"),
         (["Shoes can be.", "Hats can be", "Hats can be it"], "Shoes can be.Hats can beHats can be it"),
+        (["Look: ", "Shoes can", "Shoes can be"], "Look: Shoes canShoes can be"),
         (["Thirty", "Thirty days"], "Thirty days"),
         (["N", "No", "Non"], "Non"),
         (["ha", "haha"], "hahaha"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from http import HTTPStatus
+from itertools import product
 from typing import Any
 
 from hypothesis import given
@@ -25,54 +26,54 @@ def answer_to(result: Any) -> str | None:
 
 
 PHRASES = st.sampled_from([status.phrase for status in HTTPStatus] + ["success", "Done.", "in_progress", "FAILED"])
-GOOD = st.sampled_from(
-    [
-        *({"success": True}, {"ok": True}, {"is_success": 1}, {"code": 0}, {"code": 200}, {"statusCode": 201}),
-        *({"status": "success"}, {"status": "OK"}, {"state": "COMPLETED"}, {"code": "00000"}, {"error": None}),
-        *({"errcode": 0, "errmsg": "ok"}, {"code": 20000}, {"status": {"code": 0}}, {"header": {"code": 0}}),
-    ]
-)
-FAILED = st.sampled_from(
-    [
-        *({"success": False}, {"ok": False}, {"success": "false"}, {"code": 500}, {"statusCode": 404}, {"code": -1}),
-        *({"status": "error"}, {"status": "FAILED"}, {"state": "Timed out"}, {"code": "rate_limit_exceeded"}),
-        *({"error": "boom"}, {"error": {"code": 1}}, {"errors": ["boom"]}, {"isError": True}, {"type": "error"}),
-        *({"status": {"code": 503}}, {"status": "500 Internal Server Error"}, {"errcode": 40001}, {"status": False}),
-        *({"status": "queued"}, {"level": "ERROR"}, {"status": "in progress"}, {"status": "RequestTimeout"}),
-    ]
-)
-PAYLOADS = st.sampled_from([ANSWER, *({name: ANSWER} for name in ("answer", "reply", "text", "content", "output"))])
-WRAPPERS = st.sampled_from(["data", "result", "payload", "body", "output"])
-MESSAGES = PHRASES | st.just("The request was processed.")
+GOOD: list[dict[str, Any]] = [
+    *({"success": True}, {"ok": True}, {"is_success": 1}, {"code": 0}, {"code": 200}, {"statusCode": 201}),
+    *({"status": "success"}, {"status": "OK"}, {"state": "COMPLETED"}, {"code": "00000"}, {"error": None}),
+    *({"errcode": 0, "errmsg": "ok"}, {"code": 20000}, {"status": {"code": 0}}, {"header": {"code": 0}}),
+]
+FAILED: list[dict[str, Any]] = [
+    *({"success": False}, {"ok": False}, {"success": "false"}, {"code": 500}, {"statusCode": 404}, {"code": -1}),
+    *({"status": "error"}, {"status": "FAILED"}, {"state": "Timed out"}, {"code": "rate_limit_exceeded"}),
+    *({"error": "boom"}, {"error": {"code": 1}}, {"errors": ["boom"]}, {"isError": True}, {"type": "error"}),
+    *({"status": {"code": 503}}, {"status": "500 Internal Server Error"}, {"errcode": 40001}, {"status": False}),
+    *({"status": "queued"}, {"level": "ERROR"}, {"status": "in progress"}, {"status": "RequestTimeout"}),
+    *({"errno": 7}, {"success": 0}),
+]
+PAYLOADS: list[Any] = [ANSWER, *({name: ANSWER} for name in ("answer", "reply", "text", "content", "output"))]
 
 
-@given(GOOD, MESSAGES, WRAPPERS, PAYLOADS, st.booleans(), st.booleans())
-def test_the_payload_takes_precedence_over_status_and_message(
-    status: dict[str, Any], message: str, name: str, payload: Any, is_text: bool, is_nested: bool
-) -> None:
+@each("status", GOOD)
+def test_the_payload_takes_precedence_over_status_and_message(status: dict[str, Any]) -> None:
     """In whatever order and however often results are wrapped."""
-    result: Any = {"message": message} | status | {name: json.dumps(payload) if is_text else payload}
-    if is_text and isinstance(payload, str):
-        result[name] = payload
+    for name, payload, message in product(("data", "result", "body", "output"), PAYLOADS, ("OK", "It was processed.")):
+        as_text = payload if isinstance(payload, str) else json.dumps(payload)
+        result = {"message": message} | status | {name: payload}
 
-    assert answer_to({"response": result} if is_nested else result) == ANSWER
+        assert answer_to(result) == answer_to({"response": result}) == ANSWER
+        assert answer_to({name: as_text, "message": message} | status) == ANSWER
 
 
-@given(FAILED, st.sampled_from(["message", "answer", "text", "output", "data"]), st.booleans(), st.booleans())
-def test_the_texts_of_a_result_that_failed_are_no_answer(
-    status: dict[str, Any], name: str, is_text: bool, is_nested: bool
-) -> None:
+@each("status", FAILED)
+def test_the_texts_of_a_result_that_failed_are_no_answer(status: dict[str, Any]) -> None:
     """Nor is the message of one that is pending."""
-    result: Any = {name: "The model is overloaded."} | status
-    result = {"data": result} if is_nested else result
+    for name in ("message", "answer", "text", "output", "data"):
+        result = {name: "The model is overloaded."} | status
 
-    assert answer_to(json.dumps(result) if is_text else result) is None
+        assert answer_to(result) is None
+        assert answer_to(json.dumps({"data": result})) is None
 
 
-@given(GOOD | st.just({}), PHRASES)
+def test_a_number_that_is_not_of_http_is_an_error_without_a_result() -> None:
+    """Companies number their errors and successes."""
+    assert answer_to({"code": 1001, "message": "The user is unknown.", "data": None}) is None
+    assert answer_to({"code": 20000, "message": "The user is known.", "data": ANSWER}) == ANSWER
+
+
+@given(st.sampled_from([*GOOD, {}]), PHRASES)
 def test_a_text_that_only_states_an_outcome_is_no_answer(status: dict[str, Any], phrase: str) -> None:
     """It is reported that there is none."""
     assert answer_to({"message": phrase} | status) is None
+    assert answer_to({"result": phrase} | status) is None
     assert answer_to({"message": phrase, "data": None} | status) is None
     assert answer_to({"message": phrase, "data": {"id": 5}} | status) is None
 

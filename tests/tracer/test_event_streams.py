@@ -85,6 +85,7 @@ def test_unknown_events_are_parts_if_their_texts_are_continuous(name: str) -> No
     assert captured([{"type": name, "text": word} for word in WORDS]).answer == ANSWER
     assert captured([{"type": name, "text": word} for word in ("be", "cause")]).answer == "because"
     assert captured([{"type": name, "text": word} for word in ("Searching it", "Reading it")]).answer is None
+    assert captured([{"type": name, "text": word} for word in ("searching it", "reading it")]).answer is None
     assert captured([{"type": name, "text": ANSWER}]).answer == ANSWER
 
 
@@ -171,9 +172,17 @@ STREAMS: dict[str, list[Any]] = {
         {"event": "on_chain_stream", "data": {"chunk": {"messages": [message(ANSWER, kind="ai")]}}},
         {"event": "on_chain_end", "data": {"output": {"messages": [message(ANSWER, kind="ai")]}, "input": {}}},
     ],
+    "texts with other values": [(WORDS[0], None), *((word, None) for word in WORDS[1:])],
+    "quoted texts": [{"event": "data", "data": json.dumps(word)} for word in WORDS],
+    "dicts with data": [{"data": "en", "answer": word} for word in WORDS],
     "sources before text": ['{"sources": [{"text": "doc"}]}\n', *WORDS],
     "parts": ['f:{"messageId":"1"}\n', *(f"0:{json.dumps(word)}\n" for word in WORDS), 'd:{"reason":"stop"}\n'],
 }
+
+
+def test_a_text_in_a_tuple_is_not_the_name_of_an_event() -> None:
+    """A name is one word."""
+    assert captured([("In the end, ", None), ("the answer is no.", None)]).answer == "In the end, the answer is no."
 
 
 @each("name", STREAMS)

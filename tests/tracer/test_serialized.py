@@ -147,6 +147,7 @@ PROSE = [
     "Data: 1\nEvent: 2\n",
     "data: 1\nis a line",
     "id: 42",
+    "data: first\n\nand then plain text",
     "a: one\nb: two",
     '0: "zero"\n1: "one"',
     '0:"zero" is not a part\n1:"one"',

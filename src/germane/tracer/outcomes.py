@@ -16,7 +16,7 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _NAMES = re.compile(
     r"(?i)(?P<success>(?:is_?)?(?:ok|success(?:ful)?))|(?P<error>(?:is_?)?(?:errors?|exception|failure))"
     r"|(?P<kind>type|kind|event|level|severity)"
-    r"|(?P<status>(?:(?:http|response|request|ret|api|run|error|err)_?)?(?:status|state|code)(?:_?code)?|err_?no)"
+    r"|(?P<status>(?:(?:http|response|request|ret|api|run|error|err)_?)?(?:status|state|code)(?:_?code)?|err_?no|header|meta)"
 )
 """Names of a Boolean, an error, a kind of event, and a status."""
 _MAX_NAMES = 500
@@ -63,10 +63,10 @@ def _meaning_of(name: str) -> str | None:
 
 def _outcome(meaning: str, name: str, value: Mapping[str, Any]) -> Outcome | None:
     field = value[name]
-    if meaning == "success":
-        return "failed" if field in (False, 0, "false") else "done"
     if meaning == "error":
         return "failed" if field else "done"
+    if meaning == "success" or field is False:
+        return "failed" if field in (False, 0, "false") else "done"
     if meaning == "kind":
         return "failed" if _FAILED_KIND.search(_words_in(field)) else None
     if isinstance(field, dict):

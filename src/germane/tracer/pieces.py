@@ -50,7 +50,7 @@ def _is_cumulative(pieces: list[str]) -> bool:
         count, following = count + 1, before
         sizes.add(len(before))
     is_whole = count == len(pieces)
-    return count >= _MIN_REWRITTEN and len(sizes) >= (2 if is_whole else _MIN_REWRITTEN)
+    return len(sizes) >= (2 if is_whole else _MIN_REWRITTEN)
 
 
 def _words(text: str) -> str:
@@ -95,7 +95,7 @@ class Pieces:
         texts.append(piece.text)
         self.length += len(piece.text)
         may_be_cumulative = len(texts) % _CERTAIN == 0
-        if source == self._cumulative or (may_be_cumulative and _is_cumulative(texts[-_CERTAIN:])):
+        if source == self._cumulative or (may_be_cumulative and _is_cumulative(texts)):
             self._cumulative = source
             replaced = sum(map(len, texts[:-1]))
             self.length, self.replaced = self.length - replaced, self.replaced + replaced

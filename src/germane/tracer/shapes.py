@@ -159,15 +159,15 @@ def _answer_in_object(value: dict[str, Any]) -> str | None:
     outcome = outcome_of(value)
     if outcome in {"failed", "pending"}:
         return None
-    envelopes = {name for name, part in value.items() if isinstance(part, dict) and outcome_of(part)}
-    value = {name: _answer_in_object(part) if name in envelopes else part for name, part in value.items()}
+    envelopes = {name: part for name, part in value.items() if isinstance(part, dict) and outcome_of(part)}
+    value = value | {name: _answer_in_object(part) for name, part in envelopes.items()}
     if names_answer(value):
         return find_answer({"answer": value})
     results = [part for part in value.values() if names_answer(part)]
     if len(results) == 1:
         return _answer_in_object(results[0])
     payload = payload_of(value)
-    if payload is not None and (envelopes or outcome):
+    if payload is not None and outcome:
         return payload if isinstance(payload, str) else _answer_in_plain(payload)
     return (_answer_in_object(payload) if isinstance(payload, dict) else None) or _answer_without_name(value)
 
