@@ -85,13 +85,11 @@ def grams(text: str) -> frozenset[str]:
 
 
 def share_from(text: str, sources: frozenset[str], known: frozenset[str]) -> float:
-    """Return which part of a text's content is from sources, apart from what was known without them.
+    """Return which part (0..1) of a text's content is from sources, apart from what was known without them.
 
-    ``sources`` are the grams of the texts that it may be taken from, and ``known`` those of the question.
-
-    Returns:
-        A share from 0 to 1. Answers from documents have about .5 or more; titles, facts about the user and verdicts
-        less than .3, because they repeat the question or say something else.
+    ``sources`` are the grams of the texts that it may be taken from, and ``known`` those of the question. Answers from
+    documents have about .5 or more; titles, facts about the user and verdicts less than .3, because they repeat the
+    question or say something else.
     """
     own = grams(text)
     return len(own & sources - known) / len(own) if own else 0.0

@@ -92,11 +92,7 @@ def open_engine(
 ) -> Iterator[Engine]:
     """Open an engine, and close it at the end of the context. After an exception, running functions are abandoned.
 
-    Args:
-        engine: ``local`` for processes on this machine, ``dask``, ``ray``, or an executor, which is not shut down.
-        workers: Number of processes to start. Defaults to the number of CPUs. With an executor, it is required: the
-            number of functions that the executor runs at the same time.
-        scheduler: Address of a running Dask scheduler or Ray cluster. Without it, the processes run on this machine.
+    The arguments are those of :func:`germane.evaluate_to_parquet`.
 
     Raises:
         UsageError: The engine is not installed or cannot be reached, or the arguments contradict each other.

@@ -80,10 +80,8 @@ def list_row_groups(path: Path) -> Iterator[RowGroup]:
 def read_row_group(group: RowGroup, columns: Collection[str] | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the location and content of each row of a row group.
 
-    Args:
-        group: The row group.
-        columns: Names of the columns to read, including names of nested fields such as ``meta.history``. None reads
-            all columns. Columns that the file lacks are ignored. The file's other columns are None.
+    ``columns`` may contain names of nested fields such as ``meta.history``; None reads all columns. Columns that the
+    file lacks are ignored. The file's other columns are None.
 
     Raises:
         UsageError: the file cannot be read, or has duplicate columns.

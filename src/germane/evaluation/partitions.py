@@ -99,10 +99,7 @@ class _Schedule(Generic[Part]):
     def retry(self, part: Part, error: Exception, *, was_started: bool) -> None:
         """Submit a failed partition again, after a delay that doubles with each failure.
 
-        Args:
-            part: The partition.
-            error: Why it failed.
-            was_started: Whether a process was working on it. Otherwise, the failure is not due to this partition.
+        If no process was working on it (``was_started``), the failure is not due to this partition.
 
         Raises:
             PartitionFailed: The partition has failed too often, or processes end before they start to work.
@@ -148,18 +145,12 @@ def run_partitions(
 ) -> None:
     """Run ``function(job, part)`` for each partition, with two per worker in flight, until each has an outcome.
 
-    A partition is retried if its process died, if it failed, and if another process held it. After a
-    :class:`RunStopped`, no partition is submitted, and those in flight end first, because they write the scores that
-    they have. If this function raises, ``on_lost`` has been called for each partition in flight.
+    The function must be safe to repeat: a partition is retried if its process died, if it failed, and if another
+    process held it. ``parts`` are read as they are submitted. After a :class:`RunStopped`, no partition is submitted,
+    and those in flight end first, because they write the scores that they have.
 
-    Args:
-        engine: Runs the function.
-        function: Scores a partition. It must be safe to repeat.
-        job: The data that all partitions share.
-        parts: The partitions. They are read as they are submitted.
-        on_done: Called with each partition and its outcome.
-        on_lost: Called with each partition whose process died, before it is retried. Returns whether the process was
-            working on it.
+    ``on_lost`` is called with each partition whose process died, before it is retried, and returns whether the process
+    was working on it. If the run fails, it has been called for each partition in flight.
 
     Raises:
         PartitionFailed: One partition failed :data:`MAX_FAILURES` times.

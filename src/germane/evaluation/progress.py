@@ -75,14 +75,9 @@ def show_progress(
     clock: Callable[[], float] = time.perf_counter,
     noun: str = "rows",
 ) -> Iterator[ReportProgress]:
-    """Show the progress of a run, and yield a callback to call as rows are done.
+    """Show the progress of a run; if ``wanted`` is None, only on a terminal and in a notebook.
 
-    Args:
-        wanted: Whether to show progress. If None, it is shown only on a terminal and in a notebook.
-        total: Total number of rows.
-        stream: The output. Defaults to stderr.
-        clock: Returns the time in seconds.
-        noun: What is counted.
+    Yield a callback to call as rows are done. ``noun`` is what is counted, and ``clock`` returns the time in seconds.
     """
     out = sys.stderr if stream is None else stream
     if not total or wanted is False or (wanted is None and not out.isatty() and "ipykernel" not in sys.modules):

@@ -198,13 +198,7 @@ class DatasetScorer:
         """Score all exchanges, up to ``concurrency`` at a time, and return the scores of each in their order.
 
         Exchanges are started in order. If all of them are started at once, an embedder gets their texts in batches that
-        do not depend on timing.
-
-        Args:
-            exchanges: The exchanges.
-            concurrency: Maximum number of exchanges at a time.
-            names: The names of the scorers for each exchange. By default, all scorers score every exchange.
-            on_row_done: Called after each exchange.
+        do not depend on timing. ``names`` are the names of the scorers for each exchange, by default all.
         """
         scores: dict[int, Scores] = {}
         remaining = iter(enumerate(exchanges))
@@ -272,13 +266,7 @@ def partition_scorer(scorer_set: ScorerSet, settings: Settings) -> DatasetScorer
 
 
 def partition_concurrency(scorer_set: ScorerSet, concurrency: int, exchanges: int) -> int:
-    """Return the number of exchanges of a partition to score at a time.
-
-    Args:
-        scorer_set: The scorers.
-        concurrency: The ``concurrency`` setting.
-        exchanges: The number of exchanges in the partition.
-    """
+    """Return the number of exchanges of a partition to score at a time."""
     if scorer_set.judge is not None:  # the judge limits its own requests
         return exchange_concurrency(concurrency)
     # Without a judge, all exchanges of a partition fill the embedder's batches.

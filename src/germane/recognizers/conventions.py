@@ -341,10 +341,7 @@ def is_watched_scope(scope: str) -> bool:
 def fix_for(reason: UnreadableReason, scope: str, instrumentation: str = "") -> str:
     """Return one sentence that says how to fix the unreadable traces of a scope.
 
-    Args:
-        reason: The reason.
-        scope: The instrumentation scope of the spans.
-        instrumentation: Name of their convention, if known, for scopes that the application names.
+    ``instrumentation`` is the name of their convention, if known, for scopes that the application names.
     """
     named = next((convention for convention in CONVENTIONS if convention.name == instrumentation), GENERIC)
     convention = _owner_of(scope) or named

@@ -21,9 +21,7 @@ _ROUND: Final = (50, 60, 128)
 def cut_texts(spans: Iterable[SpanData], prompts: Collection[str] = ()) -> frozenset[str]:
     """Return the texts that were cut off, without surrounding whitespace.
 
-    Args:
-        spans: The spans of a trace.
-        prompts: The user's messages in its model calls. One that does not end with a question may lack it.
+    One of ``prompts``, the user's messages in the model calls, that does not end with a question may lack it.
     """
     texts = {text for text in _texts(spans) if len(text) >= _MIN_LIMIT}
     limit = max(map(len, texts), default=0)

@@ -31,20 +31,11 @@ def create_exchange(
     traced: bool = True,
     span_holder: str | None = None,
 ) -> Exchange:
-    """Create the exchange of a request.
+    """Create the exchange of a request, and apply the privacy settings with ``screen``.
 
-    Args:
-        found: Its question and answer.
-        root: Its first span, to which scores are attached. The exchange's id is derived from it, so that a request
-            never yields two exchanges.
-        screen: Applies the privacy settings to each text.
-        service: The service that received the request.
-        route: The route, which may differ from the recognized one if there are too many.
-        started_at: Start of the request, in UTC.
-        sampling_key: The sampling key of the trace.
-        capture_probability: Probability that the exchange was captured.
-        traced: Whether OpenTelemetry sampled the first span.
-        span_holder: Id of the process that delays the export of the first span; None without a delay.
+    Its id is derived from ``root``, the first span, to which scores are attached, so that a request never yields two
+    exchanges. The route may differ from the recognized one if there are too many. ``traced`` is whether OpenTelemetry
+    sampled the first span, and ``span_holder`` the id of the process that delays its export.
     """
     contexts = ((screen("contexts", context.text), context) for context in found.contexts[:MAX_CONTEXTS])
     history = ((screen("history", message.content), message.role) for message in found.history)

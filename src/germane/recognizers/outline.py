@@ -19,12 +19,8 @@ MAX_NAME: Final = 100
 def outline_spans(spans: Iterable[SpanData], logs: Iterable[LogData] = ()) -> tuple[tuple[SpanOutline, ...], int]:
     """Describe the spans of one trace by their names, and the names of their attributes with types and lengths.
 
-    Args:
-        spans: The spans of the trace.
-        logs: The log records of the trace. Records without a known span are described as part of the first span.
-
-    Returns:
-        The spans depth first, and the number of spans that are omitted.
+    Return the spans depth first, and the number of spans that are omitted. Log records without a known span are
+    described as part of the first span.
     """
     tree = SpanTree(spans)
     ordered = list(tree.walk_depth_first())

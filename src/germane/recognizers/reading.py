@@ -130,11 +130,8 @@ class Convention:
     def read(self, span: SpanData, logs: tuple[LogData, ...] = (), fallback: Convention | None = None) -> SpanReading:
         """Read a span and the log records that belong to it.
 
-        Args:
-            span: The span.
-            logs: Its log records.
-            fallback: A convention whose attributes are used where this one's are missing, because the versions of an
-                instrumentation differ.
+        The attributes of ``fallback`` are used where this convention's are missing, because the versions of an
+        instrumentation differ.
         """
         kind = self.kind_of(span)
         if kind == "other" and fallback is not None:

@@ -24,13 +24,8 @@ def unreadable_reason(
 ) -> UnreadableReason:
     """Return the reason why a trace is unreadable.
 
-    Args:
-        trace: The trace.
-        calls: Its model calls. The last one should have given the answer.
-        steps: The steps that contain the last call, from the outermost to the innermost.
-        question: The question, if it was found.
-        answer: The answer, if it was found.
-        is_ambiguous: Whether another call may have given the answer as well.
+    The last of the calls should have given the answer. The steps are those that contain it, from the outermost to the
+    innermost. It is ambiguous if another call may have given the answer as well.
     """
     readings = [trace.reading(span) for span in trace.tree.spans]
     values = [raw.value for reading in readings for raw in (*reading.inputs, *reading.outputs)]
@@ -59,9 +54,7 @@ def unreadable_reason(
 def _may_answer(trace: Trace, *, is_read: bool) -> bool:
     """Return whether the steps of a trace may be an exchange rather than the building of an index.
 
-    Args:
-        trace: The trace.
-        is_read: Whether a question or an answer was found.
+    It is read if a question or an answer was found.
     """
     readings = [reading for _, reading in trace.readings(trace.tree.spans)]
     kinds = {reading.kind for reading in readings}

@@ -58,16 +58,11 @@ _MAX_CALLS: Final = 20
 def recognize(
     spans: Iterable[SpanData], logs: Iterable[LogData] = (), *, recognizers: Sequence[Recognizer] = ()
 ) -> Recognized | Unreadable | None:
-    """Recognize the exchange in the spans and log records of one trace, in any order.
+    """Recognize the exchange in the spans and log records of one trace, in any order. Some spans may be missing.
 
-    Args:
-        spans: The spans that ended. Some may be missing.
-        logs: The log records of the trace.
-        recognizers: Recognizers that are tried before the built-in conventions.
-
-    Returns:
-        The exchange, or the reason why there is none. None if the trace must not be watched, because it consists of
-        evaluations, or a handler decorated with ``germane.observe`` captures it.
+    The given recognizers are tried before the built-in conventions. Return the exchange, or the reason why there is
+    none. None if the trace must not be watched, because it consists of evaluations, or a handler decorated with
+    ``germane.observe`` captures it.
     """
     trace = Trace.load(spans, tuple(logs), recognizers)
     return None if trace is None else _Recognition(trace).result()
@@ -78,9 +73,7 @@ def recognize_all(
 ) -> list[Recognized | Unreadable]:
     """Recognize the exchanges of all independent requests in one trace, such as a batch of questions.
 
-    Returns:
-        The exchanges if there are several, otherwise the result of :func:`recognize`; nothing if the trace must not be
-        watched.
+    If there are not several, return the result of :func:`recognize`; nothing if the trace must not be watched.
     """
     logs = tuple(logs)
     trace = Trace.load(spans, logs, recognizers)
@@ -96,13 +89,7 @@ def complete(
 ) -> tuple[tuple[Context, ...], str | None]:
     """Find the contexts and the model that a decorated handler does not provide, in the spans of its calls.
 
-    Args:
-        spans: The spans of the trace that have ended.
-        parent_id: Id of the handler's span. Spans that are not its descendants are ignored.
-        recognizers: Recognizers that are tried before the built-in conventions.
-
-    Returns:
-        The contexts, and the name of the model that was called last.
+    Spans that are not descendants of the handler's are ignored. The model is the one that was called last.
     """
     whole = SpanTree(spans)
     tops = [span for span in whole.spans if span.parent_id == parent_id]

@@ -42,8 +42,7 @@ class Trace:
     ) -> Trace | None:
         """Read the spans and log records of a trace, without germane's own spans, evaluations, and their descendants.
 
-        Returns:
-            None if nothing is left, or if a decorated handler captures the trace.
+        None if nothing is left, or if a decorated handler captures the trace.
         """
         whole = SpanTree(spans)
         readings: Readings = {span.span_id: read_span(span, (), recognizers) for span in whole.spans}

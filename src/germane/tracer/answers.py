@@ -65,9 +65,7 @@ def _answer_in_events(events: list[tuple[Any, str]]) -> str:
 def chunk_piece(chunk: Any, event: str = "") -> Piece | None:
     """Return the text of a stream's chunk, or None if the chunk contains no text of the answer.
 
-    Args:
-        chunk: The chunk.
-        event: Name of the event whose data the chunk is, if any.
+    ``event`` is the name of the event whose data the chunk is, if any.
 
     Raises:
         UsageError: The chunk is not text.

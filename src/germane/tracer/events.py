@@ -91,12 +91,7 @@ def text_piece(text: str, event: str = "", field: str = "") -> Piece | None:
 
 
 def piece_in(value: Any, event: str = "") -> Piece | None:
-    """Find the text in a structured chunk of a stream; None if the chunk contains no text of the answer.
-
-    Args:
-        value: The chunk.
-        event: Name of the event that contains the chunk, if known.
-    """
+    """Find the text in a structured chunk of a stream; None if the chunk contains no text of the answer."""
     is_tuple, value = issubclass(type(value), tuple), plain(value)
     if isinstance(value, list):
         return _piece_in_parts(value, event, is_tuple=is_tuple)

@@ -19,8 +19,7 @@ def connect(**settings: Any) -> None:
 def disconnect(timeout: float = 10.0) -> bool:
     """Stop capturing: handlers run as if they were not decorated. Private providers export their pending data.
 
-    Returns:
-        Whether the export finished within ``timeout`` seconds. Otherwise, it continues in the background.
+    Return whether the export finished within ``timeout`` seconds. Otherwise, it continues in the background.
     """
     collection.run_deferred()
     watching.flush(timeout / 2, is_last=True)

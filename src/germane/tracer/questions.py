@@ -124,8 +124,7 @@ def _batch(value: Any) -> list[str]:
 def question_of_prompt(text: str, answer: str | None, documents: Sequence[str]) -> str | None:
     """Return the question in a text that may be a whole prompt: the text itself if it is a question.
 
-    Returns:
-        None if the text contains documents, or what the answer was taken from, and the question in it is unknown.
+    None if the text contains documents, or what the answer was taken from, and the question in it is unknown.
     """
     from germane.recognizers import MIN_DOCUMENT, question_in_prompt  # needs the modules that read traces
 

@@ -164,11 +164,7 @@ class ScoreSpanProcessor(SpanProcessor):
             self._export([entry.span])
 
     def attach(self, key: SpanKey, attributes: Mapping[str, Any]) -> AttachOutcome:
-        """Attach score attributes to a span.
-
-        Returns:
-            ``attached`` if the span was waiting, ``stashed`` if it has not ended yet, otherwise ``gone``.
-        """
+        """Attach score attributes to a span. ``stashed`` means that the span has not ended yet."""
         with self._lock:
             entry = self._held.pop(key, None)
             if entry is not None:

@@ -25,16 +25,11 @@ _EVENTS_AT_ONCE = 200
 class StreamText:
     """Collects the text of a stream of objects, plain text, JSON documents or server-sent events.
 
-    A stream is read as server-sent events if its content type says so, or if it has no content type and consists of
-    complete, valid events. It is read as JSON if it consists of JSON objects. While this is uncertain, the chunks are
-    kept, so that no text is lost if the stream is plain text. If they reach the maximum length without a complete
-    event, the stream is treated as plain text.
-
-    Args:
-        handler: The handler, which selects the text of a chunk.
-        limit: Maximum length of the text.
-        problems: The recording's list of problems. Problems with chunks are appended to it.
-        is_sse: Whether the declared content type is that of server-sent events. None if no content type is declared.
+    A stream is read as server-sent events if its content type says so, or if it has no content type (``is_sse`` is
+    None) and consists of complete, valid events. It is read as JSON if it consists of JSON objects. While this is
+    uncertain, the chunks are kept, so that no text is lost if the stream is plain text. If they reach the maximum
+    length without a complete event, the stream is treated as plain text. Problems with chunks are appended to
+    ``problems``.
     """
 
     def __init__(self, handler: Handler, limit: int, problems: list[str], *, is_sse: bool | None) -> None:

@@ -87,12 +87,7 @@ COUNTERS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class Instruments:
-    """The instruments of one meter provider.
-
-    Args:
-        meter: The meter that creates the instruments.
-        private: Whether the meter belongs to the private provider.
-    """
+    """The instruments of one meter provider."""
 
     def __init__(self, meter: Meter, *, private: bool) -> None:
         self.score = meter.create_histogram(

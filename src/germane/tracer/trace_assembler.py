@@ -101,9 +101,7 @@ Work = TraceBuffer | PendingHandler
 class TraceAssembler:
     """Collects spans by trace. Not thread-safe.
 
-    Args:
-        limits: Bounds of memory and time.
-        announced: The exchange ids of first spans that wait for scores, by span id. They are removed once read.
+    ``announced`` has the exchange ids of first spans that wait for scores, by span id. They are removed once read.
     """
 
     def __init__(self, limits: TraceLimits, announced: dict[int, str]) -> None:
@@ -251,11 +249,7 @@ class TraceAssembler:
         return closed
 
     def complete_overdue(self, *, is_last: bool = False) -> None:
-        """Complete the traces that do not wait any longer for open spans.
-
-        Args:
-            is_last: Whether to complete all traces, because the process is stopping.
-        """
+        """Complete the traces that do not wait any longer for open spans, or all because the process is stopping."""
         now, age = time.monotonic(), self.limits.age
         for buffer in list(self._waiting.values()):
             if now - buffer.ended < self.limits.grace and not is_last:

@@ -40,12 +40,9 @@ _BATCH: Final = 250
 class TraceCollector(SpanProcessor):
     """Collects spans by trace. A background thread takes the complete traces.
 
-    Args:
-        limits: Bounds of memory and time.
-        announce: Called on the application's thread just before the first span of a relevant trace ends. It returns the
-            id of the trace's exchange if the span will wait for scores.
-        ensure_reader: Called when a span has ended while the background thread is idle, to start it if it is not
-            running. It returns whether the thread is running.
+    ``announce`` is called on the application's thread just before the first span of a relevant trace ends, and returns
+    the id of the trace's exchange if the span will wait for scores. ``ensure_reader`` is called when a span has ended
+    while the background thread is idle, to start it if necessary, and returns whether it is running.
     """
 
     def __init__(
@@ -132,8 +129,7 @@ class TraceCollector(SpanProcessor):
     def add_handler(self, handler: PendingHandler, trace_id: int) -> bool:
         """Take over the exchange of an observed handler, just before its span ends, to complete it from other spans.
 
-        Returns:
-            Whether there may be spans to read. If not, the caller stores the exchange.
+        Return whether there may be spans to read. If not, the caller stores the exchange.
         """
         if self.closed or not (trace_id in self._relevant or registered_recognizers()):
             return False
@@ -162,12 +158,9 @@ class TraceCollector(SpanProcessor):
             self.assembler.add_log(event)
 
     def take(self, *, is_last: bool = False) -> list[Work]:
-        """Return all complete traces, and those that no longer wait for open spans.
+        """Return all complete traces, and those that no longer wait for open spans: all if ``is_last``.
 
         Call :meth:`finish` with their number after reading them.
-
-        Args:
-            is_last: Whether to return all traces, because the process is stopping.
         """
         known = list(self._relevant)  # a trace that starts after this may be in the queue, and not yet assigned
         self.assign()

@@ -85,8 +85,7 @@ def start() -> None:
 def complete_from_spans(exchange: Exchange, privacy: Privacy, span_id: int) -> bool:
     """Add contexts and model to an observed handler's exchange, from the spans of its calls, before its span ends.
 
-    Returns:
-        Whether the exchange will be stored in the background. If not, the caller stores it.
+    Return whether the exchange will be stored in the background. If not, the caller stores it.
     """
     watcher = _watcher
     if (
@@ -110,9 +109,7 @@ def stop() -> None:
 def flush(timeout: float, *, is_last: bool = False) -> None:
     """Read all complete traces, for at most ``timeout`` seconds.
 
-    Args:
-        timeout: Maximum time in seconds.
-        is_last: Whether to also read traces that wait for open spans, because the process is stopping.
+    With ``is_last``, traces that wait for open spans are read too, because the process is stopping.
     """
     if _watcher is not None:
         guarded("watching", _watcher.flush, timeout, is_last)
@@ -241,8 +238,7 @@ class Watcher:
     def _announce(self, span: Span) -> str | None:
         """Announce a span that waits for scores if its exchange is recognized. Runs on the application's thread.
 
-        Returns:
-            The id of the exchange; None if the span does not wait.
+        Return the id of the exchange; None if the span does not wait.
         """
         connection, context = current_connection(), span.get_span_context()
         if connection is None or not connection.holds_spans or not context.trace_flags.sampled:
