@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from tests.cases import each
@@ -58,6 +60,56 @@ def test_two_answers_to_the_same_question_are_ambiguous(language: str) -> None:
 
     assert isinstance(result, Unreadable)
     assert result.reason == "ambiguous"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_text_that_only_looks_like_an_answer_is_never_taken_for_one(language: str) -> None:
+    """Facts, summaries, verdicts and suggestions are sentences, too, and the answer may be short, JSON or missing."""
+    text = LANGUAGES[language]
+    documents, asked = "\n".join(text.documents), text.question
+    for answer in (text.answer, "14", json.dumps(text.replies, ensure_ascii=False)):
+        dialogue = f"{text.speakers[0]}: {asked}\n{text.speakers[1]}: {answer}"
+        begun = f"{documents}\n\n{text.speakers[0]}: {asked}\n{text.speakers[1]}:"
+        unmarked = "\n".join(each[:-1] for each in text.followups)
+        for first, *others in (
+            [call(documents, asked, answer), call("State a fact about the user.", dialogue, text.fact)],
+            [call(documents, asked, answer), call("Describe the user.", asked, text.fact)],
+            [call(documents, asked, answer), call("Sum it up.", dialogue, f"{text.fact} {text.title}.")],
+            [call(documents, asked, answer), call("Is the reply compliant?", answer, "The reply is compliant.")],
+            [call(documents, asked, answer), call("Suggest more.", dialogue, unmarked)],
+            [call("", begun, answer), call("", f"{begun} {answer}\n\nFacts:", text.fact)],
+        ):
+            result = recognize(spans_of([first, *others], "OpenTelemetry"))
+
+            assert isinstance(result, Unreadable) or (result is not None and result.answer == answer), result
+
+
+def test_instructions_that_were_cut_off_make_the_choice_of_the_answer_unreadable() -> None:
+    """OpenTelemetry records the system's message in an attribute of its own, and documents may be missing in it."""
+    text = LANGUAGES["English"]
+    spans = spans_of([call("", text.question, text.answer)], "OpenTelemetry")
+    instructions = json.dumps([{"type": "text", "content": " ".join(text.documents * 5)}])
+    given = {"gen_ai.system_instructions": instructions[:600]}
+    cut = recognize([replace(span, attributes={**span.attributes, **given}) for span in spans])
+
+    assert isinstance(cut, Unreadable)
+    assert cut.reason == "content_cut"
+
+
+def test_a_prompt_that_ends_with_a_statement_at_a_usual_limit_was_cut_off() -> None:
+    """The question may have been behind it. A prompt that ends with a question is whole."""
+    statement = (
+        "Use what follows to reply, and say that you do not know it if it is not there, as we must not guess at it."
+    )
+
+    def read(prompt: str) -> Recognized | Unreadable | None:
+        return recognize(spans_of([call("", prompt, "For 14 days.")], "OpenLLMetry"))
+
+    cut, whole = read(statement[:99] + "."), read(statement[:99] + "?")
+
+    assert isinstance(cut, Unreadable)
+    assert cut.reason == "content_cut"
+    assert isinstance(whole, Recognized)
 
 
 def test_a_context_that_was_cut_off_is_left_out() -> None:

@@ -38,6 +38,7 @@ def read(prompt: str, reply: str = REPLY) -> str | UnreadableReason:
         f"You answer questions. Here are the documents:\n{DOCUMENTS}\n\nAnd this is the question:\n{ASKED}",
         f"Docs:\nQ: Are lids blue?\nA: Lids are red and cost two euros at the desk.\n\nFrage: {ASKED}",
         f"Q: Are lids blue?\nA: No.\nQ: {ASKED}\nA:",
+        f"Q: Are lids blue?\nA: No.\nQ: Is it cheap?\nA: Yes.\nQ: {ASKED}",
         f"Rules: {INSTRUCTION}\nUser: {ASKED}",
         f'{{"documents": ["{DOCUMENTS.splitlines()[0]}"], "frage": "{ASKED}"}}',
         f"Current task: {ASKED}\n\nExpected outcome: a text\nReturn all of it.\n\nBegin!",
@@ -72,6 +73,8 @@ def test_a_question_without_a_mark_is_the_part_that_is_left_over(prompt: str) ->
         f"Kontext:\n{DOCUMENTS}\n\nFrage: {ASKED}\n- Does it hold milk?\n- Is the lid red?",
         f"Frage: {ASKED}\nKommentar: Is it urgent?\n{DOCUMENTS}",
         "Question: another\nAnswer: one",
+        f"# Role\nYou help.\n\n# Docs\n{DOCUMENTS}\n\n# Asked\n{REPLY}\n\n# Style\nCups are red, lids are red.",
+        f"Frage: {UNMARKED}\nDoc: Cups hold three litres of water.\nURL: x\nDoc: A red lid.\nURL: y\nDoc: Cups.",
         f"Today is Monday.\n\n{DOCUMENTS}\n\n{UNMARKED}\n\n{INSTRUCTION}",
     ],
 )
@@ -87,6 +90,7 @@ def test_a_prompt_whose_question_is_not_clear_is_unreadable(prompt: str) -> None
         "My order: 4711",
         "Hi!\nIs the desk open today?\nThanks, Kim",
         "Please compare:\n- cups\n- lids",
+        "Why does it fail?\n\n```yaml\ncups: 3\nlids: 4\n```",
     ],
 )
 def test_a_message_without_documents_is_the_question_as_a_whole(message: str) -> None:

@@ -115,7 +115,8 @@ class _Comparison:
 
     def _questions(self) -> Iterator[str]:
         """Yield the user's messages without documents or replies."""
-        replies = [call.answer for call in self._calls if call.answer and form_of(call.answer) is Form.SENTENCES]
+        unlike = (Form.PHRASE, Form.QUESTION)
+        replies = [call.answer for call in self._calls if call.answer and form_of(call.answer) not in unlike]
         asked = {text for text in self._asked.values() if text}
         for text in asked:
             # The question of one call may be part of the prompt of another, with documents.
@@ -125,10 +126,12 @@ class _Comparison:
 
     def better(self, earlier: ModelCall, later: ModelCall) -> ModelCall | None:
         """Return the one of two calls whose reply is rather the answer; None if nothing decides."""
-        if earlier.answer is None or earlier.answer == later.answer:
+        if earlier.answer == later.answer:
             return later
         if self.got(later, earlier):
             return self._better_in_chain(earlier, later)
+        if earlier.answer is None:  # it may have passed the answer to a tool
+            return earlier if earlier.has_tool_results and not later.has_tool_results else later
         if later.answer is None:
             had, has = self._documents[earlier.span.span_id], self._documents[later.span.span_id]
             return earlier if had - has else later
@@ -147,7 +150,8 @@ class _Comparison:
         if forms[1] < Form.QUESTION and (forms[1] is Form.DATA or continues_conversation(reply, later)):
             return given if forms[0] is not Form.DATA else None
         if forms[0] is Form.DATA or forms == (Form.QUESTION, Form.SENTENCES):
-            return later if forms[1] > Form.PHRASE and self._share(later) >= _MIN_SHARE else None
+            is_answer = forms[1] > Form.PHRASE and self._share(later) >= GROUNDED
+            return later if is_answer and not self._alone_had_documents(given, later) else None
         if continues_conversation(reply, later) and not self._is_web_request:  # another turn
             return later
         return self._better_text(given, later, forms)
@@ -194,6 +198,8 @@ class _Comparison:
         others = [asked for span_id, asked in self._asked.items() if span_id != call.span.span_id and asked]
         if any(asked != original and asked in prompt for asked in others for prompt in call.prompts):
             return False
+        if share_from(text, grams(call.background), frozenset()) >= GROUNDED:  # it repeats its instructions
+            return False
         ratios = (len(text) / len(original), len(text.encode()) / len(original.encode()))
         return any(_MIN_LENGTH_RATIO <= ratio <= 1 / _MIN_LENGTH_RATIO for ratio in ratios)
 
@@ -201,18 +207,30 @@ class _Comparison:
         """Compare two calls of which neither got the other's reply."""
         forms = form_of(earlier.answer or ""), form_of(later.answer or "")
         if Form.DATA in forms and max(forms) > Form.PHRASE:
-            return later if forms[0] is Form.DATA else earlier
+            return self._better_than_data(*((earlier, later) if forms[0] is Form.DATA else (later, earlier)))
         if len(later.prompts) > 1 and earlier.prompts == later.prompts:  # several models answer
             return None
         shares = self._share(earlier), self._share(later)
         if {*forms} != {Form.QUESTION, Form.SENTENCES} and max(shares) >= _MIN_SHARE > 2 * min(shares):
             return earlier if shares[0] > shares[1] else later
         if forms[0] != forms[1]:
-            return None if Form.DATA in forms else earlier if forms[0] > forms[1] else later
+            better, other = (earlier, later) if forms[0] > forms[1] else (later, earlier)
+            return None if Form.DATA in forms or self._alone_had_documents(other, better) else better
         had, has = self._documents[earlier.span.span_id], self._documents[later.span.span_id]
         if had - has or has - had:
             return later if has - had else earlier
         return None if self._ask_the_same(earlier, later) else later
+
+    def _better_than_data(self, data: ModelCall, text: ModelCall) -> ModelCall | None:
+        """Return the call that replied with a text, unless the one that replied with JSON had the documents."""
+        share = self._share(text)
+        had_documents = share < _MIN_SHARE and self._alone_had_documents(data, text)
+        return None if had_documents or self._share(data) > max(_MIN_SHARE, share) else text
+
+    def _alone_had_documents(self, call: ModelCall, other: ModelCall) -> bool:
+        """Return whether the background of one call, and not of the other one, is about the question."""
+        own, others = (self._question & grams(each.background) for each in (call, other))
+        return len(own) >= GROUNDED * len(self._question) > len(others)
 
     def _share(
         self, call: ModelCall, sources: frozenset[str] | None = None, known: frozenset[str] = frozenset()
@@ -251,7 +269,7 @@ class _Comparison:
         if self._asked[later.span.span_id] != reply:
             return False
         is_from_background = self._share(later, grams(later.background), grams(reply)) >= GROUNDED
-        return form_of(reply) is Form.QUESTION or is_from_background
+        return form_of(reply) is Form.QUESTION or (is_from_background and self._alone_had_documents(later, earlier))
 
     def _combines(self, call: ModelCall) -> bool:
         """Return whether a call got the replies of several others that did not get each other's, such as summaries."""

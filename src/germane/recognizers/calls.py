@@ -71,6 +71,11 @@ class ModelCall:
         return "\n".join([*texts, *texts_in(results)])
 
     @property
+    def has_tool_results(self) -> bool:
+        """Whether the model got the results of tools."""
+        return any(message.tool_results for message in self.messages)
+
+    @property
     def continued(self) -> str | None:
         """The assistant message at the end of the prompt, which the model continues, if any.
 

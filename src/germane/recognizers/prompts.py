@@ -33,6 +33,7 @@ _LABEL: Final = re.compile(r"[ \t>*#_-]*([^\W\d_][^\n:\uff1a.?!,;<>]{0,60}?)[*_]
 _HEADING: Final = re.compile(
     r"\s*(?:#{1,6}\s+(.{1,60}?)[\s#]*|[=*\[~|+\u3010-]+\s*([^\W\d].{0,60}?)\s*[=*\]~|+\u3011-]+)\s*"
 )
+_FENCE: Final = "```"
 _NAME_ENDINGS: Final = tuple(f"_{name}" for name in QUESTION_KEYS)
 _MAX_HEADING: Final = 100
 _MAX_LABEL_WORDS: Final = 10
@@ -99,9 +100,10 @@ def _elements(prompt: str) -> Iterator[tuple[int, int, PromptPart]]:
 
 def _labeled_parts(text: str) -> Iterator[PromptPart]:
     """Yield the labeled lines of a text and the paragraphs between them. A label alone is that of the next one."""
-    label, lines = "", list[str]()
+    label, lines, is_code, has_code = "", list[str](), False, text.count(_FENCE) % 2 == 0
     for line in [*text.splitlines(), ""]:
-        labeled = _read_label(line)
+        is_code ^= has_code and line.count(_FENCE) % 2 == 1
+        labeled = None if is_code else _read_label(line)
         is_rule = not any(map(str.isalnum, line))  # blank, or nothing but hyphens or quotation marks
         if lines and (is_rule or labeled):
             yield PromptPart(label, "\n".join(lines).strip())
@@ -157,7 +159,7 @@ def question_in_prompt(
     sources = _sources(filled, answer, background, documents)
     if len(parts) < 2 or not filled or (sum(bool(part.label) for part in parts) < 2 and not sources):
         return None if any(text in prompt for text in documents) else prompt
-    completed, chosen = _completed(parts, sources), _question_among(filled, sources, answer or "")
+    completed, chosen = _completed(parts, sources), _question_among(filled, sources)
     found = completed or chosen
     if found is None or (chosen is not None and chosen is not found) or _is_continued(found, parts, sources):
         return None
@@ -179,6 +181,8 @@ def _is_continued(found: PromptPart, parts: Sequence[PromptPart], sources: Seque
 def _completed(parts: Sequence[PromptPart], sources: Sequence[PromptPart]) -> PromptPart | None:
     """Return the labeled part before the label of the reply at the end of a prompt, if there is one."""
     last, before = parts[-1], next(part for part in reversed(parts) if part.text)
+    if last not in sources and _is_open_turn(parts):
+        return last
     is_slot = bool(last.label and before.label) and not last.text
     if not is_slot or not before.may_ask:
         return None
@@ -187,6 +191,16 @@ def _completed(parts: Sequence[PromptPart], sources: Sequence[PromptPart]) -> Pr
         return before
     is_question = before.is_named or asks(before.text) or _shares(before, sources)
     return before if is_question and before not in sources else None
+
+
+def _is_open_turn(parts: Sequence[PromptPart]) -> bool:
+    """Return whether the last part asks in a turn without a reply, of a dialogue or of examples."""
+    *earlier, last = [part.label for part in parts if part.label] or [""]
+    is_turn = last == parts[-1].label and parts[-1].may_ask and asks(parts[-1].text)
+    if not is_turn or earlier[-1:] == [last] or last not in earlier:
+        return False
+    first = earlier.index(last)
+    return first == 0 or earlier[first - 1] not in earlier[first:]
 
 
 def _shares(part: PromptPart, others: Sequence[PromptPart]) -> bool:
@@ -212,24 +226,19 @@ def _candidates(parts: Sequence[PromptPart], reply: str) -> list[PromptPart]:
     found = []
     for part in (parts[0], parts[-1]):
         others = grams("\n".join(other.text for other in parts if other is not part))
-        own = _own_share(part, parts, reply)
+        own = share_from(reply, grams(part.text), others)
         if part.may_ask and max(GROUNDED, 2 * own) <= share_from(reply, others, grams(part.text)):
             found.append(part)
     return [part for part in found if part.label][-1:] or (found if len(found) == 1 else [])
 
 
-def _own_share(part: PromptPart, parts: Sequence[PromptPart], reply: str) -> float:
-    """Return which share of a reply comes from one part alone."""
-    return share_from(reply, grams(part.text), grams("\n".join(each.text for each in parts if each is not part)))
-
-
-def _question_among(parts: Sequence[PromptPart], sources: Sequence[PromptPart], reply: str) -> PromptPart | None:
+def _question_among(parts: Sequence[PromptPart], sources: Sequence[PromptPart]) -> PromptPart | None:
     """Return the part that is the question; None if several may be."""
     candidates = [part for part in parts if part.may_ask and part not in sources]
     asking = [part for part in candidates if asks(part.text)]
     named = [part for part in candidates if part.is_named]
     if not asking and not named:
-        return _left_over(parts, candidates, sources, reply)
+        return _left_over(parts, candidates, sources)
     both = [part for part in asking if part in named]
     if len(both) == 1 and (sources or len(parts) > 2):
         return both[0]
@@ -238,6 +247,8 @@ def _question_among(parts: Sequence[PromptPart], sources: Sequence[PromptPart], 
 
 def _may_be_asked(part: PromptPart, found: PromptPart, parts: Sequence[PromptPart]) -> bool:
     """Return whether a part that the reply repeats stands where a question does, like the one that was found."""
+    if "\n" in part.text:
+        return False
     if not part.label:
         return not found.label and part in (parts[0], parts[-1])
     following = parts[parts.index(part) + 1 :][:1]
@@ -257,14 +268,14 @@ def _last_or_only(
 
 
 def _left_over(
-    parts: Sequence[PromptPart], candidates: Sequence[PromptPart], sources: Sequence[PromptPart], reply: str
+    parts: Sequence[PromptPart], candidates: Sequence[PromptPart], sources: Sequence[PromptPart]
 ) -> PromptPart | None:
     """Return the labeled part at the end of a prompt, or the only part that the reply was not taken from."""
-    found = candidates[0] if len(candidates) == 1 else parts[-1] if parts[-1].label else None
-    if found is None or found not in candidates or not _shares(found, sources):
+    likely = candidates if len(candidates) == 1 else [part for part in candidates if part.label]
+    likely = [part for part in likely if _shares(part, sources)]
+    if len(likely) != 1 or (len(candidates) > 1 and likely[0] is not parts[-1]):
         return None
-    repeated = [part for part in sources if part.may_ask and _own_share(part, parts, reply) < _SOURCE]
-    return None if any(_may_be_asked(part, found, parts) for part in repeated) else found
+    return None if any(_may_be_asked(part, likely[0], parts) for part in sources) else likely[0]
 
 
 def shared_questions(prompt: str, others: Iterable[str]) -> list[str]:
