@@ -194,3 +194,17 @@ def test_a_question_that_is_selected_or_set_is_not_searched() -> None:
         generate(prompt)
 
     assert [exchange.question for exchange in exchanges] == [prompt, f"{prompt}\n"]
+
+
+def test_a_prompt_that_the_answer_is_from_is_not_the_question() -> None:
+    """Without documents that were captured, the answer shows where it was taken from."""
+    text = f"Rules: be brief\n\nNotes:\n{ANSWER}\n{DOCUMENTS[1]}"
+
+    assert ask("prompt", text, answer=ANSWER).question is None
+    assert ask("prompt", text, answer="Please ask the shop.").question == text
+
+
+@each("blank", [" ", "\n\t", "\u3000", b" "])
+def test_a_blank_answer_is_missing(blank: Any) -> None:
+    """A text of blanks only answers nothing."""
+    assert ask("question", "Can I return shoes?", answer=blank).answer is None

@@ -213,6 +213,20 @@ def test_flask_with_any_form_of_an_error_status(status: Any) -> None:
     assert [(exchange.answer, exchange.error) for exchange in exchanges] == [(None, "HTTP 502")]
 
 
+@pytest.mark.parametrize("result", [(ANSWER, ["a source"]), ("A title", ANSWER)])
+def test_a_function_called_by_a_flask_view_may_return_other_tuples(result: tuple[Any, ...]) -> None:
+    """Texts and sources are neither a status nor headers. Of two texts, either may be the answer."""
+
+    @germane.observe
+    def ask(question: str) -> Any:
+        return result
+
+    with collect() as exchanges, flask.Flask(__name__).test_request_context():
+        ask(QUESTION)
+
+    assert [exchange.answer for exchange in exchanges] == [ANSWER if result[0] == ANSWER else None]
+
+
 def test_flask_with_a_stream_that_is_not_text(caplog: pytest.LogCaptureFixture) -> None:
     """The content type in the headers says that the chunks are not text."""
     app = flask.Flask(__name__)

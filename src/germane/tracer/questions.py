@@ -126,10 +126,12 @@ def question_of_prompt(text: str, answer: str | None, documents: Sequence[str]) 
 
     None if the text contains documents, or what the answer was taken from, and the question in it is unknown.
     """
-    from germane.recognizers import MIN_DOCUMENT, question_in_prompt  # needs the modules that read traces
+    from germane.recognizers import MIN_DOCUMENT, parts_of, question_in_prompt  # needs the modules that read traces
 
     inserted = [each for each in documents if each != text and len(each) >= MIN_DOCUMENT and each in text]
     found = question_in_prompt(text, answer, documents=inserted)
-    if found is None and not inserted and share_from(answer or "", grams(text), frozenset()) < GROUNDED:
-        return text
-    return found
+    is_named = any(part.is_named and part.text == found for part in parts_of(text))
+    if found is not None and (found == text or is_named or asks(found)):
+        return found
+    is_source = inserted or share_from(answer or "", grams(text), frozenset()) >= GROUNDED
+    return None if is_source else text
