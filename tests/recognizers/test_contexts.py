@@ -286,9 +286,10 @@ def test_the_parts_of_a_stream_in_events_are_the_answer_unless_the_first_are_mis
 
 
 def test_events_with_a_role_are_a_conversation() -> None:
-    """The last message of the assistant is the answer, whatever the events are called."""
+    """The last message of the assistant is the answer, whatever the events are called, also before other events."""
     turns = (("user", "Dogs?"), ("assistant", "Yes."), ("user", "Which train?"), ("assistant", "The night train."))
-    events = tuple(SpanEvent(name="turn", attributes={"role": role, "content": text}) for role, text in turns)
+    messages = [SpanEvent(name="turn", attributes={"role": role, "content": text}) for role, text in turns]
+    events = (*messages, SpanEvent(name="cache", attributes={"state": "stored"}))
 
     result = recognized(node("ask", {"gen_ai.operation.name": "chat"}, events=events))
 
@@ -318,6 +319,13 @@ def test_arguments_of_a_function_are_texts_rather_than_a_list_of_documents() -> 
     )
 
     assert contexts(step("ask", "The night train.", generate)) == []
+
+
+def test_the_list_with_the_name_of_contexts_is_the_contexts_of_a_prompt() -> None:
+    """Other lists among the inputs, such as examples, were not retrieved."""
+    inputs = {"question": "Which train?", "examples": ["A bus is a long car."], "context": DOCUMENTS}
+
+    assert contexts(step("ask", "The night train.", answered(DOCUMENTS), asked=inputs)) == DOCUMENTS
 
 
 def test_texts_without_a_comma_between_them_are_not_joined() -> None:

@@ -28,10 +28,12 @@ def test_the_pair_of_a_hand_written_application_is_found_in_every_language(form:
             assert (result.question, result.answer) == (shape.question, shape.answer), shape.name
             assert not result.has_documents_without_text
         else:
-            unread[shape.name] += 1
+            assert isinstance(result, Unreadable)
+            unread[result.reason] += 1
 
-    assert len(every) > 200
-    assert unread.total() <= len(every) / 50, unread
+    assert len(every) > 300
+    assert unread.keys() <= {"content_cut"}, unread  # texts that happen to end in the middle at the same length
+    assert unread.total() <= len(every) / 40, unread
 
 
 @each("form", FORMS)
@@ -47,7 +49,8 @@ def test_attributes_that_were_cut_off_never_lead_to_a_wrong_pair(form: str, limi
             assert isinstance(result, Unreadable)
             reasons[result.reason] += 1
 
-    assert limit > 120 or reasons["content_cut"] > 150, reasons
+    assert limit > 120 or reasons["content_cut"] > 250, reasons
+    assert limit < 300 or reasons.total() < {1024: 9, 300: 260}[limit], reasons
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

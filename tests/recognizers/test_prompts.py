@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.cases import each
-from tests.spans.shapes import call, spans_of
+from tests.spans.samples import node, trace
+from tests.spans.shapes import FORMS, call, spans_of
 
 from germane.recognizers import Recognized, UnreadableReason, recognize
 
@@ -96,3 +99,32 @@ def test_a_prompt_whose_question_is_not_clear_is_unreadable(prompt: str) -> None
 def test_a_message_without_documents_is_the_question_as_a_whole(message: str) -> None:
     """People write several paragraphs, too."""
     assert read(message, "Yes, until nine in the evening.") == message
+
+
+@each("query", [UNMARKED, json.dumps({"query": UNMARKED}), json.dumps({"query": UNMARKED, "filter": {"k": "v"}})])
+def test_a_part_that_was_also_the_query_of_a_retriever_is_the_question(query: str) -> None:
+    """Among several parts that may be the question, it is the one that was searched for."""
+    prompt = f"Today is Monday.\n\n{DOCUMENTS}\n\n{UNMARKED}\n\n{INSTRUCTION}"
+    retriever = node("search", {"openinference.span.kind": "RETRIEVER", "input.value": query})
+    model = node("chat", FORMS["OpenTelemetry"][1](call("", prompt, REPLY)))
+
+    result = recognize(trace("shop", node("POST /ask", {}, retriever, model)))
+
+    assert isinstance(result, Recognized)
+    assert result.question == UNMARKED
+
+
+@each(("more", "expected"), [("", ASKED), ("\n\nIs it urgent?", "no_question")])
+def test_the_question_is_what_the_prompts_for_all_documents_ask(more: str, expected: str) -> None:
+    """If they ask two things, either may be the question."""
+    lines, replies = DOCUMENTS.splitlines(), ("It holds three litres.", "It is two euros.")
+    texts = {f"retrieval.documents.{number}.document.content": line for number, line in enumerate(lines)}
+    retriever = node("search", {"openinference.span.kind": "RETRIEVER", **texts})
+    pairs = [*zip(lines, replies, strict=True), (f"{lines[0]}\n{' '.join(replies)}", REPLY)]
+    asked = [call("", f"{text}\n\n{ASKED}\n\nI need it today.{more}", reply) for text, reply in pairs]
+    models = [node("chat", FORMS["OpenTelemetry"][1](each)) for each in asked]
+
+    result = recognize(trace("shop", node("POST /ask", {}, retriever, *models)))
+
+    assert result is not None
+    assert (result.question if isinstance(result, Recognized) else result.reason) == expected

@@ -201,6 +201,14 @@ def _asked(text: Language) -> tuple[tuple[str, str], ...]:
     return (("user", text.question), ("assistant", text.answer))
 
 
+def _first_turn(text: Language) -> tuple[tuple[str, str], ...]:
+    return (("user", text.parts[0]), ("assistant", text.replies[0]))
+
+
+def _begun(text: Language) -> str:
+    return f"{text.instruction}\n{text.labels[1]}: {text.question}\nThought:"
+
+
 BEFORE: Mapping[str, Callable[[Language], list[Call]]] = {
     "rewrite": lambda t: [call("Rewrite as a search query.", t.question, t.query)],
     "guard": lambda t: [call("Classify the message.", t.question, "safe")],
@@ -268,6 +276,77 @@ ANSWERS: Mapping[str, Callable[[Language], list[Call]]] = {
             "",
             f"Current task: {t.question}\n\nThis is the expected outcome: a short text\n"
             f"You must return the whole text.\n\nThis is what you know:\n{_documents(t)}\n\nBegin!",
+            t.answer,
+        )
+    ],
+    "one call for each document": lambda t: [
+        *(
+            call("", f"{t.labels[0]}: {document}\n{t.labels[1]}: {t.question}\n{t.labels[2]}:", reply)
+            for document, reply in zip(t.documents, t.replies, strict=True)
+        ),
+        call("", f"{t.labels[0]}:\n{t.replies[0]}\n{t.replies[1]}\n\n{t.labels[1]}: {t.question}", t.answer),
+    ],
+    "second turn": lambda t: [
+        call(
+            "Rewrite.",
+            f"{t.speakers[0]}: {t.parts[0]}\n{t.speakers[1]}: {t.replies[0]}\n{t.labels[1]}: {t.question}",
+            t.query,
+        ),
+        Call(f"{t.labels[0]}: {_documents(t)}", (*_first_turn(t), ("user", t.question)), t.answer),
+    ],
+    "summary of the conversation": lambda t: [
+        Call("Summarize.", _first_turn(t), t.fact),
+        call(f"{t.fact}\n{t.labels[0]}: {_documents(t)}", t.question, t.answer),
+    ],
+    "criticized draft": lambda t: [
+        call(f"{t.labels[0]}:\n{_documents(t)}", t.question, t.draft),
+        call("Criticize.", f"{t.labels[1]}: {t.question}\n{t.labels[2]}: {t.draft}", t.followups[0]),
+        call(
+            f"Improve it.\n{t.labels[0]}:\n{_documents(t)}",
+            f"{t.labels[1]}: {t.question}\nDraft: {t.draft}\nCritique: {t.followups[0]}",
+            t.answer,
+        ),
+    ],
+    "shortened": lambda t: [
+        call(f"{t.labels[0]}: {_documents(t)}", t.question, f"{t.answer} {t.replies[0]} {t.replies[1]}"),
+        call("Shorten it.", f"{t.answer} {t.replies[0]} {t.replies[1]}", t.answer),
+    ],
+    "loop with a tool": lambda t: [
+        call("", _begun(t), f"Thought: search\nAction: search[{t.query}]"),
+        call("", f"{_begun(t)} search\nAction: search[{t.query}]\nObservation: {_documents(t)}\nThought:", t.answer),
+    ],
+    "grades of the documents": lambda t: [
+        *(
+            call("Is it relevant?", f"{document}\n\n{t.question}", grade)
+            for document, grade in zip(t.documents, ("yes", "no"), strict=True)
+        ),
+        _main(t),
+    ],
+    "query of a database": lambda t: [
+        call("Write SQL.", t.question, "SELECT text, price FROM rules WHERE id IN (SELECT id FROM tags WHERE x = 1);"),
+        _main(t),
+    ],
+    "JSON": lambda t: [
+        call("", json.dumps({"documents": t.documents, "question": t.question}, ensure_ascii=False), t.answer)
+    ],
+    "tagged in the language, question first": lambda t: [
+        call(
+            "",
+            f"<{t.labels[1]}>{t.question}</{t.labels[1]}>\n<{t.labels[0]}>\n{_documents(t)}\n</{t.labels[0]}>",
+            t.answer,
+        )
+    ],
+    "brackets": lambda t: [
+        call("", f"[{t.labels[0]}]\n{_documents(t)}\n\n[{t.labels[1]}]\n{t.question}\n\n[{t.labels[2]}]", t.answer)
+    ],
+    "numbered documents": lambda t: [
+        call("", f"[1] {t.documents[0]}\n[2] {t.documents[1]}\n\n{t.labels[1]}: {t.question}", t.answer)
+    ],
+    "example": lambda t: [
+        call(
+            "",
+            f"{t.labels[1]}: {t.parts[0]}\n{t.labels[2]}: {t.replies[0]}\n\n"
+            f"{t.labels[0]}: {_documents(t)}\n{t.labels[1]}: {t.question}\n{t.labels[2]}:",
             t.answer,
         )
     ],

@@ -129,6 +129,21 @@ def test_a_long_cumulative_stream_with_a_placeholder_is_read_to_its_end(unconnec
     assert unconnected.exchanges[-1].answer == texts[-1]
 
 
+@each("size", [100, 60])
+def test_chunks_after_the_maximum_length_of_the_answer_are_not_read(unconnected: Any, size: int) -> None:
+    """A stream without an end takes neither time nor memory."""
+    unconnected.connect(max_text_length=200)
+    seen = []
+
+    @germane.observe(chunk=lambda chunk: seen.append(chunk) or chunk)  # type: ignore[func-returns-value]
+    def ask(_question: str) -> Iterator[str]:
+        yield from (f"{number:{size}}" for number in range(20))
+
+    list(ask("Why?"))
+
+    assert len(seen) == -(-200 // size)
+
+
 def test_a_function_that_joins_gets_all_chunks() -> None:
     """``join=`` decides, not germane."""
     assert answer_to(["Thirty", "Thirty days"], join="|".join) == "Thirty|Thirty days"

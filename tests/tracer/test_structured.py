@@ -228,6 +228,15 @@ def test_the_answer_is_read_from_the_events_of_a_stream(name: str) -> None:
     assert (exchange.answer, exchange.status) == ("Because.", "ok")
 
 
+def test_text_after_many_events_does_not_replace_the_answer_before_it() -> None:
+    """A proxy may end a stream of JSON with a page about an error."""
+    words = [f"word{number} " for number in range(300)]
+    exchange = captured(lambda question: iter([*lines(*({"text": word} for word in words)), "<h1>Bad gateway"]), "Why?")
+
+    assert exchange.answer is not None
+    assert exchange.answer.startswith("".join(words[:150]))
+
+
 @given(st.sampled_from(["delta", "text", "token", "content"]), st.lists(st.integers(1, 30), min_size=1), st.booleans())
 def test_lines_of_json_may_be_split_anywhere(name: str, sizes: list[int], is_sse: bool) -> None:
     """The chunks of a response need not end with a line."""

@@ -80,7 +80,7 @@ def objects_in(records: Sequence[Record]) -> Iterator[tuple[str, Any]]:
         if role_of(record.name, record.values.get("role")) is None
         and any(isinstance(value, (str, list, dict)) for value in record.values.values())
     ]
-    ends = others if len(others) <= 2 * _MAX_OBJECTS else [*others[:_MAX_OBJECTS], *others[-_MAX_OBJECTS:]]
+    ends = (*others[:_MAX_OBJECTS], *others[_MAX_OBJECTS:][-_MAX_OBJECTS:])
     yield from ((record.name, _nested(record.values)) for record in ends)
 
 

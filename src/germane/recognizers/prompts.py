@@ -26,7 +26,7 @@ from germane.recognizers.text import decode, stands_alone, texts_in
 from germane.recognizers.trace import Trace
 from germane.recognizers.values import QUESTION_KEYS, find_question
 
-_OPENING: Final = re.compile(r"<([^\W\d_][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
+_OPENING: Final = re.compile(r"<([^\W\d_][^\s<>/\"'=]{0,60})(?:\s[^<>]{0,200})?>")  # with the vowel signs of Hindi
 _MAX_TAGS: Final = 200
 """Maximum number of tags whose ends are looked up."""
 _LABEL: Final = re.compile(r"[ \t>*#_-]*([^\W\d_][^\n:\uff1a.?!,;<>]{0,60}?)[*_]*[ \t]*[:\uff1a][*_]*[ \t]*(.*)")
@@ -37,8 +37,8 @@ _FENCE: Final = "```"
 _NAME_ENDINGS: Final = tuple(f"_{name}" for name in QUESTION_KEYS)
 _MAX_HEADING: Final = 100
 _MAX_LABEL_WORDS: Final = 10
-_MAX_PARTS: Final = 1_000
-"""Maximum number of parts. If there are more, those in the middle are left out."""
+_MAX_ENDS: Final = 500
+"""Maximum number of parts at the beginning and at the end. If there are more, those in the middle are left out."""
 _SOURCE: Final = 0.1
 """Minimum share of a reply's content that comes from a part, which makes the part one of its sources."""
 _SHARED: Final = 0.25
@@ -79,7 +79,7 @@ def parts_of(prompt: str) -> Sequence[PromptPart]:
         parts += [*_labeled_parts(prompt[position:start]), part]
         position = end
     parts += _labeled_parts(prompt[position:])
-    return parts if len(parts) <= _MAX_PARTS else [*parts[: _MAX_PARTS // 2], *parts[-_MAX_PARTS // 2 :]]
+    return [*parts[:_MAX_ENDS], *parts[_MAX_ENDS:][-_MAX_ENDS:]]
 
 
 def _elements(prompt: str) -> Iterator[tuple[int, int, PromptPart]]:
