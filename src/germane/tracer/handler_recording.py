@@ -391,9 +391,12 @@ class HandlerRecording(Recording):
         probability = connection.admit(connection.service, self.handler.route, self.started, sampling_key)
         if probability is None:
             return None
-        attributes = self.attributes.copy()  # another thread may still set one
-        columns: dict[str, Any] = {name: str(attributes.pop(name)) for name in _COLUMNS.keys() & attributes}
-        distinct_contexts = {context.text: context for context in self.contexts}
+        attributes: dict[str, AttributeValue] = {}
+        columns: dict[str, Any] = {}
+        if self.attributes:
+            attributes = self.attributes.copy()  # another thread may still set one
+            columns = {name: str(attributes.pop(name)) for name in _COLUMNS.keys() & attributes}
+        contexts = tuple({context.text: context for context in self.contexts}.values()) if self.contexts else ()
         traced = self.span_context.trace_flags.sampled
         # The span waits if this process will score the exchange soon.
         span_waits = (
@@ -413,7 +416,7 @@ class HandlerRecording(Recording):
             route=self.handler.route,
             question=question,
             answer=answer,
-            contexts=tuple(distinct_contexts.values())[:MAX_CONTEXTS],
+            contexts=contexts[:MAX_CONTEXTS],
             history=self.privacy.screen_history(self.history, self.problems) if self.history else (),
             attributes=attributes,
             status=status,

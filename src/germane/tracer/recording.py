@@ -103,8 +103,9 @@ class Recording(ABC):
         self._outer_context = outer_context
         self._left_context: OTelContext | None = None
         """The call's own context, if the body attached another context and did not detach that in the same step."""
-        # If no span could be started, the body's spans remain children of the caller's span.
-        self.context = OTelContext(outer_context if span is INVALID_SPAN else {**outer_context, _SPAN_KEY: span})
+        self.context = OTelContext(outer_context)
+        if span is not INVALID_SPAN:  # otherwise, the body's spans remain children of the caller's span
+            dict.__setitem__(self.context, _SPAN_KEY, span)  # a context is read-only, but no one else has it yet
 
     def __enter__(self) -> None:
         """Enter a step of the body. Spans that the body starts become children of this call's span."""
