@@ -227,7 +227,7 @@ def bootstrap_interval(
 
     Resamples whose statistic is NaN are excluded. With a single unit, low and high are NaN.
     """
-    rows = _arrays(arrays)
+    rows = {name: np.asarray(values) for name, values in arrays.items()}
     names, membership = np.unique(np.asarray(units), return_inverse=True)
     if not len(names):
         return BootstrapInterval(np.nan, np.nan, np.nan, 0)
@@ -311,7 +311,3 @@ def _weights_or_ones(weights: Floats | None, rows: int) -> Floats:
 
 def _floats(values: ArrayLike) -> Floats:
     return np.asarray(values, dtype=np.float64)
-
-
-def _arrays(arrays: dict[str, ArrayLike]) -> dict[str, NDArray[Any]]:
-    return {name: np.asarray(values) for name, values in arrays.items()}

@@ -93,10 +93,7 @@ class ScoringError(GermaneError):
 
 
 def error_location(error: BaseException) -> str:
-    """Return an error's type and location, such as ``ValueError at app.py:12``.
-
-    The message is omitted, because it may contain user text.
-    """
+    """Return an error's type and location, such as ``ValueError at app.py:12``. Messages may contain user text."""
     frames = traceback.extract_tb(error.__traceback__)
     location = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}{location}"

@@ -8,10 +8,7 @@ import weakref
 
 
 def register() -> None:
-    """Register the callback.
-
-    It runs after callbacks that are registered later, because they may still call handlers.
-    """
+    """Register the callback. It runs after callbacks that are registered later: they may still call handlers."""
     # Register weakref's exit callback now, so that it runs after germane's. It fails if another thread, such as the
     # writer thread, adds a finalizer while it runs.
     weakref.finalize(_stop_at_exit, int).detach()

@@ -115,10 +115,7 @@ class WebServer:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Serve requests while the block runs. The block starts once the server accepts requests.
-
-        Stopping takes up to 5 seconds.
-        """
+        """Serve requests while the block runs, which starts once they are accepted. Stopping takes up to 5 seconds."""
         _LOGGER.addFilter(_REDACT_EXCEPTIONS)
         gc.freeze()  # imported modules stay in memory, so the garbage collector can skip them
         self._thread.start()

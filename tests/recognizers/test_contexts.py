@@ -121,7 +121,6 @@ def test_results_of_search_tools_in_messages_are_contexts(call: Any, response: A
     }
 
     assert contexts(node("chat", attributes)) == DOCUMENTS
-    assert recognized(node("chat", attributes)).contexts_from_tools
 
 
 def test_results_of_other_tools_and_of_earlier_turns_are_not_contexts() -> None:

@@ -208,12 +208,6 @@ def test_the_route_attribute_takes_precedence_over_span_names() -> None:
     assert result.route == "trains"
 
 
-def test_contexts_from_search_tools_are_marked_as_tool_results() -> None:
-    """Contexts from a tool may contain more than documents, so the exchange says where they come from."""
-    assert recognized(SAMPLES["pydantic_ai"](Texts())).contexts_from_tools
-    assert not recognized(SAMPLES["haystack"](Texts())).contexts_from_tools
-
-
 def test_retrieved_documents_without_text_are_reported() -> None:
     """Without the texts of documents, there are no contexts, and the exchange says why."""
     result = recognized(SAMPLES["genai_langchain"](Texts()))

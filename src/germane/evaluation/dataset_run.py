@@ -38,7 +38,7 @@ from germane.evaluation.partitions import (
     settings_of_worker,
 )
 from germane.evaluation.progress import ReportProgress, RunUsage, show_progress
-from germane.evaluation.rows import COLUMN_NAMES, convert_records
+from germane.evaluation.rows import ColumnMap, convert_records
 from germane.evaluation.scoring import is_builtin, partition_concurrency, partition_scorer, scorer_names
 from germane.evaluation.summary import (
     EvaluationCheck,
@@ -245,8 +245,7 @@ async def _score_part(job: DatasetJob, part: DatasetPart, settings: Settings) ->
     try:
         are_builtin = all(map(is_builtin, scorer_set.scorers))
         scorer = partition_scorer(scorer_set, settings)
-        names = {name: (job.columns[name],) if name in job.columns else known for name, known in COLUMN_NAMES.items()}
-        own_columns = frozenset(name for known in names.values() for name in known)
+        own_columns = ColumnMap(job.columns).known
         # User-defined scorers may read the attributes, which are the other columns.
         rows = convert_records(part.iterate_records(own_columns if are_builtin else None), job.columns)
         sums = SummarySums()

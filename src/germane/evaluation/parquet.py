@@ -105,10 +105,7 @@ def read_row_group(group: RowGroup, columns: Collection[str] | None = None) -> I
 
 
 class ScoreFileWriter:
-    """Writes a score file under a temporary name, and renames it when it is complete.
-
-    Use it as a context manager. Without :meth:`finish`, no file is left.
-    """
+    """Writes a score file under a temporary name. :meth:`finish` renames the file; without it, no file is left."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

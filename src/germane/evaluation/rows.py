@@ -45,10 +45,7 @@ class Row:
 
 
 class ColumnMap:
-    """Looks up a row's cells by column name.
-
-    A dotted name such as ``meta.history`` refers to a field of a nested object.
-    """
+    """Looks up a row's cells by column name. ``meta.history`` refers to a field of a nested object."""
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
         """Create a column map. ``names`` maps germane's column names to the data set's.
@@ -61,7 +58,7 @@ class ColumnMap:
         given = {name: (column,) for name, column in (names or {}).items()}
         self.names: Mapping[str, tuple[str, ...]] = {**COLUMN_NAMES, **given}
         self._required = REQUIRED_COLUMNS | given.keys()
-        self._known = {column for columns in self.names.values() for column in columns}
+        self.known = frozenset(column for columns in self.names.values() for column in columns)
 
     def get_cell(self, row: Mapping[str, Any], name: str) -> Any:
         """Return the cell for a germane column name, or None if the row lacks an optional column.
@@ -87,7 +84,7 @@ class ColumnMap:
 
     def other_columns(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Map the name of each column that germane does not recognize to its cell."""
-        return {str(column): values.to_plain(cell) for column, cell in row.items() if column not in self._known}
+        return {str(column): values.to_plain(cell) for column, cell in row.items() if column not in self.known}
 
     def _find_cell(self, row: Mapping[str, Any], name: str) -> Any:
         for column in self.names[name]:

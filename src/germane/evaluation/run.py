@@ -244,10 +244,7 @@ def evaluate_to_parquet(
 
 
 def _list_scorers(argument: str, scorers: Any) -> list[object] | None:
-    """Return the scorers in an argument, which is a single scorer or an iterable of scorers.
-
-    Return None if it is None.
-    """
+    """Return the scorers in an argument: a single one, an iterable, or None."""
     if scorers is None:
         return None
     if isinstance(scorers, Mapping):

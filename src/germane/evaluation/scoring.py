@@ -59,10 +59,7 @@ class RetryingScorer:
         first: float = FIRST_WAIT,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Retry until ``retry_timeout`` seconds pass without a success.
-
-        The first retry is sent after ``first`` seconds.
-        """
+        """Retry until ``retry_timeout`` seconds pass without a success, for the first time after ``first`` seconds."""
         self._scorer = scorer
         self._retry_timeout = timedelta(seconds=retry_timeout)
         self._backoff = Backoff(initial=first, maximum=min(MAX_WAIT, retry_timeout), max_retry_after=retry_timeout)
@@ -75,10 +72,7 @@ class RetryingScorer:
         """The failure with which the scorer has stopped sending requests; None while it sends them."""
 
     async def score(self, exchange: Exchange) -> Score:
-        """Return an exchange's score, after retries if necessary.
-
-        If the scorer has given up, return the final failure.
-        """
+        """Return an exchange's score, after retries if necessary, or the final failure once the scorer has given up."""
         failing_since, attempts = None, 0
         while True:
             async with self._probe_lock:
@@ -155,10 +149,7 @@ class DatasetScorer:
         cache: ScoreCache | None,
         retry_timeout: float,
     ) -> None:
-        """Use ``scorers``, with retries for up to ``retry_timeout`` seconds.
-
-        ``meter`` counts the usage of the scorers in ``metered``.
-        """
+        """Retry for up to ``retry_timeout`` seconds. ``meter`` counts the usage of the scorers in ``metered``."""
         self.scorers = scorers
         self.meter = meter
         self.metered = {scorer.name for scorer in metered}

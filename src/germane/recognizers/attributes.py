@@ -12,19 +12,19 @@ from germane.recognizers.results import Source
 from germane.recognizers.spans import SpanData
 from germane.recognizers.text import MAX_DEPTH, decode
 
-ROUTE: Final = "germane.route"
+ROUTE: Final = ("germane.route",)
 _METADATA: Final = (
     *("traceloop.association.properties", "ai.telemetry.metadata", "langfuse.trace.metadata", "langsmith.metadata"),
     "metadata",
 )
 """Beginnings of the attributes with metadata that the application sets. The last one may be a whole object."""
-_SESSION: Final = (
+SESSION: Final = (
     *("session.id", "gen_ai.conversation.id", "langfuse.session.id", "mlflow.trace.session"),
     "spring.ai.chat.client.conversation.id",
     *(f"{start}.{name}" for start in _METADATA for name in ("session_id", "sessionId", "thread_id", "conversation_id")),
     "group_id",
 )
-_USER: Final = (
+USER: Final = (
     *("user.id", "enduser.id", "langfuse.user.id", "mlflow.trace.user"),
     *(f"{start}.{name}" for start in _METADATA for name in ("user_id", "userId")),
 )
@@ -55,26 +55,16 @@ Found = tuple[str, Source]
 """A text and where it was found."""
 
 
-def find_session(spans: Sequence[SpanData]) -> Found | None:
-    """Return the id of the session or conversation."""
-    return _first(spans, _SESSION)
-
-
-def find_user(spans: Sequence[SpanData]) -> Found | None:
-    """Return the id of the user."""
-    return _first(spans, _USER)
-
-
 def find_model(span: SpanData, reading: SpanReading) -> Found | None:
     """Return the name of the model that a span called, without a prefix such as ``azure/`` or ``openai:``."""
-    found = _first([span], _MODEL)
+    found = find_attribute([span], _MODEL)
     for raw in reading.outputs if found is None and reading.kind == "model" else ():
         if (name := _model_in(decode(raw.value), 0)) is not None:
             found = name, Source(span.span_id, raw.source)
             break
     if found is None:
         return None
-    name, provider = found[0].rstrip("/").rpartition("/")[2], _first([span], _PROVIDER)
+    name, provider = found[0].rstrip("/").rpartition("/")[2], find_attribute([span], _PROVIDER)
     return (name if provider is None else name.removeprefix(f"{provider[0]}:")), found[1]
 
 
@@ -100,7 +90,7 @@ def find_name(spans: Iterable[tuple[SpanData, SpanReading]]) -> Found | None:
     for span, reading in spans:
         if (
             reading.kind in {"workflow", "model"}
-            and (found := _first([span], (*_NAMES, *reading.name_attributes))) is not None
+            and (found := find_attribute([span], (*_NAMES, *reading.name_attributes))) is not None
         ):
             return stable_name(found[0]), found[1]
     return None
@@ -117,12 +107,8 @@ def is_finished(span: SpanData) -> bool:
     return any(span.attributes.get(name) for name in _FINISH)
 
 
-def find_attribute(spans: Iterable[SpanData], name: str) -> Found | None:
-    """Return the first value of one attribute."""
-    return _first(spans, (name,))
-
-
-def _first(spans: Iterable[SpanData], names: Sequence[str]) -> Found | None:
+def find_attribute(spans: Iterable[SpanData], names: Sequence[str]) -> Found | None:
+    """Return the first value of one of the attributes, which is a name or an id."""
     for span in spans:
         for name in names:
             value = _value(span.attributes, name)

@@ -33,7 +33,6 @@ class Contexts(NamedTuple):
 
     contexts: tuple[Context, ...] = ()
     sources: tuple[Source, ...] = ()
-    from_tools: bool = False
 
     @property
     def texts(self) -> list[str]:
@@ -68,10 +67,8 @@ def retrieved(trace: Trace, spans: Sequence[SpanData], calls: Sequence[ModelCall
     for contexts, sources in found.values():
         if contexts:
             return Contexts(distinct(contexts), tuple(sources))
-    prompts, replies = (
-        "\n".join(prompt for call in calls for prompt in call.prompts),
-        {call.answer for call in calls[:-1]},
-    )
+    prompts = "\n".join(prompt for call in calls for prompt in call.prompts)
+    replies = {call.answer for call in calls[:-1]}
     returned = [part for span in spans if (part := _returned_for(prompts, replies, trace, span)) is not None]
     texts = [context for contexts, _ in returned for context in contexts]
     return Contexts(distinct(texts), tuple(source for _, source in returned)) if returned else None
@@ -118,7 +115,7 @@ def _tool_results(trace: Trace, spans: Iterable[SpanData]) -> Contexts | None:
                 contexts += documents
                 sources.append(Source(span.span_id, raw.source))
                 break
-    return Contexts(distinct(contexts), tuple(sources), from_tools=True) if contexts else None
+    return Contexts(distinct(contexts), tuple(sources)) if contexts else None
 
 
 def _results_in_messages(trace: Trace, spans: Iterable[SpanData], calls: Sequence[ModelCall]) -> Contexts | None:
@@ -133,7 +130,7 @@ def _results_in_messages(trace: Trace, spans: Iterable[SpanData], calls: Sequenc
     for found, source in conversations:
         results = [] if found is None else search_results(found.messages[len(found.history) :])
         if contexts := [context for result in results for context in read_tool_result(result)]:
-            return Contexts(distinct(contexts), (source,), from_tools=True)
+            return Contexts(distinct(contexts), (source,))
     return None
 
 

@@ -91,12 +91,6 @@ def _text(span: SpanData, name: str) -> str:
     return value.strip('"') if isinstance(value, str) else ""
 
 
-def _named_kind(span: SpanData) -> Kind | None:
-    """Return the kind that an attribute of a span names."""
-    words = (_text(span, name).lower() for name in _KIND_ATTRIBUTES)
-    return next((_KINDS[word] for word in words if word in _KINDS), None)
-
-
 def _kind_at_start(name: str, kinds: Mapping[str, Kind]) -> Kind | None:
     """Return the kind of the first beginning that a name has."""
     return next((kind for beginning, kind in kinds.items() if name.startswith(beginning)), None)
@@ -110,7 +104,8 @@ def _class_kind(name: str) -> Kind | None:
 def _generic_kind(span: SpanData) -> Kind:
     """Return the kind of a span, from the attributes of any convention."""
     attributes = span.attributes
-    known = _named_kind(span)
+    words = (_text(span, name).lower() for name in _KIND_ATTRIBUTES)
+    known = next((_KINDS[word] for word in words if word in _KINDS), None)
     if known == "model" and "openinference.span.kind" in attributes:
         # LlamaIndex's chat engine writes its history in a span of kind LLM, often in a trace of its own. The span of a
         # call has the model's name even if content capture is off, and a span that the application creates has an
@@ -183,12 +178,8 @@ CONVENTIONS: Final = (
         name="Haystack",
         scopes=("haystack",),
         markers=(
-            *(
-                "haystack.pipeline.execution_mode",
-                "haystack.pipeline.max_runs_per_component",
-                "haystack.component.name",
-            ),
-            *("haystack.agent.max_steps", "haystack.agent.step", "haystack.tool.name"),
+            *("haystack.pipeline.execution_mode", "haystack.pipeline.max_runs_per_component"),
+            *("haystack.component.name", "haystack.agent.max_steps", "haystack.agent.step", "haystack.tool.name"),
             *("haystack.agent.step.llm.input", "haystack.agent.step.llm.output"),
         ),
         kind_of=_haystack_kind,
@@ -243,10 +234,8 @@ CONVENTIONS: Final = (
     Convention(
         name="Semantic Kernel",
         scopes=(
-            "semantic_kernel",
-            "Microsoft.SemanticKernel",
-            "Microsoft.Extensions.AI",
-            "Experimental.Microsoft.Extensions.AI",
+            *("semantic_kernel", "Microsoft.SemanticKernel"),
+            *("Microsoft.Extensions.AI", "Experimental.Microsoft.Extensions.AI"),
         ),
         kind_of=_generic_kind,
         inputs=_GENAI_INPUTS,
@@ -325,7 +314,7 @@ def convention_for(span: SpanData) -> Convention | None:
     """Return the convention that a span follows, according to its scope or else an attribute; None if there is none."""
     if (owner := _owner_of(span.scope)) is not None:
         return owner
-    return next((convention for convention in (*CONVENTIONS, GENERIC) if convention.matches(span)), None)
+    return next((each for each in (*CONVENTIONS, GENERIC) if not span.attributes.keys().isdisjoint(each.markers)), None)
 
 
 @lru_cache(maxsize=1_000)

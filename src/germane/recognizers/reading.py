@@ -119,10 +119,6 @@ class Convention:
     model_fix: str = ""
     """What to install in addition, if the instrumentation does not record model calls."""
 
-    def matches(self, span: SpanData) -> bool:
-        """Return whether a span follows this convention."""
-        return self.owns(span.scope) or any(marker in span.attributes for marker in self.markers)
-
     def owns(self, scope: str) -> bool:
         """Return whether a scope belongs to this convention."""
         return any(scope == known or scope.startswith(f"{known}.") for known in self.scopes)

@@ -52,10 +52,7 @@ def unreadable_reason(
 
 
 def _may_answer(trace: Trace, *, is_read: bool) -> bool:
-    """Return whether the steps of a trace may be an exchange rather than the building of an index.
-
-    It is read if a question or an answer was found.
-    """
+    """Return whether a trace, a part of which may have been read, may be an exchange rather than build an index."""
     readings = [reading for _, reading in trace.readings(trace.tree.spans)]
     kinds = {reading.kind for reading in readings}
     if kinds & {"model", "retriever"} or "workflow" not in kinds:

@@ -25,11 +25,11 @@ from germane.language import asks
 from germane.recognizers.answering import answering_call, continues_conversation, is_web_request
 from germane.recognizers.attributes import (
     ROUTE,
+    SESSION,
+    USER,
     find_attribute,
     find_model,
     find_name,
-    find_session,
-    find_user,
     stable_name,
 )
 from germane.recognizers.calls import ModelCall, answer_in, first_call_of_turn, read_calls
@@ -142,7 +142,7 @@ class _Recognition:
         repeats = self.last is not None and self.last.prompt == self.last.answer
         if question[0] == answer[0] and not repeats:
             return self._unreadable(question, answer)
-        contexts, context_sources, from_tools = self.contexts()
+        contexts, context_sources = self.contexts()
         if is_cut := any(context.text in self.cut for context in contexts):
             contexts = ()
         sources: dict[str, tuple[Source, ...]] = {"question": (question[1],), "answer": (answer[1],)}
@@ -171,7 +171,6 @@ class _Recognition:
             scope=answering.scope,
             instrumentation=self.trace.reading(answering).instrumentation,
             sources=sources,
-            contexts_from_tools=from_tools,
             has_documents_without_text=is_cut or (not contexts and has_documents_without_text(self.trace)),
         )
 
@@ -376,8 +375,8 @@ class _Recognition:
         """Return the session, the user, the model and the route, as far as they are recorded, with their sources."""
         spans = list(self.tree.walk())
         found = {
-            "session": self._read("session") or find_session(spans),
-            "user": self._read("user") or find_user(spans),
+            "session": self._read("session") or find_attribute(spans, SESSION),
+            "user": self._read("user") or find_attribute(spans, USER),
             "model": self.model(),
             "route": self._route(),
         }
@@ -408,7 +407,6 @@ class _Recognition:
             fix=fix_for(reason, span.scope, reading.instrumentation),
             route=stable_name(self.tree.roots[0].name) if route is None else route[0],
             scope=span.scope,
-            instrumentation=reading.instrumentation,
             root_span_ids=tuple(root.span_id for root in self.tree.roots),
             start=self.tree.roots[0].start,
         )

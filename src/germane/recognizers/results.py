@@ -113,8 +113,6 @@ class Recognized:
     """Name of the convention that the scope follows."""
     sources: Mapping[str, tuple[Source, ...]] = field(default_factory=dict)
     """Sources by part: ``question``, ``answer``, ``contexts``, ``session``, ``user``, ``model`` and ``route``."""
-    contexts_from_tools: bool = False
-    """Whether the contexts are the results of tools, which may contain more than retrieved documents."""
     has_documents_without_text: bool = False
     """Whether a retriever recorded documents, but not their texts. Scorers that need contexts skip such exchanges."""
 
@@ -129,7 +127,6 @@ class Unreadable:
     route: str
     scope: str = ""
     """The instrumentation scope whose spans could not be read; empty if no scope is known."""
-    instrumentation: str = ""
     root_span_ids: tuple[str, ...] = ()
     start: int = 0
     """Start of the first span in nanoseconds since 1970."""

@@ -66,11 +66,6 @@ def find_question(value: Any) -> QuestionValue | None:
     return next(find_questions(value), None)
 
 
-def find_questions(value: Any) -> Iterator[QuestionValue]:
-    """Yield the texts in a recorded input that may be the question, from the most to the least likely."""
-    return _find_questions(value, 0, is_named=True)
-
-
 def names_question(value: Any) -> bool:
     """Return whether a recorded input has a value whose name says that it is the question."""
     return isinstance(value, dict) and any(name in value for name in _STRONG_QUESTION_KEYS)
@@ -86,8 +81,11 @@ def is_component_output(value: Any) -> bool:
     return isinstance(value, dict) and not any(name in value for name in _ANSWER_KEYS)
 
 
-def _find_questions(value: Any, depth: int, *, is_named: bool) -> Iterator[QuestionValue]:
-    """Yield possible questions. ``is_named`` is whether the value's key or position identifies it as the question."""
+def find_questions(value: Any, depth: int = 0, *, is_named: bool = True) -> Iterator[QuestionValue]:
+    """Yield the texts in a recorded input that may be the question, from the most to the least likely.
+
+    ``is_named`` is whether the value's key or position identifies it as the question.
+    """
     if isinstance(value, str):
         if is_named and is_text(value):
             yield QuestionValue(value.strip())
@@ -109,22 +107,22 @@ def _questions_in_object(value: Mapping[Any, Any], depth: int) -> Iterator[Quest
     for key in (*QUESTION_KEYS, "q"):
         inner = value.get(key)
         for part in (inner, inner.get("text") if isinstance(inner, dict) else None):  # next to an id or files
-            for found in _find_questions(part, depth + 1, is_named=True):
+            for found in find_questions(part, depth + 1):
                 yield found if found.history else found._replace(history=_history_in(value))
     for key in _MESSAGES_KEYS:
         if key in value:
-            yield from _find_questions(value[key], depth + 1, is_named=False)
+            yield from find_questions(value[key], depth + 1, is_named=False)
     for key, inner in value.items():
         if isinstance(key, str) and key.lower().endswith(_QUESTION_SUFFIXES) and isinstance(inner, str):
-            for found in _find_questions(inner, depth + 1, is_named=True):
+            for found in find_questions(inner, depth + 1):
                 yield found._replace(history=_history_in(value))
     for key in INPUT_WRAPPERS:
         inner = value.get(key)
         if key == "args" and isinstance(inner, list):  # the positional arguments of a traced function
-            arguments = (next(_find_questions(item, depth + 1, is_named=True), None) for item in inner)
+            arguments = (next(find_questions(item, depth + 1), None) for item in inner)
             inner = next((found.text for found in arguments if found is not None), None)
         if inner is not None:
-            yield from _find_questions(inner, depth + 1, is_named=True)
+            yield from find_questions(inner, depth + 1)
     yield from _questions_in_components(value, depth)
 
 
@@ -137,7 +135,7 @@ def _questions_in_components(value: Mapping[str, Any], depth: int) -> Iterator[Q
             if isinstance(component.get(name), str) and is_text(component[name]):
                 yield QuestionValue(component[name].strip(), history=_history_in(component))
         if depth < MAX_DEPTH and "messages" in component:
-            yield from _find_questions(component["messages"], depth + 1, is_named=False)
+            yield from find_questions(component["messages"], depth + 1, is_named=False)
 
 
 def _history_in(value: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
@@ -147,12 +145,8 @@ def _history_in(value: Mapping[str, Any]) -> tuple[ChatMessage, ...]:
     return ()
 
 
-def find_answer(value: Any) -> str | None:
+def find_answer(value: Any, depth: int = 0, *, is_named: bool = True) -> str | None:
     """Find the answer in a recorded output. Return None if there is none."""
-    return _find_answer(value, 0, is_named=True)
-
-
-def _find_answer(value: Any, depth: int, *, is_named: bool) -> str | None:
     if isinstance(value, str):
         text = value.strip().removeprefix(_ROLE_PREFIX).strip() if depth == 0 else value.strip()
         return text if is_named and is_text(text) else None
@@ -165,7 +159,7 @@ def _find_answer(value: Any, depth: int, *, is_named: bool) -> str | None:
         return _answer_in_object(value, depth, (*_ANSWER_KEYS, *_CONTENT_KEYS) if depth and is_named else _ANSWER_KEYS)
     # A list of texts may be anything, such as chunks; a single object is usually the update of a graph's node.
     is_single = len(value) == 1 and not isinstance(value[0], str)
-    return _find_answer(value[0], depth + 1, is_named=False) if is_single else None
+    return find_answer(value[0], depth + 1, is_named=False) if is_single else None
 
 
 def _answer_in_object(value: Mapping[str, Any], depth: int, names: Iterable[str]) -> str | None:
@@ -186,7 +180,7 @@ def _answer_named(value: Mapping[str, Any], depth: int, names: Iterable[str]) ->
         inner = value[name]
         if name in _ALTERNATIVES and isinstance(inner, list):
             inner = _first_alternative(inner)
-        if (found := _find_answer(inner, depth + 1, is_named=True)) is not None:
+        if (found := find_answer(inner, depth + 1)) is not None:
             return found
     return None
 

@@ -212,10 +212,7 @@ def log_rejected_calls(connection: Connection | None) -> None:
 
 
 def _send(what: str, make: Callable[[Connection], Annotation], *, has_exchange: bool = True) -> None:
-    """Create an annotation and pass it to the sink. If it is rejected or has no effect, log the reason.
-
-    ``what`` is the name of the public function.
-    """
+    """Create an annotation and pass it to the sink, or log why it is rejected or has no effect."""
     connection = current_connection()
     if connection is not None and not has_exchange:
         log_once(f"germane.{what}() was called without an exchange: the call has no effect")

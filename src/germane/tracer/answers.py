@@ -28,7 +28,9 @@ def answer_text(value: Any) -> str | None:
     if value is None:
         return None
     if issubclass(kind, bytes | bytearray | memoryview):
-        return response_text(value)
+        text = as_text(value)
+        strings = json_strings([text])
+        return strings[0] if strings is not None else read_text(text) or None
     if issubclass(kind, tuple) and value and is_response(type(value[0])):  # with a status or headers
         return answer_text(value[0])
     if (read := body_reader(kind)) is not None:
@@ -89,14 +91,6 @@ def chunk_piece(chunk: Any, event: str = "") -> Piece | None:
 def is_sse(chunk: Any) -> bool:
     """Return whether a chunk is a dict with the fields of a server-sent event, as for ``sse_starlette``."""
     return type(chunk) is dict and isinstance(chunk.get("data"), str) and _SSE_FIELDS.issuperset(chunk)
-
-
-def response_text(body: Any) -> str | None:
-    """Return the answer text of a complete body, which may be JSON."""
-    text = "" if body is None else as_text(body)
-    if (strings := json_strings([text])) is not None:
-        return strings[0]
-    return read_text(text) or None
 
 
 def _answer_in(value: Any, what: str = "") -> str:

@@ -233,18 +233,14 @@ def wrap(function: Callable[..., Any], start_recording: StartRecording) -> Calla
     def recorded_generator(*args: Any, **kwargs: Any) -> Any:
         body = function(*args, **kwargs)
         recording = guarded("start of the call", start_recording, args, kwargs)
-        return (yield from (body if recording is None else record_generator(recording, body)))
-
-    def recorded_iterable_coroutine(*args: Any, **kwargs: Any) -> Any:
-        body = function(*args, **kwargs)
-        recording = guarded("start of the call", start_recording, args, kwargs)
-        return (yield from (body if recording is None else record_iterable_coroutine(recording, body)))
+        return (yield from (body if recording is None else record(recording, body)))
 
     if inspect.isasyncgenfunction(function):
         return named_like(function, async_generator_function(function, start_recording))
     if inspect.isgeneratorfunction(function):
         is_awaited = unwrap_partial(function).__code__.co_flags & inspect.CO_ITERABLE_COROUTINE
-        return named_like(function, coroutine(recorded_iterable_coroutine) if is_awaited else recorded_generator)
+        record: Callable[..., Any] = record_iterable_coroutine if is_awaited else record_generator
+        return named_like(function, coroutine(recorded_generator) if is_awaited else recorded_generator)
     return named_like(function, recorded_coroutine if inspect.iscoroutinefunction(function) else recorded)
 
 

@@ -109,10 +109,7 @@ def record_iterable_coroutine(recording: Recording, body: Generator[Any, Any, An
 
 
 def _named_like(original: Any, recorded: S, recording: Recording) -> S:
-    """Copy the original's name to the recorded stream, and return the recorded stream.
-
-    If the caller drops the stream unread, the call is recorded as abandoned.
-    """
+    """Name the recorded stream like the original. If the caller drops it unread, the call is recorded as abandoned."""
     for name in ("__name__", "__qualname__"):
         setattr(recorded, name, getattr(original, name))
     weakref.finalize(recorded, recording.finish, "abandoned").atexit = False

@@ -21,36 +21,10 @@ _ALTERNATIVES = ("choices", "candidates")
 _TEXT_WORDS = frozenset({*_PIECES[:-2], "tokens", "messages", "stream", "deltas", "chunks"})
 """Words in the names of events that contain text of the answer."""
 _OTHER_WORDS = (
-    *(
-        "tool",
-        "function",
-        "reason",
-        "think",
-        "thought",
-        "plan",
-        "step",
-        "task",
-        "action",
-        "observation",
-        "debug",
-        "log",
-    ),
-    *("trace", "status", "progress", "info", "notice", "warn", "ping", "heartbeat", "keepalive", "usage", "meta"),
-    *(
-        "source",
-        "context",
-        "document",
-        "doc",
-        "cit",
-        "refer",
-        "retrieve",
-        "retrieval",
-        "search",
-        "quer",
-        "title",
-        "suggest",
-    ),
-    *("follow", "user", "human", "input", "prompt", "chain", "parser", "checkpoint"),
+    *("tool", "function", "reason", "think", "thought", "plan", "step", "task", "action", "observation", "debug"),
+    *("log", "trace", "status", "progress", "info", "notice", "warn", "ping", "heartbeat", "keepalive", "usage"),
+    *("meta", "source", "context", "document", "doc", "cit", "refer", "retrieve", "retrieval", "search", "quer"),
+    *("title", "suggest", "follow", "user", "human", "input", "prompt", "chain", "parser", "checkpoint"),
 )
 """Beginnings of words in the names of events whose text is not part of the answer."""
 _ERROR_WORDS = ("error", "fail", "exception")

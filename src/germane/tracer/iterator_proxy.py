@@ -355,17 +355,8 @@ def _original(value: Any) -> Any:
 
 
 _NOT_FORWARDED = {
-    "__class__",
-    "__class_getitem__",
-    "__del__",
-    "__delattr__",
-    "__getattr__",
-    "__getattribute__",
-    "__init__",
-    "__init_subclass__",
-    "__new__",
-    "__setattr__",
-    "__subclasshook__",
+    *("__class__", "__class_getitem__", "__del__", "__delattr__", "__getattr__", "__getattribute__"),
+    *("__init__", "__init_subclass__", "__new__", "__setattr__", "__subclasshook__"),
 }
 """Special methods of the proxy itself. Others are forwarded explicitly, because Python looks them up on the type."""
 _COPIES = {"__reduce__", "__reduce_ex__"}

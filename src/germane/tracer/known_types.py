@@ -96,10 +96,7 @@ def is_collection(kind: type) -> bool:
 
 @decided_per_type
 def is_lazy_sequence(kind: type) -> bool:
-    """Return whether a type is a sequence, possibly without a length, whose items may be computed when they are read.
-
-    An example is a database query.
-    """
+    """Return whether a type is a sequence, with or without a length, that may compute its items, such as a query."""
     return (
         defines(kind, "__iter__")
         and defines(kind, "__getitem__")

@@ -72,8 +72,6 @@ class Privacy:
 
     def screen_history(self, history: Sequence[Message], problems: list[str]) -> tuple[Message, ...]:
         """Return earlier messages with screened texts, without those that must not be stored."""
-        if not history:
-            return ()
         screened = ((message.role, self.screen("history", message.content, problems)) for message in history)
         return tuple(Message(clean(role, NAME_LIMIT), text) for role, text in screened if text is not None)
 

@@ -246,10 +246,7 @@ class Recording(ABC):
 
 
 def _status_after(error: BaseException) -> Status:
-    """Return the status of a call that raised an exception.
-
-    An exception group counts as canceled if every exception in it is a cancellation.
-    """
+    """Return the status of a call that raised an exception. A group of cancellations is a cancellation."""
     if issubclass(type(error), BaseExceptionGroup):
         statuses = {_status_after(part) for part in error.exceptions}  # type: ignore[attr-defined]  # of a group
         return "cancelled" if statuses == {"cancelled"} else "error"

@@ -96,10 +96,7 @@ def async_generator_function(
 
 
 def _first_step(body: AsyncGenerator[Any, Any], _nothing: None) -> Awaitable[Any]:
-    """Start an asynchronous generator without the event loop's hooks.
-
-    The hooks are not needed, because the event loop closes the wrapping generator.
-    """
+    """Start an asynchronous generator without the event loop's hooks: the loop closes the generator around it."""
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(None, None)
     try:

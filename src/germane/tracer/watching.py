@@ -95,7 +95,10 @@ def complete_from_spans(exchange: Exchange, privacy: Privacy, span_id: int) -> b
         or (exchange.contexts and exchange.model is not None)
     ):
         return False
-    return bool(guarded("contexts of the call", watcher.add_handler, exchange, privacy, span_id))
+    from germane.tracer.trace_assembler import PendingHandler
+
+    handler, trace_id = PendingHandler(exchange, privacy, span_id), int(exchange.trace_id, 16)
+    return bool(guarded("contexts of the call", watcher.collector.add_handler, handler, trace_id))
 
 
 def stop() -> None:
@@ -251,12 +254,6 @@ class Watcher:
         for processor in processors:
             processor.announce((context.trace_id, context.span_id), exchange_id)
         return exchange_id
-
-    def add_handler(self, exchange: Exchange, privacy: Privacy, span_id: int) -> bool:
-        """Take over an observed handler's exchange, unless there are no spans from which it could be completed."""
-        from germane.tracer.trace_assembler import PendingHandler
-
-        return self.collector.add_handler(PendingHandler(exchange, privacy, span_id), int(exchange.trace_id, 16))
 
     def _read(self, work: TraceBuffer | PendingHandler) -> None:
         from germane.tracer.trace_assembler import PendingHandler
