@@ -4,17 +4,51 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from tests.cases import each
-from tests.spans.samples import node, trace
-from tests.spans.shapes import FORMS, LANGUAGES, call, shapes, spans_of
+from tests.spans.samples import Node, node, trace
+from tests.spans.shapes import FORMS, LANGUAGES, WEB, Shape, call, shapes, spans_of
 
 from germane.recognizers import Recognized, Unreadable, recognize
 
 LIMITS = (1024, 300, 120, 60)
 """Maximum lengths of attributes."""
+KIND = "openinference.span.kind"
+
+
+def retriever(shape: Shape) -> Node:
+    """Return a search for the documents of a shape."""
+    texts = {f"retrieval.documents.{number}.document.content": text for number, text in enumerate(shape.documents)}
+    return node("search", {KIND: "RETRIEVER", "input.value": shape.question, **texts})
+
+
+def chain(asked: str, given: str, *children: Node) -> Node:
+    return node("ask", {KIND: "CHAIN", "input.value": asked, "output.value": given}, *children)
+
+
+def steps(shape: Shape, calls: list[Node]) -> list[Node]:
+    """Return each call in a traced function that gets its prompt and returns its reply."""
+    return [chain(each.messages[-1][1], each.reply, inner) for each, inner in zip(shape.calls, calls, strict=True)]
+
+
+def replies(shape: Shape) -> str:
+    return json.dumps({f"step {number}": each.reply for number, each in enumerate(shape.calls)})
+
+
+SURROUNDINGS: dict[str, Callable[[Shape, list[Node]], list[Node]]] = {
+    "no web request": lambda shape, calls: calls,
+    "a search at the beginning": lambda shape, calls: [retriever(shape), *calls],
+    "a search before the last call": lambda shape, calls: [*calls[:-1], retriever(shape), calls[-1]],
+    "functions": lambda shape, calls: steps(shape, calls),
+    "functions without a web request": lambda shape, calls: steps(shape, calls),
+    "a chain": lambda shape, calls: [chain(shape.question, shape.answer, retriever(shape), *calls)],
+    "a chain that returns all": lambda shape, calls: [chain(shape.question, replies(shape), *calls)],
+    "spans without text": lambda shape, calls: [node("span", {}, each) for each in calls],
+}
+"""Spans around and between the calls."""
 
 
 @each("form", FORMS)
@@ -34,6 +68,21 @@ def test_the_pair_of_a_hand_written_application_is_found_in_every_language(form:
     assert len(every) > 300
     assert unread.keys() <= {"content_cut"}, unread  # texts that happen to end in the middle at the same length
     assert unread.total() <= len(every) / 40, unread
+
+
+@each("name", SURROUNDINGS)
+def test_the_pair_is_found_whatever_else_is_traced(name: str) -> None:
+    """A search adds contexts, and a chain confirms the pair."""
+    scope, attributes = FORMS["OpenTelemetry"]
+    for shape in shapes():
+        calls = [node("chat", attributes(each), scope=scope) for each in shape.calls]
+        root = node("ask", {} if "web" in name else WEB, *SURROUNDINGS[name](shape, calls))
+        result = recognize(trace("openinference.instrumentation", root))
+
+        assert isinstance(result, Recognized), shape.name
+        assert (result.question, result.answer) == (shape.question, shape.answer), shape.name
+        contexts = tuple(context.text for context in result.contexts)
+        assert contexts == shape.documents or (not contexts and "search" not in name), shape.name
 
 
 @each("form", FORMS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tests.spans.samples import Node, node, trace
@@ -366,7 +366,7 @@ class Shape:
     calls: tuple[Call, ...]
     question: str
     answer: str
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    documents: tuple[str, ...]
 
 
 def shapes() -> Iterable[Shape]:
@@ -376,7 +376,8 @@ def shapes() -> Iterable[Shape]:
         def shape(
             name: str, calls: Sequence[Call], answer: str = text.answer, text: Language = text, language: str = language
         ) -> Shape:
-            return Shape(name=f"{language}, {name}", calls=tuple(calls), question=text.question, answer=answer)
+            title, documents = f"{language}, {name}", text.documents
+            return Shape(name=title, calls=tuple(calls), question=text.question, answer=answer, documents=documents)
 
         for name, make in ANSWERS.items():
             yield shape(name, make(text))
@@ -443,6 +444,8 @@ FORMS: Mapping[str, tuple[str, Callable[[Call], dict[str, Any]]]] = {
     "OpenTelemetry": ("opentelemetry.instrumentation.genai.openai", _genai),
 }
 """Scopes and attributes of the instrumentations."""
+WEB = {"http.request.method": "POST", "http.route": "/ask"}
+"""Attributes of a web request."""
 
 
 def spans_of(calls: Iterable[Call], form: str, limit: int | None = None) -> tuple[SpanData, ...]:
@@ -455,5 +458,4 @@ def spans_of(calls: Iterable[Call], form: str, limit: int | None = None) -> tupl
     nodes: list[Node] = [
         node("chat", {name: cut(value) for name, value in attributes(each).items()}, scope=scope) for each in calls
     ]
-    web = {"http.request.method": "POST", "http.route": "/ask"}
-    return trace("opentelemetry.instrumentation.asgi", node("POST /ask", web, *nodes))
+    return trace("opentelemetry.instrumentation.asgi", node("POST /ask", WEB, *nodes))
