@@ -132,8 +132,6 @@ def _build(role: Role | None, value: Mapping[str, Any]) -> ChatMessage | None:
         content.calls.append(ToolUse.read(value))
     if role == "tool" and not content.results:
         content.results.append(ToolUse.read(value))
-    if role == "user" and content.results and not content.texts:
-        role = "tool"
     text = "\n".join(content.texts)
     return ChatMessage(role, "" if is_hidden(text) else text, tuple(content.calls), tuple(content.results))
 
