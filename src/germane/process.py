@@ -278,11 +278,7 @@ class Runtime:
             self._declare_routes()
 
     def _prepare_database(self) -> None:
-        """Prepare the database.
-
-        Raises:
-            StorageError: The database is unreachable, does not respond in time, or has to be migrated.
-        """
+        """Prepare the database. Raise a storage error if it does not respond in time, or has to be migrated."""
         if self.settings.database.startswith("sqlite"):
             prepare_database(self.store, self.settings)
             return

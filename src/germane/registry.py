@@ -140,11 +140,7 @@ def build_declaration(
     range: tuple[float, float] = (0.0, 1.0),  # noqa: A002
     version: str = "1",
 ) -> ScorerDeclaration:
-    """Validate a function and its options without registering it.
-
-    Raises:
-        UsageError: The function, name, inputs or range are invalid.
-    """
+    """Validate a function and its options without registering it. Raise a usage error if they are invalid."""
     if not callable(function) or inspect.isclass(function):
         raise UsageError(f"a scorer must be a function that takes an exchange, not {function!r:.100}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -200,11 +196,7 @@ def accepts_one_argument(function: Callable[..., Any]) -> bool:
 
 
 def validate_requires(requires: Iterable[str]) -> frozenset[str]:
-    """Return the required inputs as a set.
-
-    Raises:
-        UsageError: An input is not one of :data:`EXCHANGE_INPUTS`.
-    """
+    """Return the required inputs as a set. Raise a usage error if one is not in :data:`EXCHANGE_INPUTS`."""
     inputs = frozenset({requires} if isinstance(requires, str) else requires)
     if unknown := sorted(map(str, inputs - EXCHANGE_INPUTS)):
         raise UsageError(f"requires must be any of question, answer and contexts, not {', '.join(unknown)}")
@@ -212,11 +204,7 @@ def validate_requires(requires: Iterable[str]) -> frozenset[str]:
 
 
 def validate_range(limits: Any) -> tuple[float, float]:
-    """Return the minimum and the maximum as floats.
-
-    Raises:
-        UsageError: The limits are not two increasing numbers from -1 to 1.
-    """
+    """Return minimum and maximum as floats. Raise a usage error unless they increase, and are from -1 to 1."""
     is_pair = isinstance(limits, (tuple, list)) and len(limits) == 2
     if not is_pair or not all(isinstance(limit, Real) and math.isfinite(limit) for limit in limits):
         raise UsageError(f"range must be two numbers, the minimum and the maximum, not {limits!r:.100}")

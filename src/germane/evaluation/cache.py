@@ -51,11 +51,7 @@ class ScoreCache:
     """A score cache in an SQLite file. Use it from one thread only, and close it or use it as a context manager."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open or create the file.
-
-        Raises:
-            UsageError: the file cannot be opened, is not a score cache, or has a different schema version.
-        """
+        """Open or create the file. Raise a usage error if it is not a score cache, or has another schema version."""
         self.path = Path(path)
         self._is_broken = False
         try:

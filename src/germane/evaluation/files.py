@@ -63,11 +63,7 @@ def _iterate_columns(columns: Mapping[Any, Any]) -> Iterator[Record]:
 
 
 def _to_cells(name: Any, cells: Any) -> list[Any]:
-    """Return a column's cells as a list.
-
-    Raises:
-        UsageError: the cells are a single value, or have no order.
-    """
+    """Return a column's cells as a list. Raise a usage error if they are a single value, or have no order."""
     if isinstance(cells, (set, frozenset, Mapping)) or hasattr(cells, "columns"):
         raise UsageError(
             f"the column {str(name)!r} of rows must be a list with one cell for each row, not a {type(cells).__name__}"

@@ -220,11 +220,7 @@ def _import_pyarrow(path: Path, module: str) -> Any:
 
 
 def write_scores(path: Path, rows: Sequence[RowScores]) -> None:
-    """Write a score file.
-
-    Raises:
-        UsageError: pyarrow is not installed.
-    """
+    """Write a score file. Raise a usage error if pyarrow is not installed."""
     with ScoreFileWriter(path) as file:
         for start in range(0, len(rows), READ_ROWS):
             file.write(rows[start : start + READ_ROWS])

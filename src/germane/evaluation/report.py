@@ -30,11 +30,7 @@ ReportFormat = Literal["markdown", "json", "html"]
 
 
 def render_report(rows: Sequence[RowScores], usage: RunUsage, report_format: ReportFormat) -> str:
-    """Render an evaluation report in one of the supported formats.
-
-    Raises:
-        UsageError: the format is unknown.
-    """
+    """Render an evaluation report. Raise a usage error if the format is unknown."""
     if report_format not in get_args(ReportFormat):
         raise UsageError(f"unknown report format {report_format!r}; known formats: {', '.join(get_args(ReportFormat))}")
     if report_format == "json":

@@ -172,11 +172,7 @@ def rescore_partition(job: RescoreJob, part: PartitionPart) -> RescoreOutcome | 
 async def _score_items(
     store: TrackingStore, settings: Settings, claimed: PartitionClaim, items: Sequence[HistoryItem]
 ) -> PartitionScores:
-    """Score the exchanges of a partition.
-
-    Raises:
-        RunStopped: A scorer has another fingerprint than the run.
-    """
+    """Score the exchanges of a partition. Stop the run if a scorer has another fingerprint than the run."""
     fingerprints = claimed.selection.scorers
     # Everything is built for one partition, so that the batches of texts, in which an embedder's rounding depends on
     # the other texts, are the same on every engine.

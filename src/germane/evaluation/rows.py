@@ -48,11 +48,7 @@ class ColumnMap:
     """Looks up a row's cells by column name. ``meta.history`` refers to a field of a nested object."""
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
-        """Create a column map. ``names`` maps germane's column names to the data set's.
-
-        Raises:
-            UsageError: ``names`` contains an unknown germane column.
-        """
+        """Map germane's column names to the data set's. Raise a usage error if a name is unknown."""
         if unknown := sorted(set(names or ()) - set(COLUMN_NAMES)):
             raise UsageError(f"unknown columns {', '.join(unknown)}; known columns: {', '.join(COLUMN_NAMES)}")
         given = {name: (column,) for name, column in (names or {}).items()}

@@ -25,11 +25,7 @@ def dump_score(score: Score) -> str:
 
 
 def load_score(line: str) -> Score:
-    """Parse a score from a line of JSON.
-
-    Raises:
-        ValueError, TypeError, KeyError: the line does not contain a score.
-    """
+    """Parse a score from a line of JSON. Raise a value, type or key error if it does not contain one."""
     fields: dict[str, Any] = json.loads(line)
     reason, scored_at = fields["reason"], fields["scored_at"]
     fields["reason"] = None if reason is None else UnscoredReason(reason)

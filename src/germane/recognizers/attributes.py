@@ -52,7 +52,6 @@ _ID: Final = re.compile(
 _UNKNOWN: Final = frozenset({"", "unknown", "None", "null"})
 
 Found = tuple[str, Source]
-"""A text and where it was found."""
 
 
 def find_model(span: SpanData, reading: SpanReading) -> Found | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import NoneType
 from typing import Any, Final
 
 from germane.recognizers.spans import LogData, SpanData, SpanTree
@@ -14,6 +15,16 @@ MAX_ATTRIBUTES: Final = 1_000
 """Maximum number of attributes in one trace."""
 MAX_NAME: Final = 100
 """Maximum number of characters in the name of a span, scope or attribute."""
+_TYPES: Final[Mapping[str, Any]] = {
+    "none": NoneType,
+    "boolean": bool,
+    "string": str,
+    "integer": int,
+    "number": float,
+    "bytes": bytes,
+    "object": Mapping,
+    "list": list | tuple,
+}
 
 
 def outline_spans(spans: Iterable[SpanData], logs: Iterable[LogData] = ()) -> tuple[tuple[SpanOutline, ...], int]:
@@ -62,21 +73,5 @@ def _attributes(span: SpanData, logs: Iterable[LogData]) -> Iterator[AttributeOu
 
 
 def _type_and_length(value: Any) -> tuple[str, int | None]:
-    match value:
-        case None:
-            return "none", None
-        case bool():
-            return "boolean", None
-        case str():
-            return "string", len(value)
-        case int():
-            return "integer", None
-        case float():
-            return "number", None
-        case bytes():
-            return "bytes", len(value)
-        case Mapping():
-            return "object", len(value)
-        case list() | tuple():
-            return "list", len(value)
-    return "object", None
+    name = next((name for name, kind in _TYPES.items() if isinstance(value, kind)), "object")
+    return name, len(value) if isinstance(value, str | bytes | Mapping | list | tuple) else None

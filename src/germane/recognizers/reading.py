@@ -103,15 +103,12 @@ class Convention:
     """The outputs that contain nothing but the answer, which may be an object."""
     documents: tuple[str, ...] = ()
     flat_documents: tuple[str, ...] = ()
-    """Beginnings of attributes such as ``retrieval.documents.0.document.content``."""
     names: tuple[str, ...] = ()
     """Attributes with the name of the workflow or agent."""
     variables: str = ""
     """Attribute with the variables of a prompt as JSON, or the beginning of one attribute per variable."""
     splits_streams: bool = False
-    """Whether the answer of a streamed call is recorded in a second trace, which repeats the question."""
     hides_separately: bool = False
-    """Whether the application can turn off the recording of inputs or outputs alone."""
     content_fix: str = ""
     """How to turn on content capture."""
     documents_fix: str = "record the texts of documents, or decorate the retriever with @germane.retrieval"

@@ -20,7 +20,6 @@ EXCHANGE_ID = "germane.exchange.id"
 UNREAD: Final = SpanReading(kind="other")
 """The reading of a span that no recognizer knows."""
 Readings = dict[str, SpanReading]
-"""Readings by span id."""
 Documents = tuple[list[Context], Source]
 """The documents of one span, and where they were found."""
 

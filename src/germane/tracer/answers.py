@@ -17,11 +17,7 @@ _SSE_FIELDS = frozenset({"data", "event", "id", "retry", "comment", "sep"})
 
 
 def answer_text(value: Any) -> str | None:
-    """Return the text of an answer, or None if the answer is None.
-
-    Raises:
-        UsageError: The value is not text, and has no part that is known to be the answer.
-    """
+    """Return the text of an answer; None for None. Raise a usage error if no part is known to be the answer."""
     kind = type(value)
     if kind is str:
         return read_text(value)

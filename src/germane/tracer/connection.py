@@ -42,7 +42,6 @@ class BacklogState:
     lag: float
     """Age of the oldest waiting exchange in seconds."""
     workers: int
-    """Number of worker processes."""
     budget: Mapping[str, float] = field(default_factory=dict)
     """Used share of the daily budget, between 0 and slightly above 1, by limit (``requests``, ``tokens`` or
     ``usd``)."""

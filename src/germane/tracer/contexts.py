@@ -46,11 +46,7 @@ class ContextReader:
         self._has_content_selector = content is not None
 
     def read(self, item: Any) -> Context:
-        """Read one context.
-
-        Raises:
-            UsageError: The item contains no text.
-        """
+        """Read one context. Raise a usage error if the item contains no text."""
         kind = type(item)
         if issubclass(kind, str | bytes) and not self._has_content_selector:
             return Context(as_text(item))

@@ -194,11 +194,7 @@ def retrieval(
 
 
 def check_decorable(function: Any, decorator: str) -> None:
-    """Check that an object can be decorated.
-
-    Raises:
-        UsageError: The object is a class or not callable.
-    """
+    """Raise a usage error if an object is a class or not callable."""
     if isinstance(function, type) or not callable(function):
         raise UsageError(f"@germane.{decorator} decorates functions and methods, not {function!r:.100}")
 

@@ -58,11 +58,7 @@ def is_async(function: Any) -> bool:
 
 
 def value_reader(selector: Selector) -> ValueReader:
-    """Compile a selector into a function of one value.
-
-    Raises:
-        UsageError: The selector is neither a path nor a callable.
-    """
+    """Compile a path or a callable into a function of one value. Raise a usage error for any other selector."""
     if not isinstance(selector, str):
         if not callable(selector):
             raise UsageError(f"a selector must be a dotted path or a callable, not {type(selector).__name__}")

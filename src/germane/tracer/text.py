@@ -21,11 +21,7 @@ NAME_LIMIT = 200
 
 
 def as_text(value: Any) -> str:
-    """Convert a string, bytes (decoded as UTF-8) or a number to text.
-
-    Raises:
-        UsageError: The value is of another type.
-    """
+    """Convert a string, bytes (decoded as UTF-8) or a number to text. Raise a usage error for any other type."""
     kind = type(value)  # isinstance() would evaluate a lazy object
     if issubclass(kind, str):
         return str.__str__(value)
@@ -54,11 +50,7 @@ def clean(text: str, limit: int) -> str:
 
 
 def as_attribute(value: Any, limit: int) -> AttributeValue:
-    """Convert a value to an attribute type that spans and JSON accept: text, a Boolean or a number.
-
-    Raises:
-        UsageError: The value is neither text nor a number.
-    """
+    """Convert text, a Boolean or a number to a type that spans and JSON accept. Raise a usage error for others."""
     kind = type(value)
     if kind is bool:
         return value  # type: ignore[no-any-return]  # its type is bool

@@ -91,7 +91,6 @@ class PendingHandler:
     exchange: Exchange
     privacy: Privacy
     span_id: int
-    """Id of the handler's span."""
     spans: tuple[ReadableSpan, ...] = ()
 
 
