@@ -54,12 +54,8 @@ def answering_call(
 ) -> Answering:
     """Return the call that gave the answer.
 
-    Args:
-        trace: The trace.
-        calls: Its model calls, in the order of their start times.
-        documents: The texts of the retrieved documents.
-        outputs: The outputs of the outermost step that contains all calls. If the answers of some calls are among
-            them, no other call gave the answer.
+    The calls are in the order of their start times, and the outputs are those of the outermost step that contains all
+    calls. If the answers of some calls are among them, no other call gave the answer.
     """
     returned = _returned_texts(calls, outputs)
     confirmed = [call for call in calls if call.answer is not None and call.answer in returned]

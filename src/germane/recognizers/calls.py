@@ -216,9 +216,3 @@ def _continues(earlier: ModelCall, later: ModelCall, *, is_web_request: bool) ->
     return any(stands_alone(asked, text) for text in (prompt, *others)) or (
         given is not None and stands_alone(given, prompt)
     )
-
-
-def decoded_variables(value: object) -> Mapping[str, object]:
-    """Return the variables of a prompt template by name."""
-    variables = decode(value)
-    return variables if isinstance(variables, dict) else {}

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from germane.language import GROUNDED, asks, grams, share_from
-from germane.recognizers.calls import ModelCall, decoded_variables
+from germane.recognizers.calls import ModelCall
 from germane.recognizers.messages import role_of
 from germane.recognizers.results import Source
 from germane.recognizers.text import decode, stands_alone, texts_in
@@ -134,15 +134,10 @@ def _read_label(line: str) -> PromptPart | None:
 
 
 def question_in(call: ModelCall, recorded: Iterable[str] = (), documents: Sequence[str] = ()) -> str | None:
-    """Return the question in the user's message of a call.
+    """Return the question in the user's message of a call: the whole message if it has no parts.
 
-    Args:
-        call: The call.
-        recorded: Texts recorded elsewhere, one of which may be the question.
-        documents: Texts of which some may be inserted in the prompt.
-
-    Returns:
-        The whole message if it has no parts. None if it has some, and which of them is the question is unknown.
+    None if it has some, and which of them is the question is unknown. One of the recorded texts, from elsewhere in the
+    trace, may be the question, and some of the documents may be inserted in the prompt.
     """
     return question_in_prompt(call.prompt, call.answer, recorded, documents, call.background)
 
@@ -290,8 +285,7 @@ def recorded_questions(trace: Trace, call: ModelCall) -> Iterator[tuple[str, Sou
     earlier = [span for span in trace.tree.walk() if span.start <= call.span.start or span in call.spans]
     for span in earlier:
         reading = trace.reading(span)
-        if reading.variables is not None:
-            variables = decoded_variables(reading.variables.value)
+        if reading.variables is not None and isinstance(variables := decode(reading.variables.value), dict):
             for name in QUESTION_KEYS:
                 if isinstance(text := variables.get(name), str):
                     yield text.strip(), Source(span.span_id, f"{reading.variables.source}.{name}")

@@ -27,12 +27,7 @@ _MIN_LENGTH: Final = 3
 
 
 def split_trace(trace: Trace, logs: Sequence[LogData]) -> Iterator[tuple[list[SpanData], list[LogData]]]:
-    """Yield the spans and log records of each request in a trace; nothing if there is only one.
-
-    Args:
-        trace: The trace.
-        logs: Its log records. Those without a span of the trace are left out.
-    """
+    """Yield the spans of each request in a trace, with their log records; nothing if there is only one request."""
     tops = _tops_of_parts(trace)
     if not 2 <= len(tops) <= _MAX_REQUESTS:
         return
