@@ -60,14 +60,16 @@ def test_an_identifier_is_not_the_question_whatever_its_name(question: str, iden
 
 @each(
     "identifier",
-    ["sk-proj-a1b2c3d4e5f6g7h8", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.Zm9v", "550e8400-e29b-41d4-a716-446655440000"],
+    [
+        *("sk-proj-a1b2c3d4e5f6g7h8", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.Zm9v", "Bearer a1b2c3d4e5f6g7h8i9j0"),
+        "550e8400-e29b-41d4-a716-446655440000",
+    ],
 )
 @each("name", ["question", "query", "prompt", "message", "input", "a", "api_key"])
 def test_a_key_is_never_the_question(identifier: str, name: str) -> None:
     """A key is not stored even if its name is that of a question."""
-    exchange = ask(name, identifier)
-
-    assert identifier not in str(exchange)
+    for argument in (identifier, {name: identifier}, [{"role": "user", "content": identifier}]):
+        assert identifier not in str(ask(name, argument))
 
 
 @each("other", ["acme", "en", "Ann Smith", "de", "A long text about shoes. They can be returned."])

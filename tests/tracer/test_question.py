@@ -169,8 +169,11 @@ class TestFirstText:
         ask(value)
 
         (message,) = caplog.messages
-        assert f"question of {route}: '{name}' is not text; select the text in it with question=" in message
-        assert "is not text" in str((traced.spans[-1].attributes or {})["germane.capture.error"])
+        assert (
+            f"question of {route}: '{name}' is not a text that can be a question; select the text with question="
+            in message
+        )
+        assert "is not a text" in str((traced.spans[-1].attributes or {})["germane.capture.error"])
 
 
 class TestSetQuestion:

@@ -186,7 +186,7 @@ class QuestionArgument:
         name, position, default = self._declared[0]
         value = args[position] if position < len(args) else kwargs.get(name, default)
         is_line = type(value) is str and len(value) < _MAX_LINE and "\n" not in value and "<" not in value
-        return value if is_line and value[:1].isalnum() and " " in value else None
+        return value if is_line and value[:1].isalnum() and " " in value and not is_secret(value) else None
 
     def find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> QuestionValue | None:
         """Find the question by its name, or in messages, a state, a request body or another structured argument."""
@@ -214,7 +214,7 @@ class QuestionArgument:
         """Say why a call has no question."""
         named = next((name for name, value in self._named(args, kwargs) if value is not None), None)
         if named is not None:
-            return f"{named!r} is not text; select the text in it with question="
+            return f"{named!r} is not a text that can be a question; select the text with question="
         arguments = [(name, value) for name, value in self.arguments(args, kwargs) if value is not None]
         batch = next((name for name, value in arguments if _is_batch(name, value)), None)
         if batch is not None:

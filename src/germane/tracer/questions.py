@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from germane.language import GROUNDED, asks, grams, share_from
 from germane.recognizers import IGNORED_KEYS, INPUT_WRAPPERS, QUESTION_KEYS, QuestionValue, find_question, read_messages
+from germane.tracer.outcomes import words_of
 from germane.tracer.serialized import is_event, json_value
 from germane.tracer.shapes import plain
 
-_NAME_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _QUESTION_NAMES: Final = frozenset({"q", "text", *(key.rpartition("_")[2] for key in QUESTION_KEYS)})
 """Last words of the names of questions."""
 _OTHER_NAMES: Final = frozenset(
@@ -71,8 +71,8 @@ def candidates(texts: Iterable[tuple[str, Any]]) -> list[tuple[float, str, str]]
 
 
 def _last_word(name: str) -> str:
-    words = _NAME_WORD.findall(name)
-    return words[-1].lower().removesuffix("s") if words else ""
+    words = words_of(name)
+    return words[-1].removesuffix("s") if words else ""
 
 
 def _is_word(text: str) -> bool:
@@ -86,8 +86,8 @@ def question_in(arguments: Mapping[str, Any]) -> QuestionValue | None:
     """Find the question in the structured arguments of a call: by the names of the arguments, or in one of them."""
     values = {name: part for name, value in arguments.items() if isinstance(part := plain(value), dict | list)}
     if (found := find_question(values)) is not None:
-        return found
-    alone = [found for value in values.values() if (found := find_question(value)) is not None]
+        return None if is_secret(found.text) else found
+    alone = [found for value in values.values() if (found := find_question(value)) and not is_secret(found.text)]
     if alone:
         return alone[0] if len({question.text for question in alone}) == 1 else None
     return _question_in_records(values.values())
