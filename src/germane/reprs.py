@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 UNREADABLE: Final = object()
-"""Stands for what a text represents without containing its data, such as an object without a form of its own."""
+"""Stands for a value that a text represents without containing its data, such as the default ``repr`` of an object."""
 _LITERAL: Final = r"""(?:'(?:[^'\\\n]|ESC)*+'|"(?:[^"\\\n]|ESC)*+")""".replace(
     "ESC", r"\\(?:[\\'\"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})"
 )
@@ -23,11 +23,11 @@ _GAPS: Final = re.compile(rf"(b?{_LITERAL})(\s*{_NEXT})?|(?<=[\w.\])}}])\s+{_NEX
 _NO_REPR: Final = re.compile(r"['\"\\]|\d(?:and|else|for|i[fns]|not|or)")
 """What the ``repr`` of data does not contain outside of texts."""
 _ADDRESS: Final = r"<(?:\w[^'\"\n]{1,120}? at 0x[0-9a-fA-F]+>*|\w+ '[^'<>]*'[^<>]*|built-in [^<>]*)>"
-"""The form of objects without a form of their own, classes, modules and functions."""
+"""The default ``repr`` of objects, and that of classes, modules and functions."""
 _ANGLED: Final = re.compile(rf"{_ADDRESS}|<[A-Z]\w* \[.*\]>\Z", re.DOTALL)
-"""Such an object as a whole, possibly with its items, or an object such as ``<Response [200]>``."""
+"""Such a ``repr`` as a whole, possibly with the items of the object, or one such as ``<Response [200]>``."""
 _ANGLES: Final = re.compile(rf"({_LITERAL})|{_ADDRESS}|<[\w.]+: [^<>]*>|<(locals)>")
-"""What is not valid Python outside of texts: such objects, enum members, and names of local classes."""
+"""What is not valid Python outside of texts: such a ``repr``, enum members, and names of local classes."""
 _BRACKETED: Final = re.compile(r"[\w.]*[\[({<].*[\])}>]|b(['\"]).*\1", re.DOTALL)
 """A collection, an object or bytes, possibly with the name of a class. Everything else is plain text."""
 _FIELDS: Final = re.compile(r"(?:page_content|content|text)=['\"]")
@@ -57,9 +57,9 @@ _INVALID: Final = (SyntaxError, ValueError, TypeError, MemoryError, RecursionErr
 def read_repr(text: str) -> Any:
     """Return what a text represents in Python's or NumPy's syntax; None if it is plain text.
 
-    Tuples, sets, arrays and other collections become lists, and objects with named fields become dicts with the name of
-    the class as ``type``. Scalars such as a date become that scalar. What is damaged, or an object
-    without fields, becomes :data:`UNREADABLE`.
+    Collections such as tuples, sets and arrays become lists, and objects with named fields become dicts with the name
+    of the class as ``type``. A scalar such as a date becomes that scalar. Damaged collections, and objects whose fields
+    are unknown, become :data:`UNREADABLE`.
     """
     text = text.strip()
     if text in {"set()", "frozenset()"}:

@@ -96,7 +96,7 @@ def test_cursors_and_placeholders_do_not_hide_a_cumulative_stream(
     ],
 )
 def test_how_short_streams_are_read(chunks: list[Any], expected: str) -> None:
-    """Texts of less than three different characters repeat by accident; longer ones do not."""
+    """Texts of fewer than three different characters repeat by accident; longer ones do not."""
     assert answer_to(chunks) == expected
 
 

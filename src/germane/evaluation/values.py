@@ -50,11 +50,11 @@ def to_plain(cell: Any) -> Any:
 def parse_text(cell: Any, column: str, *, may_be_json: bool = False) -> str | None:
     """Return a cell as text, or None if the value is missing. Numbers, dates and times are converted to text.
 
-    The text of an object is the one in its text field, also if the object is written in JSON or as Python shows it,
+    If the cell is an object that is written in JSON or as a Python ``repr``, its text is the one in its text field,
     unless the text itself may be JSON, such as the result of a tool.
 
     Raises:
-        UsageError: the cell contains something else. A Boolean, a UUID or a path can stand for another text.
+        UsageError: the cell contains something else, such as a Boolean, a UUID or a path, which is hardly a text.
     """
     cell = to_plain(cell)
     value = cell if may_be_json else _read(cell, column)

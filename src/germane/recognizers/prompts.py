@@ -8,7 +8,8 @@ question follows from the structure, whatever the language of the labels:
 - its label is one of the names that frameworks give to questions, or it alone asks, or it alone is left over, and
 - the other parts are where the answer was taken from.
 
-A message with parts is read by its parts or not at all. A message without them is the question.
+A message with parts is read by its parts or not at all. A message without them is the question, unless it contains a
+document.
 """
 
 from __future__ import annotations
@@ -134,9 +135,9 @@ def _read_label(line: str) -> PromptPart | None:
 
 
 def question_in(call: ModelCall, recorded: Iterable[str] = (), documents: Sequence[str] = ()) -> str | None:
-    """Return the question in the user's message of a call: the whole message if it has no parts.
+    """Return the question in the user's message of a call: the whole message if it has neither parts nor documents.
 
-    None if it has some, and which of them is the question is unknown. One of the recorded texts, from elsewhere in the
+    None if it is unknown which part is the question. One of the recorded texts, from elsewhere in the
     trace, may be the question, and some of the documents may be inserted in the prompt.
     """
     return question_in_prompt(call.prompt, call.answer, recorded, documents, call.background)

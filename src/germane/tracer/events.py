@@ -23,7 +23,7 @@ _TEXT_WORDS = frozenset({*_PIECES[:-2], "tokens", "messages", "stream", "deltas"
 _OTHER_WORDS = (
     *("tool", "function", "reason", "think", "thought", "plan", "step", "task", "action", "observation", "debug"),
     *("log", "trace", "status", "progress", "info", "notice", "warn", "ping", "heartbeat", "keepalive", "usage"),
-    *("meta", "source", "context", "document", "doc", "cit", "refer", "retrieve", "retrieval", "search", "quer"),
+    *("meta", "source", "context", "doc", "cit", "refer", "retrieve", "retrieval", "search", "quer"),
     *("title", "suggest", "follow", "user", "human", "input", "prompt", "chain", "parser", "checkpoint"),
 )
 """Beginnings of words in the names of events whose text is not part of the answer."""
@@ -31,13 +31,14 @@ _ERROR_WORDS = ("error", "fail", "exception")
 _CONTROL_WORDS = frozenset({"start", "end", "done", "finish", "complete", "values", "updates", "custom", "final"})
 """Words in the names of other events, with which tuples may be tagged."""
 _TAGS = ("type", "event", "kind", "stage", "step", "phase")
-"""Names of an event's name."""
+"""Fields that contain the name of an event."""
 
 CONVERSATION: Final = 4
 TEXT: Final = 3
 UNNAMED: Final = 2
 STATE: Final = 1
 WEAK: Final = 0
+"""Ranks of sources: conversations, texts of named events, of other events, graph states, and possible statuses."""
 
 
 class Piece(NamedTuple):

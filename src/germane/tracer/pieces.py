@@ -21,7 +21,7 @@ _PUNCTUATION = re.compile(r"[\W_]+")
 def join_pieces(pieces: list[str]) -> str:
     """Join the texts of a stream's chunks into the answer.
 
-    In a cumulative stream, each chunk contains the chunk before, and the answer is the last one. In any other
+    In a cumulative stream, each chunk begins with the chunk before, and the answer is the last one. In any other
     stream, it is all chunks, without a last chunk that only repeats all chunks before it. Texts of few different
     characters may repeat by accident, and are joined.
     """
@@ -32,7 +32,7 @@ def join_pieces(pieces: list[str]) -> str:
 
 
 def _is_cumulative(pieces: list[str]) -> bool:
-    """Return whether each chunk contains the one before, apart from a placeholder before the text.
+    """Return whether each chunk begins with the one before, apart from a placeholder before the text.
 
     Punctuation makes no difference, because a cursor after the text moves, and marks are completed or corrected.
     """
@@ -102,8 +102,8 @@ class Pieces:
             del texts[:-1]
 
     def texts(self) -> list[str]:
-        """Return the texts of the source that contains the answer: the likeliest, and of equal ones the one with most
-        chunks, or else the last one. Of several calls of a model, the last one has answered."""
+        """Return the texts of the likeliest source: the one with the highest rank, or else a cumulative one, or else
+        the one with most chunks, or else the last one. Of several calls of a model, the last one has answered."""
         source = max(reversed(self._texts), key=self._rank, default=None)
         if source is None:
             return []

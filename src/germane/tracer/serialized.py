@@ -12,10 +12,10 @@ from germane.tracer.sse import END_OF_STREAM, Event, EventReader, may_become_sse
 
 STRUCTURED = frozenset("{[")
 _STARTS = STRUCTURED | set('`~"(')
-_BLANK = " \t\r\n\ufeff"
 """First characters of texts that may be JSON."""
-_LONGEST_MARK = 6
-"""Number of characters in which the mark of a stream's event ends, such as ``event:``."""
+_BLANK = " \t\r\n\ufeff"
+_MAX_PREFIX = 6
+"""Maximum number of characters of the prefix of a line in a stream of events, such as ``event:``."""
 _WRAPPED = re.compile(r"""```|~~~|"["'\\\s]*[{\[]|\(\{""")
 _FENCE = re.compile(r"(?is)(?:```|~~~)[^\S\n]*(?:json\w*)?\s*(?=[{\[])(.*?)\s*(?:(?:```|~~~)\s*)?")
 _DICT = re.compile(r"""[\[(]*\{\s*['"\d]""")
@@ -28,7 +28,7 @@ _PART = re.compile(r'([0-9a-k]):(?=["{\[])')
 
 def is_plain(text: str) -> bool:
     """Return whether a text certainly is no structure, as its first characters show."""
-    return text[:1].isalnum() and ":" not in text[:_LONGEST_MARK]
+    return text[:1].isalnum() and ":" not in text[:_MAX_PREFIX]
 
 
 def json_value(text: str) -> dict[str, Any] | list[Any] | None:
