@@ -391,11 +391,7 @@ def _stop_background_before_exit() -> None:
 
 
 def _stop_and_exit(status: int) -> NoReturn:
-    """Stop germane, then exit without exit callbacks. Replaces ``os._exit``.
-
-    The child processes of multiprocessing, billiard (Celery) and RQ end in this way, often right after a handler has
-    returned.
-    """
+    """Stop germane, then exit. Replaces ``os._exit``, with which children of multiprocessing, Celery and RQ end."""
     try:
         if _running is not None and not _running.is_idle:
             stop_runtime()

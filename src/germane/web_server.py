@@ -46,11 +46,7 @@ class TLSFiles:
     """Certificates of the authorities that must have signed a client's certificate. None accepts any client."""
 
     def check(self) -> None:
-        """Check that the files can be read and belong together.
-
-        Raises:
-            SettingsError: A file is not a PEM file of its kind, or the key is not that of the certificate.
-        """
+        """Raise a settings error unless all files can be read, and the key is that of the certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
             context.load_cert_chain(self.certificate, self.key, password=lambda: "")

@@ -57,11 +57,7 @@ class ColumnMap:
         self.known = frozenset(column for columns in self.names.values() for column in columns)
 
     def get_cell(self, row: Mapping[str, Any], name: str) -> Any:
-        """Return the cell for a germane column name, or None if the row lacks an optional column.
-
-        Raises:
-            UsageError: the row lacks a column that is required or that ``names`` refers to.
-        """
+        """Return the cell of one of germane's columns; None without it. Raise a usage error if it is required."""
         cell = self._find_cell(row, name)
         if cell is not _ABSENT:
             return values.to_plain(cell)
@@ -101,11 +97,7 @@ def read_rows(rows: Any, columns: Mapping[str, str] | None = None) -> Iterator[R
 
 
 def convert_records(records: Iterable[Record], columns: Mapping[str, str] | None = None) -> Iterator[Row]:
-    """Yield the rows of records with their locations.
-
-    Raises:
-        UsageError: a record is invalid. The message names its location, the problem, and the fix.
-    """
+    """Yield the rows of records. Usage errors about a record name its location, the problem, and the fix."""
     column_map = ColumnMap(columns)
     for location, record in records:
         try:

@@ -231,12 +231,7 @@ class DatasetScorer:
 
 
 def scorer_names(scorer_set: ScorerSet) -> tuple[str, ...]:
-    """Return the names of the scorers.
-
-    Raises:
-        SettingsError: There is no scorer.
-        UsageError: Two scorers have the same name.
-    """
+    """Return the names of the scorers. Raise a settings error if there are none, or a usage error if two are equal."""
     names = tuple(scorer.name for scorer in scorer_set.scorers)
     if not names:
         raise SettingsError(scorer_set.unavailable_reason or "no scorers selected: pass at least one")

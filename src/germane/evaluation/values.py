@@ -66,11 +66,7 @@ def parse_text(cell: Any, column: str, *, may_be_json: bool = False) -> str | No
 
 
 def parse_name(cell: Any, column: str) -> str | None:
-    """Return a cell that names something, such as an id, as text, or None if the value is missing or empty.
-
-    Raises:
-        UsageError: the cell contains neither text nor another scalar value.
-    """
+    """Return a scalar cell, such as an id, as text; None if it is empty. Raise a usage error for other values."""
     cell = to_plain(cell)
     return _require(parse_attribute(cell), cell, f"its {column}: use text or a number") or None
 

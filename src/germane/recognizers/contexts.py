@@ -9,18 +9,12 @@ from germane.exchange import Context
 from germane.language import asks
 from germane.recognizers.attributes import is_search
 from germane.recognizers.calls import ModelCall
-from germane.recognizers.documents import (
-    distinct,
-    lacks_text,
-    read_contexts,
-    read_documents,
-    read_lists,
-    read_tool_result,
-)
+from germane.recognizers.documents import distinct, read_contexts, read_documents, read_lists, read_tool_result
 from germane.recognizers.messages import read_messages, search_results
 from germane.recognizers.prompts import MIN_DOCUMENT
 from germane.recognizers.results import Source
 from germane.recognizers.spans import SpanData
+from germane.recognizers.text import decode
 from germane.recognizers.trace import Documents, Trace
 from germane.recognizers.values import find_question
 
@@ -102,7 +96,8 @@ def _is_function(trace: Trace, span: SpanData) -> bool:
 
 def has_documents_without_text(trace: Trace) -> bool:
     """Return whether a retriever recorded documents, but only their ids and scores."""
-    return any(lacks_text(raw.content) for span in trace.tree.spans for raw in trace.reading(span).documents)
+    values = [decode(raw.content) for span in trace.tree.spans for raw in trace.reading(span).documents]
+    return any(isinstance(value, list) and value and all(isinstance(item, dict) for item in value) for value in values)
 
 
 def _tool_results(trace: Trace, spans: Iterable[SpanData]) -> Contexts | None:

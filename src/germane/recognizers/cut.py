@@ -19,10 +19,7 @@ _ROUND: Final = (50, 60, 128)
 
 
 def cut_texts(spans: Iterable[SpanData], prompts: Collection[str] = ()) -> frozenset[str]:
-    """Return the texts that were cut off, without surrounding whitespace.
-
-    One of ``prompts``, the user's messages in the model calls, that does not end with a question may lack it.
-    """
+    """Return the texts that were cut off, stripped. A prompt may be one of them if it does not end with a question."""
     texts = {text for text in _texts(spans) if len(text) >= _MIN_LIMIT}
     limit = max(map(len, texts), default=0)
     longest = {text for text in texts if len(text) == limit}

@@ -94,12 +94,6 @@ def distinct(contexts: Iterable[Context]) -> tuple[Context, ...]:
     return tuple(by_text.values())
 
 
-def lacks_text(value: Any) -> bool:
-    """Return whether a retriever's output consists of documents without text."""
-    value = decode(value)
-    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
-
-
 def _documents(value: Any, depth: int = 0) -> list[Context]:
     """Return the documents in a list, or under the first name in an object that has some."""
     if depth > MAX_DEPTH:

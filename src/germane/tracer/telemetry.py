@@ -114,8 +114,7 @@ class Instruments:
 def _observe(read: ReadGauge, private: bool, _options: object) -> Iterable[Observation]:  # noqa: FBT001 - bound by position
     """Return the observations of a gauge, read from memory on the exporter's thread.
 
-    Only the current provider reports values, even if other providers have the same instrument. Without a connection, no
-    provider reports values.
+    Only the current provider reports values, even if others have the instrument; without a connection, none does.
     """
     connection = current_connection()
     if connection is None or connection.state is None or private != _has_no_global_provider():

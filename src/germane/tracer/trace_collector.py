@@ -158,10 +158,7 @@ class TraceCollector(SpanProcessor):
             self.assembler.add_log(event)
 
     def take(self, *, is_last: bool = False) -> list[Work]:
-        """Return all complete traces, and those that no longer wait for open spans: all if ``is_last``.
-
-        Call :meth:`finish` with their number after reading them.
-        """
+        """Return the traces that no longer wait for spans, or all. Call :meth:`finish` with their number once read."""
         known = list(self._relevant)  # a trace that starts after this may be in the queue, and not yet assigned
         self.assign()
         with self._lock:
@@ -192,10 +189,6 @@ class TraceCollector(SpanProcessor):
             if not self._queue and not self.assembler.ready and not self.closed:
                 self._changed.wait(timeout)
             self._is_idle = False
-
-    def open(self) -> None:
-        """Start collecting again after :meth:`close`."""
-        self.closed = False
 
     def close(self) -> None:
         """Stop collecting, and discard the open traces. Complete traces can still be taken."""

@@ -154,7 +154,7 @@ class Watcher:
         from germane.recognizers import registered_recognizers
 
         self._started = time.monotonic()
-        self.collector.open()
+        self.collector.closed = False
         guarded("recognizers", registered_recognizers)  # imports those of packages, which the collector must not do
         self._attach()
         self._ensure_thread()
