@@ -163,6 +163,21 @@ def test_flask_with_a_json_request(kind: str) -> None:
     assert_captured(exchanges)
 
 
+def test_flask_with_a_body_that_is_text() -> None:
+    """A body without a structure is the question as a whole."""
+    app = flask.Flask(__name__)
+
+    @app.post("/ask")
+    @germane.observe
+    def ask() -> str:
+        return ANSWER if flask.request.get_data(as_text=True) == QUESTION else ""
+
+    with collect() as exchanges:
+        app.test_client().post("/ask", data=QUESTION, content_type="text/plain")
+
+    assert_captured(exchanges)
+
+
 def test_flask_with_an_error_status() -> None:
     """A body with the status of an error is not an answer."""
     app = flask.Flask(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -77,6 +78,24 @@ def test_a_stream_of_other_events_has_no_answer(form: str, others: list[str]) ->
 
     assert captured(chunks).answer is None
     assert captured([*chunks, FORMATS[form]("done", "Success")]).answer is None
+
+
+def test_an_event_of_another_kind_has_no_answer_whatever_its_fields() -> None:
+    """The name inside a tagged tuple counts, too."""
+    assert captured([("custom", {"type": "sources", "answer": ANSWER})]).answer is None
+    assert captured([("custom", {"type": "news", "answer": ANSWER})]).answer == ANSWER
+
+
+def test_a_cumulative_source_takes_precedence_over_sources_with_more_chunks() -> None:
+    """Its chunks replace each other, so few of them are kept."""
+    chunks = [{"type": "answer", "text": text} for text in accumulate(ANSWER)]
+
+    assert captured([*chunks, *({"type": "text", "text": word} for word in ("one", " two"))]).answer == ANSWER
+
+
+def test_events_as_text_and_as_objects_keep_their_order() -> None:
+    """JSON in texts is decoded before the object after it."""
+    assert captured(['{"token": "be', 'cause "}', {"token": "it does"}]).answer == "because it does"
 
 
 @each("name", ["item", "phase_b", "add"])

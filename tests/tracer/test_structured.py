@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from tests.cases import each
 
@@ -55,6 +55,10 @@ class Body(BaseModel):
     model: str = "m"
 
 
+class OpenBody(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
 class Pair(NamedTuple):
     question: str
     language: str
@@ -67,6 +71,7 @@ QUESTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "message objects": (lambda history: "a", (TURNS,)),
     "body": (lambda body: "a", ({"messages": MESSAGES},)),
     "model": (lambda request, tenant: "a", (Body(query="Why?"), "acme")),
+    "undeclared fields": (lambda request: "a", (OpenBody.model_validate({"query": "Why?"}),)),
     "slots": (lambda chat: "a", (Chat(TURNS),)),
     "named tuple": (lambda pair: "a", (Pair("Why?", "en"),)),
     "state": (lambda state, config: "a", ({"question": "Why?", "documents": []}, {"tags": ["x"]})),
