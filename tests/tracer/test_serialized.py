@@ -63,7 +63,13 @@ def test_a_structure_is_read_in_whatever_form_it_is_returned(form: str, answer: 
     assert captured(list(FORMS[form](other))).answer is None
 
 
-@each("text", ["{'title': 'a', 'bo", "{'title': <object at 0x7f>}", "[{'on': datetime.date(2026, 1, 1)}]", "{1: 'a'}"])
+@each(
+    "text",
+    [
+        *("{'title': 'a', 'bo", "{'title': <object at 0x7f>}", "[{'on': datetime.date(2026, 1, 1)}]", "{1: 'a'}"),
+        json.dumps('{"answer": "Thirty'),
+    ],
+)
 def test_a_literal_that_cannot_be_read_is_no_answer(text: str) -> None:
     """It was cut off, or contains representations of other objects."""
     assert captured(text).answer is None
