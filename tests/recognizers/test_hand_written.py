@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from tests.cases import each
 from tests.spans.samples import Node, node, trace
-from tests.spans.shapes import FORMS, LANGUAGES, WEB, Shape, call, shapes, spans_of
+from tests.spans.shapes import AFTER, ANSWERS, BEFORE, FORMS, LANGUAGES, WEB, Shape, call, shapes, spans_of
 
 from germane.recognizers import Recognized, Unreadable, recognize
 
@@ -83,6 +83,43 @@ def test_the_pair_is_found_whatever_else_is_traced(name: str) -> None:
         assert (result.question, result.answer) == (shape.question, shape.answer), shape.name
         contexts = tuple(context.text for context in result.contexts)
         assert contexts == shape.documents or (not contexts and "search" not in name), shape.name
+
+
+def test_calls_before_and_after_the_answer_can_be_combined() -> None:
+    """Whatever an application does for the answer, other calls may surround it."""
+    before, after = list(BEFORE.values()), list(AFTER.values())
+    unread = list[str]()
+    for number, text in enumerate(LANGUAGES.values()):
+        for position, (name, answer) in enumerate(ANSWERS.items(), number):
+            for step in range(3):
+                first = before[(position + step) % len(before)](text)
+                others = [after[(2 * position + each) % len(after)](text) for each in (3 * step, 5 * step + 1)]
+                result = recognize(spans_of([*first, *answer(text), *others[0], *others[1]], "OpenTelemetry"))
+                if isinstance(result, Recognized):
+                    assert (result.question, result.answer) == (text.question, text.answer), name
+                else:
+                    unread.append(name)
+
+    assert len(unread) < 6, unread
+
+
+@each("answer", ["I do not know.", "draft", "part"])
+def test_short_answers_are_answers(answer: str) -> None:
+    """They do not repeat the documents, and texts about them may be longer."""
+    unread = Counter[str]()
+    for text in LANGUAGES.values():
+        given = {"draft": text.draft, "part": text.replies[1]}.get(answer, answer)
+        short = replace(text, answer=given)
+        for shape in ("plain", "labeled", "JSON", "headings"):
+            for name, after in {"alone": lambda _: [], **AFTER}.items():
+                result = recognize(spans_of([*ANSWERS[shape](short), *after(short)], "OpenTelemetry"))
+                if isinstance(result, Recognized):
+                    assert (result.question, result.answer) == (text.question, given), (shape, name)
+                else:
+                    unread[name] += 1
+
+    assert unread.total() <= (48 if answer == "I do not know." else 0), unread
+    assert unread.keys() <= {"memory", "verdict"}, unread  # sentences as well
 
 
 @each("form", FORMS)
