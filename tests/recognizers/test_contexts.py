@@ -250,13 +250,16 @@ def test_names_without_ids_are_kept(name: str) -> None:
     assert stable_name(name) == name
 
 
-@each("ids", [{"gen_ai.response.id": "r1"}, {}])
-def test_a_clients_spans_without_text_stand_for_instrumented_calls(ids: dict[str, str]) -> None:
+ID = {"gen_ai.response.id": "r1"}
+
+
+@each(("ids", "others"), [(ID, ID), ({}, {}), (ID, {}), ({}, ID)])
+def test_a_clients_spans_without_text_stand_for_instrumented_calls(ids: dict[str, str], others: dict[str, str]) -> None:
     """An SDK that traces itself does not hide the texts that an instrumentation recorded for the same call."""
     names = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "model-7"}
     own = node("messages.create", {**names, **ids}, scope="com.example.sdk")
-    recorded, empty, root = trace("shop", node("ask", {}, chat("Which train?", "The night train.", **ids), own))
-    if not ids:  # without ids, they are the same call if one takes place during the other
+    recorded, empty, root = trace("shop", node("ask", {}, chat("Which train?", "The night train.", **others), own))
+    if not ids or not others:  # without ids, they are the same call if one takes place during the other
         empty = dataclasses.replace(empty, start=recorded.start, end=recorded.end)
 
     result = recognize([recorded, empty, root])
@@ -318,6 +321,22 @@ def test_arguments_of_a_function_are_texts_rather_than_a_list_of_documents() -> 
     )
 
     assert contexts(step("ask", "The night train.", generate)) == []
+
+
+def test_only_the_step_that_searches_returns_documents() -> None:
+    """A step that also calls the model returns the answer, and an embedding is no search, whatever their names are."""
+    embedding = node("search_query", {KIND: "EMBEDDING", "output.value": "A long vector of numbers."})
+
+    assert contexts(step("search_and_answer", "The night train.", embedding, answered([]))) == []
+
+
+def test_documents_in_very_deep_lists_are_left_out() -> None:
+    """The time to read a result does not depend on its nesting."""
+    for depth, expected in ((2, DOCUMENTS), (60, [])):
+        found = "[" * depth + json.dumps(DOCUMENTS) + "]" * depth
+        tool = node("search", {KIND: "RETRIEVER", "output.value": found})
+
+        assert contexts(node("ask", {}, tool, answered([]))) == expected
 
 
 def test_the_list_with_the_name_of_contexts_is_the_contexts_of_a_prompt() -> None:

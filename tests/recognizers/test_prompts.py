@@ -101,6 +101,26 @@ def test_a_message_without_documents_is_the_question_as_a_whole(message: str) ->
     assert read(message, "Yes, until nine in the evening.") == message
 
 
+def test_a_prompt_without_documents_is_a_template_all_the_same() -> None:
+    """If nothing was found, only the label of the documents is left."""
+    assert read(f"Kontext:\nFrage: {ASKED}", "I do not know that.") == ASKED
+
+
+@each("found", [DOCUMENTS, *DOCUMENTS.splitlines(), f"{DOCUMENTS}\nCups are sold at the desk."])
+def test_documents_in_a_prompt_are_known_from_their_retriever(found: str) -> None:
+    """The reply need not repeat them, and the prompt may contain one or a part of one."""
+    retriever = node(
+        "search", {"openinference.span.kind": "RETRIEVER", "retrieval.documents.0.document.content": found}
+    )
+    prompt = call("", f"Kontext:\n{DOCUMENTS}\n\nFrage: {UNMARKED}", "I do not know that.")
+    model = node("chat", FORMS["OpenTelemetry"][1](prompt))
+
+    result = recognize(trace("shop", node("POST /ask", {}, retriever, model)))
+
+    assert isinstance(result, Recognized)
+    assert result.question == UNMARKED
+
+
 @each("query", [UNMARKED, json.dumps({"query": UNMARKED}), json.dumps({"query": UNMARKED, "filter": {"k": "v"}})])
 def test_a_part_that_was_also_the_query_of_a_retriever_is_the_question(query: str) -> None:
     """Among several parts that may be the question, it is the one that was searched for."""

@@ -228,6 +228,7 @@ AFTER: Mapping[str, Callable[[Language], list[Call]]] = {
     "followups as lines": lambda t: [call("Suggest.", _transcript(t), "\n".join(f"- {q}" for q in t.followups))],
     "memory": lambda t: [call("Extract facts about the user.", _transcript(t), t.fact)],
     "memory as JSON": lambda t: [call("Extract facts.", _transcript(t), json.dumps({"facts": [t.fact]}))],
+    "fact after messages": lambda t: [Call("Extract facts about the user.", _asked(t), t.fact)],
     "guard after": lambda t: [call("Is this safe?", t.answer, "safe")],
     "verdict": lambda t: [call("Is it grounded?", f"{_documents(t)}\n{_transcript(t)}", t.verdict)],
     "score": lambda t: [call("Rate it from 1 to 5.", _transcript(t), "5")],
@@ -296,6 +297,10 @@ ANSWERS: Mapping[str, Callable[[Language], list[Call]]] = {
     ],
     "summary of the conversation": lambda t: [
         Call("Summarize.", _first_turn(t), t.fact),
+        call(f"{t.fact}\n{t.labels[0]}: {_documents(t)}", t.question, t.answer),
+    ],
+    "summary of a transcript": lambda t: [
+        call("Summarize.", f"{t.speakers[0]}: {t.parts[0]}\n{t.speakers[1]}: {t.replies[0]}", t.fact),
         call(f"{t.fact}\n{t.labels[0]}: {_documents(t)}", t.question, t.answer),
     ],
     "criticized draft": lambda t: [
