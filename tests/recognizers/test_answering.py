@@ -215,6 +215,30 @@ def test_texts_in_the_messages_of_a_model_call_are_preferred(asked: object, give
     assert read(chain(asked, given, call)) == (QUESTION, ANSWER)
 
 
+@each("reply", ["Within 30 days\nWith a receipt", "- Within 30 days\n- With a receipt"])
+def test_two_short_lines_are_not_a_phrase(reply: str) -> None:
+    """They answer, unlike a title."""
+    title = chat([parts("system", "Write a title"), parts("user", QUESTION)], "Refund policy")
+    answer = chat([parts("system", "Be kind"), parts("user", QUESTION)], reply)
+
+    assert read(answer, title) == (QUESTION, reply)
+    assert read(title, answer) == (QUESTION, reply)
+
+
+def test_an_empty_message_after_the_answer_is_not_the_answer() -> None:
+    """A model may end with a message that only contains its reasoning."""
+    messages = [parts("user", QUESTION), parts("assistant", ANSWER), parts("assistant", "")]
+
+    assert read(chain({"question": QUESTION}, {"messages": messages})) == (QUESTION, ANSWER)
+
+
+def test_metadata_of_an_output_does_not_contain_the_answer() -> None:
+    """Components have names of their own, and metadata describes them."""
+    output = {"metadata": {"answer": "from the cache"}, "generator": {"answer": ANSWER}}
+
+    assert read(chain({"question": QUESTION}, output)) == (QUESTION, ANSWER)
+
+
 def test_an_output_of_null_is_not_an_answer() -> None:
     """The chain of an interrupted stream records null, and the model's span may be lost."""
     assert read(chain(QUESTION, "null")) == "model_not_traced"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import islice
 from types import MemberDescriptorType
 from typing import Any
@@ -121,11 +122,9 @@ def read_fields(value: Any, fields: Iterable[str]) -> Iterable[tuple[str, Any]]:
         if name in attributes:
             yield name, attributes[name]
         elif isinstance(slot, MemberDescriptorType):
-            try:
+            with suppress(AttributeError):  # the slot is not set
                 found = slot.__get__(value)
                 yield from (found or {}).items() if name == _EXTRA else [(name, found)]
-            except AttributeError:  # the slot is not set
-                continue
 
 
 def with_last_reply(value: Any, question: str | None) -> Any:
