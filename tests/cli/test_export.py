@@ -764,7 +764,7 @@ def test_missing_values_are_not_imported_as_scores(
 ) -> None:
     """Data frames write missing scores as NaN, null or empty cells. The row is imported without that score."""
     rows: list[dict[str, Any]] = [
-        {"question": repr(cell), "answer": "So.", "answer_relevancy": 0.5}
+        {"question": f"Is it {cell!r}?", "answer": "So.", "answer_relevancy": 0.5}
         | ({"scores": {"tone": cell}} if column == "nested" else {column: cell})
         for cell in MISSING
     ]
@@ -781,7 +781,7 @@ def test_missing_values_are_not_imported_as_scores(
     assert (ended.code, ended.out.split(" from ")[0]) == (0, "Read 11 exchanges with 11 scores"), ended.err
     scores = store.answers.get_scores([one.id for one in store.answers.list_exchanges()])
     found = {one.question: [score.scorer for score in scores[one.id]] for one in store.answers.list_exchanges()}
-    assert found == {repr(cell): ["answer_relevancy"] for cell in MISSING}
+    assert found == {f"Is it {cell!r}?": ["answer_relevancy"] for cell in MISSING}
 
 
 SOON, LATER = "2026-03-01T12:00:00.250000+00:00", "2026-03-01T13:00:00+00:00"

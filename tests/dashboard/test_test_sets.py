@@ -68,15 +68,17 @@ def test_a_downloaded_test_set_can_be_scored_by_the_score_command(page: TestClie
 def test_rows_of_a_test_set_are_the_answers_of_the_list(page: TestClient, week: Week) -> None:
     """They have the same order, with texts, contexts, score and label."""
     query = f"route={SEARCH}&window=24h"
-    rows = rows_of(page.get(f"/answers.jsonl?{query}"))
+    written = page.get(f"/answers.jsonl?{query}")
+    rows, texts = rows_of(written), list(read_rows([json.loads(line) for line in written.text.splitlines()]))
     listed = page.get(f"/answers.json?{query}").json()["answers"]
     exchanges = {one.id: one for one in week.seeded.exchanges}
 
     assert [row["id"] for row in rows] == [row["exchange_id"] for row in listed if row["answer"] is not None]
     by_id = {row["exchange_id"]: row for row in listed}
-    for row in rows:
+    for row, text in zip(rows, texts, strict=True):
         exchange, answer = exchanges[row["id"]], by_id[row["id"]]
-        assert (row["question"], row["answer"], row["route"]) == (exchange.question, exchange.answer, SEARCH)
+        assert (text.exchange.question, text.exchange.answer) == (exchange.question, exchange.answer)
+        assert row["route"] == SEARCH
         assert [context["text"] for context in row["contexts"]] == [one.text for one in exchange.contexts]
         assert (row["scorer"], row["score"], row["score_label"]) == (
             "answer_relevancy", answer["value"], answer["label"],
@@ -148,20 +150,24 @@ def test_hostile_texts_in_a_test_set_are_unchanged_after_scoring(
 
 
 @each(
-    "question",
-    ['[{"role": "user", "content": "hi"}]', '[{"a": 1}]', " [{", "['x']", "{}", "", "7", "null"],
+    "text",
+    [
+        *('[{"role": "user", "content": "hi"}]', '[{"a": 1}]', " [{", "['x']", "{}", "", "7", "null", '{"text": "a"}'),
+        *("nan", "Document(page_content='a')", "b'a'", "<Response [200]>", "content='a'", "dict(a=1)", "{'a': 'b"),
+    ],
 )
-def test_a_question_in_a_test_set_is_never_read_as_a_conversation(question: str, tmp_path: Path) -> None:
-    """A question that looks like data is read as text, after its earlier messages."""
+def test_texts_in_a_test_set_are_never_read_as_data(text: str, tmp_path: Path) -> None:
+    """A question, an answer or a context that looks like data is read as text, after earlier messages."""
     history = (Message("user", "Hello"), Message("assistant", "[{"))
-    contexts = (Context("one", "id", 0.5), Context("[1, 2]"))
-    exchange = replace(Exchange.from_texts(question, "A.", history=history), contexts=contexts)
-    file = tmp_path / "rows.jsonl"
-    file.write_text(json.dumps(test_sets.as_row(Answer(exchange=exchange, score=None, task=None))), encoding="utf-8")
-    (row,) = read_rows(str(file))
+    contexts = (Context("one", "id", 0.5), Context("[1, 2]"), *([Context(text)] if text else []))
+    for question, answer in ((text, "A."), ("Q?", text)):
+        exchange = replace(Exchange.from_texts(question, answer, history=history), contexts=contexts)
+        file = tmp_path / "rows.jsonl"
+        file.write_text(json.dumps(test_sets.as_row(Answer(exchange=exchange, score=None, task=None))), "utf-8")
+        (row,) = read_rows(str(file))
 
-    assert (row.exchange.question, row.exchange.answer) == (question, "A.")
-    assert (row.exchange.history, row.exchange.contexts) == (history, contexts)
+        assert (row.exchange.question, row.exchange.answer) == (question, answer)
+        assert (row.exchange.history, row.exchange.contexts) == (history, contexts)
 
 
 @each(

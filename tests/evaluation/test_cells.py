@@ -449,12 +449,11 @@ def test_messages_that_were_written_as_text_keep_their_roles() -> None:
     assert history.history == (Message("tool", '{"a": 1}'), Message("user", "[1]"), Message("user", "None"))
 
 
-def test_replies_in_a_conversation_are_answers_like_any_other() -> None:
-    """An object without text is refused there, too."""
+def test_replies_in_a_conversation_are_answers_as_they_are() -> None:
+    """Unlike a column of a file, a message certainly contains what was said."""
     talk = [{"role": "user", "content": "How much?"}, {"role": "assistant", "content": '{"price": 3}'}]
 
-    with pytest.raises(UsageError, match="row 0 has an answer that is an object without text"):
-        read([{"question": talk}])
+    assert read([{"question": talk}]).answer == '{"price": 3}'
 
 
 def _plain_texts() -> Iterable[str]:

@@ -138,21 +138,17 @@ def _parse_conversation(
     If the question cell contains a conversation, its last user message is the question. If the row has no answer
     column, the answer is the assistant's last reply to that message.
     """
-    question, replies = columns.get_cell(row, "question"), list[str]()
-    messages = values.parse_messages(columns.get_cell(row, "history"))
-    if values.is_conversation(question):
-        messages += values.parse_messages(question)
-        last = max((index for index, each in enumerate(messages) if each.role == "user"), default=len(messages))
-        replies = [message.content for message in messages[last + 1 :] if message.role == "assistant"]
-        question = messages[last].content if last < len(messages) else None
-        messages = messages[:last]
+    cell, messages = columns.get_cell(row, "question"), values.parse_messages(columns.get_cell(row, "history"))
+    if not values.is_conversation(cell):
+        answer = values.parse_text(columns.get_cell(row, "answer"), "answer")
+        return values.parse_text(cell, "question"), answer, messages
+    messages += values.parse_messages(cell)
+    last = max((index for index, each in enumerate(messages) if each.role == "user"), default=len(messages))
+    replies = [message.content for message in messages[last + 1 :] if message.role == "assistant"]
+    question = messages[last].content if last < len(messages) else None
     if replies and not columns.has_column(row, "answer"):
-        return values.parse_text(question, "question"), values.parse_text(replies[-1], "answer"), messages
-    return (
-        values.parse_text(question, "question"),
-        values.parse_text(columns.get_cell(row, "answer"), "answer"),
-        messages,
-    )
+        return question, replies[-1], messages[:last]
+    return question, values.parse_text(columns.get_cell(row, "answer"), "answer"), messages[:last]
 
 
 def _find_nested(row: Mapping[str, Any], path: str) -> Any:

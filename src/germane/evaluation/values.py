@@ -85,7 +85,7 @@ def parse_contexts(cell: Any) -> tuple[Context, ...]:
             score = parse_attribute(item.get("score"))
             contexts.append(
                 Context(
-                    _text_field(item, "context"),
+                    _text_field(item, "context", may_be_json=True),
                     parse_name(item.get("id"), "context id"),
                     float(score) if isinstance(score, (int, float)) else None,
                 )

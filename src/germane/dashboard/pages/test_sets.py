@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from tempfile import SpooledTemporaryFile
@@ -22,6 +23,8 @@ MAX_ROWS: Final = 1_000
 """Maximum number of answers in a test set, because each row costs judge requests whenever the set is scored."""
 MAX_BYTES_IN_MEMORY: Final = 1_000_000
 _CHUNK_SIZE: Final = 65_536
+_MAY_BE_DATA: Final = re.compile(r"\s*(?:[\w.]*[\[({<='\"]|[^\W\d]+\s*\Z)")
+"""The beginning of a list or an object that is written as text, or a missing value such as ``null``."""
 
 
 def test_set(request: Request, context: InsightContext) -> Response:
@@ -76,12 +79,13 @@ def as_row(answer: Answer) -> dict[str, Any] | None:
     exchange, score = answer.exchange, answer.score
     if exchange.question is None or exchange.answer is None:
         return None
-    # A question that looks like a JSON list of messages would be read as a conversation.
-    looks_like_list = exchange.question.lstrip().startswith("[")
+    texts: dict[str, Any] = {"question": exchange.question, "answer": exchange.answer}
+    if any(map(_MAY_BE_DATA.match, texts.values())):  # unlike in a column, texts in messages are not parsed
+        messages = zip(("user", "assistant"), texts.values(), strict=True)
+        texts = {"question": [{"role": role, "content": text} for role, text in messages]}
     row = {
         "id": exchange.id,
-        "question": [{"role": "user", "content": exchange.question}] if looks_like_list else exchange.question,
-        "answer": exchange.answer,
+        **texts,
         "contexts": [_without_none({"text": one.text, "id": one.id, "score": one.score}) for one in exchange.contexts],
         "history": [{"role": message.role, "content": message.content} for message in exchange.history] or None,
         "route": exchange.route,
