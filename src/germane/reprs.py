@@ -30,8 +30,10 @@ _ANGLES: Final = re.compile(rf"({_LITERAL})|{_ADDRESS}|<[\w.]+: [^<>]*>|<(locals
 """What is not valid Python outside of texts: such a ``repr``, enum members, and names of local classes."""
 _BRACKETED: Final = re.compile(r"[\w.]*[\[({<].*[\])}>]|b(['\"]).*\1", re.DOTALL)
 """A collection, an object or bytes, possibly with the name of a class. Everything else is plain text."""
-_FIELDS: Final = re.compile(r"(?:page_content|content|text)=['\"]")
+_FIELDS: Final = re.compile(r"(?:page_content|content|text)=(?:['\"]|\[\{)")
 """The form of pydantic models as text: their fields without the name of the class."""
+_MODELS: Final = re.compile(rf"({_LITERAL})|(?:(, )|\A\[)(?={_FIELDS.pattern})")
+"""The places between such models in a list."""
 _BEGINNING: Final = re.compile(r"\[\s*['\"]|dict\(|\[?\s*(\{\s*['\"][^'\"\n]*['\"]\s*:|(?:\w+\.)*[A-Z]\w*\(\w+=)")
 """The beginning of a list of texts, of an object with named fields, or of a list of objects."""
 _PANDAS: Final = re.compile(r"(?s).*\n(?:(?:Name: [^\n]*, |Length: \d+, )*dtype: \S+|Categories \(\d+, \w+\): [^\n]*)")
@@ -66,7 +68,7 @@ def read_repr(text: str) -> Any:
         return []
     if _ANGLED.match(text) or _PANDAS.fullmatch(text):
         return UNREADABLE
-    source = f"dict({text})" if _FIELDS.match(text) else text
+    source = _with_calls(text)
     bare = re.sub(_LITERAL, "", source)
     if _BRACKETED.fullmatch(source) and not _NO_REPR.search(bare):
         code = _ANGLES.sub(lambda found: found[1] or found[2] or "...", source)
@@ -80,6 +82,13 @@ def read_repr(text: str) -> Any:
     beginning = _BEGINNING.match(source)
     still_open = _open_brackets(bare) if beginning else None
     return UNREADABLE if still_open or (still_open == 0 and beginning and beginning[1]) else None
+
+
+def _with_calls(text: str) -> str:
+    """Return a text with a call of ``dict`` around the fields of each pydantic model, alone or in a list."""
+    if text[:1] == "[" and _FIELDS.match(text[1:]):
+        return _MODELS.sub(lambda found: found[1] or (found[2] and "), dict(") or "[dict(", text)[:-1] + ")]"
+    return f"dict({text})" if _FIELDS.match(text) else text
 
 
 def _open_brackets(bare: str) -> int | None:

@@ -286,7 +286,6 @@ def test_lists_that_data_frames_write_to_csv_are_parsed(cell: str, texts: list[s
 @each(
     "cell",
     [
-        "[NodeWithScore(node=TextNode(id_='7', kind=<ObjectType.TEXT: '1'>, text='a'), score=0.5)]",
         "[<app.Document object at 0x7f2a>, <app.Document object at 0x7f2b>]",
         "<app.Document object at 0x7f2a>",
         "[ScoredPoint(id=1, score=0.5, payload={'text': 'a'})]",
@@ -517,3 +516,26 @@ def test_prose_that_begins_or_ends_with_brackets_or_quotes_stays_text(start: str
     exchange = read([{"question": text, "answer": text, "contexts": [text]}])
 
     assert (exchange.question, exchange.answer, exchange.contexts) == (text, text, (Context(text),))
+
+
+@given(st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=4))
+def test_lists_of_models_without_the_names_of_their_classes_keep_their_texts(texts: list[str]) -> None:
+    """As ``str()`` writes each of them."""
+    cell = ", ".join(f"page_content={text!r} metadata={{'source': 'a'}}" for text in texts)
+
+    assert contexts_of(f"[{cell}]") == texts
+
+
+def test_the_text_of_a_node_in_another_object_is_read() -> None:
+    """Metadata is not a node."""
+    assert contexts_of("[NodeWithScore(node=TextNode(id_='1', text='one two'), score=0.5)]") == ["one two"]
+    with pytest.raises(UsageError, match="without text"):
+        contexts_of("[NodeWithScore(metadata={'text': 'one two'}, score=0.5)]")
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+def test_numbers_of_numpy_have_their_shortest_form(kind: str) -> None:
+    """Conversion to a longer type does not add digits."""
+    number = np.dtype(kind).type(0.1)
+
+    assert read([{"question": "Why?", "answer": number, "contexts": ["one"]}]).answer == "0.1"

@@ -210,3 +210,72 @@ def test_a_prompt_that_the_answer_is_from_is_not_the_question() -> None:
 def test_a_blank_answer_is_missing(blank: Any) -> None:
     """A text of blanks only answers nothing."""
     assert ask("question", "Can I return shoes?", answer=blank).answer is None
+
+
+@each("name", ["text", "message", "input", "q", "c"])
+@each("prompt", ["You are a helpful assistant. Answer in one sentence.", "Answer this question: {question}", "{q}?"])
+def test_a_prompt_beside_a_text_that_asks_is_an_instruction(name: str, prompt: str) -> None:
+    """A template never is the question."""
+    assert ask(f"prompt, {name}", prompt, QUESTION).question == QUESTION
+    assert ask(f"{name}, prompt", QUESTION, prompt).question == QUESTION
+    assert ask("prompt", prompt).question == prompt
+    assert ask(f"prompt, {name}", QUESTION, "return policy").question == QUESTION
+
+
+QUOTES = [
+    "User: what is x?\nBot: y\nwhy did your bot say this?",
+    "Is this contract valid?\n\nSection 1: The tenant pays.\nSection 2: The landlord repairs.",
+    "Customer: may I return it?\nAgent: no.\nIs that right?\nBe quick.",
+]
+
+
+@each("text", [*QUOTES, *TYPED])
+@each("name", ["question", "query"])
+def test_a_typed_question_keeps_what_it_quotes(text: str, name: str) -> None:
+    """The parameter's name says that the text is only the question, unless its form says otherwise."""
+    assert ask(name, text, answer="Please ask the shop.").question == text
+
+
+@each("template", [each for each in PROMPTS if "question>" in each or "Question: {q}" in each])
+@each("name", ["question", "query"])
+def test_a_whole_prompt_is_none_whatever_its_name(template: str, name: str) -> None:
+    """Even if the answer is a refusal."""
+    prompt = template.format(q=QUESTION, d=ANSWER)
+
+    assert ask(name, prompt, answer=ANSWER).question == QUESTION
+    assert ask(name, prompt, answer="Please ask the shop.").question == QUESTION
+
+
+def pairs(questions: Any, results: Any) -> dict[str | None, str | None]:
+    """Return the questions and answers that are captured from a batch."""
+    with collect() as exchanges:
+        germane.observe(route="batch")(lambda questions: results)(questions)
+    return {exchange.question: exchange.answer for exchange in exchanges}
+
+
+@given(st.permutations(range(4)), st.booleans())
+def test_the_results_of_a_batch_are_matched_by_what_they_repeat(order: list[int], is_text: bool) -> None:
+    """By an id, under whatever name, or by the question itself."""
+    texts = [f"Can I return article {number}?" for number in range(4)]
+    items = [{"id": number, "question": text} for number, text in enumerate(texts)]
+    expected = {text: f"Answer {number}." for number, text in enumerate(texts)}
+    for name in ("id", "item_id"):
+        results = [{name: str(number) if is_text else number, "answer": f"Answer {number}."} for number in order]
+        assert pairs(items, results) == expected
+    for questions in (texts, items):
+        repeated = [{"question": texts[number], "answer": f"Answer {number}."} for number in order]
+        assert pairs(questions, repeated) == expected
+
+
+def test_the_results_of_a_batch_that_do_not_match_are_reported(caplog: pytest.LogCaptureFixture) -> None:
+    """Ids of their own, or none, leave them in order."""
+    items = [{"id": number, "question": f"Can I return article {number}?"} for number in (1, 2)]
+    answers = [{"answer": "Yes."}, {"answer": "No."}]
+    expected = {"Can I return article 1?": "Yes.", "Can I return article 2?": "No."}
+
+    assert pairs(items, answers) == expected
+    assert pairs(items, [{"id": f"x{number}"} | answer for number, answer in enumerate(answers)]) == expected
+    assert pairs([item["question"] for item in items], ["Yes.", "No."]) == expected
+    assert pairs(items, [{"id": 2} | answers[0], {"id": 2} | answers[1]]) == {None: None}
+    assert pairs(items, [{"id": 2} | answers[0], answers[1]]) == {None: None}
+    assert any("do not match the questions one to one" in message for message in caplog.messages)

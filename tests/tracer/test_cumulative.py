@@ -161,3 +161,30 @@ def test_conversations_that_grow_yield_the_last_message(form: str) -> None:
         chunks = [("", chunk) if form == "tuple" else {"messages": chunk} for chunk in chunks]
 
     assert answer_to(chunks) == "Thirty days"
+
+
+@pytest.mark.parametrize("mark", ["\u258c", " |", "_", "...", " \u25cf"])
+def test_a_cursor_is_recognized_in_two_chunks(mark: str) -> None:
+    """It is no punctuation that ends a sentence."""
+    assert answer_to([f"You have{mark}", "You have thirty days."]) == "You have thirty days."
+    assert answer_to(["Thank you. ", "Thank you very much."]) == "Thank you. Thank you very much."
+    assert answer_to([f"You{mark}", "You have thirty days."]) == f"You{mark}You have thirty days."
+
+
+@pytest.mark.parametrize("placeholder", ["Thinking...", "Suche l\u00e4uft \u2026", "_Searching..._"])
+def test_a_placeholder_is_recognized_before_two_growing_chunks(placeholder: str) -> None:
+    """It ends with dots."""
+    assert answer_to([placeholder, "You have", "You have thirty days."]) == "You have thirty days."
+    assert answer_to([placeholder, "Step two...", "You have", "You have thirty days."]) == "You have thirty days."
+    assert answer_to(["Well, ", "you have", "you have thirty days."]) == "Well, you haveyou have thirty days."
+
+
+@pytest.mark.parametrize("size", [3, 4, 5, 12])
+def test_a_footer_after_a_growing_text_is_kept_with_it(size: int) -> None:
+    """However many chunks there were before it."""
+    text, footer = "You have thirty days.", "\n\nSources: a.md"
+    chunks = [text[: -size + number] for number in range(1, size)] + [text]
+
+    assert answer_to([*chunks, footer]) == text + footer
+    assert answer_to([*chunks, text + footer]) == text + footer
+    assert answer_to([f"\n{chunk}" for chunk in chunks]) == f"\n{text}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
+from collections.abc import Callable
 from http import HTTPStatus
 from itertools import product
 from typing import Any
@@ -99,3 +101,71 @@ def test_a_status_of_a_response_beside_its_body_is_read() -> None:
     assert answer_to(({"message": "The model is down."}, 503)) is None
     assert answer_to(({"message": ANSWER}, 200)) == ANSWER
     assert answer_to((ANSWER, 512)) == ANSWER
+
+
+NOTICES: list[dict[str, Any]] = [
+    *({"blocked": True}, {"request_denied": True}, {"result": None}, {"answer": None}, {"data": None}),
+    *({"code": "RATE_LIMITED"}, {"status": "fehler"}, {"state": "wstrzymane"}, {"finish_reason": "error"}),
+]
+
+
+@each("notice", NOTICES)
+def test_a_message_beside_a_field_that_says_nothing_was_produced_is_no_answer(notice: dict[str, Any]) -> None:
+    """It is about the call. A text with the name of an answer is one."""
+    assert answer_to({"message": ANSWER} | notice) is None
+    assert answer_to(json.dumps(notice | {"message": ANSWER})) is None
+    if "finish_reason" not in notice and "answer" not in notice:
+        assert answer_to({"answer": ANSWER, "message": "It was processed."} | notice) == ANSWER
+
+
+@each("notice", [{"blocked": False}, {"code": "00000"}, {"finish_reason": "stop"}, {"id": None}, {"ok": True}])
+def test_a_message_beside_other_fields_is_the_answer(notice: dict[str, Any]) -> None:
+    """Nothing says that there is none."""
+    assert answer_to({"message": ANSWER} | notice) == ANSWER
+
+
+@each("nothing", ["none", "null", "None", "", [], {}, None, False])
+def test_an_error_that_is_none_is_no_failure(nothing: Any) -> None:
+    """In whatever way it is written."""
+    assert answer_to({"error": nothing, "answer": ANSWER}) == ANSWER
+
+
+def test_a_number_with_the_name_of_an_answer_is_the_answer() -> None:
+    """It is stored as text, unlike a Boolean."""
+    assert (answer_to({"answer": 30}), answer_to({"answer": 2.5, "score": 1})) == ("30", "2.5")
+    assert answer_to({"answer": True}) is None
+    assert answer_to({"answer": 30, "response": 31}) is None
+
+
+def test_a_body_in_base64_is_decoded_if_it_is_declared() -> None:
+    """As AWS Lambda functions return and receive it. A damaged one is no answer."""
+    body = b64encode(json.dumps({"answer": ANSWER}).encode()).decode()
+
+    assert answer_to({"statusCode": 200, "isBase64Encoded": True, "body": body}) == ANSWER
+    assert (
+        answer_to({"statusCode": 200, "isBase64Encoded": True, "body": b64encode(ANSWER.encode()).decode()}) == ANSWER
+    )
+    for damaged in ("?", "/w=="):
+        assert answer_to({"statusCode": 200, "isBase64Encoded": True, "body": damaged}) is None
+
+
+PARTS = [["Shoes can ", "be returned within", " thirty days."], ["Shoes can be returned within thirty days", "."]]
+WRAPPERS: list[Callable[[list[str]], Any]] = [
+    lambda texts: {"content": [{"type": "text", "text": text} for text in texts]},
+    lambda texts: [{"type": "text", "text": text} for text in texts],
+    lambda texts: {"role": "assistant", "content": [{"text": text} for text in texts]},
+    lambda texts: {"candidates": [{"content": {"parts": [{"text": text} for text in texts]}}]},
+]
+
+
+@each("wrap", WRAPPERS)
+def test_the_parts_of_one_text_are_joined_without_a_separator(wrap: Callable[[list[str]], Any]) -> None:
+    """Parts that each begin a text of their own are separated."""
+    for parts in PARTS:
+        assert answer_to(wrap(parts)) == ANSWER
+    assert (
+        answer_to(wrap(["\u8bf7\u5728", "\u4e09\u5341\u5929", "\uff0c\u9000\u8d27"]))
+        == "\u8bf7\u5728\u4e09\u5341\u5929\uff0c\u9000\u8d27"
+    )
+    for start in ("", "* ", "# ", '"', "("):
+        assert answer_to(wrap(["One text", f"{start}Two texts"])) == f"One text\n{start}Two texts"

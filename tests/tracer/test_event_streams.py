@@ -210,3 +210,52 @@ def test_the_events_of_frameworks_are_read(name: str) -> None:
     exchange = captured(STREAMS[name])
 
     assert (exchange.answer, exchange.status) == (ANSWER, "ok")
+
+
+def test_only_the_first_of_several_choices_is_the_answer() -> None:
+    """Whether they alternate or come together."""
+    for word in ("", "Other "):
+        both = [
+            {"choices": [{"index": 1, "delta": {"content": word}}, {"index": 0, "delta": {"content": each}}]}
+            for each in WORDS
+        ]
+        assert captured(both).answer == ANSWER
+        others = [{"choices": [{"index": 1, "delta": {"content": word}}]} for _ in WORDS]
+        assert captured([event for pair in zip(both, others, strict=True) for event in pair]).answer == ANSWER
+
+
+@each("flag", ["done", "is_final", "finished", "complete"])
+def test_the_text_of_a_final_event_does_not_replace_the_text_before_it(flag: str) -> None:
+    """It may be a status. Without any text before it, it is the answer."""
+    assert captured([{"delta": ANSWER, flag: False}, {flag: True, "text": "The stream has ended."}]).answer == ANSWER
+    assert captured([{flag: True, "text": ANSWER}]).answer == ANSWER
+    assert captured([{"text": WORDS[0]}, {"text": "".join(WORDS[1:]), flag: True}]).answer == ANSWER
+
+
+@each("field", ["node", "typ", "agent", "art", "tipo"])
+def test_the_first_field_of_events_distinguishes_their_texts(field: str) -> None:
+    """Statuses and the texts of other nodes are not joined with the answer, however many there are."""
+    statuses = [{field: "stan", "text": text} for text in ("Suche l\u00e4uft", "Lese 3 Dokumente")]
+    for number, parts in ((0, WORDS), (1, WORDS), (2, WORDS), (1, [ANSWER]), (2, [ANSWER])):
+        answer = [{field: "generator", "text": part} for part in parts]
+        assert captured([*statuses[:number], *answer]).answer == ANSWER
+    assert (
+        captured([{"lang": "en", "text": word} for word in ("One line.", "Two lines.")]).answer == "One line.Two lines."
+    )
+
+
+def test_a_field_that_changes_with_the_text_does_not_distinguish_it() -> None:
+    """Such as an id, the raw token, a status, or the reason why the text ends."""
+    for first in (lambda word: {"raw": word.strip()}, lambda word: {"id": f"chunk-{hash(word)}"}, lambda _: {}):
+        assert captured([{**first(word), "text": word} for word in WORDS]).answer == ANSWER
+    for name in ("status", "finish_reason"):
+        chunks = [{name: "stop" if word == WORDS[-1] else "writing", "text": word} for word in WORDS]
+        assert captured(chunks).answer == ANSWER
+    assert captured([*({"text": word} for word in WORDS[:-1]), {"text": WORDS[-1], "cause": "stop"}]).answer == ANSWER
+
+
+def test_messages_that_only_delimit_a_stream_are_left_out() -> None:
+    """They consist of one word."""
+    chunks = ["start", *WORDS, "end"]
+
+    assert captured([{"message": text} for text in chunks]).answer == ANSWER

@@ -183,3 +183,33 @@ def test_prose_is_kept_whatever_it_begins_with(start: str, middle: str, end: str
     text = f"{start}{middle} {end} and so on"
 
     assert captured(text).answer == text
+
+
+@each("item", ['{"port": 80}', '{"text": "x"}', '{"error": "x"}', '{"answer": "no"}\n', '[{"a": 1}]'])
+def test_an_object_inside_of_streamed_prose_is_part_of_it(item: str) -> None:
+    """Data before or after the text is not."""
+    for chunks in (["The config:\n", "```json\n", item, "```\n"], ["Use ", item, item, " here."], [item, " is it."]):
+        assert captured(chunks).answer == "".join(chunks)
+
+
+@each("data", ['{"sources": ["a"]}', '{"usage": {"tokens": 3}}\n'])
+def test_data_before_and_after_streamed_prose_is_no_part_of_it(data: str) -> None:
+    """The text does not continue its line."""
+    assert captured([data, "Shoes can ", "be returned."]).answer == "Shoes can be returned."
+    assert captured([data, "\nShoes can ", "be returned.", data]).answer == "\nShoes can be returned."
+
+
+MESSAGES = [
+    "content={text!r} additional_kwargs={{}} response_metadata={{}}",
+    "AIMessage(content={text!r}, additional_kwargs={{}}, response_metadata={{'model': 'm'}}, id='run-1')",
+    "content=[{{'type': 'text', 'text': {text!r}}}] additional_kwargs={{}} response_metadata={{}} id='run-1'",
+]
+
+
+@each("form", MESSAGES)
+@each("text", ["Thirty days.", 'It\'s (about) "thirty"', "a\nb"])
+def test_a_message_that_was_converted_to_text_is_read(form: str, text: str) -> None:
+    """By ``str()`` or ``repr()``. Code that creates a message is kept."""
+    assert captured(form.format(text=text)).answer == text
+    for code in (f"AIMessage(content={text!r})", f"Use content={text!r} additional_kwargs={{}}", "It is 30 (thirty)"):
+        assert captured(code).answer == code

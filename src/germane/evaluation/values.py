@@ -37,7 +37,8 @@ def to_plain(cell: Any) -> Any:
         cell = cell.value
     if hasattr(cell, "item") and hasattr(cell, "dtype") and not getattr(cell, "shape", ()):
         is_time = getattr(cell.dtype, "kind", None) in {"m", "M"}  # item() returns nanoseconds as a number
-        cell = str(cell) if is_time else cell.item()
+        is_short = getattr(cell.dtype, "kind", None) == "f" and cell.dtype.itemsize < 8  # item() adds digits
+        cell = str(cell) if is_time else float(str(cell)) if is_short else cell.item()
         cell = None if cell == "NaT" else cell
     if isinstance(cell, (bytes, bytearray, memoryview)):
         try:
@@ -213,6 +214,9 @@ def _text_field(item: Mapping[str, Any], what: str, *, may_be_json: bool = False
     """Return the text of an object, if only one of its fields contains one."""
     parsed = (parse_text(item.get(name), what, may_be_json=may_be_json) for name in TEXT_FIELDS)
     found = {text for text in parsed if text is not None}
+    nodes = [part for part in item.values() if isinstance(part, Mapping) and "type" in part] if not found else ()
+    if len(nodes) == 1 and "type" in item:  # the representation of an object in another
+        return _text_field(nodes[0], what, may_be_json=may_be_json)
     if len(texts := found - {""} or found) == 1:
         return texts.pop()
     problem = "with different texts in" if texts else "without"

@@ -5,6 +5,7 @@ from .conventions import fix_for as fix_for
 from .conventions import is_watched_scope as is_watched_scope
 from .exchanges import NAME_LENGTH as NAME_LENGTH
 from .exchanges import create_exchange as create_exchange
+from .messages import continues as continues
 from .messages import read_messages as read_messages
 from .outline import outline_spans as outline_spans
 from .prompts import MIN_DOCUMENT as MIN_DOCUMENT

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from germane.recognizers.text import MAX_DEPTH, is_hidden, is_representation
@@ -30,6 +32,8 @@ _RESULT_TYPES = {"tool_call_response", "tool-result", "tool_result", "function_c
 _TOOL_RESULT_KEYS = {"function_response", "functionResponse", "toolResult"}
 SEARCH_NAME = re.compile(r"search|retrieve|retrieval|docs|document|knowledge", re.IGNORECASE)
 """Names of tools and functions that search documents."""
+_OPENING = frozenset("\"'#*@&%/\\\u00a1\u00bf\u2022\u00b7\u00a7\u2020\u2021")
+"""Punctuation that may begin a text."""
 PART_KEYS = frozenset({"type", "text", *_CALL_KEYS, *_TOOL_RESULT_KEYS})
 """Names of which each part of a message's content has one."""
 
@@ -123,7 +127,7 @@ def _build(role: Role | None, value: Mapping[str, Any]) -> ChatMessage | None:
     for key in _TOOL_CONTENT_KEYS if role == "tool" else _CONTENT_KEYS:
         if key in value:
             content.add(value[key])
-            if content.texts:
+            if any(map(str.strip, content.texts)):
                 break
     calls = value.get("tool_calls") or value.get("function_call") or ()
     for call in calls if isinstance(calls, list) else [calls] if calls else []:
@@ -132,8 +136,20 @@ def _build(role: Role | None, value: Mapping[str, Any]) -> ChatMessage | None:
         content.calls.append(ToolUse.read(value))
     if role == "tool" and not content.results:
         content.results.append(ToolUse.read(value))
-    text = "\n".join(content.texts)
-    return ChatMessage(role, "" if is_hidden(text) else text, tuple(content.calls), tuple(content.results))
+    text = "\n".join(content.texts) if role == "tool" else join_parts(content.texts)
+    is_empty = is_hidden(text) or not text.strip()
+    return ChatMessage(role, "" if is_empty else text, tuple(content.calls), tuple(content.results))
+
+
+def join_parts(texts: Sequence[str]) -> str:
+    """Join the parts of a message's content, which are parts of one text if one continues another."""
+    is_one = any(before[-1].isspace() or continues(after) for before, after in pairwise(texts))
+    return ("" if is_one else "\n").join(texts)
+
+
+def continues(text: str) -> bool:
+    """Return whether a text begins like the rest of another: with a blank, or punctuation that ends something."""
+    return text[0].isspace() or (unicodedata.category(text[0]) in {"Po", "Pe", "Pf"} and text[0] not in _OPENING)
 
 
 class _Content:
@@ -146,7 +162,7 @@ class _Content:
 
     def add(self, content: Any, depth: int = 0) -> None:
         if isinstance(content, str):
-            if content.strip():
+            if content:
                 self.texts.append(content)
         elif isinstance(content, list) and depth <= MAX_DEPTH:
             for part in content:

@@ -57,7 +57,9 @@ def decode(value: Any, *, quoted: bool = False) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        is_cut = error.msg.startswith("Unterminated") or error.pos >= len(text) - _LAST_TOKEN
+        is_cut = error.msg.startswith("Unterminated") or (
+            error.pos >= len(text) - _LAST_TOKEN and error.msg != "Extra data"
+        )
         return None if is_cut and _OBJECT_START.match(text) else value
     except (ValueError, RecursionError):
         return value

@@ -40,6 +40,8 @@ _ROLE_PREFIX: Final = "assistant: "
 """Beginning of LlamaIndex's messages that were converted to text."""
 _CONTENT_KEYS: Final = ("content", "text", "data", "parts", "blocks")
 """Names of the text inside an answer. They mean something else outside of one."""
+_PARTS_KEYS: Final = frozenset({"content", "parts", "blocks"})
+"""Names of the parts of a message's content."""
 _ALTERNATIVES: Final = frozenset({"replies", "answers", "generations", "choices", "candidates"})
 """Names of lists of alternative answers, of which the first is used."""
 _STRONG_QUESTION_KEYS: Final = (*QUESTION_KEYS[:8], "q")
@@ -180,9 +182,16 @@ def _answer_named(value: Mapping[str, Any], depth: int, names: Iterable[str]) ->
         inner = value[name]
         if name in _ALTERNATIVES and isinstance(inner, list):
             inner = _first_alternative(inner)
+        if name in _PARTS_KEYS and isinstance(inner, list) and len(inner) > 1 and all(map(_is_part, inner)):
+            inner = {"role": "assistant", "content": inner}
         if (found := find_answer(inner, depth + 1)) is not None:
             return found
     return None
+
+
+def _is_part(value: Any) -> bool:
+    """Return whether a value is a part of a message's content, unlike a record with a text."""
+    return isinstance(value, dict) and ("type" in value or "thought" in value or list(value) == ["text"])
 
 
 def _first_alternative(alternatives: list[Any]) -> Any:

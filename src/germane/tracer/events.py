@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
@@ -28,11 +29,16 @@ _OTHER_WORDS = (
 )
 """Beginnings of words in the names of events whose text is not part of the answer."""
 _ERROR_WORDS = ("error", "fail", "exception")
-_CONTROL_WORDS = frozenset({"start", "end", "done", "finish", "complete", "values", "updates", "custom", "final"})
+_CONTROL_WORDS = frozenset(
+    {"start", "end", "done", "finish", "finished", "complete", "values", "updates", "custom", "final"}
+)
 """Words in the names of other events, with which tuples may be tagged."""
 _TAGS = ("type", "event", "kind", "stage", "step", "phase")
 """Fields that contain the name of an event."""
+_WORD = re.compile(r"[^\W\d][\w.-]{0,30}")
 
+SEPARATOR: Final = "\0"
+"""Character between the name of a source and the word that distinguishes it from others with this name."""
 CONVERSATION: Final = 4
 TEXT: Final = 3
 UNNAMED: Final = 2
@@ -60,7 +66,8 @@ class Piece(NamedTuple):
 def text_piece(text: str, event: str = "", field: str = "") -> Piece | None:
     """Return the piece of a text with the names of its event and of the part of the event, if any."""
     kind, rank = _kind(event), _rank(event, field)
-    if kind == "other" or (rank != TEXT and is_status_text(text)):
+    is_status = rank != TEXT and (is_status_text(text) or text.lower() in _CONTROL_WORDS)
+    if kind == "other" or is_status:
         return None
     return Piece(text, event or field, rank, is_error=kind == "error")
 
@@ -91,8 +98,32 @@ def _piece_in_object(value: dict[str, Any], name: str) -> Piece | None:
     if kind == "error" or outcome_of(value) == "failed":
         return Piece(_message_in(value), name, is_error=True)
     if (found := _text_in(value, 0)) is not None:
-        return text_piece(found[1], name, found[0])
+        return _piece_of_event(value, name, *found)
     return None if _kind(_tag_of(value)) == "other" else _whole(_answer_of_step(value), STATE)
+
+
+def _piece_of_event(value: dict[str, Any], name: str, field: str, text: str) -> Piece | None:
+    """Return the piece of an event. The text of a final event is uncertain if there are texts before it.
+
+    The first field may say what the text is of, such as the node of a graph. These are different sources.
+    """
+    piece = text_piece(text, name, field)
+    if piece is None or piece.is_error:
+        return piece
+    if piece.rank == TEXT and any(flag is True and _kind(of) == "control" for of, flag in value.items()):
+        piece = piece._replace(rank=UNNAMED)
+    first, word = next(iter(value.items()))
+    is_word = isinstance(word, str) and _WORD.fullmatch(word) and word not in text
+    if (
+        name
+        or not is_word
+        or first in _PIECES
+        or _kind(first)
+        or outcome_of({first: word})
+        or words_of(first)[-1:] == ["id"]
+    ):
+        return piece
+    return piece._replace(source=f"{field}{SEPARATOR}{word}")
 
 
 def _piece_in_parts(parts: list[Any], event: str, *, is_tuple: bool) -> Piece | None:
@@ -145,10 +176,15 @@ def _text_in(value: Any, depth: int) -> tuple[str, str] | None:
         if isinstance(inner, str):
             return name, inner
         parts = inner if isinstance(inner, list) else [inner]
-        found = [_text_in(part, depth + 1) for part in (parts[:1] if name in _ALTERNATIVES else parts)]
+        found = [_text_in(part, depth + 1) for part in (_first(parts) if name in _ALTERNATIVES else parts)]
         if texts := [text for text in found if text is not None]:
             return texts[0][0] if name in _WEAK_PIECES else name, "".join(text for _, text in texts)
     return None
+
+
+def _first(alternatives: list[Any]) -> list[Any]:
+    """Return the alternative that has the first index, or none."""
+    return [part for part in alternatives if isinstance(part, dict) and not part.get("index")][:1]
 
 
 def _tag_of(value: Mapping[str, Any]) -> str:

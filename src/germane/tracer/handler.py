@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from germane.errors import UsageError
 from germane.exchange import Capture, Context, Message
+from germane.language import asks
 from germane.recognizers import QuestionValue
 from germane.tracer import conventions
 from germane.tracer.answers import answer_text, chunk_piece, read_text
@@ -18,7 +20,7 @@ from germane.tracer.events import Piece
 from germane.tracer.guard import log_once
 from germane.tracer.pieces import join_pieces
 from germane.tracer.privacy import Privacy
-from germane.tracer.questions import candidates, is_secret, is_text, question_in
+from germane.tracer.questions import ASKS, candidates, is_secret, is_text, question_in
 from germane.tracer.selectors import (
     Call,
     Selector,
@@ -40,6 +42,7 @@ _CONTEXT_READER = ContextReader()
 _VARIABLE = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 _MAX_ARGUMENTS = 100
 """Maximum number of positional arguments, and of extra keyword arguments, in which the question is looked up."""
+_TEMPLATE = re.compile(r"\{\w*\}")
 _MAX_LINE = 200
 """Maximum number of characters of a text that is not examined further."""
 _KEYWORD_ONLY = sys.maxsize
@@ -171,6 +174,10 @@ class QuestionArgument:
             for name, one in declared.items()
         ]
         """Name, position and default of the parameters with a conventional name."""
+        self.is_typed = not declared.keys().isdisjoint(("question", "query"))
+        """Whether a parameter's name says that its text is only the question."""
+        self._is_alone = len(declared) == 1 and (self._names[self._skip :] == ("prompt",) or "prompt" not in declared)
+        """Whether a text with the only conventional name is the question. A prompt may be an instruction."""
         self._extra = [(name, _KEYWORD_ONLY, None) for name in self.NAMES if is_open and name not in declared]
         """The same of the conventional names that can occur only among extra keyword arguments."""
 
@@ -181,7 +188,7 @@ class QuestionArgument:
 
     def plain(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
         """Return the only argument with a conventional name if it is a short line of text, as in most calls."""
-        if len(self._declared) != 1:
+        if not self._is_alone:
             return None
         name, position, default = self._declared[0]
         value = args[position] if position < len(args) else kwargs.get(name, default)
@@ -189,11 +196,20 @@ class QuestionArgument:
         return value if is_line and value[:1].isalnum() and " " in value and not is_secret(value) else None
 
     def find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> QuestionValue | None:
-        """Find the question by its name, or in messages, a state, a request body or another structured argument."""
+        """Find the question by its name, or in messages, a state, a request body or another structured argument.
+
+        If another text asks, a prompt that does not ask, or is a template, is an instruction.
+        """
+        arguments = dict(self.arguments(args, kwargs))
+        prompt: Any = arguments.get("prompt")
+        if is_text(prompt) and (_TEMPLATE.search(prompt) or not asks(prompt)):
+            others = candidates((name, value) for name, value in arguments.items() if name != "prompt")
+            if others and others[0][0] >= ASKS:
+                return QuestionValue(others[0][2])
         for parameters in (self._declared, self._extra):
             if (text := self._first_of(_values(parameters, args, kwargs))) is not None:
                 return QuestionValue(text)
-        return question_in(dict(self.arguments(args, kwargs)))
+        return question_in(arguments)
 
     def first_text(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
         """Return the text that most likely is the question, unless another argument is a batch of questions."""

@@ -19,7 +19,7 @@ from germane.tracer.handler import Handler, history_of, read_history
 from germane.tracer.iterator_proxy import is_proxy, proxy_iterator
 from germane.tracer.privacy import Privacy
 from germane.tracer.provider import start_span
-from germane.tracer.questions import batch_in, may_be_prompt, question_in, question_of_prompt
+from germane.tracer.questions import batch_in, in_order, may_be_prompt, question_in, question_of_prompt
 from germane.tracer.recording import Recording, current_context
 from germane.tracer.requests import bodies_of, current_requests, requests_of
 from germane.tracer.responses import has_text, head_of, http_status, is_redirect, is_response, media_type
@@ -60,6 +60,7 @@ class HandlerRecording(Recording):
     __slots__ = (
         "_answers",
         "_batch",
+        "_batch_items",
         "_exchange_id",
         "_failure",
         "_found",
@@ -107,6 +108,8 @@ class HandlerRecording(Recording):
         """The text that was found in the arguments, if it may be a whole prompt."""
         self._batch: Sequence[str] = ()
         """The questions of a batch, if the arguments contain one."""
+        self._batch_items: Sequence[Any] = ()
+        """The parts of the arguments that contain these questions."""
         self._answers: Sequence[str | None] = ()
         """The answers to the questions of a batch."""
         self._exchange_id: str | None = None
@@ -176,7 +179,8 @@ class HandlerRecording(Recording):
         self._requests = requests_of(value for _, value in argument.arguments(args, kwargs))
         if self.question is None:
             self._without_question = argument.describe(args, kwargs)
-            self._batch = batch_in(argument.arguments(args, kwargs)) if self.handler.find_answer is None else ()
+            if self.handler.find_answer is None:
+                self._batch, self._batch_items = batch_in(argument.arguments(args, kwargs))
 
     def _take_question(self, text: str | None) -> None:
         self.question = text
@@ -255,7 +259,7 @@ class HandlerRecording(Recording):
             result = result if self.handler.find_answer is not None else result[0]
         elif self._batch and not self.question and type(result) in {list, tuple} and len(result) == len(self._batch):
             answer = partial(guarded, self.handler.on_answer, self.handler.answer, problems=self.problems)
-            self._answers = [answer(item) for item in result]
+            self._answers = [answer(item) for item in in_order(result, self._batch, self._batch_items)]
             return None
         return self.handler.answer(with_last_reply(result, self.question)) if self._has_text else None
 
@@ -303,7 +307,8 @@ class HandlerRecording(Recording):
             guarded(handler.on_answer, self._join_stream, self._stream_text, status, problems=self.problems)
         if self._found is not None and self.question is self._found:
             documents = [context.text for context in self.contexts]
-            self.question = guarded(handler.on_question, question_of_prompt, self._found, self.answer, documents)
+            read = partial(question_of_prompt, is_typed=handler.question_argument.is_typed)
+            self.question = guarded(handler.on_question, read, self._found, self.answer, documents)
             self._without_question = "the text is a whole prompt; select the question in it with question="
         if status != "ok" or self.root is not self or self._answers:
             return

@@ -17,6 +17,7 @@ _NAMES = re.compile(
     r"(?i)(?P<success>(?:is_?)?(?:ok|success(?:ful)?))|(?P<error>(?:is_?)?(?:errors?|exception|failure))"
     r"|(?P<kind>type|kind|event|level|severity)"
     r"|(?P<status>(?:(?:http|response|request|ret|api|run|error|err)_?)?(?:status|state|code)(?:_?code)?|err_?no|header|meta)"
+    r"|(?P<reason>(?:finish|stop|done)_?reason)"
 )
 """Names of a Boolean, an error, a kind of event, and a status."""
 _MAX_NAMES = 500
@@ -31,6 +32,7 @@ _STATUS_TEXTS = frozenset(
     {status.phrase.lower() for status in HTTPStatus}
     | {"success", "successful", "succeeded", "done", "completed", "complete", "finished", "failed", "failure", "error"}
 )
+_NOTHING = ("none", "None", "null", "")
 _MAX_STATUS = 40
 _OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 _PAYLOADS = ("data", "result", "results", "payload", "body", "response", "output", "content", "text")
@@ -64,7 +66,7 @@ def _meaning_of(name: str) -> str | None:
 def _outcome(meaning: str, name: str, value: Mapping[str, Any]) -> Outcome | None:
     field = value[name]
     if meaning == "error":
-        return "failed" if field else "done"
+        return "failed" if field and field not in _NOTHING else "done"
     if meaning == "success" or field is False:
         return "failed" if field in (False, 0, "false") else "done"
     if meaning == "kind":
@@ -76,6 +78,19 @@ def _outcome(meaning: str, name: str, value: Mapping[str, Any]) -> Outcome | Non
         return "failed" if _is_error(code, name, value) else "done"
     words = _words_in(field)
     return "failed" if _FAILED.search(words) else "pending" if _PENDING.search(words) else "done" if words else None
+
+
+def has_notice(value: Mapping[str, Any]) -> bool:
+    """Return whether the message of an object is about the call: there is no result, a flag says that the call
+    was blocked, or its status is neither a number nor known to be good."""
+    for name, field in value.items():
+        if field is None and (names_answer({name: field}) or name in _PAYLOADS):
+            return True
+        if field is True and _FAILED.search(" ".join(words_of(name))):
+            return True
+        if _meaning_of(name) == "status" and isinstance(field, str) and _words_in(field) not in {"", *_STATUS_TEXTS}:
+            return True
+    return False
 
 
 def _is_error(code: float, name: str, value: Mapping[str, Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from germane.tracer.events import UNNAMED, WEAK, Piece
+from germane.tracer.events import SEPARATOR, UNNAMED, WEAK, Piece
 
 _MIN_VARIETY = 3
 """Minimum number of different characters of a text that is not repeated by accident, as in "ha", "haha"."""
@@ -16,6 +16,10 @@ _MIN_REWRITTEN = 3
 _MIN_WORDS = 8
 """Minimum length of such a stream's last chunk, without punctuation."""
 _PUNCTUATION = re.compile(r"[\W_]+")
+_CURSOR = re.compile(r"(?:[^\w\s.,;:!?'\")\]}]+|\.{3}|_+)\s*\Z")
+"""Marks at the end of a growing text, unlike those that end a sentence."""
+_PLACEHOLDER = re.compile(r"(?s).*\w\s?(?:\.{3}|\u2026)[\W_]*")
+"""A status before the text, such as ``Thinking...``."""
 
 
 def join_pieces(pieces: list[str]) -> str:
@@ -27,6 +31,9 @@ def join_pieces(pieces: list[str]) -> str:
     """
     if _is_cumulative(pieces):
         return pieces[-1]
+    *grown, footer = pieces or [""]
+    if len(grown) >= _MIN_REWRITTEN and _is_footer(footer, grown[-1]) and _is_cumulative(grown):
+        return grown[-1] + footer
     before = "".join(pieces[:-1])
     return before if len(pieces) > 2 and pieces[-1] == before and _is_varied(before) else "".join(pieces)
 
@@ -39,6 +46,8 @@ def _is_cumulative(pieces: list[str]) -> bool:
     if all(after.startswith(before) for before, after in pairwise(pieces)):
         lengths = sorted({len(piece) for piece in pieces})  # equal chunks do not grow
         return len(lengths) > 1 and _is_varied(pieces[-1] if len(lengths) > 2 else pieces[-1][: lengths[0]])
+    if len(pieces) == 2 and (shown := _CURSOR.sub("", pieces[0])) != pieces[0]:
+        return " " in shown.strip() and pieces[1].startswith(shown)
     words, count = _words(pieces[-1]), 1
     if len(pieces) < _MIN_REWRITTEN or len(words) < _MIN_WORDS or not _is_varied(words):
         return False
@@ -49,8 +58,13 @@ def _is_cumulative(pieces: list[str]) -> bool:
             break
         count, following = count + 1, before
         sizes.add(len(before))
-    is_whole = count == len(pieces)
+    is_whole = all(map(_PLACEHOLDER.fullmatch, pieces[:-count]))
     return len(sizes) >= (2 if is_whole else _MIN_REWRITTEN)
+
+
+def _is_footer(text: str, before: str) -> bool:
+    """Return whether a text follows the one before instead of replacing it."""
+    return text[:1] == "\n" != before[:1]
 
 
 def _words(text: str) -> str:
@@ -92,7 +106,10 @@ class Pieces:
             runs[""] = [piece.text]
             return
         texts = runs.setdefault(piece.run, [])
-        texts.append(piece.text)
+        if source == self._cumulative and texts and _is_footer(piece.text, texts[-1]):
+            texts[-1] += piece.text
+        else:
+            texts.append(piece.text)
         self.length += len(piece.text)
         may_be_cumulative = len(texts) % _CERTAIN == 0
         if source == self._cumulative or (may_be_cumulative and _is_cumulative(texts)):
@@ -104,14 +121,18 @@ class Pieces:
     def texts(self) -> list[str]:
         """Return the texts of the likeliest source: the one with the highest rank, or else a cumulative one, or else
         the one with most chunks, or else the last one. Of several calls of a model, the last one has answered."""
-        source = max(reversed(self._texts), key=self._rank, default=None)
-        if source is None:
-            return []
-        runs = list(self._texts[source].values())
-        texts = runs[-1] if any(len(run) > 1 for run in runs) else [text for run in runs for text in run]
-        rank = self._ranks[source]
-        is_certain = rank not in {UNNAMED, WEAK} or _is_continuous(texts, is_weak=rank == WEAK)
-        return texts if is_certain else []
+        ranked = sorted(self._texts, key=self._rank)
+        for source in ranked[::-1]:
+            runs = list(self._texts[source].values())
+            texts = runs[-1] if any(len(run) > 1 for run in runs) else [text for run in runs for text in run]
+            rank, (name, _, word) = self._ranks[source], source.partition(SEPARATOR)
+            is_one_of_many = word and sum(other.startswith(name + SEPARATOR) for other in self._texts) > 1
+            is_uncertain = is_one_of_many or rank in {UNNAMED, WEAK}
+            if not is_uncertain or _is_continuous(texts, is_weak=rank == WEAK):
+                return texts
+            if not is_one_of_many:
+                break
+        return []
 
     def _rank(self, source: str) -> tuple[int, bool, int]:
         return self._ranks[source], source == self._cumulative, sum(map(len, self._texts[source].values()))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
+from germane.errors import UsageError
 from germane.language import GROUNDED, asks, grams, share_from
 from germane.recognizers import IGNORED_KEYS, INPUT_WRAPPERS, QUESTION_KEYS, QuestionValue, find_question, read_messages
 from germane.tracer.outcomes import words_of
@@ -31,6 +32,8 @@ _SECRET: Final = re.compile(r"(?=\S*\d)(?=\S*[A-Za-z])[\w.+/=~-]{16,}", re.ASCII
 _MAX_LENGTH: Final = 400
 """Maximum number of characters of a text whose form is looked at, and of one that is certainly not a whole prompt."""
 _MAX_BATCH: Final = 1000
+ASKS: Final = 3
+"""Minimum rank of a text that asks."""
 
 
 def may_be_prompt(text: str) -> bool:
@@ -65,7 +68,7 @@ def candidates(texts: Iterable[tuple[str, Any]]) -> list[tuple[float, str, str]]
         words = [word for part in text[:_MAX_LENGTH].split() if _is_word(word := part.strip(_MARKS))]
         if words and not is_secret(text):
             is_prose = len(words) > 1 or words[0].lower() == words[0].upper()  # scripts without case may have no spaces
-            rank = (3 if asks(text) else 1 if is_prose else 0) + (1.5 if last in _QUESTION_NAMES else 0)
+            rank = (ASKS if asks(text) else 1 if is_prose else 0) + (1.5 if last in _QUESTION_NAMES else 0)
             found.append((rank, name, text))
     return sorted(found, key=lambda candidate: -candidate[0])
 
@@ -102,10 +105,48 @@ def _question_in_records(values: Iterable[Any]) -> QuestionValue | None:
     return QuestionValue(found[0][2].strip()) if is_clear else None
 
 
-def batch_in(arguments: Iterable[tuple[str, Any]]) -> list[str]:
-    """Return the questions of a call with a list of them; nothing if no list or more than one consists of questions."""
-    batches = [found for name, value in arguments if _last_word(name) not in _OTHER_NAMES and (found := _batch(value))]
-    return batches[0] if len(batches) == 1 else []
+def batch_in(arguments: Iterable[tuple[str, Any]]) -> tuple[list[str], Any]:
+    """Return the questions of a call with a list of them, and the list without its objects' own code.
+
+    Both are empty if no list or more than one consists of questions.
+    """
+    batches = [
+        (found, plain(value))
+        for name, value in arguments
+        if _last_word(name) not in _OTHER_NAMES and (found := _batch(value))
+    ]
+    return batches[0] if len(batches) == 1 else ([], [])
+
+
+def in_order(results: Sequence[Any], questions: Sequence[str], items: Sequence[Any]) -> list[Any]:
+    """Return the results of a batch in the order of its questions: by a question or an id that results repeat, if any.
+
+    Raises:
+        UsageError: Results repeat some of the questions or ids, but not each of them once.
+    """
+    found, given = _columns(plain(list(results))), {"question": list(questions), **_columns(items)}
+    pairs = [
+        (name, keys, repeated)
+        for name, keys in given.items()
+        for other, repeated in found.items()
+        if keys is given["question"] or name == other or _last_word(name) == _last_word(other) == "id"
+    ]
+    for _, keys, repeated in pairs:
+        if keys == repeated:
+            return list(results)
+        if len(set(keys)) == len(keys) and sorted(keys) == sorted(repeated):
+            return [results[repeated.index(key)] for key in keys]
+    names = {name for name, keys, repeated in pairs if not set(keys).isdisjoint(repeated)}
+    if any(name == "question" or _last_word(name) == "id" for name in names):
+        raise UsageError("the results do not match the questions one to one; observe the function that answers one")
+    return list(results)
+
+
+def _columns(records: Sequence[Any]) -> dict[str, list[str]]:
+    """Return the texts and numbers of records by their names."""
+    rows = [record if isinstance(record, dict) else {} for record in records]
+    names = dict.fromkeys(name for row in rows for name, part in row.items() if type(part) in {str, int})
+    return {name: [str(row.get(name)).strip() for row in rows] for name in names}
 
 
 def _batch(value: Any) -> list[str]:
@@ -121,17 +162,22 @@ def _batch(value: Any) -> list[str]:
     return questions
 
 
-def question_of_prompt(text: str, answer: str | None, documents: Sequence[str]) -> str | None:
-    """Return the question in a text that may be a whole prompt: the text itself if it is a question.
+def question_of_prompt(
+    text: str, answer: str | None, documents: Sequence[str], *, is_typed: bool = False
+) -> str | None:
+    """Return the question in a text that may be a whole prompt: the text itself if it is a question, or was typed.
 
     None if the text contains documents, or what the answer was taken from, and the question in it is unknown.
     """
     from germane.recognizers import MIN_DOCUMENT, parts_of, question_in_prompt  # needs the modules that read traces
 
     inserted = [each for each in documents if each != text and len(each) >= MIN_DOCUMENT and each in text]
+    is_source = inserted or share_from(answer or "", grams(text), frozenset()) >= GROUNDED
     found = question_in_prompt(text, answer, documents=inserted)
     is_named = any(part.is_named and part.text == found for part in parts_of(text))
+    is_last = is_named and found is not None and "\n" not in text.rpartition(found)[2].strip()
+    if is_typed and not is_source and not is_last and len(text) <= _MAX_LENGTH:
+        return text
     if found is not None and (found == text or is_named or asks(found)):
         return found
-    is_source = inserted or share_from(answer or "", grams(text), frozenset()) >= GROUNDED
     return None if is_source else text

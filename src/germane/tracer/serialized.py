@@ -19,6 +19,9 @@ _MAX_PREFIX = 6
 _WRAPPED = re.compile(r"""```|~~~|"["'\\\s]*[{\[]|\(\{""")
 _FENCE = re.compile(r"(?is)(?:```|~~~)[^\S\n]*(?:json\w*)?\s*(?=[{\[])(.*?)\s*(?:(?:```|~~~)\s*)?")
 _DICT = re.compile(r"""[\[(]*\{\s*['"\d]""")
+_MESSAGE = re.compile(r"(?s)(?:[A-Z]\w*\()?content=(?:['\"\[]).* (?:additional_kwargs|response_metadata|id)=.*[})']\Z")
+"""A message of LangChain as text, unlike code that creates one."""
+_ENDS = frozenset(")}'")
 _decode = json.JSONDecoder().raw_decode
 _SEPARATORS = re.compile(r"[\s,\x1e]*")
 _PARTS = {"0": "text", "3": "error"}
@@ -28,7 +31,7 @@ _PART = re.compile(r'([0-9a-k]):(?=["{\[])')
 
 def is_plain(text: str) -> bool:
     """Return whether a text certainly is no structure, as its first characters show."""
-    return text[:1].isalnum() and ":" not in text[:_MAX_PREFIX]
+    return text[:1].isalnum() and ":" not in text[:_MAX_PREFIX] and text[-1:] not in _ENDS
 
 
 def json_value(text: str) -> dict[str, Any] | list[Any] | None:
@@ -37,6 +40,8 @@ def json_value(text: str) -> dict[str, Any] | list[Any] | None:
     It is None for any other text, and empty if it cannot be read: it was cut off, or contains other objects.
     """
     text = text.lstrip(_BLANK)
+    if _MESSAGE.match(text) and isinstance(value := read_repr(text), dict):
+        return value
     if text[:1] not in _STARTS or (text[0] not in STRUCTURED and not _WRAPPED.match(text)):
         return None
     if fence := _FENCE.fullmatch(text):

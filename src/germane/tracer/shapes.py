@@ -6,6 +6,7 @@ plain values that they read, without running an object's own code.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -22,7 +23,7 @@ from germane.tracer.known_types import (
     is_lazy_mapping,
     pretends,
 )
-from germane.tracer.outcomes import is_status_text, outcome_of, payload_of
+from germane.tracer.outcomes import has_notice, is_status_text, outcome_of, payload_of
 from germane.tracer.serialized import is_event, json_value
 
 _MAX_DEPTH = 10
@@ -57,6 +58,8 @@ def plain(value: Any) -> Any:
                 continue
             if issubclass(kind, str):
                 text = str.__str__(item)
+                if key == "body" and container.get("isBase64Encoded") is True:  # of an AWS Lambda function
+                    text = _decoded(text)
                 part = event if is_event(event := json_value(text)) else text  # such as the body of a request
             elif depth <= _MAX_DEPTH and number < _MAX_VALUES and is_structured(kind):
                 part = _copy(item)
@@ -64,6 +67,13 @@ def plain(value: Any) -> Any:
                 pending.append((part, depth + 1))
             container[key] = part
     return converted[""]
+
+
+def _decoded(body: str) -> str:
+    try:
+        return b64decode(body, validate=True).decode()
+    except ValueError:
+        return ""
 
 
 def _copy(value: Any) -> dict[str, Any] | list[Any]:
@@ -159,9 +169,11 @@ def _answer_in_object(value: dict[str, Any]) -> str | None:
     if outcome in {"failed", "pending"}:
         return None
     envelopes = {name: part for name, part in value.items() if isinstance(part, dict) and outcome_of(part)}
+    if isinstance(value.get("message"), str) and has_notice(value):
+        value = {name: part for name, part in value.items() if name != "message"}
     value = value | {name: _answer_in_object(part) for name, part in envelopes.items()}
     if names_answer(value):
-        return find_answer({"answer": value})
+        return find_answer({"answer": value}) or _number_in(value)
     results = [part for part in value.values() if names_answer(part)]
     if len(results) == 1:
         return _answer_in_object(results[0])
@@ -169,6 +181,12 @@ def _answer_in_object(value: dict[str, Any]) -> str | None:
     if payload is not None and outcome:
         return payload if isinstance(payload, str) else _answer_in_plain(payload)
     return (_answer_in_object(payload) if isinstance(payload, dict) else None) or _answer_without_name(value)
+
+
+def _number_in(value: dict[str, Any]) -> str | None:
+    """Return the only number whose name says that it is the answer, as text."""
+    numbers = [part for name, part in value.items() if type(part) in {int, float} and names_answer({name: part})]
+    return str(numbers[0]) if len(numbers) == 1 else None
 
 
 def _answer_without_name(value: dict[str, Any]) -> str | None:
@@ -204,5 +222,5 @@ def describe(value: Any, what: str = "") -> str:
     """Describe a value by its type and the names in it, without its texts."""
     kind, value = type(value), plain(value)
     names = [name for name in value if name.isidentifier()] if isinstance(value, dict) else []
-    what = what or ("JSON" if issubclass(kind, str | bytes) else kind.__name__)
+    what = what or ("text" if isinstance(value, str) else "JSON" if issubclass(kind, str) else kind.__name__)
     return f"{what} with {', '.join(names[:_MAX_NAMES])}" if names else what

@@ -5,10 +5,12 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING, Any
 
+from germane.recognizers import continues
 from germane.tracer.answers import is_sse
+from germane.tracer.events import Piece
 from germane.tracer.guard import guarded
 from germane.tracer.pieces import Pieces
-from germane.tracer.serialized import STRUCTURED, read_events
+from germane.tracer.serialized import STRUCTURED, is_event, json_value, read_events
 from germane.tracer.sse import EventReader, RawChunk, may_become_sse
 from germane.tracer.text import as_text, json_strings
 
@@ -46,6 +48,9 @@ class StreamText:
         self._json: list[str] | None = None
         """The parts of a text that may consist of JSON objects, which are decoded at the end."""
         self._decoder: codecs.IncrementalDecoder | None = None
+        self._objects: list[str] = []
+        """JSON objects in a stream of text, which are part of the text if it continues."""
+        self._has_prose = False
         self._is_started = self._has_other_chunks = self._has_events = False
 
     @property
@@ -140,7 +145,25 @@ class StreamText:
             if len(self._json) % _EVENTS_AT_ONCE == 0:
                 self._read_json(is_last=False)
         elif text:
-            self._add_piece(text)
+            self._add_prose(text)
+
+    def _add_prose(self, text: str) -> None:
+        """Add a chunk of text. A JSON object inside of prose is a part of it, unlike one before or after it."""
+        is_object = text[0] in STRUCTURED and is_event(json_value(text))
+        if is_object and self._handler.find_chunk is None:
+            self._objects.append(text)
+            return
+        self._add_objects(is_text=self._has_prose or (text[0] != "\n" and continues(text)))
+        self._has_prose = self._has_prose or not text.isspace()
+        self._add_piece(text)
+
+    def _add_objects(self, *, is_text: bool = False) -> None:
+        objects, self._objects = self._objects, []
+        for part in objects:
+            if is_text:
+                self._pieces.add(Piece(part))
+            else:
+                guarded(self._handler.on_chunk, self._add_piece, part, problems=self._problems)
 
     def _read_json(self, *, is_last: bool = True) -> None:
         """Process the text that may consist of JSON objects. If it does not, the rest of the stream is plain text."""
@@ -148,7 +171,10 @@ class StreamText:
         events, rest = read_events("".join(parts), is_whole=is_last)
         self._json = [rest] if events and not is_last else None
         for part in events or filter(None, parts):
-            guarded(self._handler.on_chunk, self._add_piece, part, problems=self._problems)
+            add = self._add_prose if isinstance(part, str) else self._add_piece
+            guarded(self._handler.on_chunk, add, part, problems=self._problems)
+        if is_last:
+            self._add_objects()
 
     def _add_piece(self, part: Any, event: str = "") -> None:
         piece = self._handler.piece(part, event)
