@@ -109,6 +109,8 @@ ANSWERS: dict[str, Any] = {
     "response of a function": {"statusCode": 200, "body": json.dumps({"answer": "Because."})},
     "JSON": json.dumps({"response": "Because."}),
     "bytes": json.dumps(COMPLETION).encode(),
+    "bytes of a text": json.dumps("Because.").encode(),
+    "answer next to another one": {"cached": {"answer": "Before."}, "answer": "Because."},
     "text with sources": ("Because.", ["a", "b"]),
     "text with status": ({"answer": "Because."}, 200),
     "components": ("", [*MESSAGES, {"role": "assistant", "content": "Because."}]),
