@@ -189,6 +189,48 @@ def test_a_text_that_only_looks_like_an_answer_is_never_taken_for_one(language: 
             assert isinstance(result, Unreadable) or (result is not None and result.answer == answer), result
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_documents_that_another_call_got_alone_are_not_the_question(language: str) -> None:
+    """Keywords, a title, suggestions or a summary may be made from them after the answer."""
+    text = LANGUAGES[language]
+    documents = "\n".join(text.documents)
+    for reply in ('["x"]', text.title, "\n".join(text.followups), text.documents[0]):
+        calls = [call(documents, text.question, text.answer), call("Make it.", documents, reply)]
+        result = recognize(spans_of(calls, "OpenLLMetry"))
+
+        expected = (text.question, text.answer)
+        assert not isinstance(result, Recognized) or (result.question, result.answer) == expected, result
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_last_version_of_an_answer_is_never_overlooked(language: str) -> None:
+    """Citations are added to a short draft, and a long one is shortened: the text before is not the answer."""
+    text = LANGUAGES[language]
+    documents = "\n".join(text.documents)
+    draft, cited, whole = text.draft, f"{text.draft} [1][2]", f"{text.answer} {documents}"
+    added = call("Add citations.", f"{documents}\n{draft}", cited)
+
+    result = recognize(spans_of([call(documents, text.question, draft), added], "OpenTelemetry"))
+    shortened = [call(documents, text.question, whole), call("Shorten.", whole, draft)]
+    unknown = recognize(spans_of(shortened, "OpenTelemetry"))
+
+    assert isinstance(result, Recognized)
+    assert (result.question, result.answer) == (text.question, cited)
+    assert isinstance(unknown, Unreadable)
+    assert unknown.reason == "ambiguous"
+
+
+@each("limit", [255, 1023, 4095])
+def test_one_long_text_that_ends_in_the_middle_below_a_power_of_two_was_cut_off(limit: int) -> None:
+    """Limits may count from zero, or leave a place for the end of a string."""
+    text = "The night train stops in Lyon at two. " * 300
+    for prompt, answer in (("Why?", text), (f"{text}\n\nWhy?", "Yes.")):
+        result = recognize(spans_of([call("", prompt, answer)], "OpenLLMetry", limit))
+
+        assert isinstance(result, Unreadable)
+        assert result.reason == "content_cut"
+
+
 def test_instructions_that_were_cut_off_make_the_choice_of_the_answer_unreadable() -> None:
     """OpenTelemetry records the system's message in an attribute of its own, and documents may be missing in it."""
     text = LANGUAGES["English"]

@@ -6,11 +6,13 @@ import json
 
 from tests.cases import each
 from tests.spans.samples import node, trace
-from tests.spans.shapes import FORMS, call, spans_of
+from tests.spans.shapes import FORMS, Call, call, spans_of
 
 from germane.recognizers import Recognized, UnreadableReason, recognize
 
 DOCUMENTS = "Cups hold three litres of water.\nLids are red and cost two euros at the desk."
+LINE = "Cups hold three litres of water, and red lids cost two euros at the desk near the entrance of the shop."
+LONG_DOCUMENTS = f"{DOCUMENTS}\nCups and lids are sold on all days but Sunday, and both can be returned within a month."
 REPLY = "A cup holds three litres, and its red lid costs two euros at the desk."
 ASKED = "How much does a cup hold, and what does its lid cost?"
 UNMARKED = "volume of a cup and price of its lid"
@@ -50,6 +52,86 @@ def read(prompt: str, reply: str = REPLY) -> str | UnreadableReason:
 def test_the_part_that_asks_is_the_question(prompt: str) -> None:
     """Tags, labels in any language, headings, paragraphs and JSON separate it from documents and instructions."""
     assert read(prompt) == ASKED
+
+
+@each("reply", [REPLY, "I don't know.", "\u6211\u4e0d\u77e5\u9053\u3002", "\u0644\u0627 \u0623\u0639\u0631\u0641."])
+@each(
+    "prompt",
+    [
+        f"{ASKED}\n\n{LONG_DOCUMENTS}",
+        f"{LONG_DOCUMENTS}\n\n{ASKED}",
+        f"<Docs>\n{LONG_DOCUMENTS}\n</Docs>\n\n{ASKED}",
+        f"1. Cups hold water.\n2. {LINE}\n\n{ASKED}",
+        f"{INSTRUCTION}. Docs: {LINE} Asked: {ASKED}",
+        f"Docs = {LINE}\nAsked = {ASKED}",
+        f"Docs - {LINE}\nAsked - {ASKED}",
+        f"Docs \u2192 {LINE}\nAsked \u2192 {ASKED}",
+        f"1) Docs: {LINE}\n2) Asked: {ASKED}",
+        f"\U0001f4c4 Docs: {LINE}\n\u2753 Asked: {ASKED}",
+        f"###DOCS###\n{LONG_DOCUMENTS}\n###ASKED###\n{ASKED}",
+        f"__DOCS__\n{LONG_DOCUMENTS}\n__ASKED__\n{ASKED}",
+        f"<<DOCS>>\n{LONG_DOCUMENTS}\n<<ASKED>>\n{ASKED}",
+        f"{{docs}}\n{LONG_DOCUMENTS}\n{{asked}}\n{ASKED}",
+        f"BEGINDOCS\n{LONG_DOCUMENTS}\nENDDOCS\n{ASKED}",
+        str({"docs": LONG_DOCUMENTS.splitlines(), "asked": ASKED}),
+        f"<input><docs>{LONG_DOCUMENTS}</docs><query>{ASKED}</query></input>",
+        f"<docs>{LONG_DOCUMENTS}</docs>\n<user question>{ASKED}</user question>",
+        f"<\u0938\u0902\u0926>{LONG_DOCUMENTS}</\u0938\u0902\u0926>\n<\u092a\u094d\u0930>{ASKED}</\u092a\u094d\u0930>",
+        f"<|im_start|>system\n{LONG_DOCUMENTS}<|im_end|>\n<|im_start|>user\n{ASKED}<|im_end|>\n<|im_start|>assistant\n",
+        f"<|system|>\n{LONG_DOCUMENTS}<|end|>\n<|user|>\n{ASKED}<|end|>\n<|assistant|>",
+        f"[INST] {LONG_DOCUMENTS}\n\n{ASKED} [/INST]",
+        f'Docs:\n{LONG_DOCUMENTS}\n\nAsked: "{ASKED}"',
+        f"Docs:\n{LONG_DOCUMENTS}\n\nAsked: `{ASKED}`",
+    ],
+)
+def test_the_question_does_not_depend_on_the_answer(prompt: str, reply: str) -> None:
+    """A refusal does not repeat the documents, and prompts have any delimiters: never is the whole prompt taken."""
+    assert read(prompt, reply) in {ASKED, "no_question"}
+    assert read(prompt) == ASKED
+
+
+@each(
+    "prompt",
+    [
+        f"{INSTRUCTION}\n{ASKED} {LINE * 20}",
+        f"<s>[INST] {LINE} {ASKED} [/INST]",
+        f"{LONG_DOCUMENTS}\n\n{ASKED}\n\nRemember: cite the pages. Are you ready?",
+        f"{UNMARKED}\n\n{LONG_DOCUMENTS}\n\n{INSTRUCTION}",
+        f"{ASKED}\n{LONG_DOCUMENTS}",
+    ],
+)
+def test_a_long_prompt_without_a_clear_question_is_unreadable(prompt: str) -> None:
+    """It is not stored as a whole even if the answer is a refusal."""
+    assert read(prompt, "No.") == "no_question"
+
+
+@each(
+    "messages",
+    [
+        [ASKED, LONG_DOCUMENTS],
+        [LONG_DOCUMENTS, ASKED],
+        [f"Docs: {LINE}", f"Asked: {ASKED}"],
+        [ASKED, f"Docs:\n{LONG_DOCUMENTS}"],
+    ],
+)
+def test_consecutive_messages_of_the_user_are_one_prompt(messages: list[str]) -> None:
+    """Applications send the documents in a message of their own, before or after the question."""
+    sent = Call("", tuple(("user", text) for text in messages), REPLY)
+
+    result = recognize(spans_of([sent], "OpenTelemetry"))
+
+    assert isinstance(result, Recognized)
+    assert result.question == ASKED
+
+
+def test_a_long_message_that_was_answered_from_elsewhere_is_the_question() -> None:
+    """The documents are in the system's message, so that the user's is not a prompt."""
+    message = f"Dear team,\n\nI bought two of them in May, and I am happy.\n\n{UNMARKED}\n\n" + "Yours, Kim. " * 9
+
+    result = recognize(spans_of([call(DOCUMENTS, message, REPLY)], "OpenTelemetry"))
+
+    assert isinstance(result, Recognized)
+    assert result.question == message.strip()
 
 
 @each(

@@ -175,7 +175,7 @@ def test_a_prompt_whose_question_is_unknown_is_reported(caplog: pytest.LogCaptur
         return ANSWER
 
     with collect() as exchanges:
-        generate(f"Documents: {' '.join(DOCUMENTS)} " * 4 + f"Answer this: {QUESTION}")
+        generate(f"{' '.join(DOCUMENTS)} " * 4 + f"Answer this: {QUESTION}")
         generate(f"{DOCUMENTS[0]}\n{DOCUMENTS[1]}")
 
     assert [(exchange.question, exchange.answer) for exchange in exchanges] == [(None, ANSWER)] * 2

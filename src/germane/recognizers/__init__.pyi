@@ -9,6 +9,7 @@ from .messages import continues as continues
 from .messages import read_messages as read_messages
 from .outline import outline_spans as outline_spans
 from .prompts import MIN_DOCUMENT as MIN_DOCUMENT
+from .prompts import is_short as is_short
 from .prompts import parts_of as parts_of
 from .prompts import question_in_prompt as question_in_prompt
 from .reading import RawValue as RawValue

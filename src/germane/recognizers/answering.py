@@ -140,7 +140,8 @@ class _Comparison:
         reply, text = given.answer or "", later.answer
         if text is None or later.continued == reply:
             return given
-        if self._is_step(given, later):
+        is_decorated = reply in text and len(text) <= len(reply) / _MIN_LENGTH_RATIO  # with citations, for example
+        if self._is_step(given, later) or is_decorated:
             return later
         forms = form_of(reply), form_of(text)
         if forms[1] < Form.QUESTION and (forms[1] is Form.DATA or continues_conversation(reply, later)):
@@ -178,7 +179,7 @@ class _Comparison:
             is_answer = forms[0] is not Form.PHRASE and self._share(given) >= _MIN_SHARE and not is_code(reply)
             return given if is_answer or forms[0] > forms[1] else None
         if len(text) < _MIN_LENGTH_RATIO * len(reply):
-            return given
+            return None if forms[1] is Form.SENTENCES and later.prompt == reply else given  # it may be a short version
         if forms[1] is Form.SENTENCES:
             return later if is_version else None
         return None if forms[0] is Form.PHRASE else given

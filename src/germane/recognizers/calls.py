@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from germane.language import asks
 from germane.recognizers.messages import ChatMessage, final_answer, read_messages, user_texts
 from germane.recognizers.reading import RawValue
 from germane.recognizers.results import Source
@@ -213,6 +214,8 @@ def _continues(earlier: ModelCall, later: ModelCall, *, is_web_request: bool) ->
     given = earlier.answer
     others = [message.text for message in later.messages if message.role == "system"]
     # A reply in a system message is background, such as a summary of the conversation, and not a rewritten question.
+    if not asks(asked) and asks(prompt):  # a text about which the user asks is in the background, too
+        others = []
     return any(stands_alone(asked, text) for text in (prompt, *others)) or (
         given is not None and stands_alone(given, prompt)
     )

@@ -25,7 +25,7 @@ def cut_texts(spans: Iterable[SpanData], prompts: Collection[str] = ()) -> froze
     longest = {text for text in texts if len(text) == limit}
     whole = {text for text in longest if is_finished(text) and (text.strip() not in prompts or asks(text))}
     unfinished = {text for text in longest - whole if isinstance(decode(text), str)}
-    is_round = any(limit % number == 0 for number in _ROUND)
+    is_round = any(limit % number == 0 for number in _ROUND) or (limit + 1) % 256 == 0  # such as 255 or 4095
     if any(map(is_cut_json, longest)) or len(longest if is_round else unfinished) > 1:
         return frozenset(text.strip() for text in longest)
     return frozenset(text.strip() for text in unfinished if is_round)

@@ -15,25 +15,37 @@ document.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from germane.language import GROUNDED, asks, grams, share_from
+from germane.language import GROUNDED, asks, grams, is_finished, sentences_of, share_from
 from germane.recognizers.calls import ModelCall
 from germane.recognizers.messages import role_of
 from germane.recognizers.results import Source
 from germane.recognizers.text import decode, stands_alone, texts_in
 from germane.recognizers.trace import Trace
 from germane.recognizers.values import QUESTION_KEYS, find_question
+from germane.reprs import read_repr
 
-_OPENING: Final = re.compile(r"<([^\W\d_][^\s<>/\"'=]{0,60})(?:\s[^<>]{0,200})?>")  # with the vowel signs of Hindi
+_OPENING: Final = re.compile(r"<(([^\W\d_][^\s<>/\"'=]{0,60})(?:\s[^<>]{0,200})?)>")  # with the vowel signs of Hindi
 _MAX_TAGS: Final = 200
 """Maximum number of tags whose ends are looked up."""
-_LABEL: Final = re.compile(r"[ \t>*#_-]*([^\W\d_][^\n:\uff1a.?!,;<>]{0,60}?)[*_]*[ \t]*[:\uff1a][*_]*[ \t]*(.*)")
+_BULLET: Final = r"[^\w\n\"'(\[{<]{0,8}(?:\d{1,3}[.)][ \t]+)?"
+_LABEL: Final = re.compile(_BULLET + r"[*_]*([^\W\d_][^\n:\uff1a.?!,;<>]{0,60}?)[*_]*[ \t]*[:\uff1a][*_]*[ \t]*(.*)")
 _HEADING: Final = re.compile(
-    r"\s*(?:#{1,6}\s+(.{1,60}?)[\s#]*|[=*\[~|+\u3010-]+\s*([^\W\d].{0,60}?)\s*[=*\]~|+\u3011-]+)\s*"
+    r"\s*(?:#{1,6}\s+(.{1,60}?)[\s#]*"
+    r"|[=*\[~|+\u3010<{#_/-]+\s*([^\W\d].{0,60}?)\s*[=*\]~|+\u3011>}#_-]+)\s*"
 )
+_TURN: Final = re.compile(r"<\|([^|<>\n]{1,40})\|>(?:(\w{1,20})(?:<\|[^|<>\n]{1,40}\|>)?(?=\s*(?:\n|\Z)))?")
+"""The marker of a turn in a chat template, with the role that may follow it."""
+_MARKER: Final = re.compile(r"<</?[^<>\n]{1,40}>>|\[/?[^\W\d_]{3,30}\]")
+_ASSIGNMENT: Final = re.compile(
+    "^(" + _BULLET + r"[^\W\d_][^\n.?!,;:<>]{0,30}?)[ \t]+([^\w\s\"'`(\[{<,;.?!:|]{1,3})[ \t]+",
+    re.MULTILINE,
+)
+_INNER_LABEL: Final = re.compile(r"(?<=[^\w\s,;:\uff1a(])[ \t]+(?=[^\W\d_][^\n:\uff1a.?!,;<>]{0,30}[:\uff1a][ \t])")
 _FENCE: Final = "```"
 _NAME_ENDINGS: Final = tuple(f"_{name}" for name in QUESTION_KEYS)
 _MAX_HEADING: Final = 100
@@ -44,6 +56,13 @@ _SOURCE: Final = 0.1
 """Minimum share of a reply's content that comes from a part, which makes the part one of its sources."""
 _SHARED: Final = 0.25
 """Minimum share of a question's content that documents about the same subject contain."""
+_SHORT: Final = 150
+"""Maximum number of bytes of a message that is not examined for paragraphs, because people write some, too."""
+_LONG: Final = 1500
+"""Minimum number of bytes of a paragraph that may contain documents."""
+_COPIED: Final = 0.5
+"""Minimum share of a reply's content in a paragraph that contains documents. A reply repeats a part of its question."""
+_MARKS: Final = ('""', "''", "``", "\u201c\u201d", "\u201e\u201c", "\u00ab\u00bb", "\u300c\u300d")
 MIN_DOCUMENT: Final = 12
 """Minimum number of characters of a document that is looked up in a prompt. Shorter ones may occur by accident."""
 
@@ -72,15 +91,40 @@ class PromptPart(NamedTuple):
 @lru_cache(maxsize=4)
 def parts_of(prompt: str) -> Sequence[PromptPart]:
     """Split a prompt into its parts, in their order."""
-    if isinstance(value := decode(prompt), dict):
+    value = decode(prompt)
+    value = read_repr(value) if isinstance(value, str) and value[:1] == "{" else value
+    if isinstance(value, dict):
         return [PromptPart(str(name), "\n".join(texts_in(item))) for name, item in value.items()]
+    prompt = _in_lines(prompt.strip())
+    elements = list(_elements(prompt))
+    if len(elements) == 1 and elements[0][:2] == (0, len(prompt)) and elements[0][2].text.startswith("<"):
+        return parts_of(elements[0][2].text)
     parts: list[PromptPart] = []
     position = 0
-    for start, end, part in _elements(prompt):
+    for start, end, part in elements:
         parts += [*_labeled_parts(prompt[position:start]), part]
         position = end
     parts += _labeled_parts(prompt[position:])
     return [*parts[:_MAX_ENDS], *parts[_MAX_ENDS:][-_MAX_ENDS:]]
+
+
+def _in_lines(prompt: str) -> str:
+    """Return a prompt with markers in lines of their own, and with a colon after each label at the start of a line."""
+    prompt = _TURN.sub(lambda found: f"\n[{found[2] or found[1]}]\n", prompt)
+    if "[/" in prompt or "<<" in prompt:
+        prompt = _MARKER.sub(r"\n\g<0>\n", prompt)
+    separators = Counter(found[2] for found in _ASSIGNMENT.finditer(prompt))
+    repeated = {separator for separator, number in separators.items() if number > 1}
+    prompt = _ASSIGNMENT.sub(lambda found: f"{found[1]}: " if found[2] in repeated else found[0], prompt)
+    return prompt if is_short(prompt) else "\n".join(map(_split_labels, prompt.split("\n")))
+
+
+def _split_labels(line: str) -> str:
+    """Return a line with a line for each of its labels, if there are several."""
+    if line.count(":") + line.count("\uff1a") < 2:
+        return line
+    split = _INNER_LABEL.sub("\n", line)
+    return split if split.count("\n") + bool(_LABEL.match(line)) > 1 else line
 
 
 def _elements(prompt: str) -> Iterator[tuple[int, int, PromptPart]]:
@@ -90,11 +134,12 @@ def _elements(prompt: str) -> Iterator[tuple[int, int, PromptPart]]:
         opening = _OPENING.search(prompt, position)
         if opening is None:
             return
-        closing = f"</{opening[1]}>"
-        end = -1 if closing in missing else prompt.find(closing, opening.end())
-        if end < 0:
-            missing.add(closing)
-        position = opening.end() if end < 0 else end + len(closing)
+        end = -1
+        for closing in (f"</{name}>" for name in dict.fromkeys(opening.groups()) if end < 0):
+            end = -1 if closing in missing else prompt.find(closing, opening.end())
+            if end < 0:
+                missing.add(closing)
+        position = opening.end() if end < 0 else prompt.index(">", end) + 1
         if end >= 0:
             yield opening.start(), position, PromptPart(opening[1], prompt[opening.end() : end].strip(), is_closed=True)
 
@@ -125,6 +170,8 @@ def _read_label(line: str) -> PromptPart | None:
     """Return the label or heading of a line with the text after it, if any."""
     if len(line) <= _MAX_HEADING and (heading := _HEADING.fullmatch(line)):
         return PromptPart(heading[1] or heading[2], "")
+    if line.isupper() and len(line.split()) == 1 and line.strip().isalpha():
+        return PromptPart(line.strip(), "")
     if ":" not in line and "\uff1a" not in line:
         return None
     if line.rstrip().endswith((":", "\uff1a")) and len(line.split()) <= 2 * _MAX_LABEL_WORDS:
@@ -140,13 +187,23 @@ def question_in(call: ModelCall, recorded: Iterable[str] = (), documents: Sequen
     None if it is unknown which part is the question. One of the recorded texts, from elsewhere in the
     trace, may be the question, and some of the documents may be inserted in the prompt.
     """
-    return question_in_prompt(call.prompt, call.answer, recorded, documents, call.background)
+    turns = list[str]()
+    for message in reversed(call.messages):
+        if message.role != "user":
+            break
+        turns.insert(0, message.text.strip())
+    if len(turns) < 2 or len(set(turns)) < len(turns) or turns[-1] != call.prompt:
+        return question_in_prompt(call.prompt, call.answer, recorded, documents, call.background)
+    joined = "\n\n".join(turns)  # each may be a part of the prompt
+    found = question_in_prompt(joined, call.answer, recorded, documents)
+    return call.prompt if found == joined else found
 
 
 def question_in_prompt(
     prompt: str, answer: str | None, recorded: Iterable[str] = (), documents: Sequence[str] = (), background: str = ""
 ) -> str | None:
     """Return the question in a prompt, as :func:`question_in` does for the prompt of a call with its other messages."""
+    recorded = list(recorded)
     for text in recorded:
         if text and text != prompt and stands_alone(text, prompt):
             return text
@@ -154,12 +211,58 @@ def question_in_prompt(
     filled = [part for part in parts if part.text]
     sources = _sources(filled, answer, background, documents)
     if len(parts) < 2 or not filled or (sum(bool(part.label) for part in parts) < 2 and not sources):
-        return None if any(text in prompt for text in documents) else prompt
+        if any(text in prompt for text in documents):
+            return None
+        if prompt in recorded or _is_message(prompt, filled, answer or "", background):
+            return parts[0].text if len(parts) == 1 and parts[0].is_closed else prompt
+        sources = _others_than_question(filled)
+        if not sources:
+            return None
+    return _question_of_parts(parts, filled, sources)
+
+
+def _question_of_parts(
+    parts: Sequence[PromptPart], filled: Sequence[PromptPart], sources: Sequence[PromptPart]
+) -> str | None:
+    """Return the text of the part that is the question, if it is clear which one is."""
     completed, chosen = _completed(parts, sources), _question_among(filled, sources)
     found = completed or chosen
     if found is None or (chosen is not None and chosen is not found) or _is_continued(found, parts, sources):
         return None
-    return found.text
+    is_clear = sources or is_short(found.text) or len(sentences_of(found.text)) < 2
+    return _without_marks(found.text) if is_clear else None
+
+
+def _others_than_question(parts: Sequence[PromptPart]) -> list[PromptPart]:
+    """Return the parts around the one that asks; nothing if several do, or if it is in the middle."""
+    asking = [part for part in parts if asks(part.text)]
+    is_clear = len(asking) == 1 and asking[0].may_ask and asking[0] in (parts[0], parts[-1])
+    return [part for part in parts if part not in asking] if is_clear else []
+
+
+def _is_message(prompt: str, parts: Sequence[PromptPart], answer: str, background: str) -> bool:
+    """Return whether a text without labels is a person's message: short, or answered from elsewhere, or a paragraph in
+    which nothing else than the question was answered.
+    """
+    if is_short(prompt) or share_from(answer, grams(background), grams(prompt)) >= GROUNDED:
+        return True
+    is_statement = is_finished(answer) and not asks(answer)  # a query repeats the question, too
+    if is_statement and len(sentences_of(prompt)) > 1 and share_from(answer, grams(prompt), frozenset()) >= _COPIED:
+        return False
+    lines = prompt.splitlines()
+    return len(parts) < 2 and is_short(prompt, _LONG) and (len(lines) < 2 or sum(map(asks, lines)) != 1)
+
+
+def is_short(text: str, limit: int = _SHORT) -> bool:
+    """Return whether a text is too short for a prompt, in bytes, because scripts differ in characters."""
+    return len(text.encode(errors="surrogatepass")) <= limit
+
+
+def _without_marks(text: str) -> str:
+    """Return a question without the quotation marks around it."""
+    while len(text) > 1 and text[0] + text[-1] in _MARKS and text[-1] not in text.strip(text[0] + text[-1]):
+        text = text[1:-1].strip()
+    return text
 
 
 def _is_continued(found: PromptPart, parts: Sequence[PromptPart], sources: Sequence[PromptPart]) -> bool:
@@ -238,7 +341,7 @@ def _question_among(parts: Sequence[PromptPart], sources: Sequence[PromptPart]) 
     both = [part for part in asking if part in named]
     if len(both) == 1 and (sources or len(parts) > 2):
         return both[0]
-    return _last_or_only(parts[-1], asking, named, has_sources=bool(sources))
+    return _last_or_only(parts[-1], asking, named, sources)
 
 
 def _may_be_asked(part: PromptPart, found: PromptPart, parts: Sequence[PromptPart]) -> bool:
@@ -252,15 +355,16 @@ def _may_be_asked(part: PromptPart, found: PromptPart, parts: Sequence[PromptPar
 
 
 def _last_or_only(
-    last: PromptPart, asking: Sequence[PromptPart], named: Sequence[PromptPart], *, has_sources: bool
+    last: PromptPart, asking: Sequence[PromptPart], named: Sequence[PromptPart], sources: Sequence[PromptPart]
 ) -> PromptPart | None:
     """Return the question at the end of a prompt, or the only one before or after the text that the reply is from."""
-    if last in asking and (has_sources or len(asking) == 1):  # documents may contain questions, too
-        return last
+    if last in asking and (sources or len(asking) == 1):  # documents may contain questions, too
+        is_other = not _shares(last, sources) and any(_shares(part, sources) for part in asking)
+        return None if is_other and last not in named else last
     if asking and named:
         return last if list(named) == [last] else None
     found = named or asking
-    return found[0] if len(found) == 1 and (has_sources or found[0] is last) else None
+    return found[0] if len(found) == 1 and (sources or found[0] is last) else None
 
 
 def _left_over(

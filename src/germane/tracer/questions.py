@@ -30,7 +30,9 @@ _MARKS: Final = "\"'*.,;:!?()[]\u2026"
 _SECRET: Final = re.compile(r"(?=\S*\d)(?=\S*[A-Za-z])[\w.+/=~-]{16,}", re.ASCII)
 """A key, a token or a UUID."""
 _MAX_LENGTH: Final = 400
-"""Maximum number of characters of a text whose form is looked at, and of one that is certainly not a whole prompt."""
+"""Maximum number of characters of a text whose form is looked at."""
+_MAX_LINE: Final = 150
+"""Maximum number of characters of a line that is certainly not a whole prompt."""
 _MAX_BATCH: Final = 1000
 ASKS: Final = 3
 """Minimum rank of a text that asks."""
@@ -38,7 +40,7 @@ ASKS: Final = 3
 
 def may_be_prompt(text: str) -> bool:
     """Return whether a text may be a whole prompt with documents and instructions, unlike a short line."""
-    return "\n" in text or "<" in text or len(text) > _MAX_LENGTH
+    return "\n" in text or "<" in text or len(text) > _MAX_LINE
 
 
 def is_text(value: Any) -> bool:
@@ -162,16 +164,22 @@ def _batch(value: Any) -> list[str]:
     return questions
 
 
+def _contained(text: str, documents: Sequence[str], length: int) -> list[str]:
+    """Return the documents of at least some length that a text contains, apart from the text itself."""
+    return [each for each in documents if each != text and len(each) >= length and each in text]
+
+
 def question_of_prompt(
     text: str, answer: str | None, documents: Sequence[str], *, is_typed: bool = False
 ) -> str | None:
     """Return the question in a text that may be a whole prompt: the text itself if it is a question, or was typed.
 
-    None if the text contains documents, or what the answer was taken from, and the question in it is unknown.
+    None if the text is long or contains documents, or what the answer was taken from, and the question is unknown.
     """
-    from germane.recognizers import MIN_DOCUMENT, parts_of, question_in_prompt  # needs the modules that read traces
+    # They need the modules that read traces.
+    from germane.recognizers import MIN_DOCUMENT, is_short, parts_of, question_in_prompt
 
-    inserted = [each for each in documents if each != text and len(each) >= MIN_DOCUMENT and each in text]
+    inserted = _contained(text, documents, MIN_DOCUMENT)
     is_source = inserted or share_from(answer or "", grams(text), frozenset()) >= GROUNDED
     found = question_in_prompt(text, answer, documents=inserted)
     is_named = any(part.is_named and part.text == found for part in parts_of(text))
@@ -180,4 +188,5 @@ def question_of_prompt(
         return text
     if found is not None and (found == text or is_named or asks(found)):
         return found
-    return None if is_source else text
+    is_without = bool(documents) and not inserted
+    return text if not is_source and (is_without or is_short(text)) else None
