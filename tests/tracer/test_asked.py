@@ -262,6 +262,9 @@ def test_the_results_of_a_batch_are_matched_by_what_they_repeat(order: list[int]
     for name in ("id", "item_id"):
         results = [{name: str(number) if is_text else number, "answer": f"Answer {number}."} for number in order]
         assert pairs(items, results) == expected
+    assert pairs(texts, [{"index": number, "answer": f"Answer {number}."} for number in order]) == expected
+    nested = [{"meta": {"id": number}, "answer": f"Answer {number}."} for number in order]
+    assert pairs(items, nested) == expected
     for questions in (texts, items):
         repeated = [{"question": texts[number], "answer": f"Answer {number}."} for number in order]
         assert pairs(questions, repeated) == expected
@@ -277,5 +280,8 @@ def test_the_results_of_a_batch_that_do_not_match_are_reported(caplog: pytest.Lo
     assert pairs(items, [{"id": f"x{number}"} | answer for number, answer in enumerate(answers)]) == expected
     assert pairs([item["question"] for item in items], ["Yes.", "No."]) == expected
     assert pairs(items, [{"id": 2} | answers[0], {"id": 2} | answers[1]]) == {None: None}
+    assert pairs(["Why?", "Why?"], [{"question": "Why?", "answer": "No."}] * 2) == {"Why?": "No."}
+    same = [{"id": number, "question": "Why?", "answer": f"Reason {number}."} for number in (2, 1)]
+    assert pairs([{"id": number, "question": "Why?"} for number in (1, 2)], same) == {"Why?": "Reason 2."}
     assert pairs(items, [{"id": 2} | answers[0], answers[1]]) == {None: None}
     assert any("do not match the questions one to one" in message for message in caplog.messages)

@@ -186,5 +186,6 @@ def test_a_footer_after_a_growing_text_is_kept_with_it(size: int) -> None:
     chunks = [text[: -size + number] for number in range(1, size)] + [text]
 
     assert answer_to([*chunks, footer]) == text + footer
+    assert answer_to([*chunks, footer, "\nb.md"]) == f"{text}{footer}\nb.md"
     assert answer_to([*chunks, text + footer]) == text + footer
     assert answer_to([f"\n{chunk}" for chunk in chunks]) == f"\n{text}"

@@ -228,7 +228,11 @@ def test_only_the_first_of_several_choices_is_the_answer() -> None:
 def test_the_text_of_a_final_event_does_not_replace_the_text_before_it(flag: str) -> None:
     """It may be a status. Without any text before it, it is the answer."""
     assert captured([{"delta": ANSWER, flag: False}, {flag: True, "text": "The stream has ended."}]).answer == ANSWER
+    assert captured([{"text": ANSWER}, {flag: True, "text": "The stream has ended."}]).answer == ANSWER
     assert captured([{flag: True, "text": ANSWER}]).answer == ANSWER
+    for name in ("text", "answer"):  # it may also be all of the text
+        assert captured([{"text": WORDS[0]}, {name: ANSWER, flag: True}]).answer == ANSWER
+        assert captured([*({"text": word} for word in WORDS), {name: ANSWER, flag: True}]).answer == ANSWER
     assert captured([{"text": WORDS[0]}, {"text": "".join(WORDS[1:]), flag: True}]).answer == ANSWER
 
 
@@ -239,6 +243,8 @@ def test_the_first_field_of_events_distinguishes_their_texts(field: str) -> None
     for number, parts in ((0, WORDS), (1, WORDS), (2, WORDS), (1, [ANSWER]), (2, [ANSWER])):
         answer = [{field: "generator", "text": part} for part in parts]
         assert captured([*statuses[:number], *answer]).answer == ANSWER
+    parts = [{field: "status", "text": text} for text in ("Suche", " l\u00e4uft", " noch")]
+    assert captured([*parts, {field: "generator", "text": ANSWER}]).answer == ANSWER
     assert (
         captured([{"lang": "en", "text": word} for word in ("One line.", "Two lines.")]).answer == "One line.Two lines."
     )
@@ -248,6 +254,8 @@ def test_a_field_that_changes_with_the_text_does_not_distinguish_it() -> None:
     """Such as an id, the raw token, a status, or the reason why the text ends."""
     for first in (lambda word: {"raw": word.strip()}, lambda word: {"id": f"chunk-{hash(word)}"}, lambda _: {}):
         assert captured([{**first(word), "text": word} for word in WORDS]).answer == ANSWER
+    moods = ["calm", "glad", "calm", "sad"]
+    assert captured([{"mood": mood, "text": word} for mood, word in zip(moods, WORDS, strict=True)]).answer == ANSWER
     for name in ("status", "finish_reason"):
         chunks = [{name: "stop" if word == WORDS[-1] else "writing", "text": word} for word in WORDS]
         assert captured(chunks).answer == ANSWER

@@ -59,6 +59,8 @@ class Piece(NamedTuple):
     """Whether the text is the answer so far, such as a conversation's last message, rather than a part of it."""
     run: str = ""
     """The call of a model that the text belongs to, if the event names it."""
+    is_final: bool = False
+    """Whether a flag of the event says that it ends the stream."""
     is_error: bool = False
     """Whether the event says that the answer failed. The text describes the error."""
 
@@ -111,7 +113,7 @@ def _piece_of_event(value: dict[str, Any], name: str, field: str, text: str) -> 
     if piece is None or piece.is_error:
         return piece
     if piece.rank == TEXT and any(flag is True and _kind(of) == "control" for of, flag in value.items()):
-        piece = piece._replace(rank=UNNAMED)
+        piece = piece._replace(rank=UNNAMED, is_final=True)
     first, word = next(iter(value.items()))
     is_word = isinstance(word, str) and _WORD.fullmatch(word) and word not in text
     if (
@@ -123,6 +125,8 @@ def _piece_of_event(value: dict[str, Any], name: str, field: str, text: str) -> 
         or words_of(first)[-1:] == ["id"]
     ):
         return piece
+    if _kind(word) == "other":
+        return None
     return piece._replace(source=f"{field}{SEPARATOR}{word}")
 
 

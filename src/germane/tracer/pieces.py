@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from germane.recognizers import continues
 from germane.tracer.events import SEPARATOR, UNNAMED, WEAK, Piece
 
 _MIN_VARIETY = 3
@@ -31,9 +32,11 @@ def join_pieces(pieces: list[str]) -> str:
     """
     if _is_cumulative(pieces):
         return pieces[-1]
-    *grown, footer = pieces or [""]
-    if len(grown) >= _MIN_REWRITTEN and _is_footer(footer, grown[-1]) and _is_cumulative(grown):
-        return grown[-1] + footer
+    end = len(pieces)
+    while end > _MIN_REWRITTEN and _is_footer(pieces[end - 1], pieces[0]):
+        end -= 1
+    if end < len(pieces) and _is_cumulative(pieces[:end]):
+        return "".join(pieces[end - 1 :])
     before = "".join(pieces[:-1])
     return before if len(pieces) > 2 and pieces[-1] == before and _is_varied(before) else "".join(pieces)
 
@@ -88,6 +91,9 @@ class Pieces:
         self._texts: dict[str, dict[str, list[str]]] = {}
         """The texts of each source, by the call of a model."""
         self._ranks: dict[str, int] = {}
+        self._last = Piece("")
+        self._final = ""
+        """The text of the event that ended the stream, if any."""
         self._cumulative: str | None = None
         """The source whose chunks certainly replace each other, if any."""
 
@@ -99,6 +105,11 @@ class Pieces:
         if not piece.text:
             return
         self.error = None
+        last, self._final = self._last, piece.text if piece.is_final else self._final
+        is_continued = last.text[-1:] == " " or continues(piece.text)
+        if SEPARATOR in piece.source and SEPARATOR in last.source and is_continued:  # in the middle of a sentence
+            piece = piece._replace(source=last.source)
+        self._last = piece
         source = str(piece.rank) if piece.is_whole else piece.source
         self._ranks[source] = max(piece.rank, self._ranks.get(source, 0))
         runs = self._texts.setdefault(source, {})
@@ -106,6 +117,8 @@ class Pieces:
             runs[""] = [piece.text]
             return
         texts = runs.setdefault(piece.run, [])
+        if piece.is_final and texts and " " in piece.text and not is_continued:  # a status, or all of the text
+            return
         if source == self._cumulative and texts and _is_footer(piece.text, texts[-1]):
             texts[-1] += piece.text
         else:
@@ -129,7 +142,7 @@ class Pieces:
             is_one_of_many = word and sum(other.startswith(name + SEPARATOR) for other in self._texts) > 1
             is_uncertain = is_one_of_many or rank in {UNNAMED, WEAK}
             if not is_uncertain or _is_continuous(texts, is_weak=rank == WEAK):
-                return texts
+                return [self._final] if self._final.startswith(join_pieces(texts)) else texts
             if not is_one_of_many:
                 break
         return []

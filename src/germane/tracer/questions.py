@@ -126,7 +126,8 @@ def in_order(results: Sequence[Any], questions: Sequence[str], items: Sequence[A
     Raises:
         UsageError: Results repeat some of the questions or ids, but not each of them once.
     """
-    found, given = _columns(plain(list(results))), {"question": list(questions), **_columns(items)}
+    found, numbers = _columns(plain(list(results))), [str(number) for number in range(len(questions))]
+    given = {"question": list(questions), "index": numbers, **_columns(items)}
     pairs = [
         (name, keys, repeated)
         for name, keys in given.items()
@@ -134,19 +135,20 @@ def in_order(results: Sequence[Any], questions: Sequence[str], items: Sequence[A
         if keys is given["question"] or name == other or _last_word(name) == _last_word(other) == "id"
     ]
     for _, keys, repeated in pairs:
-        if keys == repeated:
-            return list(results)
         if len(set(keys)) == len(keys) and sorted(keys) == sorted(repeated):
             return [results[repeated.index(key)] for key in keys]
-    names = {name for name, keys, repeated in pairs if not set(keys).isdisjoint(repeated)}
+    names = {name for name, keys, repeated in pairs if keys != repeated and not set(keys).isdisjoint(repeated)}
     if any(name == "question" or _last_word(name) == "id" for name in names):
         raise UsageError("the results do not match the questions one to one; observe the function that answers one")
     return list(results)
 
 
 def _columns(records: Sequence[Any]) -> dict[str, list[str]]:
-    """Return the texts and numbers of records by their names."""
+    """Return the texts and numbers of records, and of the records in them, by their names."""
     rows = [record if isinstance(record, dict) else {} for record in records]
+    for row in rows:
+        inner = [(name, part) for name, part in row.items() if isinstance(part, dict)]
+        row |= {f"{name}.{field}": part for name, record in inner for field, part in record.items()}
     names = dict.fromkeys(name for row in rows for name, part in row.items() if type(part) in {str, int})
     return {name: [str(row.get(name)).strip() for row in rows] for name in names}
 
