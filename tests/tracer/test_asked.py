@@ -236,6 +236,11 @@ def test_a_typed_question_keeps_what_it_quotes(text: str, name: str) -> None:
     assert ask(name, text, answer="Please ask the shop.").question == text
 
 
+def test_a_typed_text_that_the_answer_is_from_is_a_prompt() -> None:
+    """Its question is taken out of it."""
+    assert ask("question", f"{QUESTION}\n\n{ANSWER}\n{DOCUMENTS[1]}", answer=ANSWER).question == QUESTION
+
+
 @each("template", [each for each in PROMPTS if "question>" in each or "Question: {q}" in each])
 @each("name", ["question", "query"])
 def test_a_whole_prompt_is_none_whatever_its_name(template: str, name: str) -> None:
@@ -284,4 +289,6 @@ def test_the_results_of_a_batch_that_do_not_match_are_reported(caplog: pytest.Lo
     same = [{"id": number, "question": "Why?", "answer": f"Reason {number}."} for number in (2, 1)]
     assert pairs([{"id": number, "question": "Why?"} for number in (1, 2)], same) == {"Why?": "Reason 2."}
     assert pairs(items, [{"id": 2} | answers[0], answers[1]]) == {None: None}
+    unclear = [{"question": text, "answer": text} for text in ("How?", "Why?", "Why?")]
+    assert pairs(["Why?", "Why?", "How?"], unclear) == {None: None}
     assert any("do not match the questions one to one" in message for message in caplog.messages)

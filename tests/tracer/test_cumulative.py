@@ -189,3 +189,8 @@ def test_a_footer_after_a_growing_text_is_kept_with_it(size: int) -> None:
     assert answer_to([*chunks, footer, "\nb.md"]) == f"{text}{footer}\nb.md"
     assert answer_to([*chunks, text + footer]) == text + footer
     assert answer_to([f"\n{chunk}" for chunk in chunks]) == f"\n{text}"
+
+
+def test_a_selector_of_chunks_gets_objects_in_prose() -> None:
+    """It says what is text."""
+    assert answer_to(["a", '{"x": 1}', "b"], chunk=lambda chunk: chunk[:1]) == "a{b"

@@ -149,7 +149,11 @@ def test_a_body_in_base64_is_decoded_if_it_is_declared() -> None:
         assert answer_to({"statusCode": 200, "isBase64Encoded": True, "body": damaged}) is None
 
 
-PARTS = [["Shoes can ", "be returned within", " thirty days."], ["Shoes can be returned within thirty days", "."]]
+PARTS = [
+    ["Shoes can ", "be returned within", " thirty days."],
+    ["Shoes can be returned within thirty days", "."],
+    ["Shoes can ", "be returned within thirty days."],
+]
 WRAPPERS: list[Callable[[list[str]], Any]] = [
     lambda texts: {"content": [{"type": "text", "text": text} for text in texts]},
     lambda texts: [{"type": "text", "text": text} for text in texts],

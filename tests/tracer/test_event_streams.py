@@ -267,3 +267,16 @@ def test_messages_that_only_delimit_a_stream_are_left_out() -> None:
     chunks = ["start", *WORDS, "end"]
 
     assert captured([{"message": text} for text in chunks]).answer == ANSWER
+
+
+@each("names", [("id", "a", "b"), ("status", "writing", "stopping"), ("raw", "\u9000\u8d27", "\u671f\u662f")])
+def test_words_that_are_no_names_of_sources_do_not_separate_a_text(names: tuple[str, str, str]) -> None:
+    """Also in a script without blanks."""
+    name, first, second = names
+    chunks = [{name: first, "text": "\u9000\u8d27"}, {name: second, "text": "\u671f\u662f"}]
+
+    assert (
+        captured(chunks).answer
+        == captured([*chunks[:1], chunks[1] | {"done": True}]).answer
+        == "\u9000\u8d27\u671f\u662f"
+    )
