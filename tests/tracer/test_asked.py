@@ -239,6 +239,8 @@ def test_a_typed_question_keeps_what_it_quotes(text: str, name: str) -> None:
 def test_a_typed_text_that_the_answer_is_from_is_a_prompt() -> None:
     """Its question is taken out of it."""
     assert ask("question", f"{QUESTION}\n\n{ANSWER}\n{DOCUMENTS[1]}", answer=ANSWER).question == QUESTION
+    text = f"\u8d44\u6599\uff1a{ANSWER}\n{DOCUMENTS[1]}\n\n\u95ee\u9898\uff1a{QUESTION}"
+    assert ask("question", text, answer="\u6211\u4e0d\u77e5\u9053\u3002").question == QUESTION
 
 
 @each("template", [each for each in PROMPTS if "question>" in each or "Question: {q}" in each])

@@ -185,7 +185,7 @@ def question_of_prompt(
     is_source = inserted or share_from(answer or "", grams(text), frozenset()) >= GROUNDED
     found = question_in_prompt(text, answer, documents=inserted)
     is_named = any(part.is_named and part.text == found for part in parts_of(text))
-    is_last = is_named and found is not None and "\n" not in text.rpartition(found)[2].strip()
+    is_last = found is not None and found != text and "\n" not in text.rpartition(found)[2].strip()
     if is_typed and not is_source and not is_last and len(text) <= _MAX_LENGTH:
         return text
     if found is not None and (found == text or is_named or asks(found)):
