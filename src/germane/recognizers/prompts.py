@@ -246,6 +246,8 @@ def _is_message(prompt: str, parts: Sequence[PromptPart], answer: str, backgroun
     """
     if is_short(prompt) or share_from(answer, grams(background), grams(prompt)) >= GROUNDED:
         return True
+    if len(parts) < 2 and len(sentences_of(prompt)) < 2 and "\n" not in prompt:
+        return True
     is_statement = is_finished(answer) and not asks(answer)  # a query repeats the question, too
     if is_statement and len(sentences_of(prompt)) > 1 and share_from(answer, grams(prompt), frozenset()) >= _COPIED:
         return False
