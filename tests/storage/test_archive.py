@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
+import stat
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
@@ -26,7 +28,7 @@ from tests.storage.archiving import FIRST_DAY, SINCE, UNTIL, Make, archive, fill
 from germane.annotation import Feedback
 from germane.errors import ArchiveError
 from germane.statistics.histogram import Histogram
-from germane.storage import TrackingStore
+from germane.storage import ExportSelection, TrackingStore
 from germane.storage.archive.days import ArchivedDay
 from germane.storage.archive.files import open_writer
 from germane.storage.archive.rows import arrow_schema
@@ -269,8 +271,47 @@ def test_verification_finds_a_missing_file_and_a_flipped_bit(sqlite_archived: Co
         "is",
         "has changed since it was",
     ]
-    with pytest.raises(ArchiveError, match=r"could not be read: 2026-02-01: exchange-.* is missing"):
+    with pytest.raises(ArchiveError, match=r"could not be read: 2026-02-02: score-.* has changed since it was written"):
         trends(sqlite_archived.store)
+    path.unlink()
+    with pytest.raises(ArchiveError, match=r"could not be read: 2026-02-02: score-.* is missing"):
+        trends(sqlite_archived.store)
+
+
+def test_a_flipped_bit_in_any_file_never_changes_what_is_read(sqlite_archived: Copy) -> None:
+    """Trends and exports either fail, or do not depend on the file. They are right again once the file is restored."""
+    store = sqlite_archived.store
+
+    def read() -> tuple[object, object]:
+        stored = store.transfer.load_stored(ExportSelection(), limit=1000)
+        return store.trends.coverage(), [(one.exchange, one.parts) for one in stored]
+
+    before = read()
+    chance = random.Random(0)
+    named = set()
+    for path in [path for path in sqlite_archived.folder.rglob("*") if path.is_file()]:
+        content = bytearray(path.read_bytes())
+        position, bit = chance.randrange(len(content)), 1 << chance.randrange(8)
+        content[position] ^= bit
+        path.write_bytes(content)
+        try:
+            assert read() == before, path
+        except ArchiveError as error:
+            assert f"{path.name} has changed since it was written" in str(error)  # noqa: PT017 - may not be raised
+            named.add(path.name.partition("-")[0])
+        content[position] ^= bit
+        path.write_bytes(content)
+
+    assert read() == before
+    assert named >= {"exchange", "score", "scoring_task", "feedback"}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs file permissions")
+def test_only_the_owner_may_read_archived_files(sqlite_archived: Copy) -> None:
+    """They contain what the database's file contains, which only its owner may read."""
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in sqlite_archived.folder.rglob("*") if path.is_file()}
+
+    assert modes == {0o600}
 
 
 def test_damaged_days_do_not_affect_windows_that_do_not_reach_them(sqlite_archived: Copy) -> None:

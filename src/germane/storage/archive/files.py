@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from germane.errors import ArchiveError
-from germane.storage.archive.location import ArchiveLocation, describe_error, require
+from germane.storage.archive.location import ArchiveLocation, FileVersion, describe_error, require
 from germane.storage.archive.manifest import NAME, ArchivedFile, Manifest
 from germane.storage.archive.rows import Row, arrow_schema, from_batch, hash_rows, sum_hashes, to_batch
 
@@ -192,12 +192,17 @@ def delete_stale_files(location: ArchiveLocation, day: str, current: Collection[
     location.delete(folder, [name for name in location.list_names(folder) if name not in current])
 
 
-def find_missing(
-    days: Iterable[tuple[ArchiveLocation, Manifest]], *, table: str | None = None, by_listing: bool = False
+def find_damaged(
+    days: Iterable[tuple[ArchiveLocation, Manifest]],
+    *,
+    table: str | None = None,
+    by_listing: bool = False,
+    has_content: bool = False,
 ) -> list[str]:
-    """Return a description for each file that is missing or has another size, without reading its content.
+    """Return a description for each file that is missing or has another size or content than the manifest states.
 
-    Pass ``by_listing`` to list all files of the archives, which takes fewer requests than looking up most of them.
+    Pass ``by_listing`` to list all files of the archives, which takes fewer requests than looking up most of them, and
+    ``has_content`` to also compare checksums, once per process for each version of a file.
     """
     by_location: dict[str, tuple[ArchiveLocation, list[tuple[str, str, ArchivedFile]]]] = {}
     for location, manifest in days:
@@ -207,11 +212,28 @@ def find_missing(
                 expected.append((location.path(day_folder(manifest.day), file.name), manifest.day, file))
     problems: list[str] = []
     for location, expected in by_location.values():
+        if has_content and not location.is_local:  # files on S3 cannot be changed, and each would take a request
+            expected = [item for item in expected if item[0] not in _verified]
         paths = [path for path, _, _ in expected]
-        found = map(location.list_sizes().get, paths) if by_listing else location.stat(paths)
-        problems += [
-            f"{day}: {file.name} " + ("is missing" if size is None else f"has {size:,} bytes instead of {file.size:,}")
-            for (_, day, file), size in zip(expected, found, strict=True)
-            if size != file.size
-        ]
+        found = map(location.list_versions().get, paths) if by_listing else location.stat(paths)
+        for (path, day, file), version in zip(expected, found, strict=True):
+            if version is None:
+                problems.append(f"{day}: {file.name} is missing")
+            elif version[0] != file.size:
+                problems.append(f"{day}: {file.name} has {version[0]:,} bytes instead of {file.size:,}")
+            elif has_content and not _is_unchanged(location, path, version, file):
+                problems.append(f"{day}: {file.name} has changed since it was written")
     return problems
+
+
+_verified: dict[str, tuple[FileVersion, str]] = {}
+"""The version and the checksum of each file whose content this process has verified, by path."""
+
+
+def _is_unchanged(location: ArchiveLocation, path: str, version: FileVersion, file: ArchivedFile) -> bool:
+    """Return whether a file has the content that was written. DuckDB does not verify the checksums of Parquet."""
+    if _verified.get(path) != (version, file.sha256):
+        if location.checksum(path) != file.sha256:
+            return False
+        _verified[path] = version, file.sha256
+    return True

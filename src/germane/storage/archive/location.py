@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from hashlib import file_digest
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Final
@@ -16,6 +17,8 @@ from germane.installation import install_command
 S3: Final = "s3://"
 _TEMPORARY: Final = ".tmp-"
 """Prefix of a local file that is being written."""
+FileVersion = tuple[int, int]
+"""Size in bytes and time of the last change in nanoseconds: a file whose version is the same has the same content."""
 _S3_TIMEOUT: Final = 30
 """Timeout in seconds for a connection or a request to S3."""
 
@@ -88,7 +91,7 @@ class ArchiveLocation:
             directory = Path(self.path(folder))
             directory.mkdir(parents=True, exist_ok=True)
             temporary = directory / f"{_TEMPORARY}{name}"
-            with temporary.open("wb") as file:
+            with open(temporary, "wb", opener=_open_private) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -114,24 +117,36 @@ class ArchiveLocation:
         with _translated(self.url):
             return sorted(info.base_name for info in self.filesystem.get_file_info(selector))
 
-    def list_sizes(self) -> dict[str, int]:
-        """Return the sizes in bytes of all files of the archive, by path as in :meth:`path`."""
+    def checksum(self, path: str) -> str:
+        """Return the SHA-256 checksum of a file's bytes. ``path`` is from :meth:`path`."""
+        with _translated(self.url), self.filesystem.open_input_stream(path) as stream:
+            return file_digest(stream, "sha256").hexdigest()
+
+    def list_versions(self) -> dict[str, FileVersion]:
+        """Return the versions of all files of the archive, by path as in :meth:`path`."""
         selector = require("pyarrow.fs").FileSelector(self.path(), recursive=True, allow_not_found=True)
         with _translated(self.url):
-            return {info.path: info.size for info in self.filesystem.get_file_info(selector) if info.is_file}
+            return {info.path: _version(info) for info in self.filesystem.get_file_info(selector) if info.is_file}
 
-    def stat(self, paths: Sequence[str]) -> list[int | None]:
-        """Return the sizes of files in bytes, None for each that is missing. ``paths`` are from :meth:`path`."""
+    def stat(self, paths: Sequence[str]) -> list[FileVersion | None]:
+        """Return the versions of files, None for each that is missing. ``paths`` are from :meth:`path`."""
         with _translated(self.url):
-            if self.is_local:
-                return [os.path.getsize(path) if os.path.isfile(path) else None for path in paths]  # noqa: PTH113, PTH202 - faster
-            return [info.size if info.is_file else None for info in self.filesystem.get_file_info(list(paths))]
+            return [_version(info) if info.is_file else None for info in self.filesystem.get_file_info(list(paths))]
 
     def delete(self, folder: str, names: Iterable[str]) -> None:
         """Delete files. Missing ones are ignored."""
         for name in names:
             with suppress(FileNotFoundError), _translated(self.url, missing_ok=True):
                 self.filesystem.delete_file(self.path(folder, name))
+
+
+def _version(info: Any) -> FileVersion:
+    return info.size, info.mtime_ns
+
+
+def _open_private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read, like the database's file."""
+    return os.open(path, flags, 0o600)
 
 
 def _sync_directory(directory: Path) -> None:

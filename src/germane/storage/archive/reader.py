@@ -34,7 +34,7 @@ from sqlalchemy.pool import NullPool
 from germane.errors import ArchiveError
 from germane.storage.archive import dialect
 from germane.storage.archive.days import ONE_DAY
-from germane.storage.archive.files import day_folder, find_missing
+from germane.storage.archive.files import day_folder, find_damaged
 from germane.storage.archive.location import ArchiveLocation, describe_error, require
 from germane.storage.archive.manifest import Manifest
 from germane.storage.archive.rows import TABLES, arrow_schema
@@ -342,9 +342,8 @@ class _Reader:
             if table in self._checked or not mentioned.search(statement):
                 continue
             self._checked.add(table)
-            # On S3, this would take a request per file, and reading the files finds the same problems.
-            local = [(location, manifest) for _, location, manifest in self.days if location.is_local]
-            _require_complete(find_missing(local, table=table))
+            files = [(location, manifest) for _, location, manifest in self.days]
+            _require_complete(find_damaged(files, table=table, has_content=True))
             if table not in self._created:
                 query = _select_table(self.database, table, self.days)
                 self.prepare(query)  # the tables that it joins
@@ -523,7 +522,7 @@ def _require_complete(problems: Sequence[str]) -> None:
 def _read_error(days: ArchivedFiles, error: BaseException) -> ArchiveError:
     """Return an error that names the days whose files are missing or damaged."""
     try:
-        _require_complete(find_missing((location, manifest) for _, location, manifest in days))
+        _require_complete(find_damaged((location, manifest) for _, location, manifest in days))
     except ArchiveError as incomplete:
         return incomplete
     first, last = (f"{days[index][0].day:%Y-%m-%d}" for index in (0, -1))

@@ -58,7 +58,8 @@ def _compile_as(function: Any, dialect: str, template: str) -> None:
         return template.format(compiler.process(element.clauses, **options))
 
 
-_compile_as(EpochSeconds, "sqlite", "CAST(strftime('%s', {}) AS INTEGER)")
+# SQLite rounds times to milliseconds: 59.9995 seconds become the next minute. A time's text starts with its seconds.
+_compile_as(EpochSeconds, "sqlite", "CAST(strftime('%s', substr({}, 1, 19)) AS INTEGER)")
 # For centuries to come, a float is exact to the microsecond. Arithmetic on numeric takes several times as long.
 _compile_as(EpochSeconds, "postgresql", "CAST(floor(date_part('epoch', {})) AS BIGINT)")
 _compile_as(EpochSeconds, "duckdb", "CAST(floor(epoch({})) AS BIGINT)")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from germane.errors import ArchiveError, UsageError
 from germane.sanitize import count_noun
 from germane.storage.archive.days import ONE_DAY, ArchivedDay, load_days
-from germane.storage.archive.files import find_missing, verify_files, verify_manifest
+from germane.storage.archive.files import find_damaged, verify_files, verify_manifest
 from germane.storage.archive.location import ArchiveLocation
 from germane.storage.archive.manifest import Manifest
 from germane.storage.db.component import StoreComponent
@@ -179,7 +179,7 @@ class ArchiveStore(StoreComponent):
 
     def find_missing(self) -> list[str]:
         """Return a description for each archived file that is missing or has another size."""
-        return find_missing(((record.files, record.manifest) for record in self.list_days()), by_listing=True)
+        return find_damaged(((record.files, record.manifest) for record in self.list_days()), by_listing=True)
 
     def verify(self, *, on_day: Callable[[ArchivedDay, str | None], None] = lambda *_: None) -> dict[datetime, str]:
         """Read all files of the archive, and compare their bytes and rows with the checksums in the database.
