@@ -222,7 +222,8 @@ def test_scores_with_different_fingerprints_are_never_averaged() -> None:
         (["0.7"] * 20, 0.7, True, False, "is at least 0.7"),  # although rounding makes the mean slightly lower
         (["0.7"] * 20, 0.75, False, True, "mean 0.700 (n=20, 95% interval 0.577 to 0.748) is below 0.75;"),
         (["0.5", "0.9"] * 10, 0.71, False, True, "is below 0.71, which is inside the interval"),
-        (["0.1"] * 19, 0.75, False, False, "not enough data (n=19, need 20)"),
+        (["0.1"] * 19, 0.75, False, False, "not enough data to check it (need 20)"),
+        (["0.1"], 0.75, False, False, "mean 0.100 (n=1, 95% interval -1.000 to 1.000), not enough data"),
         (["x"] * 30, 0.75, False, False, "not enough data (n=0, need 20)"),
     ],
 )

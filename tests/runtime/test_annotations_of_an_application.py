@@ -96,7 +96,9 @@ def test_recorded_scores_named_like_a_built_in_scorer_have_their_own_fingerprint
     assert germane.stop(60, drain_timeout=60)
 
     scores = query("SELECT exchange_id || ' ' || scorer || ' ' || fingerprint || ' ' || value FROM score")
-    assert sorted(score for score in scores if score.startswith(str(identity))) == [
+    overall, *recorded = sorted(score for score in scores if score.startswith(str(identity)))
+    assert overall.startswith(f"{identity} answer_quality external 0.91")
+    assert recorded == [
         f"{identity} answer_relevancy external 0.8",
         f"{identity} faithfulness external 1.0",
         f"{identity} mine external -0.5",

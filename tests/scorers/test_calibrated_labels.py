@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from tests.cases import each
 
 from germane.calibration import Calibration
+from germane.evaluation import Evaluation
+from germane.evaluation.summary import RowScores
+from germane.exchange import Exchange
 from germane.score import GRADES, LOW_SCORE, MEANINGS, UNCALIBRATED, UNRATED_MEANINGS, Score, UnscoredReason, band_of
 from germane.scorers import apply_calibration
 from germane.scorers.calibration import measurement_fingerprint
@@ -81,6 +84,40 @@ def test_a_score_from_an_uncalibrated_embedder_is_labeled_uncalibrated() -> None
 
     assert (found.label, found.is_low, found.details) == ("uncalibrated", False, {"kept": 1})
     assert found.explanation == "No label, because the embedder is not calibrated; run germane calibrate --save."
+
+
+@given(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]) | st.floats(0, 1), st.floats(-1, 1), st.floats(-1, 1))
+def test_a_label_without_a_calibration_never_contradicts_the_value(
+    rating: float, value: float, threshold: float
+) -> None:
+    """If the judge's rating and the value disagree, there is no label, and the sentence states both."""
+    details = {"direct": rating, "answer_similarity": value}
+    score = replace(RAW, scorer="answer_relevancy", embedder="large", value=value, details=details, explanation="More.")
+
+    found = apply_calibration(score, {})
+
+    bands = ["relevant", "mostly_relevant", "partly_relevant", "irrelevant"]
+    if found.label == UNCALIBRATED:
+        assert f"of 5, similarity {value:.2f}" in found.explanation
+    else:
+        assert found.explanation == f"{MEANINGS[found.label]}. More."
+        assert found.is_low == (value < LOW_SCORE)
+        assert abs(bands.index(found.label) - bands.index(band_of(value))) <= 1
+    row = RowScores(Exchange.from_texts("How?", "So."), {"answer_relevancy": found})
+    assert bool(Evaluation((row,)).problems(threshold)) == (value < threshold or found.is_low)
+    assert apply_calibration(found, {}) == found
+
+
+@each(("value", "label"), [(0.95, UNCALIBRATED), (0.75, "partly_relevant"), (0.35, UNCALIBRATED), (-0.5, UNCALIBRATED)])
+def test_a_middle_rating_is_a_label_only_next_to_a_middle_similarity(value: float, label: str) -> None:
+    """The finding names both numbers."""
+    score = replace(RAW, scorer="answer_relevancy", embedder="large", value=value, details={"direct": 0.5})
+
+    found = apply_calibration(score, {})
+
+    assert found.label == label
+    finding = f"Labels disagree: judge 3 of 5, similarity {value:.2f}; run germane calibrate --save."
+    assert found.explanation == (finding if label == UNCALIBRATED else "The answer only partly addresses the question.")
 
 
 def test_the_local_embedder_is_calibrated_by_default() -> None:

@@ -142,6 +142,33 @@ def test_a_later_recorded_score_replaces_the_earlier_one(store: TrackingStore, m
     ]  # fmt: skip
 
 
+def test_recorded_parts_get_their_overall_quality(store: TrackingStore, make: Make) -> None:
+    """Parts may arrive separately, in any order. The mean is that of ``answer_quality``, without the missing parts."""
+    first, second = make(), make()
+    store.exchanges.add([first, second])
+
+    def overall(exchange: Exchange) -> tuple[float, str] | None:
+        scores = store.answers.get_scores([exchange.id])[exchange.id]
+        return next(((s.value, s.label) for s in scores if s.scorer == "answer_quality"), None)
+
+    def record(exchange: Exchange, minutes: float, **parts: float) -> None:
+        store.exchanges.record_scores(
+            [a_record(exchange.id, value, minutes, name=name) for name, value in parts.items()]
+        )
+
+    record(first, 0, faithfulness=0.9)
+    record(first, 0, mine=0.1)
+    assert overall(first) is None, "a part alone measures something else"
+    record(first, 1, answer_relevancy=0.5)
+    assert overall(first) == (pytest.approx((0.4 * 0.9 + 0.3 * 0.5) / 0.7), "C")
+    record(first, 2, context_relevance=-0.2, answer_relevancy=1.0, direct_relevancy=0.0)
+    assert overall(first) == (pytest.approx(0.4 * 0.9 + 0.3), "D")
+
+    record(second, 0, answer_quality=0.2, faithfulness=0.9, answer_relevancy=0.9)
+    assert overall(second) == (0.2, None), "a recorded value is kept"
+    assert {each.scorer: each.scored for each in store.trends.coverage()}["answer_quality"] == 2
+
+
 def test_concurrently_recorded_scores_are_counted_once(store: TrackingStore, migrated_url: str, make: Make) -> None:
     """Only one process counts the score, and no process waits forever."""
     exchanges = [make() for _ in range(60)]

@@ -77,8 +77,8 @@ class Evaluation:
         """Return the answers that have low scores, failed scores, or scores below the threshold, together with those
         scores.
 
-        The threshold applies to the value that determines the label: the calibrated value if there is one, otherwise
-        the score itself. The answer with the lowest score comes first, and answers with only failed scores come last.
+        The threshold applies to the calibrated value if there is one, otherwise to the score itself. The answer with
+        the lowest score comes first, and answers with only failed scores come last.
         Rows with the same question, answer, contexts and history count as one answer.
 
         Raises:

@@ -280,7 +280,8 @@ def _is_issue(score: Score, threshold: float) -> bool:
         return score.state == "failed"
     calibrated = score.details.get("calibrated")
     value = calibrated if isinstance(calibrated, float) else score.value
-    return score.is_low or (value < threshold and score.label != UNCALIBRATED)
+    is_known = score.label != UNCALIBRATED or isinstance(score.details.get("direct"), float)  # scale, or disagreement
+    return score.is_low or (value < threshold and is_known)
 
 
 def check_thresholds(
@@ -324,10 +325,12 @@ def check_thresholds(
 
 def _check_mean(summary: ScorerSummary, minimum: float | None) -> tuple[str, bool]:
     estimate = summary.estimate
-    if estimate is None or estimate.n < MIN_SAMPLES:
-        return f"not enough data (n={summary.n}, need {MIN_SAMPLES})", False
-    low, high = estimate.interval or (estimate.mean, estimate.mean)
+    if estimate is None:
+        return f"not enough data (n=0, need {MIN_SAMPLES})", False
+    low, high = estimate.interval or (-1.0, 1.0)
     message = f"mean {estimate.mean:.3f} (n={estimate.n}, 95% interval {low:.3f} to {high:.3f})"
+    if estimate.n < MIN_SAMPLES:
+        return f"{message}, not enough data to check it (need {MIN_SAMPLES})", False
     if minimum is None:
         return message, False
     failed = estimate.mean < minimum - ROUNDING_TOLERANCE

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from germane.calibration import TOPIC_LEVEL, Calibration
 from germane.exchange import Exchange
 from germane.score import (
+    BANDS,
     COSINE_SCORERS,
     GRADES,
     LOW_SCORE,
@@ -257,18 +258,26 @@ def apply_calibration(score: Score, calibrations: Calibrations) -> Score:
         details["low_below"] = calibration.cosine_of(LOW_SCORE)
     if score.label is not None and score.label not in GRADES:  # such as noncommittal: it does not depend on the value
         return replace(score, details=details)
-    label = UNCALIBRATED if calibrated is None else band_of(calibrated)
+    label, meaning = _choose_label(score, calibrated)
     if score.scorer == "context_similarity" or _is_only_question_echo(score):
         return replace(score, label=label, details=details)
     # The sentence for the label replaces that for an earlier label.
     rest = score.explanation or ""
-    for earlier in (*MEANINGS.values(), *UNRATED_MEANINGS.values()):
+    for earlier in (*MEANINGS.values(), *UNRATED_MEANINGS.values(), _describe_disagreement(score)):
         if rest.startswith(f"{earlier}."):
             rest = rest.removeprefix(f"{earlier}.").lstrip()
-    # Without a judge's rating, the sentence only states what the similarities show.
-    is_rated = isinstance(score.details.get("direct"), float)
-    meaning = MEANINGS[label] if is_rated else UNRATED_MEANINGS[label]
     return replace(score, label=label, explanation=f"{meaning}. {rest}".rstrip(), details=details)
+
+
+def _choose_label(score: Score, calibrated: float | None) -> tuple[str, str]:
+    """Return the label for a calibrated value, or for the judge's rating if there is none, and its sentence."""
+    rated = _rated_value(score)
+    if calibrated is None and rated is not None and not _agree(rated, score.value or 0.0):
+        return UNCALIBRATED, _describe_disagreement(score)
+    value = rated if calibrated is None else calibrated
+    label = UNCALIBRATED if value is None else band_of(value)
+    # Without a judge's rating, the sentence only states what the similarities show.
+    return label, (UNRATED_MEANINGS if rated is None else MEANINGS)[label]
 
 
 def _calibrated_value(score: Score, calibrations: Calibrations) -> float | None:
@@ -276,21 +285,47 @@ def _calibrated_value(score: Score, calibrations: Calibrations) -> float | None:
     if _is_only_question_echo(score):
         return 0.0
     similarity = score.details.get("cosine" if score.scorer == "guarded_relevancy" else "answer_similarity")
-    rating = score.details.get("direct")
     calibration = label_calibration_of(calibrations, score.embedder, score.scorer)
     of_answers = calibration_of(calibrations, score.embedder, "question_answer_similarity")
-    if isinstance(rating, float):
-        on_topic = of_answers.topic_share(similarity) if of_answers and isinstance(similarity, float) else 1.0
-        calibrated = math.pow(max(0.0, rating) * on_topic, RATING_EXPONENT)
-    elif calibration is None or score.value is None:
+    on_topic = of_answers.topic_share(similarity) if of_answers and isinstance(similarity, float) else 1.0
+    rated = _rated_value(score, on_topic)
+    if rated is not None:
+        return rated if calibration or of_answers else None
+    if calibration is None or score.value is None:
         return None
-    else:
-        calibrated = calibration.rescale(score.value)
-        if of_answers and isinstance(similarity, float):
-            # Small judges also generate unrelated questions from good answers, so use the higher of the two
-            # similarities.
-            calibrated = max(calibrated, of_answers.rescale(similarity))
-    return min(calibrated, MISSING_KIND_LIMIT) if "missing_kind" in score.details else calibrated
+    calibrated = calibration.rescale(score.value)
+    if of_answers and isinstance(similarity, float):
+        # Small judges also generate unrelated questions from good answers, so use the higher of the two similarities.
+        calibrated = max(calibrated, of_answers.rescale(similarity))
+    return _limited(calibrated, score)
+
+
+def _rated_value(score: Score, on_topic: float = 1.0) -> float | None:
+    """Return the value, on the scale of labels, of the judge's rating of an answer; None if there is no rating."""
+    rating = score.details.get("direct")
+    return (
+        _limited(math.pow(max(0.0, rating) * on_topic, RATING_EXPONENT), score) if isinstance(rating, float) else None
+    )
+
+
+def _limited(value: float, score: Score) -> float:
+    return min(value, MISSING_KIND_LIMIT) if "missing_kind" in score.details else value
+
+
+def _agree(rated: float, value: float) -> bool:
+    """Return whether a judge's rating and a value of unknown scale are at most a band apart, and both low or both not.
+
+    Without a calibration, nothing tells which of them is right.
+    """
+    bands = [label for _, label in BANDS]
+    ranks = bands.index(band_of(rated)), bands.index(band_of(value))
+    return abs(ranks[0] - ranks[1]) <= 1 and (rated < LOW_SCORE) == (value < LOW_SCORE)
+
+
+def _describe_disagreement(score: Score) -> str:
+    rating, similarity = score.details.get("direct"), score.details.get("cosine", score.value)
+    points = f"{1 + 4 * rating:.1f}".removesuffix(".0") if isinstance(rating, float) else "unknown"
+    return f"Labels disagree: judge {points} of 5, similarity {similarity:.2f}; run germane calibrate --save"
 
 
 def _is_only_question_echo(score: Score) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self, get_args
 
 from germane.exchange import Exchange
+from germane.quality import RELEVANCIES, RELEVANCY_WEIGHT, WEIGHTS, grade
 from germane.score import Score
 from germane.scorers.base.composite import (
     CompositeScorer,
@@ -16,16 +17,6 @@ from germane.scorers.base.composite import (
     weighted_mean,
 )
 from germane.scorers.base.protocols import Scorer, ScorerModels
-
-WEIGHTS: Mapping[str, float] = {"context_relevance": 0.3, "faithfulness": 0.4}
-RELEVANCY_WEIGHT = 0.3
-RELEVANCIES = (
-    "answer_relevancy", "direct_relevancy", "guarded_relevancy", "question_coverage", "intent_match",
-    "combined_relevancy", "question_answer_similarity",
-)  # fmt: skip
-"""The scorers that can be used as the relevancy part."""
-GRADES = ((0.9, "A"), (0.8, "B"), (0.7, "C"), (0.6, "D"), (-math.inf, "F"))
-"""The minimum value of each letter grade, best first."""
 
 QualityAggregate = Literal["weighted", "harmonic", "minimum"]
 
@@ -39,12 +30,6 @@ def part_weights(relevancy: str, weights: object) -> dict[str, float]:
     if relevancy not in RELEVANCIES:
         raise ValueError(f"relevancy must be one of {', '.join(RELEVANCIES)}, not {relevancy!r:.80}")
     return validate_weights(weights, {**WEIGHTS, relevancy: RELEVANCY_WEIGHT})
-
-
-def grade(value: float) -> str:
-    """Return the letter grade for a value: A for 0.9 and above, B for 0.8, C for 0.7, D for 0.6, and F below that."""
-    # The tolerance allows for rounding errors in sums such as 0.3 * 0.9 + 0.4 * 0.9 + 0.3 * 0.9.
-    return next(letter for limit, letter in GRADES if value >= limit - 1e-9)
 
 
 def harmonic_mean(values: Sequence[float]) -> float:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from sqlalchemy import Connection, RowMapping, delete, func, select
 
+from germane import quality
 from germane.annotation import EXTERNAL_FINGERPRINT, RecordedScore
 from germane.errors import ContentRefused
 from germane.exchange import Exchange
@@ -29,6 +32,10 @@ from germane.storage.workers import register_workers
 
 _ROWS_PER_STATEMENT: Final = 50
 """Maximum number of rows per statement, chosen to stay within the parameter limit of every SQLite version."""
+
+
+class _RolledBack(Exception):
+    """Ends a transaction without a commit."""
 
 
 class ExchangeStore(StoreComponent):
@@ -67,10 +74,22 @@ class ExchangeStore(StoreComponent):
                 record_events(connection, Counter((item.route, "", "stored", "") for item in exchanges))
             registered.update(holders)
 
+    def check_accepts_rows(self) -> None:
+        """Check that the database accepts an exchange, which is not kept.
+
+        Raises:
+            ContentRefused: It rejects all rows, so the content of another rejected row is not the reason.
+        """
+        values = mappers.EXCHANGES.encode(Exchange.from_texts(""), self._stamp)
+        with suppress(_RolledBack), self._database.write() as connection:
+            mappers.bulk_insert(connection, exchange, mappers.EXCHANGES.columns, [values])
+            raise _RolledBack
+
     def record_scores(self, scores: Sequence[RecordedScore]) -> list[RecordedScore]:
         """Store externally computed scores. Each score replaces the exchange's earlier score with the same name.
 
-        Each score gets a finished task, like any other score, so that the tally adds up.
+        Each score gets a finished task, like any other score, so that the tally adds up. An exchange with at least two
+        recorded parts of ``answer_quality`` also gets that score, unless it was recorded too.
 
         Returns:
             The scores whose exchange is not in the database. These scores are not stored.
@@ -84,7 +103,10 @@ class ExchangeStore(StoreComponent):
             # Sort the scores, so that all processes lock the rows in the same order.
             known = [(exchanges[key[0]], item) for key, item in sorted(latest.items()) if key[0] in exchanges]
             for start in range(0, len(known), _ROWS_PER_STATEMENT):
-                _record_scores(connection, self._context.process, known[start : start + _ROWS_PER_STATEMENT])
+                batch = known[start : start + _ROWS_PER_STATEMENT]
+                _record_scores(connection, self._context.process, batch)
+                if overall := _combine_parts(connection, batch):
+                    _record_scores(connection, self._context.process, overall)
         return [score for score in scores if clean_text(score.exchange_id) not in exchanges]
 
     def count_dropped(
@@ -139,6 +161,39 @@ def lock_exchanges(connection: Connection, ids: Sequence[str]) -> dict[str, RowM
         for batch in mappers.batched(ids)
         for row in connection.execute(query.where(exchange.c.id.in_(batch))).mappings()
     }
+
+
+def _combine_parts(
+    connection: Connection, recorded: Sequence[tuple[RowMapping, RecordedScore]]
+) -> list[tuple[RowMapping, RecordedScore]]:
+    """Return the overall quality of exchanges of which a part was recorded, from all of their recorded parts."""
+    changed = {row["id"]: (row, item) for row, item in recorded if clean_text(item.name) in quality.PARTS}
+    stored: dict[str, dict[str, RowMapping]] = {}
+    query = select(score.c.exchange_id, score.c.scorer, score.c.value, score.c.details).where(
+        score.c.exchange_id.in_(sorted(changed)),
+        score.c.fingerprint == EXTERNAL_FINGERPRINT,
+        score.c.scorer.in_((*quality.PARTS, quality.NAME)),
+    )
+    for found in connection.execute(query).mappings() if changed else ():
+        stored.setdefault(found["exchange_id"], {})[found["scorer"]] = found
+    overall: list[tuple[RowMapping, RecordedScore]] = []
+    for exchange_id, scores in stored.items():
+        own = scores.pop(quality.NAME, None)
+        combined = quality.combine_parts({name: found["value"] for name, found in scores.items()})
+        if combined is None or (own is not None and "parts" not in own["details"]):
+            continue
+        value, parts = combined
+        row, item = changed[exchange_id]
+        whole = replace(
+            item,
+            name=quality.NAME,
+            value=value,
+            label=quality.grade(value),
+            explanation=", ".join(f"{name} {part:.2f}" for name, part in parts.items()) + ".",
+            details={"parts": {name: {"value": part} for name, part in parts.items()}},
+        )
+        overall.append((row, whole))
+    return overall
 
 
 def _record_scores(connection: Connection, process: str, known: Sequence[tuple[RowMapping, RecordedScore]]) -> None:

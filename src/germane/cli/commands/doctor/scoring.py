@@ -98,7 +98,8 @@ def _check_calibration(settings: Settings, scorer_set: ScorerSet) -> Iterator[Fi
         if calibration := label_calibration_of(calibrations, model, name):
             yield Finding(f"labels for {name}", "ok", str(calibration))
         else:
-            effect = "labels depend only on the judge's rating" if name in rated else "scores have no label"
+            rated_effect = "labels follow the judge's rating, unless the similarity contradicts it"
+            effect = rated_effect if name in rated else "scores have no label"
             message = (
                 f"uncalibrated: {effect}. The similarity scale of {model} is unknown and is measured once "
                 f"{MIN_CALIBRATION_EXCHANGES} exchanges are scored"
@@ -131,7 +132,7 @@ async def _check_model(subject: str, model: str, request: Awaitable[Any]) -> Fin
     except ScoringError as error:
         fix = error.fix or FIXES.get(str(error.reason), FIX_JUDGE_URL)
         if subject == "embedder" and not error.fix and error.retry_after is not None:
-            fix = FIXES["judge_rejected"].replace("`judge`", "`embedder`") if error.rejected else FIX_JUDGE_URL
+            fix = FIX_JUDGE_URL
         if model.startswith(f"{LOCAL}:"):
             fix = "fix the error, or use a judge on a server: set `judge`, and OPENAI_API_KEY or OPENAI_BASE_URL"
         return Finding(subject, "error", str(error).removeprefix(f"{subject}: "), fix)
