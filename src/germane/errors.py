@@ -81,6 +81,7 @@ class ScoringError(GermaneError):
         retry_after: float | None = None,
         rejected: bool = False,
         fix: str | None = None,
+        http_status: int | None = None,
     ) -> None:
         super().__init__(message)
         self.reason = reason
@@ -90,6 +91,8 @@ class ScoringError(GermaneError):
         """Whether the server rejected the key, the model or the request quota, regardless of ``reason``."""
         self.fix = fix
         """What the operator should do, if the cause is more specific than ``reason``."""
+        self.http_status = http_status
+        """The status with which the server refused the request; None if it did not reply or the reply is unusable."""
 
 
 def error_location(error: BaseException) -> str:

@@ -169,8 +169,8 @@ def test_handlers(wheel: Path, *, newest: bool) -> bool:
     install(ROOT / "tests" / "frameworks" / "handlers", wheel, newest=newest)
     settings = ("addopts=--import-mode=importlib", "markers=", "filterwarnings=")
     options = ["--noconftest", *(f"--override-ini={setting}" for setting in settings), "-p"]
-    tests = ROOT / "tests" / "tracer" / "test_bare_handlers.py"
-    command = [BUILD / "handlers" / "bin" / "python", "-m", "pytest", "-q", *options, "no:cacheprovider", tests]
+    tests = [ROOT / "tests" / "tracer" / "test_bare_handlers.py", ROOT / "tests" / "runtime" / "test_gevent.py"]
+    command = [BUILD / "handlers" / "bin" / "python", "-m", "pytest", "-q", *options, "no:cacheprovider", *tests]
     return subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False).returncode == 0
 
 

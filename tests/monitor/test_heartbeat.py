@@ -18,6 +18,7 @@ from germane.exchange import Exchange
 from germane.monitor import Monitor
 from germane.monitor.loop.job import Job
 from germane.monitor.loop.leases import build_heartbeat
+from germane.monitor.loop.scheduler import Scheduler
 from germane.settings import Settings
 from germane.storage import TrackingStore
 from germane.storage.db import tables
@@ -162,10 +163,7 @@ def test_heartbeats_continue_after_a_database_outage(until: Until, caplog: Any) 
             raise DatabaseUnreachable("gone")
 
     def job(name: str, do: Callable[[], None]) -> Job:
-        async def done() -> None:
-            do()
-
-        return Job(name, done, clock=lambda: datetime.now(UTC), suppressed=nullcontext)
+        return Job(name, do, clock=lambda: datetime.now(UTC), suppressed=nullcontext)
 
     away.set()
     beat = job("heartbeat", work)
@@ -179,3 +177,36 @@ def test_heartbeats_continue_after_a_database_outage(until: Until, caplog: Any) 
         "background job 'heartbeat' is failing: DatabaseUnreachable: gone",
         "background job 'heartbeat' has recovered",
     ]
+
+
+def test_heartbeats_need_no_event_loop_of_their_own() -> None:
+    """With gevent, the thread that sends them already runs one, and asyncio allows only one."""
+    sent: list[str] = []
+    beat = Job("heartbeat", lambda: sent.append("beat"), clock=lambda: datetime.now(UTC), suppressed=nullcontext)
+
+    async def send_beside_another_loop() -> None:
+        beat.run_blocking()
+
+    asyncio.run(send_beside_another_loop())
+
+    assert sent == ["beat"]
+    assert (beat.problem, len(beat.runs)) == (None, 1)
+
+
+def test_a_scheduler_in_a_greenlet_beside_another_loop_says_that_nothing_is_scored(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It does not end with a traceback."""
+
+    async def run_beside_another_loop() -> None:
+        Scheduler(_never, poll_interval=1)._run()
+
+    asyncio.run(run_beside_another_loop())
+
+    assert [record.getMessage().partition(":")[2] for record in caplog.records] == [
+        " nothing is scored; run 'germane worker'"
+    ]
+
+
+def _never() -> Any:
+    raise AssertionError("the service must not be created")

@@ -15,7 +15,7 @@ from germane.exchange import Exchange
 from germane.monitor import Monitor
 from germane.monitor.jobs.maintenance import RetentionJob, RetentionSchedule
 from germane.settings import Retention
-from germane.storage import SamplingDecision, TrackingStore, WorkerHeartbeat
+from germane.storage import OutgoingRequest, ReceivedItem, SamplingDecision, TrackingStore, WorkerHeartbeat
 from germane.storage.db.batches import BATCH_SIZE
 from germane.testing import Clock, engine_of
 
@@ -118,6 +118,26 @@ def test_a_retention_round_is_logged_in_one_line(
     run(make_job(store, "me", clock))
 
     assert [record.getMessage() for record in caplog.records] == ["retention: 2 texts erased, 1 exchange deleted"]
+    assert {record.levelname for record in caplog.records} == {"INFO"}
+
+
+def test_the_deletion_of_requests_that_were_acknowledged_but_not_forwarded_is_a_warning(
+    store: TrackingStore, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """So is that of traces that no receiver has finished."""
+    timed = TrackingStore(engine_of(store).url.render_as_string(hide_password=False), clock=clock)
+    item = ReceivedItem("a" * 32, "b" * 16, False, "shop", "scope", b"text", 0.0)
+    for items, requests in (([item], []), ([], [OutgoingRequest("traces", b"text")])):
+        timed.received.stage(items, max_wait=1.0, requests=requests, target="there")
+        clock.advance(days=31)
+        run(make_job(timed, "w1", clock))
+        clock.advance(hours=2)
+    timed.close()
+
+    logged = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert logged == [
+        ("WARNING", "retention: 1 unfinished trace deleted"), ("WARNING", "retention: 1 unsent request deleted")
+    ]  # fmt: skip
 
 
 def test_tasks_for_scorers_that_no_process_runs_expire(store: TrackingStore, old: Make, clock: Clock) -> None:

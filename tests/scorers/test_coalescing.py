@@ -229,7 +229,9 @@ def test_concurrent_requests_for_the_model_name_are_coalesced(
 
     found = asyncio.run(identify_all())
 
-    assert {str(each) for each in found} == {"HTTP 503: this is a test" if outage else "fake-judge"}
+    assert {str(each) for each in found} == {
+        f"HTTP 503: this is a test ({fake.base_url}/chat/completions)" if outage else "fake-judge"
+    }
     assert len(fake.requests) == 1
 
 

@@ -258,7 +258,7 @@ def test_ratings_are_parsed_from_prose_and_from_number_words(exchange: Make, jud
 
 def test_a_judge_failure_is_the_reason_for_the_missing_score(exchange: Make, judged: Any, fake: FakeJudge) -> None:
     """A failure never results in a value."""
-    fake.faults.append(Fault("status", status=401))
+    fake.outage = Fault("status", status=401)
 
     (score,) = judged(NAME, [], exchange(PYTHON, None, CREATED, SNAKES))
 

@@ -103,7 +103,9 @@ AT_THE_DOOR = {
     "refusal": (Fault("refusal"), UnscoredReason.JUDGE_REFUSED),
     "filtered reply": (Fault("content_filter"), UnscoredReason.JUDGE_REFUSED),
 }
-"""Faults in every reply, each with the reason of the score. The score fails after one request."""
+"""Faults in every reply, each with the reason of the score."""
+REFUSALS = ("broken", "overloaded", "an error with HTTP 200")
+"""Faults that an option of the request may have caused. The request is repeated without each option."""
 IN_THE_JSON = {
     "cut off": (Fault("cut_off"), UnscoredReason.UNPARSABLE),
     "malformed": (Fault("malformed"), UnscoredReason.UNPARSABLE),
@@ -114,18 +116,18 @@ IN_THE_JSON = {
 }
 """Faults in the JSON of every reply, each with the reason of the score after one retry."""
 EMBEDDER = {
-    "busy": (status(429), 0, 1),
+    "busy": (status(429), 0, 2),
     "busy, come back later": (status(429, retry_after=21), 21, 1),
-    "overloaded": (status(503), 0, 1),
+    "overloaded": (status(503), 0, 6),
     "silent": (Fault("hang"), 0, 1),
     "slow drip": (Fault("drip"), 0, 1),
     "reset": (Fault("reset"), 0, 1),
     "half a reply": (Fault("truncated"), 0, 1),
-    "bad key": (status(401), 0, 1),
-    "no such model": (status(404, "model_not_found"), 0, 1),
-    "quota spent": (status(429, "insufficient_quota"), 0, 1),
-    "bad text": (status(400), None, 2),
-    "too long": (status(413), None, 1),
+    "bad key": (status(401), 0, 6),
+    "no such model": (status(404, "model_not_found"), 0, 2),
+    "quota spent": (status(429, "insufficient_quota"), 0, 2),
+    "bad request": (status(400), 0, 6),
+    "too long": (status(413), None, 6),
     "a web page": (Fault("garbage"), 0, 1),
     "no JSON": (Fault("not_json"), 0, 1),
     "no number": (Fault("nan"), None, 1),
@@ -136,7 +138,7 @@ EMBEDDER = {
 }
 """Faults in every reply, each with the expected retry delay (None if a retry cannot help) and number of requests.
 
-The first rejected request is repeated without base64, which may have been the reason.
+A rejected request is repeated with numbers and without an encoding, and then with another text, to find the cause.
 """
 
 
@@ -154,27 +156,28 @@ def assert_failed(score: Score, reason: UnscoredReason) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", AT_THE_DOOR)
 def test_a_failing_judge_yields_no_relevancy(bench: Any, kind: str) -> None:
-    """The score has the judge's reason after one request, and nothing is embedded."""
+    """The score has the judge's reason, and nothing is embedded."""
     bench.fake.outage, reason = AT_THE_DOOR[kind]
     bench.server = server_options(bench.fake.outage)
 
     (score,) = bench.score()
 
     assert_failed(score, reason)
-    assert (len(bench.fake.chat_requests), len(bench.fake.embedding_requests)) == (1, 0)
+    requests = 3 if kind in REFUSALS else 1
+    assert (len(bench.fake.chat_requests), len(bench.fake.embedding_requests)) == (requests, 0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", AT_THE_DOOR)
 def test_a_failing_judge_yields_no_rating(fake: FakeJudge, exchange: Any, kind: str) -> None:
-    """Failed requests for JSON are not repeated immediately, either."""
+    """Requests for JSON are only repeated without JSON's schema, which may have been the cause."""
     fake.replies = lambda _: GOOD
     fake.outage, reason = AT_THE_DOOR[kind]
 
     score = rate(fake, exchange(), **server_options(fake.outage))
 
     assert_failed(score, reason)
-    assert len(fake.chat_requests) == 1
+    assert len(fake.chat_requests) == (2 if kind in REFUSALS else 1)
     assert score.details.get("retry_after") == (21 if "later" in kind else None)
 
 

@@ -343,7 +343,9 @@ def test_a_judge_url_that_contains_a_secret_is_never_shown(fake: FakeJudge) -> N
     error = failure(fake, base_url=address)
 
     assert fake.chat_requests[0].path.startswith("/token-12345/")
-    assert str(error) == "HTTP 404: Cannot POST /[hidden]/chat/completions as joe:[hidden]"
+    root = fake.base_url.removesuffix("/v1")
+    asked = f"{root}/[hidden]/v1/chat/completions"
+    assert str(error) == f"HTTP 404: Cannot POST /[hidden]/v1/chat/completions as joe:[hidden] ({asked})"
 
 
 def test_a_judge_url_can_have_a_query_string(fake: FakeJudge) -> None:
@@ -356,7 +358,7 @@ def test_a_judge_url_can_have_a_query_string(fake: FakeJudge) -> None:
 
     assert reply.texts[0]
     assert [request.query for request in fake.chat_requests] == [f"version=2024-06-01&key=abc-{KEY}"] * 2
-    assert str(error) == "HTTP 401: [hidden] is no key"
+    assert str(error) == f"HTTP 401: [hidden] is no key ({fake.base_url}/chat/completions)"
 
 
 def test_a_placeholder_key_is_sent_if_no_key_is_configured(fake: FakeJudge) -> None:
@@ -583,10 +585,10 @@ def test_invalid_vectors_are_reported_as_a_permanent_embedder_error(fake: FakeJu
         (Fault("status", status=401), 0),
         (Fault("status", status=404, code="model_not_found"), 0),
         (Fault("status", status=429, code="insufficient_quota"), 0),
-        (Fault("status", status=400), None),
+        (Fault("status", status=400), 0),
         (Fault("status", status=413), None),
     ],
-    ids=["down", "busy", "no reply", "broken off", "wrong key", "no model", "no quota", "bad text", "too long"],
+    ids=["down", "busy", "no reply", "broken off", "wrong key", "no model", "no quota", "bad request", "too long"],
 )
 def test_an_unreachable_embedder_is_a_temporary_error(
     fake: FakeJudge, fault: Fault, pause: float | None, request: pytest.FixtureRequest
@@ -598,8 +600,9 @@ def test_an_unreachable_embedder_is_a_temporary_error(
         embed(fake, "a", timeout=2 if fault.kind == "hang" else 30)
 
     assert (caught.value.reason, caught.value.retry_after) == (UnscoredReason.EMBEDDER_ERROR, pause)
-    assert caught.value.rejected == (request.node.callspec.id in ("wrong key", "no model", "no quota"))
-    assert ("OPENAI_API_KEY" in (caught.value.fix or "")) == (request.node.callspec.id == "wrong key")
+    rejected = request.node.callspec.id in ("wrong key", "no model", "no quota", "bad request")
+    assert caught.value.rejected == rejected
+    assert ("OPENAI_API_KEY" in (caught.value.fix or "")) == rejected
     if fault.kind == "hang":
         assert fake.base_url.removesuffix("/v1") in str(caught.value)
 

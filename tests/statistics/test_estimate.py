@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.cases import each
 
 from germane.alert import Interval
 from germane.statistics.estimate import Estimate, RunningSums, WeightedSums, _trials, estimate_mean, t_quantile
@@ -53,10 +55,36 @@ def test_each_score_is_weighted_by_inverse_probability() -> None:
     assert running.low == 2
 
 
-@pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.706), (2, 4.303), (3, 3.182), (10, 2.228), (60, 2.0)])
-def test_quantiles_are_those_of_the_t_distribution(freedom: int, quantile: float) -> None:
-    """The published values, within 1%."""
-    assert t_quantile(freedom) == pytest.approx(quantile, rel=0.01)
+def t_coverage(quantile: float, freedom: int) -> float:
+    """Return the probability of Student's t between -quantile and quantile (Abramowitz and Stegun 26.7.3, 26.7.4)."""
+    angle = math.atan2(quantile, math.sqrt(freedom))
+    odd = freedom % 2
+    term, total = math.cos(angle) if odd else 1.0, 0.0
+    for step in range(1 + odd, freedom, 2):
+        total += term
+        term *= math.cos(angle) ** 2 * step / (step + 1)
+    return (2 / math.pi * (angle + math.sin(angle) * total)) if odd else math.sin(angle) * total
+
+
+@each("freedom", [*range(1, 61), 100, 365, 1000, 9999])
+def test_quantiles_are_those_of_the_t_distribution(freedom: int) -> None:
+    """Of all values, 95% lie between the quantile and its negative, exact to four decimal places for all sizes."""
+    quantile = t_quantile(freedom)
+
+    assert t_coverage(quantile - 5e-5, freedom) < 0.95 < t_coverage(quantile + 5e-5, freedom)
+
+
+@each(("freedom", "quantile"), [(1, 12.7062), (2, 4.3027), (3, 3.1824), (4, 2.7764), (20, 2.0860), (21, 2.0796)])
+def test_quantiles_are_the_published_ones(freedom: int, quantile: float) -> None:
+    """Printed tables of Student's distribution contain these values."""
+    assert t_quantile(freedom) == pytest.approx(quantile, abs=6e-5)
+
+
+def test_the_mean_of_three_scores_uses_the_quantile_for_two_degrees_of_freedom() -> None:
+    """The upper limit is that of the textbook formula. The lower one also allows for zeros that were not seen."""
+    _, (_, high) = estimate_with_interval([0.45, 0.5, 0.55])
+
+    assert high == pytest.approx(0.5 + 4.30265 * 0.05 / math.sqrt(3))
 
 
 def test_equally_weighted_scores_count_as_one_trial_each() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sqlite3
 import threading
 import traceback
@@ -15,11 +16,15 @@ from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import exc, make_url
+from tests.cases import each
 
+from germane.annotation import RecordedScore
 from germane.errors import DatabaseUnreachable, SettingsError, StorageError
 from germane.exchange import Exchange
 from germane.storage import TrackingStore
-from germane.storage.db.errors import ContentRefused
+from germane.storage.db.drivers import parse_url
+from germane.storage.db.errors import ContentRefused, translate_error
 from germane.storage.db.mappers import bulk_insert, timestamp_encoder
 from germane.storage.db.tables import saved_view
 from germane.testing import engine_of, transaction
@@ -128,6 +133,76 @@ def test_a_relative_database_path_is_resolved_only_once(tmp_path: Path, make: Ma
 
     assert (tmp_path / "here.db").exists()
     store.close()
+
+
+OTHER_OPTIONS = (
+    "pgbouncer=true", "schema=public", "connection_limit=1", "pool_timeout=10", "sslaccept=strict", "supa=base-pooler",
+    "statement_cache_size=0", "prepared_statements=false", "ssl=true", "currentSchema=public", "autocommit=true",
+    "sslmode=require&pgbouncer=true", "charset=utf8", "socket_timeout=9", "async_fallback=1",
+)  # fmt: skip
+VALID_OPTIONS = (
+    "sslmode=require", "connect_timeout=3", "application_name=shop", "target_session_attrs=any", "keepalives=0",
+    "options=-csearch_path%3Dshop", "host=a:1&host=b:2", "sslrootcert=/x.pem", "channel_binding=prefer",
+    "prepare_threshold=0", "",
+)  # fmt: skip
+
+
+@each("options", OTHER_OPTIONS)
+def test_an_option_for_another_driver_is_a_settings_error(options: str) -> None:
+    """Hosts of PostgreSQL hand out URLs like this. The error names the option and not its value."""
+    name, _, value = options.rpartition("&")[2].partition("=")
+    with pytest.raises(SettingsError, match=f"remove '{name}'$") as caught:
+        TrackingStore(f"postgresql://shop:secret@127.0.0.1:1/shop?{options}")
+
+    assert "secret" not in str(caught.value)
+    assert not re.search(rf"\b{value}\b", str(caught.value).replace("remove", ""))
+
+
+@each("options", VALID_OPTIONS)
+def test_the_drivers_own_options_are_accepted(options: str) -> None:
+    """They are not changed."""
+    url = f"postgresql://shop@127.0.0.1:1/shop?{options}"
+
+    assert parse_url(url).query == make_url(url).query
+
+
+@each(
+    "url",
+    [
+        "postgresql://127.0.0.1:1/shop?connect_timeout=abc",
+        "postgresql://127.0.0.1:1/shop?connect_timeout=1.5", "postgresql://127.0.0.1:1/shop?host=a:b:c:1&port=x&host=b",
+        "sqlite:///shop.db?timeout=abc", "sqlite:///shop.db?check_same_thread=maybe",
+    ],
+)  # fmt: skip
+def test_an_option_with_an_invalid_value_is_a_settings_error(url: str) -> None:
+    """The driver would raise an error for every connection."""
+    with pytest.raises(SettingsError, match=r"^an option in the database URL has an invalid value: correct "):
+        TrackingStore(url)
+
+
+@each("options", ["sslmode=bogus", "keepalives=x", "target_session_attrs=x", "sslmode=require&sslmode=disable"])
+def test_errors_of_a_connection_are_not_about_a_row(options: str, make: Make) -> None:
+    """Only the server's library checks these values. Rows wait."""
+    store = TrackingStore(f"postgresql://shop@127.0.0.1:1/shop?{options}")
+
+    for write in (
+        lambda: store.exchanges.add([make()]),
+        lambda: store.exchanges.record_scores(
+            [RecordedScore(exchange_id="e", name="n", value=1.0, recorded_at=datetime.now(UTC))]
+        ),
+    ):
+        with pytest.raises(DatabaseUnreachable):
+            write()
+    store.close()
+
+
+@each("kind", [exc.IntegrityError, exc.DataError, exc.ProgrammingError])
+def test_an_error_without_a_statement_is_never_about_a_row(kind: type[exc.DBAPIError]) -> None:
+    """The driver reports an unusable connection string with the same classes as an invalid value."""
+    cause = psycopg.ProgrammingError("invalid connection option")
+
+    assert isinstance(translate_error(kind("INSERT", {}, cause), "x"), ContentRefused)
+    assert isinstance(translate_error(kind(None, None, cause), "x"), DatabaseUnreachable)
 
 
 def test_database_errors_do_not_quote_row_values(store: TrackingStore, make: Make) -> None:

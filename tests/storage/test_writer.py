@@ -20,6 +20,7 @@ from germane.errors import DatabaseUnreachable
 from germane.exchange import Exchange
 from germane.storage import Coverage, ExchangeWriter, TrackingStore
 from germane.storage.ingest.store_exchanges import ExchangeStore
+from germane.testing import engine_of, transaction
 
 Make = Callable[..., Exchange]
 WriteTo = Callable[..., ExchangeWriter]
@@ -307,6 +308,56 @@ def test_a_rejected_row_is_counted_once_even_if_the_connection_is_lost(
     )
     assert writer.stop(LONG)
     store.close()
+
+
+REJECT_ROWS = {
+    "sqlite": (
+        "CREATE TRIGGER reject BEFORE INSERT ON {0} BEGIN SELECT RAISE(ABORT, 'not now'); END",
+        "DROP TRIGGER reject",
+    ),
+    "postgresql": (
+        "ALTER TABLE {0} ADD CONSTRAINT reject CHECK (false) NOT VALID",
+        "ALTER TABLE {0} DROP CONSTRAINT reject",
+    ),
+}
+"""Statements with which a database starts and stops rejecting all rows of a table as if their content were invalid."""
+
+
+@pytest.mark.parametrize("items", ["good", "good and bad", "bad"])
+def test_rows_wait_if_the_database_rejects_all_of_them(
+    store: TrackingStore, writer: ExchangeWriter, make: Make, caplog: pytest.LogCaptureFixture, items: str
+) -> None:
+    """An error belongs to a row only if that row fails alone while another one is accepted."""
+    rejects, accepts = REJECT_ROWS[engine_of(store).dialect.name]
+    good = [make() for _ in range(3)] if "good" in items else []
+    bad = [make(status=None)] if "bad" in items else []
+    with transaction(store) as connection:
+        connection.exec_driver_sql(rejects.format("exchange"))
+    for exchange in [*bad, *good]:
+        writer.put(exchange)
+    until(lambda: writer.problem is not None)
+
+    assert not writer.flush(0.2)
+    assert (writer.dropped, writer.depth) == (0, len(good + bad))
+    assert not [message for message in messages(caplog, logging.WARNING) if "lost" in message]
+
+    with transaction(store) as connection:
+        connection.exec_driver_sql(accepts.format("exchange"))
+
+    assert writer.flush(LONG)
+    assert (store.answers.counts().captured, writer.dropped) == (len(good), len(bad))
+    assert not any("manual" in exchange.service for exchange in store.answers.list_exchanges())
+
+
+def test_a_row_that_is_rejected_alone_is_dropped_at_once(
+    store: TrackingStore, writer: ExchangeWriter, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The database accepts another row, so the row's content is the reason."""
+    writer.put(make(status=None))
+
+    assert writer.flush(LONG)
+    assert (writer.dropped, writer.problem, store.answers.counts().captured) == (1, None, 0)
+    assert "rejected the content of 1 exchange; lost: " in "".join(messages(caplog, logging.WARNING))
 
 
 def test_an_unexpected_error_does_not_end_the_writer_thread(

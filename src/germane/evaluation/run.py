@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
@@ -53,7 +54,8 @@ def evaluate(
     """Score a data set; see :func:`aevaluate` for the arguments.
 
     Raises:
-        UsageError: an event loop is running, as in notebooks: use ``await germane.aevaluate(...)``.
+        UsageError: an event loop is running, as in notebooks: use ``await germane.aevaluate(...)``. With gevent, it can
+            be that of ``germane.start()`` or of an evaluation in another greenlet.
     """
     try:
         asyncio.get_running_loop()
@@ -71,6 +73,10 @@ def evaluate(
                 **settings,
             )
         )
+    library = threading.get_ident.__module__.partition(".")[0]
+    if library in {"gevent", "eventlet"}:
+        message = "allows one event loop at a time: evaluate one data set at a time, without germane.start()"
+        raise UsageError(f"{library} {message}")
     raise UsageError("an event loop is running: use 'await germane.aevaluate(...)'")
 
 

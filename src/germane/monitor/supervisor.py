@@ -294,7 +294,7 @@ class Supervisor:
         await asyncio.gather(releasing_leases.run(), closing.run(), draining.run())
         return not (len(self._results) or releasing_tasks.problem or releasing_leases.problem or closing.problem)
 
-    async def _send_heartbeat(self) -> None:
+    def _send_heartbeat(self) -> None:
         config, settings = self._config, self._config.settings
         runs = {name: job.status().runs for name, job in self._jobs.items()}
         new_runs = {name: of_job for name, of_job in runs.items() if of_job and of_job != self._reported_runs.get(name)}
@@ -355,7 +355,7 @@ class Supervisor:
         # Use an empty context, in which telemetry is not suppressed, because these spans are intended.
         Context().run(self._config.attach, exchange, scores)
 
-    def _new_job(self, name: str, work: Callable[[], Awaitable[None]]) -> Job:
+    def _new_job(self, name: str, work: Callable[[], Awaitable[None] | None]) -> Job:
         config = self._config
         return Job(name, work, clock=config.clock, suppressed=config.suppressed, outage_log=self._outage_log)
 
@@ -375,7 +375,7 @@ class Supervisor:
         }
 
     def _new_heartbeat(self) -> LeaseRenewal:
-        async def deregister() -> None:
+        def deregister() -> None:
             self._config.store.workers.deregister_worker(self._owner)
 
         return build_heartbeat(

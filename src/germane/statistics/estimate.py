@@ -17,6 +17,11 @@ from germane.statistics.histogram import Histogram
 
 Z = 1.959964
 """Two-sided 95% quantile of the normal distribution."""
+_T_QUANTILES = (
+    12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.26216, 2.22814,
+    2.20099, 2.17881, 2.16037, 2.14479, 2.13145, 2.11991, 2.10982, 2.10092, 2.09302, 2.08596,
+)  # fmt: skip
+"""Two-sided 95% quantiles of Student's t distribution for 1 to 20 degrees of freedom."""
 _EQUAL_TOLERANCE = 1e-12
 """Relative sum of squares below which scores count as equal, because any difference is a rounding error."""
 
@@ -201,12 +206,12 @@ def _wilson(share: float, n: float) -> Interval:
 
 
 def t_quantile(freedom: int) -> float:
-    """Return the two-sided 95% quantile of Student's t distribution.
+    """Return the two-sided 95% quantile of Student's t distribution, exact to four decimal places.
 
-    Uses table values for 1 and 2 degrees of freedom, and the Cornish-Fisher expansion for 3 or more.
+    Uses table values for up to 20 degrees of freedom, and the Cornish-Fisher expansion for more.
     """
-    if freedom <= 2:
-        return (12.7062, 4.3027)[freedom - 1]
+    if freedom <= len(_T_QUANTILES):
+        return _T_QUANTILES[freedom - 1]
     z = Z
     terms = (
         z,

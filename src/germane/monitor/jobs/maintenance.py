@@ -136,7 +136,10 @@ class RetentionJob:
         self._thread_pool = self._thread_pool or DaemonThreadPool(1, name="germane-monitor-retention")
         removed = await self._thread_pool.run(self._run_round)
         if removed:
-            logger.info("retention: %s", removed)
+            # Clients rely on the delivery of requests that were acknowledged.
+            logger.log(
+                logging.WARNING if removed.requests or removed.traces else logging.INFO, "retention: %s", removed
+            )
 
     def close(self) -> None:
         """Close the thread pool."""

@@ -6,8 +6,8 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -78,7 +78,7 @@ class Job:
     def __init__(
         self,
         name: str,
-        work: Callable[[], Awaitable[None]],
+        work: Callable[[], Awaitable[None] | None],
         *,
         clock: Callable[[], datetime],
         suppressed: Callable[[], AbstractContextManager[object]],
@@ -97,23 +97,34 @@ class Job:
     async def run(self) -> None:
         """Run the work once, without tracing it. Concurrent calls run one after another."""
         async with self._running:
-            started_at, started = self._clock(), time.monotonic()
-            try:
-                with self._suppressed():
-                    await self._work()
-            except Exception as error:
-                # An unreachable database is one outage for all jobs; any other error is an outage of this job.
-                outage = type(error).__name__ if isinstance(error, StorageError) else self.name
-                if self.problem is None or isinstance(error, StorageError):
-                    self._outage_log.record_failure(self.name, outage, describe_error(error))
-                logger.debug("background job %r failed", self.name, exc_info=error)
-                self.problem = describe_error(error)
-            else:
-                if self.problem is not None:
-                    self._outage_log.record_recovery(self.name)
-                self.last_run, self.problem = self._clock(), None
-            run = JobRun(started_at=started_at, seconds=time.monotonic() - started, problem=self.problem)
-            self.runs = run.appended_to(self.runs)  # always a new tuple: other threads read it
+            with self._error_boundary():
+                if (waiting := self._work()) is not None:
+                    await waiting
+
+    def run_blocking(self) -> None:
+        """Run work that is not asynchronous once, without an event loop."""
+        with self._error_boundary():
+            self._work()
+
+    @contextmanager
+    def _error_boundary(self) -> Iterator[None]:
+        started_at, started = self._clock(), time.monotonic()
+        try:
+            with self._suppressed():
+                yield
+        except Exception as error:
+            # An unreachable database is one outage for all jobs; any other error is an outage of this job.
+            outage = type(error).__name__ if isinstance(error, StorageError) else self.name
+            if self.problem is None or isinstance(error, StorageError):
+                self._outage_log.record_failure(self.name, outage, describe_error(error))
+            logger.debug("background job %r failed", self.name, exc_info=error)
+            self.problem = describe_error(error)
+        else:
+            if self.problem is not None:
+                self._outage_log.record_recovery(self.name)
+            self.last_run, self.problem = self._clock(), None
+        run = JobRun(started_at=started_at, seconds=time.monotonic() - started, problem=self.problem)
+        self.runs = run.appended_to(self.runs)  # always a new tuple: other threads read it
 
     async def run_whenever(self, wait: Callable[[], Awaitable[None]]) -> None:
         """Run the work each time ``wait`` returns, until canceled."""

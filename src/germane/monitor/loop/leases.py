@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
@@ -61,11 +60,11 @@ def build_heartbeat(job: Job, *, deregister: Job, lease: timedelta) -> LeaseRene
     """
 
     def send() -> bool:
-        asyncio.run(job.run())
+        job.run_blocking()
         if job.problem is not None:
             raise StorageError(job.problem)
         return True
 
-    heartbeat = LeaseRenewal(send, release=lambda: asyncio.run(deregister.run()), lease=lease, name=THREAD_NAME)
+    heartbeat = LeaseRenewal(send, release=deregister.run_blocking, lease=lease, name=THREAD_NAME)
     heartbeat.renew_now()
     return heartbeat

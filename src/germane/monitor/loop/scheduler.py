@@ -23,6 +23,7 @@ MIN_CLOCK_STEP: Final = 0.5
 """The smallest backward step in seconds that counts as setting the clock back. Smaller steps are normal corrections."""
 SERVICE_SHARE: Final = 0.9
 """The share of the stop timeout that the service gets. The rest is for stopping the event loop and its thread."""
+logger = logging.getLogger("germane.monitor")
 PeriodicJob = Callable[[], Awaitable[object]]
 Seconds = Callable[[], float]
 
@@ -104,6 +105,11 @@ class Scheduler:
             future.set_result(asyncio.get_running_loop().time() + SERVICE_SHARE * timeout)
 
     def _run(self) -> None:
+        with contextlib.suppress(RuntimeError):
+            asyncio.get_running_loop()
+            # A new thread runs no event loop, unless it is a greenlet.
+            logger.error("gevent shares one thread with another event loop: nothing is scored; run 'germane worker'")
+            return
         try:
             with asyncio.Runner() as runner:
                 runner.run(self._main())

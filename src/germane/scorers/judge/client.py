@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
-from collections.abc import AsyncIterator, Collection, Mapping
+import ssl
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from socket import gaierror
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
@@ -42,12 +45,18 @@ RETRY_DELAY = 0.5
 """Delay before retrying a request whose reply does not come from a model, in seconds."""
 MIN_SECRET_CHARACTERS = 6
 """Minimum length of secrets that are hidden in error messages. Shorter ones are placeholders or common words."""
+_URL_WORDS = frozenset({"openai", "completions", "embeddings"})
+"""Long words in the paths of compatible servers. All other long parts of a path are hidden in error messages."""
 _KEY = re.compile(r"\b(sk|key|gsk|hf|api)[-_][\w*.-]{6,}", re.IGNORECASE)
 _REFUSAL_CODES = frozenset(
     {"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "context_length_exceeded"}
 )
 """Error codes that affect a single request. Other requests may succeed."""
+_LAST_PERMANENT_STATUS = 422
+"""The highest HTTP status that rejects a key, a model or a request. Higher ones, such as 424 and 499, are temporary."""
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+OTHER_CODES = _REFUSAL_CODES | _QUOTA_CODES | {"invalid_api_key", "model_not_found"}
+"""Error codes that explain an error that a request's options have not caused."""
 _OUT_OF_TOKENS = "output limit was reached"
 """Part of OpenAI's error message for a reasoning model that reaches the token limit before it replies."""
 
@@ -92,8 +101,8 @@ class ModelServer:
         )
 
     @asynccontextmanager
-    async def guard_request(self) -> AsyncIterator[None]:
-        """Apply the timeout to a request, and convert the client's exceptions to :class:`ScoringError`."""
+    async def guard_request(self, path: str) -> AsyncIterator[None]:
+        """Apply the timeout to a request for ``path``, and convert the client's exceptions to :class:`ScoringError`."""
         import openai
 
         try:
@@ -102,7 +111,7 @@ class ModelServer:
                     yield
         except TimeoutError:
             raise ScoringError(
-                UnscoredReason.JUDGE_TIMEOUT, f"no reply from {self._address} within {self.timeout:g} s"
+                UnscoredReason.JUDGE_TIMEOUT, f"no reply from {self._shown_url(path)} within {self.timeout:g} s"
             ) from None
         except openai.APIConnectionError as error:
             cause = error.__cause__
@@ -110,50 +119,71 @@ class ModelServer:
                 raise cause from None
             if isinstance(cause, ReplyTooLarge):
                 raise ScoringError(UnscoredReason.UNPARSABLE, str(cause)) from None
-            raise self._connection_error(cause or error) from None
+            raise self._connection_error(cause or error, path) from None
         except openai.APIStatusError as error:
             raise ScoringError(
                 reason_for_error(error),
-                f"HTTP {error.status_code}: {self._hide_secrets(server_message(error))}",
+                f"HTTP {error.status_code}: {self._hide_secrets(server_message(error))} ({self._shown_url(path)})",
                 retry_after=parse_retry_after(error.response.headers),
+                http_status=error.status_code,
             ) from None
         except NoModelReply as error:
-            raise ScoringError(error.reason, f"HTTP 200, but {self._hide_secrets(str(error))}") from None
+            message = f"HTTP 200, but {self._hide_secrets(str(error))} ({self._shown_url(path)})"
+            status = 200 if isinstance(error, ErrorReply) else None
+            raise ScoringError(error.reason, message, http_status=status) from None
         except ReplyTooLarge as error:
             raise ScoringError(UnscoredReason.UNPARSABLE, str(error)) from None
         # Lower layers raise other errors, such as OverflowError for an invalid port, alone or in a group.
         except (OSError, OverflowError, ExceptionGroup, http_library().RequestError) as error:
-            raise self._connection_error(error) from None
+            raise self._connection_error(error, path) from None
         except (openai.OpenAIError, ValueError) as error:
             raise ScoringError(UnscoredReason.UNPARSABLE, f"the reply is unreadable: {type(error).__name__}") from None
 
-    def _connection_error(self, error: BaseException) -> ScoringError:
-        """Return an error that names the server or the proxy, without the secrets that their URLs may contain."""
-        address = self._address
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        cause, proxy = type(error).__name__, proxy_variable(address)
-        if proxy is None:
-            return ScoringError(UnscoredReason.JUDGE_UNREACHABLE, f"no connection to {address}: {cause}")
-        return ScoringError(
-            UnscoredReason.JUDGE_UNREACHABLE,
-            f"no connection to {address} through the proxy set in {proxy}: {cause}",
-            fix=f"start the proxy, correct {proxy}, or exclude the server with NO_PROXY",
-        )
+    def _connection_error(self, error: BaseException, path: str) -> ScoringError:
+        """Return an error that names the cause, and the server or the proxy, without the secrets in their URLs."""
+        cause, fix = _connection_cause(error)
+        message, proxy = f"no connection to {self._shown_url(path)}", proxy_variable(self.base_url or DEFAULT_BASE_URL)
+        if proxy is not None:
+            message += f" through the proxy set in {proxy}"
+            fix = f"start the proxy, correct {proxy}, or exclude the server with NO_PROXY"
+        return ScoringError(UnscoredReason.JUDGE_UNREACHABLE, f"{message}: {self._hide_secrets(cause)}", fix=fix)
 
-    @property
-    def _address(self) -> str:
-        """The scheme, host and port. The user, path and query of a URL may be secret."""
-        url = urlsplit(self.base_url or DEFAULT_BASE_URL)
-        return f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
+    def _shown_url(self, path: str) -> str:
+        """Return a request's URL for display. The user, path and query of the base URL may be secret."""
+        url = urlsplit(self.base_url or f"{DEFAULT_BASE_URL}/v1")
+        shown = "/".join("[hidden]" if part in self._secrets() else part for part in url.path.rstrip("/").split("/"))
+        return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{shown}{path}"
+
+    def _secrets(self) -> set[str]:
+        url = urlsplit(self.base_url or "")  # some gateways issue URLs with a secret path
+        parts = (self.api_key, url.password, *url.path.split("/"), *(value for _, value in parse_qsl(url.query)))
+        return {part for part in parts if part and len(part) >= MIN_SECRET_CHARACTERS} - _URL_WORDS
 
     def _hide_secrets(self, text: str) -> str:
-        url = urlsplit(self.base_url or "")  # some gateways issue URLs with a secret path
-        query_values = (value for _, value in parse_qsl(url.query))
-        for secret in (self.api_key, url.password, url.path.strip("/"), *query_values):
-            if secret and len(secret) >= MIN_SECRET_CHARACTERS:
-                text = text.replace(secret, "[hidden]")
+        for secret in sorted(self._secrets(), key=len, reverse=True):
+            text = text.replace(secret, "[hidden]")
         return shorten(_KEY.sub("[hidden]", text), 300)
+
+
+def _connection_cause(error: BaseException) -> tuple[str, str | None]:
+    """Return the cause of a connection error, and its fix if it is more specific than that of any other.
+
+    The HTTP client's own errors, such as "All connection attempts failed", hide the error of the operating system.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        error = cause if isinstance(cause, OSError) else error
+        cause = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else cause.__cause__ or cause.__context__
+    text = (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
+    if isinstance(error, ssl.SSLCertVerificationError):
+        fix = "set SSL_CERT_FILE to a PEM file with the certificate of the server or of its authority"
+        return f"untrusted certificate: {error.verify_message or text}", fix
+    if isinstance(error, ssl.SSLError):
+        return f"no TLS: {text}", "if the server does not use TLS, start the base URL with http://"
+    if isinstance(error, gaierror):
+        return f"unknown host: {text}", None
+    # The event loop replaces the text of the operating system.
+    return (os.strerror(error.errno) if isinstance(error, OSError) and error.errno else text), None
 
 
 class ClientPool:
@@ -194,7 +224,8 @@ class ClientPool:
                 await client.close()
 
 
-_ERROR_MEMBERS = frozenset({"message", "detail", "error_description", "msg", "title", "errors"})
+_ERROR_MEMBERS = ("message", "detail", "error_description", "msg", "title", "errors")
+"""Members of an error that explain it, in order of preference."""
 _OTHER_MEMBERS = frozenset({"choices", "code", "error", "object", "status", "status_code", "success", "type"})
 """Members of a reply or an error that do not contain the reply of another API."""
 _STREAM = re.compile(rb"\s*(?:(?:data|event|id|retry): ?\S|:[^\n]*\n|\{[^\n]*\}[ \t\r]*\n\s*\{)")
@@ -210,10 +241,23 @@ class NoModelReply(Exception):
         self.reason = reason
 
 
-def reason_for_error(error: openai.APIStatusError) -> UnscoredReason:
+class ErrorReply(NoModelReply):
+    """An error with HTTP status 200."""
+
+    code: object = None
+    type: object = None
+
+
+def error_codes(error: openai.APIStatusError | ErrorReply) -> Collection[str]:
+    """Return the codes with which the server explains the error."""
+    return {str(code).lower() for code in (error.code, error.type) if code}
+
+
+def reason_for_error(error: openai.APIStatusError | ErrorReply) -> UnscoredReason:
     """Return the reason for an HTTP error. It determines whether a retry may help."""
-    codes = {str(code).lower() for code in (error.code, error.type) if code}
-    return _reason_for_status(error.status_code, codes, server_message(error))
+    if isinstance(error, ErrorReply):
+        return error.reason
+    return _reason_for_status(error.status_code, error_codes(error), server_message(error))
 
 
 def _reason_for_status(status: int, codes: Collection[str], message: str) -> UnscoredReason:
@@ -226,14 +270,26 @@ def _reason_for_status(status: int, codes: Collection[str], message: str) -> Uns
         return UnscoredReason.JUDGE_TIMEOUT
     if status == 400 and _OUT_OF_TOKENS in message:
         return UnscoredReason.UNPARSABLE
-    return UnscoredReason.JUDGE_UNREACHABLE if status >= 500 else UnscoredReason.JUDGE_REJECTED
+    is_permanent = status <= _LAST_PERMANENT_STATUS and status != 409
+    return UnscoredReason.JUDGE_REJECTED if is_permanent else UnscoredReason.JUDGE_UNREACHABLE
 
 
-def server_message(error: openai.APIStatusError) -> str:
-    """Return the server's error message, or ``no explanation``."""
-    body: Any = error.body
-    message = body.get("message") if isinstance(body, dict) else body
-    return str(message or "no explanation").strip()
+def server_message(error: openai.APIStatusError | ErrorReply) -> str:
+    """Return the server's error message. Without one, return the body, or ``no explanation`` if it is empty."""
+    if isinstance(error, ErrorReply):
+        return str(error)
+    return _find_explanation(error.body) or error.response.text.strip() or "no explanation"
+
+
+def _find_explanation(body: Any, depth: int = 4) -> str:
+    """Return the first text that explains an error, or an empty text. Servers nest it in objects and lists."""
+    if isinstance(body, str):
+        return body.strip()
+    members = vars(body) if isinstance(body, SimpleNamespace) else body
+    parts: Iterable[Any] = members if isinstance(members, list) else ()
+    if isinstance(members, dict):
+        parts = (members.get(name) for name in ("error", *_ERROR_MEMBERS))
+    return next((text for part in parts if depth and (text := _find_explanation(part, depth - 1))), "")
 
 
 async def post_json(
@@ -322,11 +378,11 @@ def _error_in_reply(error: Any) -> NoModelReply:
         values = (getattr(error, name, None) for name in names)
         return next((value for value in values if isinstance(value, (str, int)) and value), None)
 
-    message = error if isinstance(error, str) else first("message", "detail", "error_description", "msg", "title")
-    codes = {str(name).lower() for name in (first("code"), first("type")) if name}
     code = str(first("code", "status", "status_code") or "")
     status = int(code) if code.isascii() and code.isdigit() else 0
-    text = f"the body is an error: {str(message or '').strip() or 'no explanation'}"
-    if not (400 <= status <= 599 or not (_REFUSAL_CODES | _QUOTA_CODES).isdisjoint(codes)):
-        return NoModelReply(text)
-    return NoModelReply(text, _reason_for_status(status or 429, codes, text))
+    reply = ErrorReply(f"the body is an error: {_find_explanation(error) or 'no explanation'}")
+    reply.code, reply.type = first("code"), first("type")
+    codes = error_codes(reply)
+    if 400 <= status <= 599 or not (_REFUSAL_CODES | _QUOTA_CODES).isdisjoint(codes):
+        reply.reason = _reason_for_status(status or 429, codes, str(reply))
+    return reply

@@ -6,9 +6,9 @@ import asyncio
 import base64
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from germane.scorers.base.protocols import Embedder, Vectors
 from germane.scorers.base.vectors import normalize_rows
 from germane.scorers.judge.client import ClientPool, ModelServer, post_json
 from germane.scorers.judge.http_client import MAX_REPLY_BYTES
+from germane.scorers.judge.openai_protocol import SupportedOptions
 from germane.scorers.judge.prices import UsageMeter
 
 MIN_CALLERS = 16
@@ -32,21 +33,25 @@ MAX_VECTOR_BYTES = 100_000
 """Maximum size of a vector in a reply: 4,096 numbers as text."""
 Vector = Vectors
 """One unit-length vector."""
-_Call = tuple[Sequence[str], asyncio.Future[dict[str, Vector]]]
+_Results = dict[str, Vector | ScoringError]
+_Call = tuple[Sequence[str], asyncio.Future[dict[str, Any]]]
 _MIN_DISTANCE = 1e-3
 """Minimum distance between the unit-length vectors of different texts. Even "pier 4" and "pier 5" are 0.1 apart."""
 _MIN_MAGNITUDE = 1e-18
 """Minimum size of a nonzero number, relative to the largest number in its vector. No model returns smaller ones."""
 _COMPARED_CHARACTERS = 200
 """Number of characters to compare. Embedders ignore the end of long texts."""
-_KEY_ERRORS = ("HTTP 401", "HTTP 403")
-"""Prefixes of errors about the key."""
 FIX_EMBEDDER_KEY = (
-    "set OPENAI_API_KEY to a key that may use the embedding model, correct OPENAI_BASE_URL, or embed in this process "
-    'with embedder = "local"'
+    "set OPENAI_API_KEY to a valid key and `embedder` to a model that it can access, correct OPENAI_BASE_URL, or embed "
+    'in this process with embedder = "local"'
 )
-_SINGLE_REQUEST_ERRORS = ("HTTP 400", "HTTP 422")
-"""Prefixes of errors that affect a single request rather than all requests."""
+EMBEDDER_OPTIONS: Mapping[str, Collection[str]] = {
+    "base64": ("base64", "encoding_format"),
+    "encoding_format": ("base64", "encoding_format"),
+}
+"""Options that some servers reject: first the encoding, then any encoding. Errors name them with the given words."""
+CONTROL_TEXT = "ok"
+"""A text that every embedder accepts. If an embedder rejects it, too, the other texts are not the cause."""
 
 
 class EmbeddingBatcher:
@@ -55,8 +60,9 @@ class EmbeddingBatcher:
     If no request is in flight, it gathers calls for a few milliseconds. If one is in flight, it gathers calls until
     that request returns. If only a few callers are waiting by then, it waits for up to twice the request's duration.
 
-    It can be used from one event loop at a time. A caller's invalid texts do not affect other callers: if a batch is
-    rejected, each caller's texts are sent separately.
+    It can be used from one event loop at a time. If a batch is rejected, smaller ones are sent, because servers limit
+    the number of texts. A text that is rejected alone, while another is embedded, fails only for its callers. If a
+    reply is invalid, each caller's texts are sent separately.
     """
 
     def __init__(
@@ -87,7 +93,7 @@ class EmbeddingBatcher:
         self._calls: list[_Call] = []
         self._timer: asyncio.TimerHandle | None = None
         self._gather_until = 0.0
-        self._in_flight: set[asyncio.Task[dict[str, Vector]]] = set()
+        self._in_flight: set[asyncio.Task[_Results]] = set()
         self._cache: OrderedDict[str, Vector] = OrderedDict()
 
     @classmethod
@@ -135,7 +141,7 @@ class EmbeddingBatcher:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._calls, self._timer, self._gather_until, self._in_flight = loop, [], None, 0.0, set()
-        future: asyncio.Future[dict[str, Vector]] = loop.create_future()
+        future: asyncio.Future[dict[str, Any]] = loop.create_future()
         self._calls.append((texts, future))
         self._schedule(loop)
         return await future
@@ -174,34 +180,59 @@ class EmbeddingBatcher:
     def _start_request(self, calls: list[_Call]) -> None:
         loop = asyncio.get_running_loop()
         texts = list(dict.fromkeys(text for call_texts, _ in calls for text in call_texts))
-        task: asyncio.Task[dict[str, Vector]] = loop.create_task(self._request(texts))
+        task: asyncio.Task[_Results] = loop.create_task(self._request(texts))
         self._in_flight.add(task)
         task.add_done_callback(partial(self._finish, calls, loop.time()))
 
-    async def _request(self, texts: Sequence[str]) -> dict[str, Vector]:
-        rows: list[Vector] = []
-        for batch in _split_batches(texts, self.max_texts):
-            rows.extend(normalize_rows(await self.embedder.embed(batch), len(batch)))
-        return dict(zip(texts, rows, strict=True))
+    async def _request(self, texts: Sequence[str]) -> _Results:
+        """Return the vector of each text, or the error that it causes alone.
 
-    def _finish(self, calls: list[_Call], started: float, task: asyncio.Task[dict[str, Vector]]) -> None:
+        Raises:
+            ScoringError: no text can be embedded now.
+        """
+        results: _Results = {}
+        is_control_embedded = False
+        pending = list(_split_batches(texts, self.max_texts))[::-1]
+        while pending:
+            batch = pending.pop()
+            try:
+                results |= zip(batch, normalize_rows(await self.embedder.embed(batch), len(batch)), strict=True)
+            except ScoringError as error:
+                if error.http_status is None or error.retry_after:  # the server did not reply, replied badly or is busy
+                    raise
+                if len(batch) == 1 or not is_control_embedded:
+                    await self.embedder.embed([CONTROL_TEXT])
+                    is_control_embedded = True
+                if len(batch) > 1:
+                    middle = len(batch) // 2
+                    pending += [batch[middle:], batch[:middle]]
+                else:  # the error is the text's own
+                    results[batch[0]] = ScoringError(error.reason, str(error)) if error.rejected else error
+        if is_control_embedded:  # a single vector does not show that all are the same
+            rows = {text: row for text, row in results.items() if not isinstance(row, ScoringError)}
+            _require_different(list(rows), list(rows.values()))
+        return results
+
+    def _finish(self, calls: list[_Call], started: float, task: asyncio.Task[_Results]) -> None:
         self._in_flight.discard(task)
         error = None if task.cancelled() else task.exception()
-        # The error is neither an outage nor a rejection of all requests, so smaller batches may succeed.
+        # The error is neither an outage nor a rejection of all requests, so the other calls may succeed.
         is_about_texts = isinstance(error, ScoringError) and error.retry_after is None and not error.rejected
         if len(calls) > 1 and is_about_texts:
             for call in calls:
                 self._start_request([call])
             return
-        for _, future in calls:
+        for texts, future in calls:
             if future.done():
                 continue
             if task.cancelled():
                 future.cancel()
-            elif error is not None:
-                future.set_exception(error)
+                continue
+            results = {text: error or task.result()[text] for text in texts}
+            if errors := [result for result in results.values() if isinstance(result, BaseException)]:
+                future.set_exception(errors[0])
             else:
-                future.set_result(task.result())
+                future.set_result(results)
         # If there was only one caller, the next call does not wait for others.
         loop = task.get_loop()
         now = loop.time()
@@ -233,8 +264,7 @@ class OpenAIEmbedder:
         self.server = server
         self.meter = meter or UsageMeter()
         self._clients = ClientPool(server)
-        self._encoding: Literal["base64", "float"] = "base64"
-        self._is_encoding_proven = False
+        self._options = SupportedOptions(EMBEDDER_OPTIONS)
 
     def __repr__(self) -> str:
         return f"OpenAIEmbedder({self.model!r})"
@@ -244,23 +274,22 @@ class OpenAIEmbedder:
 
         Raises:
             ScoringError: the embedder failed. The reason is ``embedder_error``. The error has ``retry_after`` (0 if the
-                server did not request a delay) if the server was unreachable, slow or busy, or rejected the key, model
-                or quota. For such a rejection, ``rejected`` is true. Errors that concern only these texts or this reply
-                have neither.
+                server did not request a delay) if the server was unreachable, slow or busy, or rejected the request,
+                for example because of the key, the model or the quota. For a rejection, ``rejected`` is true. Errors
+                that concern only this reply have neither.
         """
         try:
-            async with self.server.guard_request():
-                reply = await self._request(list(texts))
+            async with self.server.guard_request("/embeddings"):
+                reply = await self._options.send({"encoding_format": True, "base64": True}, partial(self._send, texts))
         except ScoringError as error:
-            is_single = str(error).startswith(_SINGLE_REQUEST_ERRORS)
-            rejected = error.reason is UnscoredReason.JUDGE_REJECTED and not is_single
-            is_about_server = rejected or error.reason.is_transient
+            rejected = error.reason is UnscoredReason.JUDGE_REJECTED
             raise ScoringError(
                 UnscoredReason.EMBEDDER_ERROR,
                 f"embedder: {error}",
-                retry_after=(error.retry_after or 0.0) if is_about_server else None,
+                retry_after=(error.retry_after or 0.0) if rejected or error.reason.is_transient else None,
                 rejected=rejected,
-                fix=FIX_EMBEDDER_KEY if str(error).startswith(_KEY_ERRORS) else error.fix,
+                fix=FIX_EMBEDDER_KEY if rejected else error.fix,
+                http_status=error.http_status,
             ) from None
         tokens = getattr(getattr(reply, "usage", None), "prompt_tokens", None)
         self.meter.embedding_tokens += max(tokens, 0) if isinstance(tokens, int) else 0
@@ -270,26 +299,13 @@ class OpenAIEmbedder:
         """Close the connections."""
         await self._clients.aclose()
 
-    async def _request(self, texts: list[str]) -> Any:
-        """Send a request. If the server rejects base64 and has never accepted it, retry with floats."""
-        import openai
-
-        try:
-            return await self._send(texts, self._encoding)
-        except (openai.BadRequestError, openai.UnprocessableEntityError):
-            if self._is_encoding_proven or self._encoding == "float":
-                raise
-        reply = await self._send(texts, "float")
-        self._encoding = "float"
-        return reply
-
-    async def _send(self, texts: list[str], encoding: Literal["base64", "float"]) -> Any:
+    async def _send(self, texts: Sequence[str], options: Mapping[str, Any]) -> Any:
         self.meter.embedding_requests += 1
-        body = {"model": self.model, "input": texts, "encoding_format": encoding}
+        body: dict[str, Any] = {"model": self.model, "input": list(texts)}
+        if "encoding_format" in options:
+            body["encoding_format"] = "base64" if "base64" in options else "float"
         max_bytes = MAX_REPLY_BYTES + MAX_VECTOR_BYTES * len(texts)
-        reply = await post_json(self._clients.client_for(0), "/embeddings", body, max_bytes=max_bytes)
-        self._is_encoding_proven = True
-        return reply
+        return await post_json(self._clients.client_for(0), "/embeddings", body, max_bytes=max_bytes)
 
 
 def decode_vector(vector: Any) -> Any:
@@ -333,7 +349,16 @@ def _parse_vectors(reply: Any, texts: Sequence[str]) -> Vectors:
     rows = normalize_rows(
         [decode_vector(getattr(by_index[index], "embedding", None)) for index in range(len(texts))], len(texts)
     )
-    # Vectors of different texts must differ by more than rounding or noise. Usually, the second row differs.
+    _require_different(texts, rows)
+    return rows
+
+
+def _require_different(texts: Sequence[str], rows: Sequence[Vector] | Vectors) -> None:
+    """Check that vectors of different texts differ by more than rounding or noise. Usually, the second row does.
+
+    Raises:
+        ScoringError: they do not. The reason is ``embedder_error``.
+    """
     are_equal = all(np.linalg.norm(row - rows[0]) < _MIN_DISTANCE for row in rows)
     # Embedders may ignore case, accents and punctuation.
     letters = (unicodedata.normalize("NFKD", text[:_COMPARED_CHARACTERS]).casefold() for text in texts)
@@ -341,4 +366,3 @@ def _parse_vectors(reply: Any, texts: Sequence[str]) -> Vectors:
         raise ScoringError(
             UnscoredReason.EMBEDDER_ERROR, f"the embedder returned the same vector for {len(texts)} different texts"
         )
-    return rows

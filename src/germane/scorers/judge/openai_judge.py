@@ -16,7 +16,13 @@ from germane.score import UnscoredReason
 from germane.scorers.base.protocols import CHECK_MESSAGE, DEFAULT_JUDGE_OPTIONS, MAX_REPLY_TOKENS, JudgeOptions, Reply
 from germane.scorers.judge.client import ClientPool, ModelServer, post_json
 from germane.scorers.judge.http_client import MAX_REPLY_BYTES
-from germane.scorers.judge.openai_protocol import SupportedOptions, build_request_options, parse_reply, served_model
+from germane.scorers.judge.openai_protocol import (
+    JUDGE_OPTIONS,
+    SupportedOptions,
+    build_request_options,
+    parse_reply,
+    served_model,
+)
 from germane.scorers.judge.prices import PriceList
 from germane.scorers.judge.rate_limit import RateLimiter, RateLimitGuard
 
@@ -88,7 +94,7 @@ class OpenAIJudge:
         self._slots = RequestSlots(concurrency)
         self._server_pause: _ServerPause | None = None
         self._clients = ClientPool(server)
-        self._options = SupportedOptions()
+        self._options = SupportedOptions(JUDGE_OPTIONS)
         self._served_model: str | None = None
 
     def __repr__(self) -> str:
@@ -147,7 +153,7 @@ class OpenAIJudge:
             return await post_json(client, "/chat/completions", {**body, **supported}, max_bytes=max_bytes)
 
         try:
-            async with self.server.guard_request():
+            async with self.server.guard_request("/chat/completions"):
                 completion = await self._options.send(options, post)
                 self._served_model = served_model(completion) or self._served_model
                 return parse_reply(completion)

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import ScoringError
+from germane.retry_after import parse_retry_after
 from germane.score import UnscoredReason
 from germane.scorers.base.protocols import MAX_TOTAL_PROBABILITY, JudgeOptions, Reply, Token
 from germane.scorers.base.reply_parser import MAX_REPLY_CHARACTERS
 from germane.scorers.base.text import shorten, strip_control_characters
-from germane.scorers.judge.client import reason_for_error, server_message
+from germane.scorers.judge.client import OTHER_CODES, ErrorReply, error_codes, reason_for_error, server_message
 
 if TYPE_CHECKING:
     import openai
 
-_SUSPECTS = ("response_format", "logprobs", "max_tokens", "temperature", "stop", "n")
-"""Options that some servers and models reject with HTTP 400, in the order in which they are dropped."""
-_UNNAMED_SUSPECTS = frozenset({"response_format", "logprobs", "n"})
-"""Options that are dropped even if the error does not name them."""
+JUDGE_OPTIONS: Mapping[str, Collection[str]] = {
+    "response_format": ("response_format", "json_schema"), "logprobs": ("logprobs", "top_logprobs"),
+    "max_tokens": ("max_tokens",), "temperature": ("temperature",), "stop": ("stop",), "n": ("n",),
+}  # fmt: skip
+"""Options that some servers and models reject, in the order in which they are dropped, and the words that name them."""
+_DROPPED_IF_NAMED = frozenset({"max_tokens", "temperature", "stop"})
+"""Options that are only dropped if the error names them."""
+_PUNCTUATION = "'\"`{}[]().,:;"
 _COMPLETE = frozenset({"", "stop", "eos", "eos_token", "end_turn", "stop_sequence", "tool_calls", "function_call"})
 _CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
 _REFUSED = frozenset({"content_filter", "safety", "recitation", "refusal", "blocklist", "prohibited_content", "spii"})
@@ -52,7 +58,9 @@ def build_request_options(given: JudgeOptions) -> dict[str, Any]:
 class SupportedOptions:
     """The options that one server supports. An option that it rejects is omitted from later requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: Mapping[str, Collection[str]]) -> None:
+        """Watch these options. Errors name them with the given words."""
+        self._words = words
         self._rejected: frozenset[str] = frozenset()
         self._proven: frozenset[str] = frozenset()
 
@@ -60,39 +68,57 @@ class SupportedOptions:
         """Call ``post`` with the options, repeat the call without options that the server rejects, and return the
         result.
 
-        An option is remembered as rejected only if omitting it helped, because a request can be invalid for other
-        reasons.
+        The HTTP status does not matter, because servers do not agree on one. An option is remembered as rejected only
+        if omitting it helped, because a request can be invalid for other reasons. Unless the error was permanent and
+        named the option, the option is then tried once more, because it can also have been an outage.
         """
         import openai
 
-        omitted = self._rejected  # plus the options that this call tries to omit
+        known = omitted = self._rejected  # plus the options that this call tries to omit
+        is_certain = True
         while True:
-            sent = {name: value for name, value in options.items() if name not in omitted}
-            if "logprobs" in omitted:
-                sent.pop("top_logprobs", None)
-            if "max_tokens" in omitted and "max_tokens" in options:
-                sent["max_completion_tokens"] = options["max_tokens"]
             try:
-                reply = await post(sent)
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                suspects = [name for name in _SUSPECTS if name in options and name not in omitted]
-                suspect = self._find_rejected_option(error, suspects)
-                if suspect is None:
+                reply = await post(_without(options, omitted))
+            except (openai.APIStatusError, ErrorReply) as error:
+                named, unnamed = self._suspects(error, options.keys() - omitted)
+                if not named + unnamed:
                     raise
-                omitted |= {suspect}
+                omitted |= {(named + unnamed)[0]}
+                is_certain &= bool(named) and not reason_for_error(error).is_transient
             else:
-                self._rejected |= omitted
-                self._proven |= options.keys() - omitted
-                return reply
+                break
+        if not is_certain:
+            with suppress(openai.APIStatusError, ErrorReply):
+                reply, omitted = await post(_without(options, known)), known
+        self._rejected |= omitted
+        self._proven |= options.keys() - omitted
+        return reply
 
-    def _find_rejected_option(self, error: openai.APIStatusError, sent: Sequence[str]) -> str | None:
-        """Return the option that the error names, or else one that the server has never accepted, or None."""
-        if reason_for_error(error) is not UnscoredReason.JUDGE_REJECTED or error.code == "model_not_found":
-            return None
-        message = f"{error.param} {server_message(error)}"
-        named = [name for name in sent if name in message.split() or f"'{name}'" in message or f'"{name}"' in message]
-        unproven = [name for name in sent if name in _UNNAMED_SUSPECTS - self._proven]
-        return next(iter(named + unproven), None)
+    def _suspects(
+        self, error: openai.APIStatusError | ErrorReply, sent: Collection[str]
+    ) -> tuple[list[str], list[str]]:
+        """Return the options that the error names, and others that the server has never accepted.
+
+        Options are not to blame if the server states another cause, or when it will be available again.
+        """
+        response, reason = getattr(error, "response", None), reason_for_error(error)
+        is_explained = reason is UnscoredReason.UNPARSABLE or not OTHER_CODES.isdisjoint(error_codes(error))
+        if is_explained or (response is not None and parse_retry_after(response.headers)):
+            return [], []
+        words = {word.strip(_PUNCTUATION) for word in f"{getattr(error, 'param', '')} {server_message(error)}".split()}
+        suspects = [name for name in self._words if name in sent]
+        named = [name for name in suspects if not words.isdisjoint(self._words[name])]
+        is_busy = reason in (UnscoredReason.JUDGE_RATE_LIMITED, UnscoredReason.JUDGE_TIMEOUT)
+        return named, [name for name in suspects if name not in _DROPPED_IF_NAMED | self._proven and not is_busy]
+
+
+def _without(options: Mapping[str, Any], omitted: Collection[str]) -> dict[str, Any]:
+    sent = {name: value for name, value in options.items() if name not in omitted}
+    if "logprobs" in omitted:
+        sent.pop("top_logprobs", None)
+    if "max_tokens" in omitted and "max_tokens" in options:
+        sent["max_completion_tokens"] = options["max_tokens"]
+    return sent
 
 
 def parse_reply(completion: Any) -> Reply:
@@ -111,13 +137,7 @@ def parse_reply(completion: Any) -> Reply:
             raise ScoringError(UnscoredReason.JUDGE_UNREACHABLE, f"the reply ended with finish_reason {reason!r:.80}")
     texts = tuple(_parse_text(choice) for choice in choices)
     if not any(text.strip() for text in texts):
-        if any(_is_refusal(choice) for choice in choices):
-            raise ScoringError(UnscoredReason.JUDGE_REFUSED, "the judge or its content filter refused to answer")
-        if any(_is_cut_off(choice) for choice in choices):
-            raise ScoringError(
-                UnscoredReason.UNPARSABLE, "the judge's reply is empty: the token limit was reached during reasoning"
-            )
-        raise ScoringError(UnscoredReason.UNPARSABLE, "the judge's reply is empty")
+        raise _empty_reply_error(choices)
     usage = getattr(completion, "usage", None)
     output_tokens = _parse_count(usage, "completion_tokens")
     if output_tokens is not None:
@@ -139,6 +159,17 @@ def parse_reply(completion: Any) -> Reply:
     )
 
 
+def _empty_reply_error(choices: Sequence[Any]) -> ScoringError:
+    if any(_is_refusal(choice) for choice in choices):
+        return ScoringError(UnscoredReason.JUDGE_REFUSED, "the judge or its content filter refused to answer")
+    why = ""
+    if any(_is_cut_off(choice) for choice in choices):
+        why = ": the token limit was reached during reasoning"
+    elif any(_has_reasoning(choice) for choice in choices):
+        why = ": it consists of reasoning only"
+    return ScoringError(UnscoredReason.UNPARSABLE, f"the judge's reply is empty{why}")
+
+
 def served_model(completion: Any) -> str | None:
     """Return the model name that the server reports, if any."""
     return shorten(strip_control_characters(str(getattr(completion, "model", None) or "")), 200) or None
@@ -150,6 +181,12 @@ def _parse_text(choice: Any) -> str:
         parts = [getattr(part, "text", None) for part in content if getattr(part, "type", None) == "text"]
         content = "".join(part for part in parts if isinstance(part, str))
     return content[:MAX_REPLY_CHARACTERS] if isinstance(content, str) and not _is_refusal(choice) else ""
+
+
+def _has_reasoning(choice: Any) -> bool:
+    """Return whether a choice without text contains reasoning, under any of the names that servers use."""
+    message = getattr(choice, "message", None)
+    return any(getattr(message, name, None) for name in ("reasoning_content", "reasoning", "thinking", "content"))
 
 
 def _is_refusal(choice: Any) -> bool:

@@ -48,6 +48,7 @@ def parse_url(url: str) -> URL:
     if parsed.drivername in {"sqlite", "sqlite+pysqlite"}:
         if sqlite3.sqlite_version_info < _MIN_SQLITE_VERSION:
             raise SettingsError(f"germane needs SQLite 3.35 or newer; this Python has {sqlite3.sqlite_version}")
+        _check_options(parsed)
         if not parsed.database or is_memory(parsed) or parsed.database.startswith("file:"):
             return parsed
         # Make the path absolute, because the application may change its working directory later.
@@ -58,8 +59,32 @@ def parse_url(url: str) -> URL:
             raise SettingsError("the password in the database URL contains an unescaped @: write it as %40")
         if find_spec("psycopg") is None:
             raise SettingsError(f"the PostgreSQL driver is not installed: run {install_command('postgres')}")
-        return parsed.set(drivername="postgresql+psycopg")
+        parsed = parsed.set(drivername="postgresql+psycopg")
+        _check_options(parsed)
+        return parsed
     raise SettingsError(f"unsupported database {parsed.drivername!r}: use SQLite or PostgreSQL")
+
+
+def _check_options(url: URL) -> None:
+    """Check the options in a URL. Hosts of PostgreSQL hand out URLs with options for other drivers.
+
+    Raises:
+        SettingsError: The driver would reject an option. The message names it without its value, which may be secret.
+    """
+    try:
+        url.get_dialect()().create_connect_args(url)
+        int(str(url.query.get("connect_timeout", 0)))
+    except (exc.ArgumentError, ValueError):
+        message = f"an option in the database URL has an invalid value: correct {', '.join(url.query)}"
+        raise SettingsError(message) from None
+    if url.query and url.get_backend_name() == "postgresql":
+        from psycopg import ProgrammingError, conninfo
+
+        for name in url.query.keys() - {"prepare_threshold"}:  # see create_postgresql_engine
+            try:
+                conninfo.make_conninfo(**{name: ""})
+            except ProgrammingError:
+                raise SettingsError(f"the database URL has an option for another driver: remove {name!r}") from None
 
 
 def is_memory(url: URL) -> bool:

@@ -55,7 +55,8 @@ def translate_error(error: exc.DBAPIError | exc.TimeoutError, database: str) -> 
     is_content = isinstance(error, (exc.IntegrityError, exc.DataError, exc.ProgrammingError))
     if state:
         is_content = state.startswith(_CONTENT_STATES)
-    if is_content and not error.connection_invalidated:
+    # Without a statement, the connection failed, for example because of an option in the URL.
+    if is_content and error.statement is not None and not error.connection_invalidated:
         return ContentRefused(f"{database} rejected a row: {message}")
     hint = next((f"; {hint}" for text, hint in _HINTS if text in message), "")
     return DatabaseUnreachable(f"{database} failed: {message}{hint}")

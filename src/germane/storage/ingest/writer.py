@@ -384,6 +384,7 @@ class ExchangeWriter:
             try:
                 self._save(batch)
             except ContentRefused:
+                self._store.exchanges.check_accepts_rows()  # otherwise, the batch waits
                 self._save_one_by_one(batch)
             self._settle(len(self._in_flight))  # first, because a failure below must not repeat the batch
             for dropped in (self._queue_full, self._over_limit, self._unreadable):
@@ -445,6 +446,7 @@ class ExchangeWriter:
         try:
             missing = self._store.exchanges.record_scores(due)
         except ContentRefused:
+            self._store.exchanges.check_accepts_rows()
             self._score_buffer.record_attempt(due, [], now)
             self._lose_scores(due, f"{self._store.name} rejected the content")
         else:
