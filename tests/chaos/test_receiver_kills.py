@@ -185,3 +185,61 @@ def assert_forwarded(target: OTLPReceiver, sent: Sent, scored: dict[str, bool]) 
         if each.span_id in arrived:
             arrived[each.span_id].add(each.attributes.get("score"))
     assert arrived == {span_id: {score_of(span_id) if scored.get(span_id) else None} for span_id in arrived}
+
+
+PRIVACY = """
+def first(text):
+    return "first " + text
+
+def second(text):
+    return "second " + text
+"""
+
+
+@pytest.mark.parametrize("kills", [6, pytest.param(24, marks=[pytest.mark.thorough, pytest.mark.timeout(900)])])
+def test_receivers_that_share_a_database_keep_to_their_own_options_and_targets(
+    bare: Path, store: TrackingStore, migrated_url: str, monkeypatch: pytest.MonkeyPatch, kills: int, tmp_path: Path
+) -> None:
+    """Receivers with different redactions and targets are killed in any order. The target of one is dead.
+
+    Each trace is stored as the receiver that got it says. Its requests reach the target of this receiver and no other.
+    The dead target delays only the requests that were sent to its receiver.
+    """
+    (tmp_path / "privacy.py").write_text(PRIVACY)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("GERMANE_MAX_SPAN_DELAY", "3")
+    dice, dead = random.Random(11), f"http://127.0.0.1:{free_port()}"
+    with OTLPReceiver() as one, OTLPReceiver() as other:
+        targets = [("first", one.endpoint), ("second", other.endpoint), ("second", dead)]
+        receivers = [
+            KilledReceiver(migrated_url, "--redact", f"privacy:{redact}", "--forward", target)
+            for redact, target in targets
+        ]
+        sent = {number: spans_of(number) for number in range(15 * kills)}
+        own = [{number: spans for number, spans in sent.items() if number % 3 == place} for place in range(3)]
+        clients = [
+            threading.Thread(target=send, args=(receiver.endpoint, of_receiver, random.Random(place)))
+            for place, (receiver, of_receiver) in enumerate(zip(receivers, own, strict=True))
+        ]
+        for client in clients:
+            client.start()
+        for _ in range(kills):
+            threading.Event().wait(dice.uniform(0.2, 1.2))
+            killed = dice.choice(receivers)
+            killed.kill()
+            killed.start()
+        for client in clients:
+            client.join(300)
+            assert not client.is_alive()
+        wait_for(lambda: store.received.measure().traces == 0, timeout=200)
+        wait_for(lambda: [queue.target for queue in store.forwarding.list_targets()] == [dead], timeout=200)
+        for receiver in receivers:
+            receiver.kill()
+
+    answers = {each.trace_id: each.answer for each in store.answers.list_exchanges(limit=10_000)}
+    assert answers == {
+        spans[0].trace_id.hex(): f"{targets[number % 3][0]} Answer {number:04}." for number, spans in sent.items()
+    }
+    for target, of_receiver in ((one, own[0]), (other, own[1])):
+        expected = {span.span_id.hex() for spans in of_receiver.values() for span in spans}
+        assert {span.span_id for span in target.spans} == expected

@@ -100,6 +100,20 @@ def test_a_rejected_judge_key_is_an_error(call: Call, judge: FakeJudge, database
     assert "sk-secret" not in finding["message"]
 
 
+def test_doctor_names_the_cause_of_a_connection_error(
+    call: Call, judge: FakeJudge, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the text of the score's explanation, with the fix that belongs to the cause."""
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    for name in ("OPENAI_BASE_URL", "GERMANE_BASE_URL"):
+        monkeypatch.setenv(name, judge.base_url.replace("http://", "https://"))
+
+    finding = about(call("doctor", "--json"), "judge")
+
+    assert "/v1/chat/completions: no TLS: " in finding["message"]
+    assert "start the base URL with http://" in finding["fix"]
+
+
 def test_doctor_accepts_a_judge_that_reasons_before_it_replies(call: Call, judge: FakeJudge, database: str) -> None:
     """The token limit is the same as for scoring. An empty reply is not reported as a rejected key."""
     assert about(call("doctor", "--json"), "judge")["level"] == "ok"

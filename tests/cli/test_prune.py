@@ -19,7 +19,11 @@ from germane.storage import TrackingStore
 Call = Callable[..., Any]
 Scored = Callable[..., Any]
 NONE = dict.fromkeys(
-    ("texts", "exchanges", "scores", "expired", "feedback", "comments", "counts", "workers", "markers", "alerts"), 0
+    [
+        *("texts", "exchanges", "scores", "expired", "feedback", "comments", "counts", "workers", "markers", "alerts"),
+        *("traces", "requests"),
+    ],
+    0,
 )
 
 

@@ -56,10 +56,14 @@ def test_doctor_reports_received_spans_that_no_receiver_processes(
     assert "receiver" not in call("doctor", "--offline").out
     item = ReceivedItem("a" * 32, "b" * 16, False, "shop", "scope", b"x", 0.0)
     past = TrackingStore(database, clock=lambda: datetime.now(UTC) - timedelta(hours=1))
-    past.received.stage([item], max_wait=1.0, requests=[OutgoingRequest("traces", bytes(65 * 2**20))])
+    requests = [OutgoingRequest("traces", b"x")]
+    options = "capture none, no redaction, 1a2b"
+    past.received.stage([item], max_wait=1.0, options=options, requests=requests, target="http://there")
     past.close()
 
-    found = [one for one in call("doctor", "--offline", "--json").content["findings"] if one["subject"] == "receiver"]
-    assert [one["level"] for one in found] == ["warning", "warning"]
-    assert "1 received trace cannot be scored" in found[0]["message"]
-    assert "65 MiB are waiting to be forwarded" in found[1]["message"]
+    findings = {one["subject"]: one for one in call("doctor", "--offline", "--json").content["findings"]}
+    assert findings["receiver"]["level"] == findings["forwarding"]["level"] == "warning"
+    assert "1 received trace cannot be scored" in findings["receiver"]["message"]
+    assert "(capture none, no redaction, 1a2b)" in findings["receiver"]["message"]
+    message = "1 request (0.0 MiB) waiting to be forwarded to http://there, the oldest for 60 min"
+    assert findings["forwarding"]["message"] == message

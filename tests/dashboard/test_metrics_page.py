@@ -25,7 +25,7 @@ from germane.dashboard.metrics.exposition import MAX_AGE, WINDOWS, DatabaseColle
 from germane.dashboard.metrics.families import MAX_ROUTE_SCORERS, MAX_ROUTES, MAX_SCORERS
 from germane.score import Score, UnscoredReason
 from germane.settings import Budget, Settings, load_settings
-from germane.storage import RequestUsage, SamplingDecision, TrackingStore
+from germane.storage import OutgoingRequest, RequestUsage, SamplingDecision, TrackingStore
 
 MINUTE = NOW.replace(second=0, microsecond=0)
 CLOSE = 1e-9
@@ -144,6 +144,18 @@ def test_baseline_alerts_backlog_and_workers_are_exported(week: Week, page: Test
     assert found.one("germane_queue_depth", state="undecided") == backlog.outstanding.undecided > 0
     assert found.one("germane_queue_lag_seconds") == pytest.approx(backlog.lag.total_seconds(), abs=CLOSE)
     assert found.one("germane_workers") == backlog.workers
+
+
+def test_the_length_and_age_of_each_forwarding_queue_are_exported(store: TrackingStore, scrape: Any) -> None:
+    """A target for which nothing waits has no series."""
+    requests = [OutgoingRequest("traces", b"text")] * 3
+    store.received.stage([], max_wait=1.0, requests=requests, target="http://there 1a2b")
+    found = scrape()
+
+    (waiting,) = store.forwarding.list_targets()
+    assert len(found.all("germane_forwarding_requests")) == 1
+    assert found.one("germane_forwarding_requests", target="http://there 1a2b") == 3
+    assert found.one("germane_forwarding_lag_seconds") <= waiting.age.total_seconds()
 
 
 def test_a_mean_gauge_needs_twenty_scores(store: TrackingStore, scrape: Any) -> None:

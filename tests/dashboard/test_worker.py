@@ -20,7 +20,16 @@ from germane.insights.formatting import format_bytes, format_run_time
 from germane.insights.worker import JobHistory, describe_limits, describe_sampling_outcomes, describe_sampling_settings
 from germane.score import Score, UnscoredReason
 from germane.settings import Budget, load_settings
-from germane.storage import JobRun, JobRuns, RateLimit, RequestUsage, SamplingSummary, TrackingStore, WorkerHeartbeat
+from germane.storage import (
+    JobRun,
+    JobRuns,
+    OutgoingRequest,
+    RateLimit,
+    RequestUsage,
+    SamplingSummary,
+    TrackingStore,
+    WorkerHeartbeat,
+)
 from germane.storage.db.migrate import REVISIONS
 from germane.storage.queue.health import SamplingReasonCount
 from germane.testing import engine_of
@@ -179,6 +188,17 @@ def test_the_backlog_is_shown_by_scorer_and_state(page: TestClient) -> None:
 
     assert "3 answers are waiting for a sampling decision." in text
     assert re.search(r"Answer relevancy 5d0c1f27a9be 9 2 0 0", text)
+
+
+def test_requests_that_wait_to_be_forwarded_are_shown_by_target(store: TrackingStore) -> None:
+    """With their number, their size, and the age of the oldest one. Without any, there is no panel."""
+    with open_dashboard(store) as client:
+        assert "Forwarding" not in client.get("/worker").text
+        request = OutgoingRequest("traces", bytes(3_000))
+        store.received.stage([], max_wait=1.0, requests=[request] * 2, target="http://there/<b>")
+        text = words(client.get("/worker").text.split('id="forwarding"')[1].split("</section>")[0])
+
+    assert "http://there/&lt;b&gt; 2 6.0 kB" in text
 
 
 def test_failures_are_shown_with_reason_error_and_answer(page: TestClient) -> None:

@@ -24,8 +24,8 @@ from germane.alerting.channels.webhook import Webhook
 from germane.daemon_pool import DaemonThreadPool
 from germane.delivery import Backoff, DeliveryContext, DeliveryWorker
 from germane.monitor.jobs.delivery import ChannelTarget, NotificationContext
+from germane.otlp import compress_request
 from germane.receiver.forwarding import ForwardTarget, OTLPTarget
-from germane.receiver.requests import compress_request
 from germane.settings.channels import WebhookSettings
 from germane.storage import AlertTransaction, OutgoingRequest, TrackingStore
 from germane.storage.db.tables import delivery

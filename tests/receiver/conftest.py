@@ -19,6 +19,7 @@ import httpx2
 import pytest
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GRPCSpanExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HTTPSpanExporter
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
@@ -124,9 +125,14 @@ def receive(*arguments: str, url: str, **environment: str) -> Iterator[Process]:
 
 def post_span(address: str) -> Any:
     """Send one span to a receiver's HTTP endpoint."""
+    return post(address, trace_request(span()))
+
+
+def post(address: str, request: ExportTraceServiceRequest) -> Any:
+    """Send a request to a receiver's HTTP endpoint."""
     return httpx2.post(
         f"{address}/v1/traces",
-        content=trace_request(span()).SerializeToString(),
+        content=request.SerializeToString(),
         headers={"Content-Type": "application/x-protobuf"},
         timeout=30,
         verify=PLAIN,

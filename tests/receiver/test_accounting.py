@@ -15,7 +15,7 @@ from germane.receiver import Waits
 from germane.settings import load_settings
 from germane.storage import TrackingStore
 from germane.storage.counts.watched import WatchedTraces
-from germane.testing import OTLPReceiver
+from germane.testing import OTLPReceiver, engine_of, transaction
 
 OPENAI = "opentelemetry.instrumentation.genai.openai"
 
@@ -64,6 +64,29 @@ def test_each_received_trace_is_counted_once(start: Start, store: TrackingStore)
     ]
     findings = list(check_watching(store, load_settings()))
     assert any("SPAN_ONLY" in (finding.fix or "") for finding in findings)
+
+
+def test_traces_wait_if_the_database_rejects_all_exchanges(
+    start: Start, store: TrackingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No trace is dropped for an error that another row has, too."""
+    if engine_of(store).dialect.name == "sqlite":
+        rejects = "CREATE TRIGGER reject BEFORE INSERT ON exchange BEGIN SELECT RAISE(ABORT, 'not now'); END"
+        accepts = "DROP TRIGGER reject"
+    else:
+        rejects = "ALTER TABLE exchange ADD CONSTRAINT reject CHECK (false) NOT VALID"
+        accepts = "ALTER TABLE exchange DROP CONSTRAINT reject"
+    with transaction(store) as connection:
+        connection.exec_driver_sql(rejects)
+    running, root = start(), chain("Why?", "So.")
+    send(running, trace_request(root, model_call("Why?", "So.", parent=root)))
+    wait_for(lambda: "traces are finished later" in caplog.text)
+    with transaction(store) as connection:
+        connection.exec_driver_sql(accepts)
+    finish(store)
+
+    assert [exchange.question for exchange in exchanges(store)] == ["Why?"]
+    assert "is dropped" not in caplog.text
 
 
 def test_spans_that_arrive_after_their_trace_was_finished_are_counted(start: Start, store: TrackingStore) -> None:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import grpc
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from sqlalchemy import text
 from tests.databases import POSTGRESQL_IS_THOROUGH
 from tests.receiver.conftest import QUICK, Running, Start, ask, exchanges, exporter, post_span, traced, wait_for
 from tests.receiver.messages import span, trace_request
 
+from germane.receiver import grpc as grpc_server
 from germane.receiver import service, staging
 from germane.receiver.requests import Overloaded
 from germane.receiver.spans import Batch, Waits, read_request
@@ -95,17 +104,68 @@ def test_concurrent_requests_share_a_memory_limit(tmp_path: Path, monkeypatch: p
     store = TrackingStore(f"sqlite:///{tmp_path / 'germane.db'}")
     writer = StagingWriter(store, max_wait=30.0, max_staged_size=10**9)
     shared = service.ExportService(writer, waits=QUICK, token=None)
-    with shared.slot() as first:
-        first.grow(900)
-        with shared.slot() as second:
-            second.grow(100)
+    with shared.request("a") as first, shared.request("b") as idle:
+        shared.reserve(first, 900)
+        with shared.request("b") as second:
+            shared.reserve(second, 50)
             with pytest.raises(Overloaded):
-                second.grow(1)
-        first.grow(5_000)
-    with shared.slot() as first, shared.slot() as second:
-        second.grow(1_000)
+                shared.reserve(second, 1)
+        shared.reserve(first, 5_000)
         with pytest.raises(Overloaded):
-            first.grow(1)
+            shared.reserve(idle, 1)
+    with shared.request("a") as first:
+        shared.reserve(first, 1_001)
+
+
+@given(st.lists(st.sampled_from("abbccccccc"), max_size=60))
+@example(["a"] * 60)
+def test_a_peer_cannot_use_up_the_share_of_another(peers: list[str]) -> None:
+    """However many requests others have, a peer without one gets a slot. A peer alone gets half of all slots."""
+    used, limit = Counter[str](), 21
+    for peer in peers:
+        assert service._has_share(used, peer, 1, limit) or used[peer] > 0
+        used[peer] += service._has_share(used, peer, 1, limit)
+    assert used.total() < limit
+    if len(set(peers)) == 1:
+        assert used.total() == min(len(peers), 11)
+
+
+def test_clients_that_send_nothing_but_the_beginning_of_a_request_keep_nobody_waiting(
+    start: Start, store: TrackingStore
+) -> None:
+    """Neither over HTTP nor over gRPC, and whatever their number."""
+    receiver = start().receiver
+    begin = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 9\r\n\r\nx"
+    url, never, body = urlsplit(receiver.http_address), threading.Event(), trace_request(span()).SerializeToString()
+
+    def send_nothing() -> Iterator[bytes]:
+        never.wait()
+        yield from ()
+
+    with ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(socket.create_connection((url.hostname, url.port))).sendall(begin)
+        assert post_span(receiver.http_address).status_code == 200
+        channel = stack.enter_context(grpc.insecure_channel(receiver.grpc_address.removeprefix("http://")))
+        export = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+        slow = [channel.stream_unary(export).future(send_nothing()) for _ in range(90)]
+        assert channel.unary_unary(export)(body, timeout=20) == b""
+        assert not any(call.done() for call in slow)
+        never.set()
+    wait_for(lambda: not receiver._service._slots and not receiver._service._bytes)
+
+
+def test_a_grpc_request_that_does_not_arrive_in_time_is_rejected(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As over HTTP, so that requests of clients that have disappeared do not pile up."""
+    monkeypatch.setattr(grpc_server, "REQUEST_TIMEOUT", 0.1)
+    never = threading.Event()
+    with grpc.insecure_channel(start().receiver.grpc_address.removeprefix("http://")) as channel:
+        export = channel.stream_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")
+        with pytest.raises(grpc.RpcError) as failed:
+            export(iter(lambda: never.wait() or b"", b""), timeout=20)  # type: ignore[arg-type]
+        never.set()
+    assert failed.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    assert "did not arrive in time" in failed.value.details()
 
 
 def test_the_queue_of_received_requests_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

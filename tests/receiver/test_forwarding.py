@@ -17,8 +17,8 @@ from tests.receiver.messages import log_record, log_request, span, trace_request
 
 from germane.delivery import Backoff
 from germane.exchange import FORWARDING
+from germane.otlp import compress_request
 from germane.receiver import ForwardTarget, Receiver, forwarding
-from germane.receiver.requests import compress_request
 from germane.storage import Delivery, OutgoingRequest
 from germane.testing import OTLPReceiver
 

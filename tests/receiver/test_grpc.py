@@ -14,7 +14,7 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 from tests.conftest import migrated_file
-from tests.receiver.conftest import TOKEN, Running, Start
+from tests.receiver.conftest import TOKEN, Running, Start, post_span
 from tests.receiver.messages import log_record, log_request, span, trace_request
 
 from germane.receiver import service
@@ -104,3 +104,17 @@ def test_a_busy_receiver_tells_grpc_clients_when_to_retry(start: Start, monkeypa
     assert status.code == 8
     assert status.details[0].Unpack(retry)
     assert retry.retry_delay.seconds == 1
+
+
+def test_clients_share_the_capacity_by_their_address(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever their ports, over HTTP and over gRPC."""
+    running, peers = start(), list[str]()
+    shared = running.receiver._service
+    original = shared.request
+    monkeypatch.setattr(shared, "request", lambda peer: peers.append(peer) or original(peer))
+    for _ in range(2):
+        assert post_span(running.receiver.http_address).status_code == 200
+        with connect(running) as channel:
+            TraceServiceStub(channel).Export(trace_request(span()))
+
+    assert peers == ["127.0.0.1", "ipv4:127.0.0.1"] * 2

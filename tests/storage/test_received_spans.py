@@ -12,6 +12,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import select
 from tests.deliveries import BUSY, SENT
 
 from germane.exchange import FORWARDING, Exchange
@@ -19,6 +20,7 @@ from germane.score import UnscoredReason
 from germane.storage import (
     Coverage,
     OutgoingRequest,
+    PruneResult,
     ReceivedItem,
     ReceivedTrace,
     StagingCounts,
@@ -28,8 +30,9 @@ from germane.storage import (
     WatchKey,
     forwarding_queue,
 )
+from germane.storage.db.tables import delivery
 from germane.storage.ingest import received_spans
-from germane.testing import Clock
+from germane.testing import Clock, transaction
 
 TRACE = "a" * 32
 OTHER = "b" * 32
@@ -268,23 +271,23 @@ def test_forwarded_requests_are_committed_with_their_spans(store: TrackingStore,
     assert [(item.payload["signal"], item.body) for item in claimed] == [("traces", b"one"), ("logs", b"two")]
 
 
-def finish(store: TrackingStore, make: Make, *, holder: str | None = FORWARDING) -> str:
+def finish(store: TrackingStore, make: Make, *, is_answer: bool = True) -> str:
     """Complete the claimed trace with an exchange whose span waits for 15 s, and return its id."""
     (trace,) = claim(store)
-    result = make(1, trace_id=TRACE, span_id=f"{1:016x}", span_holder=holder)
-    store.received.complete("me", [TraceOutcome(trace, result)], max_span_delay=15.0)
+    result = make(1, trace_id=TRACE, span_id=f"{1:016x}")
+    store.received.complete("me", [TraceOutcome(trace, result if is_answer else None)], max_span_delay=15.0)
     return result.id
 
 
-def hold(store: TrackingStore) -> None:
+def hold(store: TrackingStore, target: str = "") -> None:
     """Receive the root span of a trace, which is forwarded with its scores."""
     waiting = OutgoingRequest("traces", b"span", TRACE, f"{1:016x}", WAIT + 15.0)
-    store.received.stage([span(1, root=True)], max_wait=MAX_WAIT, requests=[waiting])
+    store.received.stage([span(1, root=True)], max_wait=MAX_WAIT, requests=[waiting], target=target)
 
 
-def forwarded(store: TrackingStore) -> list[object]:
+def forwarded(store: TrackingStore, target: str = "") -> list[object]:
     """Claim what is due, and return the attributes of each request."""
-    claimed = store.outbox.claim(forwarding_queue(""), "forwarder", lease=LEASE)
+    claimed = store.outbox.claim(forwarding_queue(target), "forwarder", lease=LEASE)
     return [request.payload.get("attributes") for request in claimed]
 
 
@@ -294,6 +297,7 @@ def test_a_span_waits_for_its_scores(store: TrackingStore, clock: Clock, make: M
     clock.advance(seconds=WAIT + 1)
     assert forwarded(store) == []
     exchange_id = finish(store, make)
+    assert [one.span_holder for one in store.answers.list_exchanges()] == [FORWARDING]
     clock.advance(seconds=10)
     assert forwarded(store) == []
 
@@ -317,9 +321,46 @@ def test_a_span_without_an_exchange_to_score_does_not_wait(store: TrackingStore,
     """As soon as its trace is complete, it is forwarded."""
     hold(store)
     clock.advance(seconds=WAIT + 1)
-    finish(store, make, holder=None)
+    finish(store, make, is_answer=False)
 
     assert forwarded(store) == [None]
+
+
+def test_the_span_of_an_exchange_that_nothing_is_to_be_forwarded_for_has_no_holder(
+    store: TrackingStore, clock: Clock, make: Make
+) -> None:
+    """Its scores are exported without waiting for a forwarder."""
+    stage(store, span(1, root=True))
+    clock.advance(seconds=WAIT + 1)
+    finish(store, make)
+
+    assert [one.span_holder for one in store.answers.list_exchanges()] == [None]
+
+
+def test_an_application_that_holds_the_span_itself_goes_on_holding_it(
+    store: TrackingStore, clock: Clock, make: Make
+) -> None:
+    """Although its spans are also received and forwarded."""
+    own = make(1, trace_id=TRACE, span_id=f"{1:016x}", span_holder="worker-1")
+    hold(store)
+    clock.advance(seconds=WAIT + 1)
+    (trace,) = claim(store)
+    store.received.complete("me", [TraceOutcome(trace, own)], max_span_delay=15.0)
+
+    assert [one.span_holder for one in store.answers.list_exchanges()] == ["worker-1"]
+
+
+def test_each_target_gets_the_scores_of_a_span_that_receivers_of_several_targets_got(
+    store: TrackingStore, clock: Clock, make: Make
+) -> None:
+    """Neither receiver takes the span for a repetition of what the other one has queued."""
+    hold(store, "here")
+    hold(store, "there")
+    clock.advance(seconds=WAIT + 1)
+    exchange_id = finish(store, make)
+
+    assert store.forwarding.attach(exchange_id, {"score": 0.5})
+    assert forwarded(store, "here") == forwarded(store, "there") == [{"score": 0.5}]
 
 
 def test_a_repeated_span_does_not_wait_again(store: TrackingStore, clock: Clock, make: Make) -> None:
@@ -327,12 +368,18 @@ def test_a_repeated_span_does_not_wait_again(store: TrackingStore, clock: Clock,
     hold(store)
     hold(store)
     clock.advance(seconds=WAIT + 1)
-    finish(store, make, holder=None)
+    finish(store, make, is_answer=False)
     (request,) = store.outbox.claim(forwarding_queue(""), "forwarder", lease=LEASE)
     store.outbox.record_attempt(forwarding_queue(""), "forwarder", [request.id], SENT)
     hold(store)
 
-    assert store.forwarding.measure() == 0
+    assert store.forwarding.list_targets() == []
+    with transaction(store, read_only=True) as connection:
+        assert connection.execute(select(delivery.c.body, delivery.c.payload, delivery.c.size)).all() == [(None, {}, 0)]
+    clock.advance(hours=2)
+    assert store.retention.prune(texts_before=clock.now, dry_run=True).requests == 0
+    assert store.received.expire(age=timedelta(hours=1)) == 2  # the records of the trace and of the span
+    assert store.received.expire(age=timedelta(hours=1)) == 0
 
 
 def test_a_span_does_not_wait_for_a_trace_that_is_never_completed(store: TrackingStore, clock: Clock) -> None:
@@ -390,25 +437,68 @@ def test_abandoned_spans_are_deleted_like_other_texts(store: TrackingStore, cloc
 
     clock.advance(days=30)
     store.received.stage([span(1, "c" * 32)], max_wait=MAX_WAIT)
-    store.retention.prune(texts_before=clock.now - timedelta(days=30))
+    removed = store.retention.prune(texts_before=clock.now - timedelta(days=30))
+    assert (removed.traces, removed.requests) == (2, 1)
+    assert str(removed) == "2 unfinished traces deleted, 1 unsent request deleted"
     assert store.received.measure().traces == 1
     assert store.forwarding.measure() == 0
 
 
-def test_requests_wait_as_long_as_a_receiver_sends_them(store: TrackingStore, clock: Clock) -> None:
-    """During an outage of the target only the oldest one is retried, and the others are kept too."""
+def test_requests_that_are_retried_are_deleted_like_other_texts(store: TrackingStore, clock: Clock) -> None:
+    """During an outage of the target, texts do not stay longer either. Only their number remains, in the result."""
     requests = [OutgoingRequest("traces", b"text")] * 2
     queue = replace(forwarding_queue("there"), batch_size=1)
     store.received.stage([], max_wait=MAX_WAIT, requests=requests, target="there")
-    clock.advance(days=31)
+    clock.advance(hours=1)
     (item,) = store.outbox.claim(queue, "me", lease=LEASE)
     store.outbox.record_attempt(queue, "me", [item.id], BUSY)
-    store.retention.prune(texts_before=clock.now - timedelta(days=30))
-    assert store.forwarding.measure() == 8
+    store.received.stage([], max_wait=MAX_WAIT, requests=requests[:1], target="there")
 
-    clock.advance(days=31)
-    store.retention.prune(texts_before=clock.now - timedelta(days=30))
-    assert store.forwarding.measure() == 0
+    limit = clock.now - timedelta(minutes=30)
+    assert store.retention.prune(texts_before=limit, dry_run=True) == PruneResult(requests=2)
+    assert store.retention.prune(texts_before=limit) == PruneResult(requests=2)
+    assert store.forwarding.measure() == 4
+
+
+def test_the_length_and_age_of_each_queue_are_known(store: TrackingStore, clock: Clock) -> None:
+    """The error is the one of the oldest request that could not be sent. A span that waits for scores has no age."""
+    requests = [OutgoingRequest("traces", b"text")] * 2
+    store.received.stage([], max_wait=MAX_WAIT, requests=requests, target="there")
+    clock.advance(minutes=5)
+    (item, _) = store.outbox.claim(forwarding_queue("there"), "me", lease=LEASE)
+    store.outbox.record_attempt(forwarding_queue("there"), "me", [item.id], BUSY)
+    store.received.stage([], max_wait=MAX_WAIT, requests=requests[:1], target="there")
+    hold(store, "here")
+
+    here, there = store.forwarding.list_targets()
+    assert (here.target, here.requests, here.size, here.age, here.error) == ("here", 1, 4, timedelta(), None)
+    assert (there.requests, there.size, there.age, there.error) == (3, 12, timedelta(minutes=5), BUSY.error)
+
+
+def test_a_trace_is_finished_only_with_the_options_with_which_it_was_received(
+    store: TrackingStore, clock: Clock, make: Make
+) -> None:
+    """Spans of one trace that receivers with different options got are kept apart, whatever their number and order."""
+    plain, redacted = "plain", "redacted"
+    for options, numbers in ((plain, (1, 2)), (redacted, (2, 3, 4))):
+        spans = [span(number, root=number == 2, payload=options.encode()) for number in numbers]
+        counts = store.received.stage([*spans, spans[0]], max_wait=MAX_WAIT, options=options)
+        assert (counts.staged, counts.repeated) == (len(numbers), 1)
+    clock.advance(minutes=10)
+
+    assert claim(store) == []
+    arguments = {"limit": 100, "max_size": 2**20, "lease": LEASE}
+    (one,) = store.received.claim("me", options=redacted, **arguments)
+    assert {item.payload for item in one.items} == {b"redacted"}
+    assert one.spans == 3
+    outcome = TraceOutcome(one, make(trace_id=TRACE))
+    assert store.received.complete("me", [outcome], options=redacted) == [outcome]
+    assert store.received.measure(redacted).traces == 0
+    assert store.received.measure(plain).traces == 1
+
+    assert store.received.count_overdue() == {plain: 1}
+    (other,) = store.received.claim("you", options=plain, **arguments)
+    assert {item.payload for item in other.items} == {b"plain"}
 
 
 @pytest.mark.slow

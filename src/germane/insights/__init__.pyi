@@ -40,6 +40,7 @@ from .document import Section as Section
 from .document import mean_cells as mean_cells
 from .document import to_html as to_html
 from .document import to_markdown as to_markdown
+from .formatting import format_duration as format_duration
 from .formatting import humanize as humanize
 from .formatting import quote_segment as quote_segment
 from .formatting import route_path as route_path

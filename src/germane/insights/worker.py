@@ -22,6 +22,7 @@ from germane.storage import (
     RateLimitUsage,
     RetrySummary,
     SamplingSummary,
+    WaitingRequests,
     Worker,
 )
 
@@ -146,6 +147,7 @@ class WorkerInsight:
     limits: Sequence[RateLimitUsage]
     coverage: Sequence[Coverage]
     coverage_hidden: int
+    forwarding: Sequence[WaitingRequests]
     channels: Sequence[ChannelQueue]
     undelivered: Sequence[NotificationRecord]
     traces: WatchedSummary
@@ -195,6 +197,7 @@ def load_worker(context: InsightContext, view: ViewParams, process_id: str | Non
         limits=store.quota.load_rate_limit_usage(),
         coverage=sorted(coverage, key=lambda counts: -counts.seen)[:MAX_COVERAGE_ROWS],
         coverage_hidden=max(0, len(coverage) - MAX_COVERAGE_ROWS),
+        forwarding=store.forwarding.list_targets(),
         channels=store.notifications.list_channel_queues(),
         undelivered=store.notifications.search(status="undelivered", limit=MAX_UNDELIVERED),
         traces=load_watched_traces(store, since=view.since, until=view.until, with_samples=True),

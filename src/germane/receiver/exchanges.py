@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from germane.errors import error_location
-from germane.exchange import FORWARDING, Exchange, Redact, sampling_key_for
+from germane.exchange import Exchange, Redact, sampling_key_for
 from germane.receiver.spans import convert_items, has_remote_parent, split_requests
 from germane.recognizers import (
     NAME_LENGTH,
@@ -58,21 +58,12 @@ class ExchangeBuilder:
         settings: The settings of the process.
         redact: Called with each text before it is stored. If it raises an exception, the text is dropped.
         custom: Recognizers that are tried before the built-in ones. If one raises an exception, the others are tried.
-        held_rate: The sample rate of exchanges whose spans wait for their scores before they are forwarded.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        redact: Redact | None,
-        custom: Sequence[Recognizer] = (),
-        held_rate: float = 0.0,
-    ) -> None:
+    def __init__(self, settings: Settings, *, redact: Redact | None, custom: Sequence[Recognizer] = ()) -> None:
         self._settings = settings
         self._redact = redact
         self._recognizers = [partial(self._read_safely, recognizer) for recognizer in custom]
-        self._held_rate = held_rate
         self._thinner = TrafficThinner(settings.max_exchanges_per_minute)
         self._routes: dict[str, set[str]] = {}
         self._scopes: set[str] = set()
@@ -149,7 +140,6 @@ class ExchangeBuilder:
             started_at=started_at,
             sampling_key=key,
             capture_probability=probability,
-            span_holder=FORWARDING if key <= self._held_rate else None,
         )
         root_item = next(item for item in trace.items if item.key == root.span_id)
         ended = found.start / 1e9 + exchange.duration

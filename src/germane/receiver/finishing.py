@@ -141,14 +141,16 @@ class TraceFinisher(BackgroundThread):
     def _finish_traces(self) -> int:
         """Process the traces that are complete, and return their number."""
         if not self._built:
+            options = self._staging.options
             claimed = self._store.received.claim(
-                self._owner, limit=MAX_TRACES, max_size=MAX_CLAIMED_SIZE, lease=CLAIM_LEASE
+                self._owner, options=options, limit=MAX_TRACES, max_size=MAX_CLAIMED_SIZE, lease=CLAIM_LEASE
             )
             self._built = [self._builder.build(trace) for trace in claimed]
         outcomes = self._built
         try:
             self._complete(outcomes)
         except ContentRefused:
+            self._store.exchanges.check_accepts_rows()  # otherwise, the traces wait
             # A row that the database rejects must not block the others.
             for outcome in outcomes:
                 try:
@@ -165,8 +167,9 @@ class TraceFinisher(BackgroundThread):
 
         if outcomes:
             self.postponed += sum(outcome.is_postponed for outcome in outcomes)
+            options, delay = self._staging.options, self._max_span_delay
             completed = self._store.received.complete(
-                self._owner, outcomes, self._scorers, max_span_delay=self._max_span_delay
+                self._owner, outcomes, self._scorers, options=options, max_span_delay=delay
             )
             for outcome in completed:
                 for part in outcome.parts:

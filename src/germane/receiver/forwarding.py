@@ -26,7 +26,8 @@ from germane.daemon_pool import DaemonThreadPool
 from germane.delivery import Backoff, DeliveryContext, DeliveryError, DeliveryWorker, Target
 from germane.errors import StorageError, error_location
 from germane.logging_filters import suppressed_loggers
-from germane.receiver.requests import PROTOBUF, compress_request
+from germane.otlp import compress_request
+from germane.receiver.requests import PROTOBUF
 from germane.receiver.threads import BackgroundThread
 from germane.retry_after import parse_retry_after
 from germane.storage import Delivery, TrackingStore, forwarding_queue, new_worker_id

@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from germane.exchange import sampling_key_for
-from germane.receiver.requests import ExportRequest, compress_request
+from germane.otlp import ExportRequest, compress_request
 from germane.receiver.spans import Waits, follows_convention, has_valid_ids, wait_after
 from germane.storage import OutgoingRequest
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
 from http import HTTPStatus
 from typing import Final
 
@@ -16,9 +14,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from germane.receiver.requests import JSON, PROTOBUF, Decompressor, InvalidRequest, Overloaded, Signal
-from germane.receiver.service import COMMIT_TIMEOUT, ExportService
-from germane.receiver.staging import STORAGE_RETRY
+from germane.otlp import Signal
+from germane.receiver.requests import JSON, PROTOBUF, Decompressor, InvalidRequest, Overloaded
+from germane.receiver.service import ExportService
 
 _CODES: Final = {
     400: code_pb2.INVALID_ARGUMENT,
@@ -57,15 +55,12 @@ def _endpoint(service: ExportService, signal: Signal, limit: int) -> Callable[[R
         if not service.is_authorized(request.headers.get("authorization", "")):
             return _error(401, "a token is required: Authorization: Bearer TOKEN", as_json, WWW_Authenticate="Bearer")
         try:
-            with service.slot() as slot:
+            with service.request("" if request.client is None else request.client.host) as active:
                 decompressor = Decompressor(request.headers.get("content-encoding", ""), limit)
                 async for part in request.stream():
                     decompressor.feed(part)
-                    slot.grow(decompressor.size - slot.size)
-                body = decompressor.finish()
-                batch, committed = await asyncio.to_thread(service.submit, signal, body, content_type)
-                await _wait(committed)
-                message = service.respond(signal, batch)
+                    service.reserve(active, decompressor.size - active.size)
+                message = await service.receive(active, signal, decompressor.finish(), content_type)
         except InvalidRequest as error:
             return _error(error.status, str(error), as_json)
         except Overloaded as error:
@@ -75,20 +70,6 @@ def _endpoint(service: ExportService, signal: Signal, limit: int) -> Callable[[R
         return _encode(message, HTTPStatus.OK, as_json)
 
     return receive
-
-
-async def _wait(committed: Future[None]) -> None:
-    """Wait until a queued batch is committed.
-
-    Raises:
-        Overloaded: The database is slow or not working.
-    """
-    future = asyncio.wrap_future(committed)
-    future.add_done_callback(lambda done: done.cancelled() or done.exception())  # marks the exception as retrieved
-    if not (await asyncio.wait({future}, timeout=COMMIT_TIMEOUT))[0]:
-        # It may still be committed; the repeated spans will be recognized.
-        raise Overloaded("the database is slow", STORAGE_RETRY, 503)
-    future.result()
 
 
 def _error(status: int, message: str, as_json: bool, **headers: str) -> Response:  # noqa: FBT001

@@ -15,6 +15,7 @@ from germane.receiver.forwarding import Forwarder, ForwardTarget
 from germane.receiver.grpc import GRPCServer
 from germane.receiver.holding import SpanHolder
 from germane.receiver.http import create_http_app
+from germane.receiver.options import describe_options
 from germane.receiver.service import ExportService
 from germane.receiver.spans import Waits
 from germane.receiver.staging import StagingWriter
@@ -46,6 +47,8 @@ class ReceiverOptions:
     tls: TLSFiles | None = None
     redact: Redact | None = None
     """Called with each text before it is stored as part of an exchange."""
+    redact_name: str = ""
+    """Name of the function, such as ``myapp.privacy:redact``. Defaults to its own name."""
     forward: ForwardTarget | None = None
     """Another OTLP endpoint that gets everything that is received."""
     max_request_size: int = MAX_REQUEST_SIZE
@@ -75,6 +78,7 @@ class Receiver:
             store,
             max_wait=options.waits.longest,
             max_staged_size=options.max_staged_size,
+            options=describe_options(settings, options.redact, options.redact_name, custom),
             target="" if options.forward is None else options.forward.name,
         )
         # A budget selects exchanges at the end of an interval, and spans cannot wait that long.
@@ -94,9 +98,7 @@ class Receiver:
             holder=holder,
             keeps_all=bool(custom),
         )
-        builder = ExchangeBuilder(
-            settings, redact=options.redact, custom=custom, held_rate=0.0 if holder is None else sample_rate
-        )
+        builder = ExchangeBuilder(settings, redact=options.redact, custom=custom)
         self._finisher = TraceFinisher(store, builder, self._staging, scorers, max_span_delay=settings.max_span_delay)
         self._forwarder = None if options.forward is None else Forwarder(store, options.forward)
         app = create_http_app(self._service, options.max_request_size)
@@ -130,7 +132,7 @@ class Receiver:
         log: Callable[[str], None],
         *,
         timeout: float = STOP_TIMEOUT,
-        wait_for_tables: Callable[[], bool] = lambda: True,
+        wait_for_tables: Callable[..., bool] = lambda **_: True,
     ) -> Iterator[None]:
         """Receive requests while the block runs. Then stop accepting requests, and commit the accepted ones.
 
@@ -140,14 +142,17 @@ class Receiver:
             log: Called with each line about the addresses, and about what was received.
             timeout: Maximum duration of stopping in seconds, in addition to the HTTP server's 5 seconds.
             wait_for_tables: Called before the block starts. Returns True once the tables exist, or False if the
-                receiver stops first. Until then, health checks succeed, and other clients are asked to retry.
+                receiver stops first or, with ``once=True``, if they cannot be created now. Then, health checks
+                succeed, and other clients are asked to retry.
         """
+        self._service.is_ready = wait_for_tables(once=True)
         self._staging.start()
         self._grpc.start()
         try:
             with self._http.running():
                 log(f"receiving OTLP on {self.http_address} (HTTP) and {self.grpc_address} (gRPC)")
-                if wait_for_tables():
+                if self._service.is_ready or wait_for_tables():
+                    self._service.is_ready = True
                     self._finisher.start()
                     if self._forwarder is not None:
                         self._forwarder.start()

@@ -4,38 +4,27 @@ from __future__ import annotations
 
 import base64
 import binascii
-import gzip
 import json
 import re
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from google.protobuf import json_format  # type: ignore[import-untyped]
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTraceServiceRequest,
-    ExportTraceServiceResponse,
-)
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from germane.errors import GermaneError
+from germane.otlp import REQUESTS, ExportRequest, Signal
 
-Signal = Literal["traces", "logs"]
-ExportRequest = ExportTraceServiceRequest | ExportLogsServiceRequest
 ExportResponse = ExportTraceServiceResponse | ExportLogsServiceResponse
 
-_COMPRESSION_LEVEL: Final = 1
-"""The fastest one: spans are repetitive, and the requests are deleted soon."""
 PROTOBUF: Final = "application/x-protobuf"
 JSON: Final = "application/json"
-_REQUESTS: Final[dict[Signal, type[ExportRequest]]] = {
-    "traces": ExportTraceServiceRequest,
-    "logs": ExportLogsServiceRequest,
-}
 _ITEMS: Final[dict[tuple[str, str, str], type[Span | LogRecord]]] = {
     ("resourceSpans", "scopeSpans", "spans"): Span,
     ("resourceLogs", "scopeLogs", "logRecords"): LogRecord,
@@ -146,11 +135,6 @@ class Decompressor:
         self._parts.append(part)
 
 
-def compress_request(body: bytes) -> bytes:
-    """Compress a request for the queue."""
-    return gzip.compress(body, _COMPRESSION_LEVEL)
-
-
 def parse_request(signal: Signal, body: bytes, content_type: str) -> tuple[ExportRequest, int]:
     """Parse an export request.
 
@@ -160,7 +144,7 @@ def parse_request(signal: Signal, body: bytes, content_type: str) -> tuple[Expor
     Raises:
         InvalidRequest: The content type is not supported, or the body is not a request of this signal.
     """
-    message = _REQUESTS[signal]()
+    message = REQUESTS[signal]()
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type == PROTOBUF:
         try:
@@ -182,7 +166,7 @@ def parse_request(signal: Signal, body: bytes, content_type: str) -> tuple[Expor
             kept, rejected = _remove_invalid_items(document)
             if not kept:
                 raise
-            message = _REQUESTS[signal]()
+            message = REQUESTS[signal]()
             json_format.ParseDict(document, message, ignore_unknown_fields=True)
             return message, rejected
     except _INVALID_JSON:

@@ -2,47 +2,47 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
+from germane.otlp import Signal
 from germane.receiver.holding import SpanHolder
 from germane.receiver.requests import (
     ExportResponse,
     Overloaded,
-    Signal,
     build_response,
     parse_request,
 )
 from germane.receiver.spans import Batch, Waits, read_request
-from germane.receiver.staging import StagingWriter
+from germane.receiver.staging import STORAGE_RETRY, StagingWriter
 
-MAX_CONCURRENT_REQUESTS: Final = 32
+MAX_CONCURRENT_REQUESTS: Final = 64
+"""Maximum number of requests that have arrived completely and are being processed."""
 MAX_ACTIVE_BYTES: Final = 128 * 2**20
-"""Maximum size of the decompressed bodies of all concurrent requests. A single larger request is accepted."""
+"""Maximum size of the decompressed bodies of all requests, complete or not. A single larger request is accepted."""
 COMMIT_TIMEOUT: Final = 20.0
 """Seconds after which a client is asked to repeat a request whose commit is still pending."""
 BUSY_RETRY: Final = 1
 """Seconds after which clients retry a request that exceeded the limit on concurrent requests."""
 
 
-class RequestSlot:
-    """An active request and the size of its body so far."""
+@dataclass(slots=True)
+class ActiveRequest:
+    """A request that is arriving or being processed."""
 
-    def __init__(self, service: ExportService) -> None:
-        self._service = service
-        self.size = 0
-
-    def grow(self, size: int) -> None:
-        """Add ``size`` bytes to the size of the request.
-
-        Raises:
-            Overloaded: The active requests are too large together.
-        """
-        self._service.reserve(self, size)
+    peer: str
+    """The address of the client, without the port."""
+    size: int = 0
+    """Size of the body so far, in bytes."""
+    slots: int = 0
+    """1 while the request is processed. One that is still arriving, however slowly, keeps no other waiting."""
 
 
 class ExportService:
@@ -71,7 +71,9 @@ class ExportService:
         self._holder = holder
         self._keeps_all = keeps_all
         self._lock = threading.Lock()
-        self._active = self._active_bytes = 0
+        self._slots, self._bytes = Counter[str](), Counter[str]()
+        self.is_ready = True
+        """Whether the tables exist. Until then, clients are asked to retry."""
         self.received = 0
         """Number of spans and log records in the accepted requests."""
         self.rejected = 0
@@ -85,35 +87,51 @@ class ExportService:
         return hmac.compare_digest(f"{scheme.capitalize()} {token.strip()}".encode(), self._authorization)
 
     @contextmanager
-    def slot(self) -> Iterator[RequestSlot]:
-        """Count a request as active, and reserve memory for it, while the block runs.
-
-        Raises:
-            Overloaded: Too many requests are active.
-        """
-        slot = RequestSlot(self)
-        with self._lock:
-            if self._active >= MAX_CONCURRENT_REQUESTS:
-                raise Overloaded("too many concurrent requests", BUSY_RETRY)
-            self._active += 1
+    def request(self, peer: str) -> Iterator[ActiveRequest]:
+        """Count a client's request as active while the block runs."""
+        request = ActiveRequest(peer)
         try:
-            yield slot
+            yield request
         finally:
             with self._lock:
-                self._active -= 1
-                self._active_bytes -= slot.size
+                self._slots -= Counter({peer: request.slots})
+                self._bytes -= Counter({peer: request.size})
 
-    def reserve(self, slot: RequestSlot, size: int) -> None:
+    def reserve(self, request: ActiveRequest, size: int) -> None:
         """Reserve memory for ``size`` more bytes of an active request.
 
         Raises:
             Overloaded: The active requests are too large together.
         """
         with self._lock:
-            if self._active > 1 and self._active_bytes + size > MAX_ACTIVE_BYTES:
+            is_alone = self._bytes.total() == request.size
+            if not is_alone and not _has_share(self._bytes, request.peer, size, MAX_ACTIVE_BYTES):
                 raise Overloaded("the concurrent requests are too large", BUSY_RETRY)
-            self._active_bytes += size
-            slot.size += size
+            self._bytes[request.peer] += size
+            request.size += size
+
+    async def receive(self, request: ActiveRequest, signal: Signal, body: bytes, content_type: str) -> ExportResponse:
+        """Process a request that has arrived completely, and return its response after the commit.
+
+        Raises:
+            InvalidRequest: The body cannot be parsed.
+            Overloaded: There are too many requests, or the database is slow or not working.
+        """
+        if not self.is_ready:
+            raise Overloaded("the receiver is waiting for its database; retry later", STORAGE_RETRY, 503)
+        with self._lock:
+            if not _has_share(self._slots, request.peer, 1, MAX_CONCURRENT_REQUESTS):
+                raise Overloaded("too many concurrent requests", BUSY_RETRY)
+            self._slots[request.peer] += 1
+            request.slots = 1
+        batch, committed = await asyncio.to_thread(self.submit, signal, body, content_type)
+        future = asyncio.wrap_future(committed)
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())  # the exception counts as retrieved
+        if not (await asyncio.wait({future}, timeout=COMMIT_TIMEOUT))[0]:
+            # It may still be committed; the repeated spans will be recognized.
+            raise Overloaded("the database is slow", STORAGE_RETRY, 503)
+        future.result()
+        return self.respond(signal, batch)
 
     def submit(self, signal: Signal, body: bytes, content_type: str) -> tuple[Batch, Future[None]]:
         """Parse a request and queue it for a commit.
@@ -138,3 +156,8 @@ class ExportService:
             self.received += batch.received
             self.rejected += batch.rejected
         return build_response(signal, batch.rejected)
+
+
+def _has_share(used: Counter[str], peer: str, amount: int, limit: int) -> bool:
+    """Return whether a peer may use more: at most as much as then is left for others, whatever their number."""
+    return used[peer] + amount <= limit - used.total()

@@ -12,16 +12,15 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Final
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from germane.receiver.requests import ExportRequest
+from germane.otlp import ExportRequest, read_attributes, read_value
 from germane.recognizers import MARKERS, LogData, SpanData, SpanEvent, is_watched_scope
 from germane.storage import ReceivedItem
 
@@ -200,8 +199,8 @@ def convert_items(items: tuple[ReceivedItem, ...]) -> tuple[list[SpanData], list
                     trace_id=item.trace_id,
                     span_id=span_id,
                     event_name=record.event_name,
-                    body=_value(record.body),
-                    attributes=_attributes(record.attributes),
+                    body=read_value(record.body),
+                    attributes=read_attributes(record.attributes),
                 )
             )
             continue
@@ -217,9 +216,9 @@ def convert_items(items: tuple[ReceivedItem, ...]) -> tuple[list[SpanData], list
                 name=span.name,
                 scope=item.scope,
                 kind=_KINDS.get(span.kind, "INTERNAL"),
-                attributes=_attributes(span.attributes),
+                attributes=read_attributes(span.attributes),
                 events=tuple(
-                    SpanEvent(name=event.name, attributes=_attributes(event.attributes)) for event in span.events
+                    SpanEvent(name=event.name, attributes=read_attributes(event.attributes)) for event in span.events
                 ),
                 start=span.start_time_unix_nano,
                 end=span.end_time_unix_nano,
@@ -257,26 +256,3 @@ def split_requests(
         if (of := tops.get(record.span_id or "")) is not None:
             requests[of][1].append(record)
     return list(requests.values())
-
-
-def _attributes(attributes: Any) -> dict[str, Any]:
-    return {pair.key: pair.value.string_value or _value(pair.value) for pair in attributes}
-
-
-def _value(value: AnyValue) -> Any:
-    match value.WhichOneof("value"):
-        case "string_value":
-            return value.string_value
-        case "bool_value":
-            return value.bool_value
-        case "int_value":
-            return value.int_value
-        case "double_value":
-            return value.double_value
-        case "array_value":
-            return [_value(item) for item in value.array_value.values]
-        case "kvlist_value":
-            return {pair.key: _value(pair.value) for pair in value.kvlist_value.values}
-        case "bytes_value":
-            return value.bytes_value.decode("utf-8", "replace")
-    return None

@@ -44,14 +44,18 @@ class StagingWriter:
         store: The tracking store.
         max_wait: Seconds after its first span after which a trace is finished in any case.
         max_staged_size: Maximum size in bytes of everything that is staged or waiting to be forwarded to the target.
+        options: The options that apply to the texts of the spans.
         target: Name of the target that requests are forwarded to.
     """
 
-    def __init__(self, store: TrackingStore, *, max_wait: float, max_staged_size: int, target: str = "") -> None:
+    def __init__(
+        self, store: TrackingStore, *, max_wait: float, max_staged_size: int, options: str = "", target: str = ""
+    ) -> None:
         self._store = store
         self._max_wait = max_wait
         self._max_staged_size = max_staged_size
         self._target = target
+        self.options = options
         self._changed = threading.Condition()
         self._queue: deque[_Submission] = deque()
         self._queued_bytes = 0
@@ -98,7 +102,7 @@ class StagingWriter:
         """
         with self._changed:
             before = self._committed_size
-        size = self._store.received.measure().size + self._store.forwarding.measure(self._target)
+        size = self._store.received.measure(self.options).size + self._store.forwarding.measure(self._target)
         with self._changed:  # what was committed in the meantime may be missing from the measured size
             self._staged_size = size + self._committed_size - before
 
@@ -136,7 +140,9 @@ class StagingWriter:
         items = [item for submission in submissions for item in submission.batch.items]
         requests = [request for submission in submissions for request in submission.requests]
         try:
-            counts = self._store.received.stage(items, max_wait=self._max_wait, requests=requests, target=self._target)
+            counts = self._store.received.stage(
+                items, max_wait=self._max_wait, options=self.options, requests=requests, target=self._target
+            )
         except StorageError as error:
             self._fail(submissions, str(error))
             return

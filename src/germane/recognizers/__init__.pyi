@@ -1,3 +1,6 @@
+from .attributes import SESSION as SESSION
+from .attributes import USER as USER
+from .attributes import find_attribute as find_attribute
 from .conventions import MARKERS as MARKERS
 from .conventions import content_attributes as content_attributes
 from .conventions import documents_fix_for as documents_fix_for

@@ -45,7 +45,9 @@ from .history.partitions import PartitionKey as PartitionKey
 from .history.partitions import ScoreCounts as ScoreCounts
 from .ingest.drop_counts import TrafficThinner as TrafficThinner
 from .ingest.forwarding import OutgoingRequest as OutgoingRequest
+from .ingest.forwarding import WaitingRequests as WaitingRequests
 from .ingest.forwarding import forwarding_queue as forwarding_queue
+from .ingest.received_spans import OVERDUE_AFTER as OVERDUE_AFTER
 from .ingest.received_spans import ReceivedItem as ReceivedItem
 from .ingest.received_spans import ReceivedTrace as ReceivedTrace
 from .ingest.received_spans import StagingCounts as StagingCounts

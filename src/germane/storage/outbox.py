@@ -131,7 +131,11 @@ class Outbox(StoreComponent):
                 status = "sent"
             rows = columns.id.in_([row.id for row in held])
             if status != "waiting" and not queue.is_kept:
-                connection.execute(delete(delivery).where(rows))
+                connection.execute(delete(delivery).where(rows, columns.trace_id.is_(None)))
+                # A span that has waited for its scores must not be queued again if its client repeats it.
+                emptied: dict[str, Any] = {"payload": {}, "body": None, "size": 0, "exchange_id": None}
+                settled: dict[str, Any] = {**leases.FINISHED, "status": status, "settled_at": now}
+                connection.execute(update(delivery).where(rows).values({**settled, **emptied}))
                 return status
             values: dict[str, Any] = {"settled_at": now} if retry_after is None else {"due_at": now + retry_after}
             values |= {"status": status, "http_status": outcome.http_status, "error": clean_text(outcome.error)}

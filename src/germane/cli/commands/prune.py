@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 REMAINING_DATA: Final = """\
 Not deleted: counts, which do not identify anyone; exported spans, sent alerts and exported files; backups; and, on
-SQLite, data that stays in the write-ahead log for some time ('germane db vacuum' empties it). Exchanges that were
-captured but not written yet are stored within seconds. To delete them, run this command again."""
+SQLite, data that stays in the write-ahead log for some time ('germane db vacuum' empties it). Exchanges and spans that
+were captured or received but not written yet are stored within seconds. To delete them, run this command again."""
 
 
 @click.command("prune", cls=Command)
@@ -90,7 +90,7 @@ def forget(
 ) -> None:
     """Delete all exchanges of a user or session, or with an attribute.
 
-    Their scores and labels are deleted too.
+    Their scores and labels are deleted too, and received spans that are not processed or not forwarded yet.
     """
     selector: dict[str, Any] = {"user": user, "session": session, "attribute": attribute}
     selected = {name: value for name, value in selector.items() if value is not None}
@@ -123,5 +123,7 @@ def _format_counts(removed: PruneResult) -> str:
         "score": removed.scores,
         "label": removed.feedback,
         "pending task": removed.expired,
+        "unfinished trace": removed.traces,
+        "unsent request": removed.requests,
     }
     return ", ".join(sanitize.count_noun(count, noun) for noun, count in counts.items() if count)

@@ -128,6 +128,7 @@ def command(
             grpc,
             tls,
             redact=load_redact(redact),
+            redact_name=redact or "",
             forward=parse_target(forward, forward_headers),
             max_request_size=max_request_size,
             max_staged_size=max_staged_size,

@@ -56,9 +56,10 @@ def open_store(*, check_names: bool = True) -> Iterator[storage.TrackingStore]:
 
 
 def wait_for_database(
-    store: TrackingStore, settings: Settings, shutdown: ShutdownSignal, *, retry: bool = True
+    store: TrackingStore, settings: Settings, shutdown: ShutdownSignal, *, retry: bool = True, once: bool = False
 ) -> bool:
-    """Wait until the database is reachable and migrated. Return False if a shutdown signal arrives first.
+    """Wait until the database is reachable and migrated. Return False if a shutdown signal arrives first, or if it is
+    not and ``once`` is true.
 
     Raises:
         StorageError: The database is unreachable or not migrated, and ``retry`` is false.
@@ -70,6 +71,8 @@ def wait_for_database(
         try:
             prepare_database(store, settings)
         except StorageError as error:
+            if once:
+                return False
             if not retry:
                 raise
             if logged != str(error):

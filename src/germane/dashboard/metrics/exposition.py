@@ -60,6 +60,7 @@ def load_snapshot(store: TrackingStore, settings: Settings, now: datetime) -> Me
         spent=spent,
         shares={} if settings.budget is None else spent.shares(settings.budget),
         alerts=tuple(store.alerts.list_open()),
+        forwarding=store.forwarding.list_targets(),
         baselines=tuple(
             version
             for version in versions

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Coverage,
         RouteSummary,
         ServiceSummary,
+        WaitingRequests,
         WindowSummary,
     )
 
@@ -96,6 +97,8 @@ class MetricsSnapshot:
     """Open alerts, oldest first."""
     baselines: tuple[BaselineVersion, ...]
     """Active baselines of whole services."""
+    forwarding: Sequence[WaitingRequests] = ()
+    """The requests that wait to be forwarded, by target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,6 +262,12 @@ def _queue_families(snapshot: MetricsSnapshot) -> Iterator[GaugeMetricFamily]:
     yield _family("germane_queue_depth", help_text, ("scorer", "state"), counts.items())
     lag = [((), backlog.lag.total_seconds())]
     yield _family("germane_queue_lag_seconds", "Time that the oldest exchange has been waiting for a score.", (), lag)
+    waiting = [((item.target,), item) for item in snapshot.forwarding]
+    help_text = "Requests that wait to be forwarded, by target. Not exported if none waits."
+    sizes = ((target, item.requests) for target, item in waiting)
+    yield _family("germane_forwarding_requests", help_text, ("target",), sizes)
+    ages = ((target, item.age.total_seconds()) for target, item in waiting)
+    yield _family("germane_forwarding_lag_seconds", "Time that the oldest of these waits.", ("target",), ages)
     help_text = "Workers with a heartbeat within the last task_lease seconds."
     yield _family("germane_workers", help_text, (), [((), backlog.workers)])
 

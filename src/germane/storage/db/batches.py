@@ -37,6 +37,10 @@ class PruneResult:
     markers: int = 0
     alerts: int = 0
     """Resolved alerts, notifications and silences."""
+    traces: int = 0
+    """Received traces that were not finished."""
+    requests: int = 0
+    """Requests that were acknowledged, but not forwarded."""
 
     def __add__(self, other: PruneResult) -> PruneResult:
         return PruneResult(**{name: getattr(self, name) + getattr(other, name) for name in PruneResult.__slots__})
@@ -64,6 +68,8 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "workers": ("worker", "deleted"),
     "markers": ("marker", "deleted"),
     "alerts": ("alert record", "deleted"),
+    "traces": ("unfinished trace", "deleted"),
+    "requests": ("unsent request", "deleted"),
 }
 
 

@@ -87,8 +87,9 @@ class StoreComponent:
         Raises:
             ContentRefused: A value has a type that no column accepts.
         """
-        try:
-            with self._database.write() as connection:
+        with self._database.write() as connection:
+            try:
                 yield connection
-        except (AttributeError, TypeError, ValueError) as error:
-            raise ContentRefused(f"a row contains a value of an unsupported type ({type(error).__name__})") from error
+            except (AttributeError, TypeError, ValueError) as error:
+                problem = f"a row contains a value of an unsupported type ({type(error).__name__})"
+                raise ContentRefused(problem) from error

@@ -149,12 +149,12 @@ partition = _table(
 )
 received_trace = _table(
     "received_trace",
-    "trace_id text key, due_at float null, deadline float, wait float, spans integer, size integer, dropped integer, "
-    "lease_owner text null, finished_at float null, span_keys bytes null",
+    "trace_id text key, options text key, due_at float null, deadline float, wait float, spans integer, size integer, "
+    "dropped integer, lease_owner text null, finished_at float null, span_keys bytes null",
 )
 received_span = _table(
     "received_span",
-    "trace_id text key, key text key, is_log boolean, service text, scope text, payload bytes",
+    "trace_id text key, options text key, key text key, is_log boolean, service text, scope text, payload bytes",
 )
 unreadable_trace = _table(
     "unreadable_trace",

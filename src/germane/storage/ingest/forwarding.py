@@ -7,16 +7,18 @@ its scores are attached, at most until its deadline, and is then forwarded once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, case, delete, func, select, update
 
 from germane.exchange import FORWARDING, Exchange
 from germane.storage.db import mappers
+from germane.storage.db.batches import PruneResult
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.conditions import matching
-from germane.storage.db.tables import delivery
+from germane.storage.db.tables import delivery, exchange
 from germane.storage.outbox import WAITS, TargetQueue, queue_items
 
 BATCH_SIZE: Final = 32
@@ -37,8 +39,43 @@ class OutgoingRequest(NamedTuple):
     """Maximum number of seconds for which the span waits for its scores."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingRequests:
+    """The requests that wait to be forwarded to one target."""
+
+    target: str
+    """The address; with headers, followed by their fingerprint."""
+    requests: int
+    size: int
+    """In bytes."""
+    age: timedelta
+    """Time that the oldest request has waited. A span that waits for its scores has no age."""
+    error: str | None
+    """The error of the oldest request that could not be sent."""
+
+
 class ForwardingQueue(StoreComponent):
     """The requests in the outbox, and the spans that wait there for their scores."""
+
+    def list_targets(self) -> list[WaitingRequests]:
+        """Return the waiting requests of each target, including targets that no running receiver sends to."""
+        columns = delivery.c
+        sums = (func.count(), func.coalesce(func.sum(columns.size), 0), func.min(columns.created_at))
+        query = select(columns.target, *sums).where(WAITS, columns.kind == FORWARDING).group_by(columns.target)
+        failed = select(columns.error).where(WAITS, columns.kind == FORWARDING, columns.error.is_not(None))
+        failed = failed.order_by(columns.created_at).limit(1)
+        with self._database.read() as connection:
+            now = self._context.now(connection)
+            return [
+                WaitingRequests(
+                    target=target,
+                    requests=requests,
+                    size=int(size),
+                    age=max(timedelta(), now - since),
+                    error=connection.execute(failed.where(columns.target == target)).scalar(),
+                )
+                for target, requests, size, since in connection.execute(query.order_by(columns.target)).all()
+            ]
 
     def measure(self, target: str | None = None) -> int:
         """Return the size of all waiting requests, or of those for one target, in bytes."""
@@ -56,15 +93,15 @@ class ForwardingQueue(StoreComponent):
         columns = delivery.c
         query = select(columns.id, columns.payload, columns.attempt).where(columns.exchange_id == exchange_id)
         with self._database.write() as connection:
-            row = connection.execute(query.where(columns.lease_owner.is_(None)).with_for_update()).one_or_none()
-            if row is None or "attributes" in row.payload:
-                return False
+            waiting = query.where(columns.lease_owner.is_(None)).order_by(columns.id).with_for_update()
+            rows = [row for row in connection.execute(waiting) if "attributes" not in row.payload]
             now = self._context.now(connection)
-            values: dict[str, Any] = {"payload": {**row.payload, "attributes": dict(attributes)}}
-            if not row.attempt:
-                values |= {"due_at": now, "created_at": now}
-            connection.execute(update(delivery).where(columns.id == row.id).values(values))
-            return True
+            for row in rows:  # one for each target
+                values: dict[str, Any] = {"payload": {**row.payload, "attributes": dict(attributes)}}
+                if not row.attempt:
+                    values |= {"due_at": now, "created_at": now}
+                connection.execute(update(delivery).where(columns.id == row.id).values(values))
+            return bool(rows)
 
 
 def forwarding_queue(target: str) -> TargetQueue:
@@ -73,7 +110,7 @@ def forwarding_queue(target: str) -> TargetQueue:
 
 
 def queue_requests(connection: Connection, target: str, requests: Sequence[OutgoingRequest], now: datetime) -> None:
-    """Add requests for a target in a transaction that writes. A span that is waiting already is not added again."""
+    """Add requests for a target in a transaction that writes. A span that waits, or has waited, is not added again."""
     rows: list[dict[str, Any]] = []
     for request in requests:
         due_at = now + timedelta(seconds=request.max_delay)
@@ -89,33 +126,45 @@ def await_scores(
 ) -> None:
     """Keep the spans of new exchanges waiting for their scores, and release all other spans of complete traces.
 
-    The spans wait for at most ``max_delay`` seconds from now on.
+    The spans of the exchanges wait for at most ``max_delay`` seconds from now on.
     """
-    until = now + timedelta(seconds=max_delay)
-    waiting = [
-        {"of": item.trace_id, "at": item.span_id, "exchange": item.id, "until": until}
-        for item in exchanges
-        if item.span_holder == FORWARDING
-    ]
+    until, columns = now + timedelta(seconds=max_delay), delivery.c
+    unsent: set[tuple[str, str]] = set()
     for ids in mappers.batched(sorted(trace_ids)):
-        leave = update(delivery).where(delivery.c.trace_id.in_(ids), *_UNSENT, delivery.c.due_at > now)
-        connection.execute(leave.values(due_at=now, created_at=now))
+        due_at = case((columns.due_at > now, now), else_=columns.due_at)
+        leave = update(delivery).where(columns.trace_id.in_(ids), *_UNSENT).values(due_at=due_at, created_at=due_at)
+        unsent |= {(row.trace_id, row.span_id) for row in connection.execute(leave.returning(*_SPAN))}
+    waiting = [item for item in exchanges if (item.trace_id, item.span_id) in unsent]
     if waiting:
-        connection.execute(_AWAIT, waiting)
+        values = [{"of": item.trace_id, "at": item.span_id, "exchange": item.id} for item in waiting]
+        connection.execute(_AWAIT, [{**each, "until": until} for each in values])
+        connection.execute(_HOLD, [{"of": item.id} for item in waiting])
 
 
-def delete_abandoned_requests(connection: Connection, due_before: datetime) -> int:
-    """Delete requests that were due before a time, if none for their target has been due since. Return their number.
+def old_requests(before: datetime) -> tuple[ColumnElement[bool], ...]:
+    """Return the SQL conditions that a request has waited since ``before``, whether or not sending it was attempted."""
+    return WAITS, delivery.c.kind == FORWARDING, delivery.c.created_at < before
 
-    As long as a receiver sends to a target, all requests for it wait, although only the oldest one is retried.
-    """
+
+def delete_old_requests(connection: Connection, before: datetime) -> PruneResult:
+    """Delete requests that have waited since ``before``, although their clients rely on their delivery."""
+    return PruneResult(requests=connection.execute(delete(delivery).where(*old_requests(before))).rowcount)
+
+
+def expire_sent_spans(connection: Connection, before: datetime) -> int:
+    """Delete the records of spans that were sent to their target. Return their number."""
     columns = delivery.c
-    active = select(columns.target).where(columns.kind == FORWARDING, columns.due_at >= due_before)
-    abandoned = (columns.kind == FORWARDING, columns.created_at < due_before, columns.target.not_in(active))
-    return connection.execute(delete(delivery).where(*abandoned)).rowcount
+    sent = (columns.kind == FORWARDING, columns.created_at < before, columns.due_at.is_(None))
+    return connection.execute(delete(delivery).where(*sent)).rowcount
 
 
-_UNSENT: Final = (delivery.c.lease_owner.is_(None), delivery.c.attempt == 0)
+_SPAN: Final = (delivery.c.trace_id, delivery.c.span_id)
+_UNSENT: Final = (WAITS, delivery.c.lease_owner.is_(None), delivery.c.attempt == 0)
+_HOLD: Final = (
+    update(exchange)
+    .where(exchange.c.id == bindparam("of"), exchange.c.span_holder.is_(None))
+    .values(span_holder=FORWARDING)
+)
 _AWAIT: Final = (
     update(delivery)
     .where(delivery.c.trace_id == bindparam("of"), delivery.c.span_id == bindparam("at"), *_UNSENT)

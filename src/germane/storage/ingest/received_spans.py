@@ -3,7 +3,8 @@
 A trace is finished once its local root has arrived and no more spans arrive for a while, or at its deadline. One
 process at a time claims it, and stores its exchange and deletes its spans in one transaction. A trace that gets another
 span after it was claimed is not finished by that claim. For a while, the keys of a finished trace's spans are kept, by
-which repeated spans are recognized. Spans of a later request open the trace again: some instrumentations put all
+which repeated spans are recognized. A process stages and finishes only the spans of its own options, which determine
+which texts are stored. Spans of a later request open the trace again: some instrumentations put all
 requests of a process into one trace.
 """
 
@@ -17,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, Update, bindparam, case, delete, func, literal, select, update
+from sqlalchemy import ColumnElement, Connection, Update, bindparam, case, delete, func, literal, select, tuple_, update
 
 from germane.exchange import Exchange
 from germane.sanitize import clean_text
@@ -25,11 +26,13 @@ from germane.score import UnscoredReason
 from germane.storage.counts import tally
 from germane.storage.counts.watched import WatchKey, add_watched
 from germane.storage.db import leases, mappers
+from germane.storage.db.batches import PruneResult
 from germane.storage.db.component import StoreComponent
+from germane.storage.db.conditions import matching
 from germane.storage.db.engine import record_events
 from germane.storage.db.tables import exchange, received_span, received_trace
 from germane.storage.db.upsert import insert_into
-from germane.storage.ingest.forwarding import OutgoingRequest, await_scores, delete_abandoned_requests, queue_requests
+from germane.storage.ingest.forwarding import OutgoingRequest, await_scores, expire_sent_spans, queue_requests
 from germane.storage.ingest.unreadable_traces import add_unreadable
 from germane.trace_outline import UnreadableTrace
 
@@ -149,8 +152,6 @@ class StagingSize:
     """Number of unfinished traces."""
     size: int
     """Size of their spans and log records in bytes."""
-    overdue: int
-    """Number of traces that a receiver should have finished more than :data:`OVERDUE_AFTER` ago."""
 
 
 class ReceivedSpanStore(StoreComponent):
@@ -161,30 +162,32 @@ class ReceivedSpanStore(StoreComponent):
         items: Sequence[ReceivedItem],
         *,
         max_wait: float,
+        options: str = "",
         requests: Sequence[OutgoingRequest] = (),
         target: str = "",
     ) -> StagingCounts:
         """Stage spans and log records, and queue requests to be forwarded, in one transaction.
 
         Items may be repeated, and in any order. A trace is finished ``max_wait`` seconds after its first span in any
-        case. The requests are forwarded to ``target``.
+        case, and only by processes with the same ``options``. The requests are forwarded to ``target``.
         """
         with self._database.write() as connection:
             now = self._context.now(connection)
-            counts, received_before = _stage_items(connection, items, max_wait, now.timestamp())
-            # A span that waits for its scores is queued when it arrives for the first time.
-            new = [each for each in requests if (each.trace_id, each.span_id) not in received_before]
-            queue_requests(connection, target, new, now)
+            counts = _stage_items(connection, items, options, max_wait, now.timestamp())
+            queue_requests(connection, target, requests, now)
             return counts
 
-    def claim(self, owner: str, *, limit: int, max_size: int, lease: timedelta) -> list[ReceivedTrace]:
-        """Claim finished traces: at most ``limit``, and at most ``max_size`` bytes unless a single trace is larger.
+    def claim(
+        self, owner: str, *, options: str = "", limit: int, max_size: int, lease: timedelta
+    ) -> list[ReceivedTrace]:
+        """Claim finished traces with these options: at most ``limit``, and at most ``max_size`` bytes unless a single
+        trace is larger.
 
         If the traces are not completed before the lease ends, they can be claimed again.
         """
         with self._database.write() as connection:
             now = self._context.now(connection).timestamp()
-            ready = connection.execute(_READY, {"now": now, "limit": limit}).all()
+            ready = connection.execute(_READY, {"by": options, "now": now, "limit": limit}).all()
             claimed, size = list[Any](), 0
             for row in ready:
                 size += row.size
@@ -194,8 +197,9 @@ class ReceivedSpanStore(StoreComponent):
             items: dict[str, list[ReceivedItem]] = {row.trace_id: [] for row in claimed}
             for ids in mappers.batched(list(items)):
                 claim = leases.claim(received_trace, owner=owner, until=now + lease.total_seconds())
-                connection.execute(claim.where(received_trace.c.trace_id.in_(ids)))
-                staged = connection.execute(select(received_span).where(received_span.c.trace_id.in_(ids)))
+                columns = received_trace.c
+                connection.execute(claim.where(columns.trace_id.in_(ids), columns.options == options))
+                staged = connection.execute(_ITEMS.where(*_staged_as(options, ids)))
                 for values in staged.mappings():
                     items[values["trace_id"]].append(ReceivedItem(**values))
         return [
@@ -212,7 +216,13 @@ class ReceivedSpanStore(StoreComponent):
         ]
 
     def complete(
-        self, owner: str, outcomes: Sequence[TraceOutcome], scorers: Iterable[str] = (), *, max_span_delay: float = 0.0
+        self,
+        owner: str,
+        outcomes: Sequence[TraceOutcome],
+        scorers: Iterable[str] = (),
+        *,
+        options: str = "",
+        max_span_delay: float = 0.0,
     ) -> list[TraceOutcome]:
         """Store the exchanges of claimed traces, count the others, and delete their spans, in one transaction.
 
@@ -220,6 +230,7 @@ class ReceivedSpanStore(StoreComponent):
             owner: The process that has claimed the traces.
             outcomes: The traces with their outcomes. An exchange whose id exists is ignored.
             scorers: Names of the scorers for which traces without an exchange count as skipped.
+            options: The options with which they were claimed.
             max_span_delay: Seconds for which the spans of the exchanges wait for their scores before they are
                 forwarded.
 
@@ -238,36 +249,44 @@ class ReceivedSpanStore(StoreComponent):
             now = self._context.now(connection)
             parts = [part for outcome in finished for part in outcome.parts]
             captured = [part.result for part in parts if isinstance(part.result, Exchange)]
-            await_scores(connection, trace_ids, captured, max_span_delay, now)
             self._store_results(connection, parts, scorers)
+            await_scores(connection, trace_ids, captured, max_span_delay, now)
             for ids in mappers.batched([outcome.trace.trace_id for outcome in finished]):
-                connection.execute(delete(received_span).where(received_span.c.trace_id.in_(ids)))
+                connection.execute(delete(received_span).where(*_staged_as(options, ids)))
             if finished:
-                connection.execute(_FINISH, [_finished_values(outcome, now.timestamp()) for outcome in finished])
+                values = [_finished_values(outcome, now.timestamp()) for outcome in finished]
+                connection.execute(_FINISH, [{"by": options, **each} for each in values])
         return finished
 
-    def measure(self) -> StagingSize:
-        """Return the number and size of the unfinished traces."""
+    def measure(self, options: str | None = None) -> StagingSize:
+        """Return the number and size of the unfinished traces, or of those with these options."""
         columns = received_trace.c
+        query = select(func.count(), func.coalesce(func.sum(columns.size), 0)).where(columns.due_at.is_not(None))
         with self._database.read() as connection:
-            limit = self._context.now(connection).timestamp() - OVERDUE_AFTER.total_seconds()
-            is_overdue = case((columns.due_at < limit, 1), else_=0)
-            query = select(func.count(), func.sum(columns.size), func.sum(is_overdue))
-            traces, size, overdue = connection.execute(query.where(columns.due_at.is_not(None))).one()
-        return StagingSize(traces=traces, size=int(size or 0), overdue=int(overdue or 0))
+            traces, size = connection.execute(query.where(*matching(received_trace, options=options))).one()
+        return StagingSize(traces=traces, size=int(size))
+
+    def count_overdue(self) -> dict[str, int]:
+        """Return the number of traces that should have been finished :data:`OVERDUE_AFTER` ago, by their options."""
+        options = received_trace.c.options
+        query = select(options, func.count()).group_by(options).order_by(options)
+        with self._database.read() as connection:
+            is_overdue = overdue_since(self._context.now(connection) - OVERDUE_AFTER)
+            return {row[0]: row[1] for row in connection.execute(query.where(is_overdue))}
 
     def expire(self, *, age: timedelta) -> int:
-        """Delete the records of traces that were finished longer than ``age`` ago. Return the number of deleted
-        records.
+        """Delete the records of traces and forwarded spans that were finished longer than ``age`` ago. Return the
+        number of deleted records.
 
         Spans that arrive later begin a new trace. It cannot lead to a second exchange with the same root span, because
         the exchange's id is derived from it.
         """
         with self._database.write() as connection:
-            before = self._context.now(connection).timestamp() - age.total_seconds()
-            old = select(received_trace.c.trace_id).where(received_trace.c.finished_at < before)
+            before, columns = self._context.now(connection) - age, received_trace.c
+            old = select(columns.trace_id, columns.options).where(columns.finished_at < before.timestamp())
             old = old.limit(_EXPIRED_PER_CALL).with_for_update(skip_locked=True)
-            return connection.execute(delete(received_trace).where(received_trace.c.trace_id.in_(old))).rowcount
+            expired = delete(received_trace).where(tuple_(columns.trace_id, columns.options).in_(old))
+            return connection.execute(expired).rowcount + expire_sent_spans(connection, before)
 
     def _store_results(self, connection: Connection, outcomes: Sequence[TraceOutcome], scorers: Sequence[str]) -> None:
         captured = [outcome.result for outcome in outcomes if isinstance(outcome.result, Exchange)]
@@ -323,50 +342,49 @@ def _without_inner_requests(connection: Connection, outcomes: Sequence[TraceOutc
     return [replace(without(outcome), others=tuple(map(without, outcome.others))) for outcome in outcomes]
 
 
-def delete_abandoned(connection: Connection, before: datetime) -> int:
-    """Delete traces and forwarded requests that no receiver has processed since ``before``, a batch per call.
+def overdue_since(moment: datetime) -> ColumnElement[bool]:
+    """Return the SQL condition that a trace should have been finished before a time."""
+    return received_trace.c.due_at < moment.timestamp()
 
-    Returns:
-        The number of deleted traces and requests.
-    """
-    due_before = before.timestamp()
-    overdue = select(received_trace.c.trace_id).where(received_trace.c.due_at < due_before)
-    ids = connection.execute(overdue.limit(_EXPIRED_PER_CALL).with_for_update(skip_locked=True)).scalars().all()
-    for batch in mappers.batched(ids):
-        connection.execute(delete(received_span).where(received_span.c.trace_id.in_(batch)))
-        connection.execute(delete(received_trace).where(received_trace.c.trace_id.in_(batch)))
-    return len(ids) + delete_abandoned_requests(connection, before)
+
+def delete_overdue(connection: Connection, before: datetime) -> PruneResult:
+    """Delete traces that no receiver has finished since ``before``, a batch per call."""
+    query = select(received_trace.c.trace_id, received_trace.c.options).where(overdue_since(before))
+    rows = connection.execute(query.limit(_EXPIRED_PER_CALL).with_for_update(skip_locked=True)).all()
+    delete_unfinished(connection, rows)
+    return PruneResult(traces=len(rows))
+
+
+def delete_unfinished(connection: Connection, traces: Iterable[Sequence[str]]) -> None:
+    """Delete traces with their spans, given pairs of trace id and options."""
+    if keys := [{"of": trace_id, "by": options} for trace_id, options in traces]:
+        connection.execute(_DELETE_SPANS, keys)
+        connection.execute(_DELETE_TRACE, keys)
 
 
 def _stage_items(
-    connection: Connection, items: Sequence[ReceivedItem], max_wait: float, now: float
-) -> tuple[StagingCounts, set[tuple[str, str]]]:
-    """Stage spans and log records in a transaction that writes. Times are in seconds since 1970.
-
-    Returns:
-        The counts, and the trace id and key of each item that was received before.
-    """
+    connection: Connection, items: Sequence[ReceivedItem], options: str, max_wait: float, now: float
+) -> StagingCounts:
+    """Stage spans and log records in a transaction that writes. Times are in seconds since 1970."""
     by_trace: dict[str, list[ReceivedItem]] = {}
     for item in items:
         by_trace.setdefault(item.trace_id, []).append(item)
     if not by_trace:
-        return StagingCounts(), set()
+        return StagingCounts()
     rows = []
     for trace_id in sorted(by_trace):  # so that all processes lock the rows of the traces in the same order
         members = by_trace[trace_id]
         wait = min((item.wait for item in members if item.wait is not None), default=max_wait)
         due_at, deadline = now + min(wait, max_wait), now + max_wait
-        row: dict[str, Any] = {"trace_id": trace_id, "due_at": due_at, "deadline": deadline, "wait": wait}
-        rows.append(row | {"spans": len(members), "size": _size(members), "dropped": 0})
+        row: dict[str, Any] = {"trace_id": trace_id, "options": options, "spans": len(members), "size": _size(members)}
+        rows.append(row | {"due_at": due_at, "deadline": deadline, "wait": wait, "dropped": 0})
     traces = {row.trace_id: row for row in connection.execute(_upsert(connection.dialect.name, max_wait), rows)}
-    batch = _StagedBatch()
+    batch = _StagedBatch(options)
     for trace_id, members in by_trace.items():
         trace = traces[trace_id]
         known = set(_split_keys(trace.span_keys or b""))  # empty if the trace has never been finished
         by_key = {item.key: item for item in members if _key_bytes(item.key) not in known} if known else {}
         new = list(by_key.values())
-        if known:
-            batch.received_before |= {(trace_id, item.key) for item in members if item.key not in by_key}
         if trace.due_at is None:
             batch.add_to_finished(trace, members, new, max_wait, now)
         elif trace.spans > MAX_TRACE_SPANS or trace.size > MAX_TRACE_SIZE:
@@ -380,22 +398,20 @@ def _stage_items(
             batch.accepted += members
     batch.write(connection)
     staged = len(items) - batch.repeated - batch.late - batch.over_limit
-    counts = StagingCounts(staged=staged, repeated=batch.repeated, late=batch.late, over_limit=batch.over_limit)
-    return counts, batch.received_before
+    return StagingCounts(staged=staged, repeated=batch.repeated, late=batch.late, over_limit=batch.over_limit)
 
 
 @dataclass(slots=True)
 class _StagedBatch:
     """What to write for a batch, after the counts of all its items were added to the rows of their traces."""
 
+    options: str
     accepted: list[ReceivedItem] = field(default_factory=list)
     """The items to insert, unless they are staged already."""
     reopened: list[dict[str, Any]] = field(default_factory=list)
     """The values of finished traces that are opened again."""
     corrections: dict[str, Counter[str]] = field(default_factory=dict)
     """Changes to the counts of traces, some of whose items are not staged."""
-    received_before: set[tuple[str, str]] = field(default_factory=set)
-    """The trace id and key of each item that was received before."""
     repeated: int = 0
     late: int = 0
     over_limit: int = 0
@@ -416,11 +432,12 @@ class _StagedBatch:
     def write(self, connection: Connection) -> None:
         """Insert the accepted items, and correct the rows of their traces."""
         if self.reopened:
-            connection.execute(_REOPEN, self.reopened)
+            connection.execute(_REOPEN, [{"by": self.options, **values} for values in self.reopened])
         if self.accepted:
             rows = [
                 {
                     "trace_id": item.trace_id,
+                    "options": self.options,
                     "key": item.key,
                     "is_log": item.is_log,
                     "service": clean_text(item.service),
@@ -432,7 +449,6 @@ class _StagedBatch:
             inserted = connection.execute(_insert_spans(connection.dialect.name), rows)
             stored = {(row.trace_id, row.key) for row in inserted}
             self.repeated += len(rows) - len(stored)
-            self.received_before |= {(item.trace_id, item.key) for item in self.accepted} - stored
             for item in self.accepted if len(stored) < len(rows) else ():
                 span = (item.trace_id, item.key)
                 if span in stored:
@@ -441,7 +457,7 @@ class _StagedBatch:
                 self.corrections.setdefault(item.trace_id, Counter()).subtract({"spans": 1, "size": len(item.payload)})
         if self.corrections:
             corrections = [
-                {"of": trace_id, **{name: changes[name] for name in ("spans", "size", "dropped")}}
+                {"of": trace_id, "by": self.options, **{name: changes[name] for name in ("spans", "size", "dropped")}}
                 for trace_id, changes in sorted(self.corrections.items())
             ]
             connection.execute(_CORRECT, corrections)
@@ -481,7 +497,7 @@ def _upsert(dialect: str, max_wait: float) -> Any:
     wait = case((new.wait < trace.wait, new.wait), else_=trace.wait)
     due_at = new.deadline - literal(max_wait) + wait
     return statement.on_conflict_do_update(
-        index_elements=[trace.trace_id],
+        index_elements=[trace.trace_id, trace.options],
         set_={
             "wait": wait,
             "due_at": case((~is_open, None), (due_at < trace.deadline, due_at), else_=trace.deadline),
@@ -498,9 +514,20 @@ def _insert_spans(dialect: str) -> Any:
     return statement.on_conflict_do_nothing().returning(received_span.c.trace_id, received_span.c.key)
 
 
+def _staged_as(options: str, trace_ids: Sequence[str]) -> tuple[ColumnElement[bool], ...]:
+    """Return the SQL conditions that select the spans of traces that were staged with some options."""
+    return received_span.c.trace_id.in_(trace_ids), received_span.c.options == options
+
+
+_ITEMS: Final = select(*(column for column in received_span.c if column.name != "options"))
+_ONE_TRACE: Final = (received_trace.c.trace_id == bindparam("of"), received_trace.c.options == bindparam("by"))
+_DELETE_TRACE: Final = delete(received_trace).where(*_ONE_TRACE)
+_DELETE_SPANS: Final = delete(received_span).where(
+    received_span.c.trace_id == bindparam("of"), received_span.c.options == bindparam("by")
+)
 _CORRECT: Final[Update] = (
     update(received_trace)
-    .where(received_trace.c.trace_id == bindparam("of"))
+    .where(*_ONE_TRACE)
     .values(
         spans=received_trace.c.spans + bindparam("spans"),
         size=received_trace.c.size + bindparam("size"),
@@ -509,7 +536,7 @@ _CORRECT: Final[Update] = (
 )
 _REOPEN: Final[Update] = (
     update(received_trace)
-    .where(received_trace.c.trace_id == bindparam("of"))
+    .where(*_ONE_TRACE)
     .values(
         due_at=bindparam("due"),
         deadline=bindparam("until"),
@@ -526,9 +553,9 @@ _READY: Final = leases.select_due(
         received_trace.c[name]
         for name in ("trace_id", "due_at", "deadline", "wait", "spans", "size", "dropped", "span_keys")
     ),
-)
+).where(received_trace.c.options == bindparam("by"))
 _FINISH: Final[Update] = (
     update(received_trace)
-    .where(received_trace.c.trace_id == bindparam("of"))
+    .where(*_ONE_TRACE)
     .values(**leases.FINISHED, finished_at=bindparam("now"), deadline=bindparam("until"), span_keys=bindparam("keys"))
 )

@@ -30,12 +30,15 @@ from germane.storage.db.tables import (
     feedback,
     job,
     marker,
+    received_trace,
     score,
     scoring_task,
     silence,
     tally,
     worker,
 )
+from germane.storage.ingest.forwarding import old_requests
+from germane.storage.ingest.received_spans import overdue_since
 from germane.storage.ingest.unreadable_traces import delete_unreadable
 from germane.storage.queue.candidates import CANDIDATE, remove_from_pool
 from germane.storage.queue.erase_text import OPEN_STATES, erase_closed_exchanges, erase_exchanges, lock_tasks
@@ -164,7 +167,11 @@ def count_expired_rows(connection: Connection, texts_before: datetime | None, be
     if texts_before is not None:
         with_text = [exchange.c.erased_at.is_(None), exchange.c.started_at < texts_before]
         kept = [] if before is None else [exchange.c.started_at >= before]
-        total += PruneResult(texts=count_rows(connection, exchange, *with_text, *kept))
+        total += PruneResult(
+            texts=count_rows(connection, exchange, *with_text, *kept),
+            traces=count_rows(connection, received_trace, overdue_since(texts_before)),
+            requests=count_rows(connection, delivery, *old_requests(texts_before)),
+        )
     last = max((moment for moment in (texts_before, before) if moment is not None), default=None)
     if last is not None:
         tasks = scoring_task.join(exchange, exchange.c.id == scoring_task.c.exchange_id)

@@ -16,7 +16,8 @@ from germane.errors import UsageError
 from germane.storage.db.batches import PruneBatch, PruneResult, RowCursor
 from germane.storage.db.component import StoreComponent
 from germane.storage.db.tables import metadata
-from germane.storage.ingest.received_spans import delete_abandoned
+from germane.storage.ingest.forwarding import delete_old_requests
+from germane.storage.ingest.received_spans import delete_overdue
 from germane.storage.ingest.unreadable_traces import MAX_AGE, delete_unreadable
 from germane.storage.queue import feedback
 from germane.storage.retention import expire, forget
@@ -87,7 +88,9 @@ class RetentionStore(StoreComponent):
 
         Args:
             texts_before: Erase the question, answer, contexts, history and error of exchanges that started before this
-                time, the text in their scores, and the comments in their labels. A time in the future means now.
+                time, the text in their scores, and the comments in their labels. Delete received traces that were due
+                to be finished before this time, and requests that have waited since to be forwarded. A time in the
+                future means now.
             before: Delete exchanges that started before this time, and older counts, markers and alerts.
             max_size: Maximum size in bytes, see :meth:`measure_size`. If it is exceeded, the oldest texts are erased,
                 and then the oldest exchanges are deleted, except exchanges from the last hour.
@@ -112,11 +115,8 @@ class RetentionStore(StoreComponent):
         if texts_before is not None:
             total += self._walk(_Walk(expire.erase_batch, texts_before), stopping)
             total += self._repeat(expire.erase_comments, texts_before, stopping)
-            has_more = True
-            while has_more and not stopping():
-                with self._database.write() as connection:
-                    has_more = delete_abandoned(connection, texts_before) > 0  # received spans, which contain text
-                self._database.let_others_write()
+            total += self._repeat(delete_overdue, texts_before, stopping)
+            total += self._repeat(delete_old_requests, texts_before, stopping)
         if self._context.erase_after_scoring:
             total += self._walk(_Walk(expire.erase_scored_batch, self._context.read_clock()), stopping)
         if max_size is not None:
@@ -138,7 +138,9 @@ class RetentionStore(StoreComponent):
     ) -> PruneResult:
         """Delete the exchanges of one user, session or attribute value with their tasks, scores and labels.
 
-        Exchanges that are being scored are deleted too. With ``user``, the labels that the user gave are also deleted.
+        Received spans that name the user, session or attribute value are deleted with the rest of their traces, also
+        from requests that wait to be forwarded. Exchanges that are being scored are deleted too. With ``user``, the
+        labels that the user gave are also deleted.
         Counts are kept, because they do not identify anyone.
 
         Args:
@@ -152,13 +154,16 @@ class RetentionStore(StoreComponent):
             UsageError: None or several of user, session and attribute are given.
             ArchiveError: The archive cannot be read or rewritten. The database's exchanges are deleted nevertheless.
         """
+        from germane.storage.retention.forget_received import forget_received  # imports protobuf
+
         subject = DataSubject(user=user, session=session, attribute=attribute)
         delete = partial(forget.forget_batch, process=self._context.process)
         exchanges = forget.count_batch if dry_run else delete
         labels = forget.count_labels_batch if dry_run else forget.forget_labels_batch
         transaction = self._database.read if dry_run else self._database.write
         pause = (lambda: None) if dry_run else self._database.let_others_write
-        total = _run_batches(
+        total = forget_received(self._context, subject, dry_run=dry_run)
+        total += _run_batches(
             transaction, lambda connection, after: exchanges(connection, subject=subject, after=after), pause
         )
         if user is not None:

@@ -19,7 +19,7 @@ class DeliveryRow(Base, table=True):
     __table_args__ = (
         partial_index("ix_delivery_waiting", "kind", "target", "created_at", "size", where="due_at IS NOT NULL"),
         Index("ix_delivery_created_at", "kind", "created_at"),
-        partial_index("ix_delivery_span", "trace_id", "span_id", unique=True, where="trace_id IS NOT NULL"),
+        partial_index("ix_delivery_span", "trace_id", "span_id", "target", unique=True, where="trace_id IS NOT NULL"),
         partial_index("ix_delivery_exchange_id", "exchange_id", where="exchange_id IS NOT NULL"),
     )
 
@@ -36,7 +36,8 @@ class DeliveryRow(Base, table=True):
     size: int = Field(sa_type=Integer, sa_column_kwargs={"server_default": "0"})
     """Size of the body in bytes."""
     status: str = Field(sa_type=Text, sa_column_kwargs={"server_default": "waiting"})
-    """One of ``waiting``, ``sent`` and ``undelivered``. Requests are deleted instead of becoming ``sent``."""
+    """One of ``waiting``, ``sent`` and ``undelivered``. Requests are deleted instead of becoming ``sent``, except
+    spans that waited for their scores: without their content, they are kept for a while, so that none is sent twice."""
     attempt: int = Field(sa_type=Integer, sa_column_kwargs={"server_default": "0"})
     due_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     """Earliest time of the next attempt; during an attempt, the end of the lease. Null once sent or undelivered."""
@@ -49,7 +50,7 @@ class DeliveryRow(Base, table=True):
     settled_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
     """Time at which the item was sent or became undelivered."""
     trace_id: str | None = Field(default=None, sa_type=Text)
-    """If the item is a single span that waits for its scores: the id of its trace."""
+    """If the item is a single span that waits, or has waited, for its scores: the id of its trace."""
     span_id: str | None = Field(default=None, sa_type=Text)
     exchange_id: str | None = Field(default=None, sa_type=Text)
     """The exchange of the span, once its trace is complete."""

@@ -16,15 +16,19 @@ from germane.storage.db.types import Json, UtcDateTime
 
 
 class ReceivedTraceRow(Base, table=True):
-    """A trace whose spans are arriving, or that was finished recently."""
+    """A trace whose spans are arriving, or that was finished recently. If receivers with different options receive its
+    spans, there is a row for each.
+    """
 
     __tablename__ = "received_trace"
     __table_args__ = (
-        partial_index("ix_received_trace_due_at", "due_at", where="due_at IS NOT NULL"),
+        partial_index("ix_received_trace_due_at", "options", "due_at", where="due_at IS NOT NULL"),
         partial_index("ix_received_trace_finished_at", "finished_at", where="finished_at IS NOT NULL"),
     )
 
     trace_id: str = Field(primary_key=True, sa_type=Text)
+    options: str = Field(primary_key=True, sa_type=Text)
+    """The options that apply to the texts of the trace. Only a process with the same options finishes it."""
     due_at: float | None = Field(default=None, sa_type=Float)
     """Time at which the trace is finished, unless more spans arrive; for a claimed trace, the end of the lease. Null
     once the trace is finished."""
@@ -52,6 +56,7 @@ class ReceivedSpanRow(Base, table=True):
     __tablename__ = "received_span"
 
     trace_id: str = Field(primary_key=True, sa_type=Text)
+    options: str = Field(primary_key=True, sa_type=Text)
     key: str = Field(primary_key=True, sa_type=Text)
     """The span id; for a log record, a hash of its content."""
     is_log: bool = Field(sa_type=Boolean)

@@ -109,10 +109,12 @@ TABLES = {
     ),
     # Received spans and traces.
     "received_trace": (
-        "trace_id text key, due_at float null, deadline float, wait float, spans integer, size integer, "
-        "dropped integer, lease_owner text null, finished_at float null, span_keys bytes null"
+        "trace_id text key, options text key, due_at float null, deadline float, wait float, spans integer, "
+        "size integer, dropped integer, lease_owner text null, finished_at float null, span_keys bytes null"
     ),
-    "received_span": "trace_id text key, key text key, is_log boolean, service text, scope text, payload bytes",
+    "received_span": (
+        "trace_id text key, options text key, key text key, is_log boolean, service text, scope text, payload bytes"
+    ),
     "unreadable_trace": (
         "trace_id text key, service text, scope text, reason text, started_at time, sampled_at time, spans json, "
         "spans_omitted integer"
@@ -192,13 +194,13 @@ CREATE INDEX ix_alert_event_alert_id ON alert_event (alert_id);
 CREATE INDEX ix_silence_ends_at ON silence (ends_at);
 CREATE INDEX ix_worker_seen_at ON worker (seen_at);
 CREATE INDEX ix_calibration_made_at ON calibration (made_at);
-CREATE INDEX ix_received_trace_due_at ON received_trace (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX ix_received_trace_due_at ON received_trace (options, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX ix_received_trace_finished_at ON received_trace (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX ix_unreadable_trace_reason ON unreadable_trace (service, scope, reason, sampled_at);
 CREATE INDEX ix_unreadable_trace_sampled_at ON unreadable_trace (sampled_at);
 CREATE INDEX ix_delivery_created_at ON delivery (kind, created_at);
 CREATE INDEX ix_delivery_exchange_id ON delivery (exchange_id) WHERE exchange_id IS NOT NULL;
-CREATE UNIQUE INDEX ix_delivery_span ON delivery (trace_id, span_id) WHERE trace_id IS NOT NULL;
+CREATE UNIQUE INDEX ix_delivery_span ON delivery (trace_id, span_id, target) WHERE trace_id IS NOT NULL;
 CREATE INDEX ix_delivery_waiting ON delivery (kind, target, created_at, size) WHERE due_at IS NOT NULL;
 """
 ANSWERS = """
