@@ -79,7 +79,7 @@ def is_code(text: str) -> bool:
 def grams(text: str) -> frozenset[str]:
     """Return the sequences of three letters or digits in a text's words, and its shorter words."""
     found: set[str] = set()
-    for word in _WORD.findall(text[:_MAX_LENGTH].casefold()):
+    for word in set(_WORD.findall(text[:_MAX_LENGTH].casefold())):
         found.update(word[start : start + _GRAM] for start in range(max(1, len(word) - _GRAM + 1)))
     return frozenset(found)
 
