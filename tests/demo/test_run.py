@@ -76,7 +76,8 @@ def test_an_unreachable_judge_ends_the_demo_immediately(tmp_path: Path) -> None:
         with start(judge, tmp_path, "--headless") as demo:
             out, err = demo.communicate(timeout=100)
 
-    assert (demo.returncode, err) == (1, "germane: HTTP 401: Incorrect API key provided\n")
+    url = judge.base_url
+    assert (demo.returncode, err) == (1, f"germane: HTTP 401: Incorrect API key provided ({url}/chat/completions)\n")
     assert "asked" not in out
 
 

@@ -148,8 +148,19 @@ def count_labels_batch(connection: Connection, user: str, after: RowCursor | Non
     return PruneBatch(removed, RowCursor.after_batch(rows, "created_at"))
 
 
+def load_trace_ids(connection: Connection, subject: DataSubject) -> set[str]:
+    """Return the trace ids of a data subject's exchanges."""
+    trace_ids = set[str]()
+    after: RowCursor | None = _START
+    while after is not None:
+        rows = _load_exchanges(connection, subject, after)
+        trace_ids.update(row["trace_id"] for row in rows)
+        after = RowCursor.after_batch(rows, "started_at")
+    return trace_ids
+
+
 def _load_exchanges(connection: Connection, subject: DataSubject, after: RowCursor | None) -> list[RowMapping]:
-    columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at)
+    columns = (exchange.c.id, exchange.c.service, exchange.c.route, exchange.c.started_at, exchange.c.trace_id)
     query = select(*columns).where(subject.condition(connection.dialect.name))
     query = query.where(*following(exchange.c.started_at, exchange.c.id, after))
     return list(connection.execute(query.order_by(exchange.c.started_at, exchange.c.id).limit(BATCH_SIZE)).mappings())

@@ -14,14 +14,16 @@ from germane.recognizers import NAME_LENGTH, SESSION, USER, SpanData, find_attri
 from germane.storage.db.batches import PruneResult
 from germane.storage.db.component import StoreContext
 from germane.storage.db.mappers import batched
-from germane.storage.db.tables import delivery, exchange, received_span, received_trace
+from germane.storage.db.tables import delivery, received_span, received_trace
 from germane.storage.ingest.received_spans import delete_unfinished
 from germane.storage.outbox import WAITS
-from germane.storage.retention.forget import DataSubject
+from germane.storage.retention.forget import DataSubject, load_trace_ids
 
 _FEW: Final = {"yield_per": 100}  # the number of rows in memory at once, which may be large
-_SPANS: Final = select(received_span.c.trace_id, received_span.c.is_log, received_span.c.payload).execution_options(
-    **_FEW
+_SPANS: Final = (
+    select(received_span.c.trace_id, received_span.c.is_log, received_span.c.payload)
+    .order_by(*received_span.primary_key)
+    .execution_options(**_FEW)
 )
 _REQUESTS: Final = (
     select(delivery.c.id, delivery.c.payload, delivery.c.body)
@@ -45,8 +47,7 @@ def forget_received(context: StoreContext, subject: DataSubject, *, dry_run: boo
         The numbers of deleted traces, and of requests that were changed or deleted.
     """
     with context.database.read() as connection:
-        condition = subject.condition(connection.dialect.name)
-        trace_ids = set(connection.execute(select(exchange.c.trace_id).where(condition)).scalars())
+        trace_ids = load_trace_ids(connection, subject)
         for row in connection.execute(_SPANS):
             if _names(subject, read_item(row.payload, is_log=row.is_log)):
                 trace_ids.add(row.trace_id)
