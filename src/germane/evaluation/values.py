@@ -189,10 +189,9 @@ def _items(cell: Any, column: str, *, is_item: bool = False) -> Iterator[Any]:
     """
     cell = to_plain(cell)
     value = _read(cell, column)
-    is_row = column == "context" and isinstance(value, dict) and not any(name in value for name in TEXT_FIELDS)
-    if (isinstance(cell, str) and is_row and _JSON_OBJECT.match(cell)) or (
-        is_item and (not isinstance(cell, str) or _is_list_of_numbers(value))
-    ):  # such as the result of an SQL query
+    is_object = column == "context" and isinstance(value, dict) and not any(name in value for name in TEXT_FIELDS)
+    is_row = is_object and isinstance(cell, str) and _JSON_OBJECT.match(cell)  # such as the result of an SQL query
+    if is_row or (is_item and (not isinstance(cell, str) or _is_list_of_numbers(value))):
         yield cell
     elif _is_list(value):
         for item in value:
