@@ -8,6 +8,8 @@ quiet         false alerts per year while nothing gets worse, with exact Poisson
 drops         the share of drops found within 7 days with Wilson intervals (95%), the median delay with quartiles, and
               germane's notifications per drop, including its recovery
 improvements  the share of falls found after a lasting improvement
+stories       deploys that rename routes, late scores, improvements that nobody accepts, scores of 0 or 1, services that
+              are bad from their first answer, and uneven weeks, all through production alert evaluation
 attribution   whether an alert names the routes that got worse
 equal         rules at equal false-alert rates, including one with knowledge that is not available in practice
 database      services replayed through production storage and alert evaluation on a database
@@ -39,7 +41,7 @@ from streams.attribution import ATTRIBUTED, AttributionRow, attribute
 from streams.database import REPLAYED, replay
 from streams.families import DROP_DAYS, DROPS, QUIET, STEADY, Family
 from streams.oracle import compare
-from streams.production import WEEK, Improved, Watched, improve, watch
+from streams.production import DAY, WEEK, Improved, Watched, improve, watch
 from streams.recipe import BASELINE_DAYS, ONSET_DAY
 from streams.results import (
     GERMANE,
@@ -49,12 +51,15 @@ from streams.results import (
     ImprovementRow,
     QuietRow,
     Results,
+    StoryRow,
     pages,
     quartiles,
     read,
+    stories_table,
     written,
 )
 from streams.rivals import RIVALS, alerts, tuned
+from streams.stories import DROP_STORIES, QUIET_STORIES, Told, tell, weekly_alerts
 
 YEAR = BASELINE_DAYS + 365
 Mapped = Callable[..., Iterable[Any]]
@@ -79,6 +84,8 @@ def main(arguments: list[str] | None = None) -> int:
                 kept.drops = drops(given.seed, services, DROPS, kept.thresholds, run)
             elif section == "improvements":
                 kept.improvements = improvements(given.seed, services, kept.thresholds, run)
+            elif section == "stories":
+                kept.stories = stories(given.seed, years, services, kept.thresholds, run)
             elif section == "attribution":
                 kept.attribution = attribution(given.seed, services, run)
             elif section == "equal":
@@ -161,6 +168,42 @@ def improvements(
         }
         title = f"0.07 after an improvement of 0.08, {per_day} a day"
         rows.append(ImprovementRow(title, services, sum(each.is_proposed for each in found), within))
+    return rows
+
+
+def stories(
+    seed: int, years: int, services: int, thresholds: dict[str, dict[str, float]], run: Mapped
+) -> list[StoryRow]:
+    """Return the false alerts of quiet stories, and how soon the changes of others are found."""
+    rows = []
+    for story in (*QUIET_STORIES, *DROP_STORIES):
+        count = years if story.is_quiet else services
+        told: list[Told] = list(run(partial(tell, seed, story), range(count)))
+        limit = _limits(thresholds, story.per_day)["weekly z"]
+        rivals = [weekly_alerts(each, limit) for each in told]
+        delays = [_first(each.fired, each.onset) for each in told]
+        errors = [
+            onset - each.onset
+            for each, delay in zip(told, delays, strict=True)
+            for at, onset in zip(each.fired, each.onsets, strict=True)
+            if at == each.onset + delay
+        ]
+        found = [_first(each, told[number].onset) < WEEK for number, each in enumerate(rivals)]
+        rows.append(
+            StoryRow(
+                story.title,
+                story.is_quiet,
+                count,
+                sum(at < each.onset for each in told for at in each.fired),
+                sum(map(len, rivals)) if story.is_quiet else sum(found),
+                sum(delay < 3 * DAY for delay in delays),
+                sum(delay < WEEK for delay in delays),
+                float(np.median(errors)) if errors else None,
+                sum(each.recovered for each in told),
+                not story.long_memory,
+            )
+        )
+        print(stories_table(rows[-1:]).splitlines()[-1], flush=True)
     return rows
 
 

@@ -87,7 +87,8 @@ def _arrivals(stream: Stream, since: float, until_hour: float) -> list[DetectorS
             exchange_id=str(index),
             value=float(stream.values[index]),
             is_zero=bool(stream.values[index] <= 0),
-            arrived_at=datetime.fromtimestamp(float(times[index]), UTC),
+            arrived_at=(at := datetime.fromtimestamp(float(times[index]), UTC)),
+            answered_at=at,
         )
         for index in np.flatnonzero((times >= since) & (stream.hours < until_hour))
     ]

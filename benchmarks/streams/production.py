@@ -13,9 +13,8 @@ from germane.alerting.detector.detector import Detector
 from germane.alerting.detector.learning import learn_baseline
 from germane.alerting.detector.limiter import StreamLimiter, UserLimit
 from germane.alerting.detector.score_batch import ScoreBatch
-from germane.alerting.drop.baselines import LEARNING_PERIOD, TRAFFIC_FACTOR, is_same_level
+from germane.alerting.drop.baselines import LEARNING_PERIOD, TRAFFIC_FACTOR
 from germane.alerting.drop.improvement import mirrored_baseline, mirrored_scores
-from germane.alerting.drop.scope import add_routes
 from germane.baseline import Baseline
 from streams.families import Family, Service, part, service
 from streams.recipe import BASELINE_DAYS, START, Change, Floats, Stream
@@ -176,17 +175,19 @@ def detected_relearning(random: np.random.Generator, made: Service, days: int) -
 
 
 def relearn(stream: Stream, active: Baseline, hour: int) -> Baseline | None:
-    """Return a baseline of the two weeks before an hour if it would replace the active baseline in production."""
+    """Return a baseline of all scores before an hour if traffic has grown enough for it to replace the active one."""
     since = hour - round(LEARNING_PERIOD.total_seconds() / 3600)
     if since < BEGINS:
         return None
     edges = np.searchsorted(stream.hours, [since, (since + hour) / 2, hour])
     per_day = np.diff(edges) / ((hour - since) / 2 / DAY)
     factors = per_day / (active.scores_per_day / active.sampling_rate)
-    if factors.min() < TRAFFIC_FACTOR and factors.max() > 1 / TRAFFIC_FACTOR:
+    if factors.min() < TRAFFIC_FACTOR:
         return None
-    found = learn(stream, since, hour)
-    return add_routes(found, active) if is_same_level(active, found) else None
+    found, recent = learn(stream, 0, hour), min(1000.0, float(per_day.mean()))
+    return replace(
+        found.with_traffic(recent / found.scores_per_day), sampling_rate=recent / max(recent, float(per_day.mean()))
+    )
 
 
 def improve(seed: int, per_day: int, number: int) -> Improved:

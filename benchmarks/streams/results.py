@@ -91,6 +91,37 @@ class ImprovementRow:
 
 
 @dataclass(frozen=True, slots=True)
+class StoryRow:
+    """Alerts about one story."""
+
+    family: str
+    is_quiet: bool
+    services: int
+    """For quiet stories, this is the number of years."""
+    alerts: int
+    """Number of false alerts, which includes those before the change."""
+    rival: int
+    """False alerts of the weekly z-test in quiet stories, or services in which it finds the change within 7 days."""
+    in_3_days: int
+    in_7_days: int
+    """Number of services in which germane finds the change."""
+    onset_error: float | None
+    """Median of the hours from the change to the estimated onset."""
+    recovered: int
+    """Number of alerts that resolve as recovered while the change lasts."""
+    is_counted: bool = True
+
+    @property
+    def misses(self) -> list[str]:
+        """The missed goals."""
+        if self.is_quiet:
+            return ["alerts"] if self.is_counted and self.alerts / self.services > MAX_FALSE_ALERTS else []
+        is_told = self.in_3_days >= 0.9 * self.services
+        found = [] if is_told or "renamed, fall of 0.20" not in self.family else ["in 3 days"]
+        return found + (["recovered"] if self.recovered and "renamed" in self.family else [])
+
+
+@dataclass(frozen=True, slots=True)
 class EqualRow:
     """Drops of 0.05 that a rule finds within 7 days at given false-alert rates."""
 
@@ -109,13 +140,16 @@ class Results:
     """Thresholds of the rivals, by scores per day and rule."""
     drops: list[DropRow] = field(default_factory=list)
     improvements: list[ImprovementRow] = field(default_factory=list)
+    stories: list[StoryRow] = field(default_factory=list)
     attribution: list[AttributionRow] = field(default_factory=list)
     equal: list[EqualRow] = field(default_factory=list)
     database: list[DatabaseRow] = field(default_factory=list)
 
     def misses(self) -> list[str]:
         """Return the missed goals, with their families."""
-        rows: list[QuietRow | DropRow | DatabaseRow] = [*self.quiet, *self.drops, *self.database]
+        rows: list[QuietRow | DropRow | StoryRow | DatabaseRow] = [
+            *self.quiet, *self.drops, *self.stories, *self.database,
+        ]  # fmt: skip
         return [f"{row.family}: {name}" for row in rows for name in row.misses]
 
 
@@ -123,6 +157,7 @@ SECTIONS: Final[dict[str, type[Any]]] = {
     "quiet": QuietRow,
     "drops": DropRow,
     "improvements": ImprovementRow,
+    "stories": StoryRow,
     "attribution": AttributionRow,
     "equal": EqualRow,
     "database": DatabaseRow,
@@ -141,7 +176,7 @@ def written(results: Results) -> str:
 def read(text: str) -> Results:
     """Parse results written by :func:`written`."""
     found = _numbers(json.loads(text))
-    rows = {name: [row(**each) for each in found[name]] for name, row in SECTIONS.items()}
+    rows = {name: [row(**each) for each in found.get(name, [])] for name, row in SECTIONS.items()}
     return Results(thresholds=found["thresholds"], **rows)
 
 
@@ -184,6 +219,7 @@ def pages(results: Results) -> dict[str, str]:
         "levels": _levels_table(results.quiet),
         "found": found_table(results.drops, results.improvements),
         "hours": hours_table(results.drops),
+        "stories": stories_table(results.stories),
         "attribution": attribution_table(results.attribution),
         "equal": equal_table(results.equal),
         "database": database_table(results.database),
@@ -238,6 +274,21 @@ def hours_table(rows: Sequence[DropRow]) -> str:
         sent = _marked(f"{row.notifications:.2f}", "notifications" in row.misses)
         cells.append([row.family, _marked(ours, "hours" in row.misses), sent, _delay(row.recovery), *rivals])
     return table(("drop", GERMANE, "notifications", "recovery", *RIVALS), cells)
+
+
+def stories_table(rows: Sequence[StoryRow]) -> str:
+    """Return the false alerts per year, or the shares found within 3 and 7 days."""
+    head = ("story", "false alerts a year", "weekly z", "within 3 days", "within 7 days", "onset error")
+    cells = []
+    for row in rows:
+        if row.is_quiet:
+            ours, rival = (_rate(count, row.services) for count in (row.alerts, row.rival))
+            cells.append([row.family, _marked(ours, row.misses), rival, "", "", ""])
+        else:
+            shares = [_share(count, row.services) for count in (row.rival, row.in_3_days, row.in_7_days)]
+            error = "" if row.onset_error is None else f"{row.onset_error:+.0f} h"
+            cells.append([row.family, "", shares[0], _marked(shares[1], row.misses), shares[2], error])
+    return table(head, cells)
 
 
 def attribution_table(rows: Sequence[AttributionRow]) -> str:

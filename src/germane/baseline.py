@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from typing import Any, Self
 
 POOLED_ROUTE = "(other)"
 """Key for the routes that have too few scores for their own baseline. If the application has a route with this name, it
@@ -33,6 +34,8 @@ class RouteBaseline:
     """Standard deviation of the zero rate between 6-hour blocks, in excess of sampling error."""
     scores_per_day: float
     committed_per_day: float
+    longest_gap: int = 0
+    """Largest number of scores of other routes between two scores of this route; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,3 +79,15 @@ class Baseline:
             committed_per_day=factor * self.committed_per_day,
             routes=routes,
         )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the baseline as JSON-compatible data."""
+        times = {"since": self.since.isoformat(), "until": self.until.isoformat()}
+        return {**asdict(self), **times, "pooled": sorted(self.pooled)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Create a baseline from a result of :meth:`as_dict`."""
+        times = {name: datetime.fromisoformat(data[name]) for name in ("since", "until")}
+        routes = {name: RouteBaseline(**route) for name, route in sorted(data["routes"].items())}
+        return cls(**{**data, **times, "routes": routes, "pooled": frozenset(data["pooled"])})

@@ -60,7 +60,7 @@ def test_only_randomly_sampled_scores_reach_the_detector(
 def test_queued_detector_score_has_every_field_that_the_detector_needs(
     store: TrackingStore, make: Make, clock: Any
 ) -> None:
-    """A queued score names its exchange, value, refusal flag and arrival time; attributes are loaded on request."""
+    """A queued score names its exchange, value, refusal flag and times; attributes are loaded on request."""
     exchange = make(route="pay", attributes={"tenant": "acme"})
     score_exchanges(store, [exchange], "sampled", 0.5, label="noncommittal")
 
@@ -75,6 +75,7 @@ def test_queued_detector_score_has_every_field_that_the_detector_needs(
         value=0.5,
         is_zero=True,
         arrived_at=clock.now,
+        answered_at=exchange.started_at,
         attributes={"tenant": "acme"},
     )
     assert store.detectors.list_new_scores(9)[0].attributes == {}

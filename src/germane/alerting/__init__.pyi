@@ -31,6 +31,7 @@ from .drop.baselines import firing_onset as firing_onset
 from .drop.baselines import import_baseline_from_examples as import_baseline_from_examples
 from .drop.baselines import import_baseline_from_history as import_baseline_from_history
 from .evaluator import AlertEvaluator as AlertEvaluator
+from .facts import alert_facts as alert_facts
 from .notifier import was_notified as was_notified
 from .rules import evaluate_mean_threshold as evaluate_mean_threshold
 from .rules import evaluate_share as evaluate_share

@@ -16,6 +16,7 @@ from germane import sanitize
 from germane.alert import IMPROVEMENT, Alert, AlertChange, Silence
 from germane.alerting.channels.factory import channel_filters
 from germane.alerting.drop.baselines import accept_baseline, accept_new_route
+from germane.alerting.drop.scope import is_new_route
 from germane.alerting.notifier import ChannelFilter, Notifier
 from germane.alerting.state_machine import AlertStateMachine
 from germane.alerting.wording import alert_message
@@ -94,7 +95,7 @@ def accept_alert_baseline(store: TrackingStore, alert_id: str, by: str | None = 
     if not alert.is_open or version is None:
         raise UsageError(f"alert {alert.id} is resolved, or its baseline is no longer active")
     since = alert.onset or alert.starts_at
-    if alert.route is not None and alert.details.get("new_route"):
+    if alert.route is not None and version.baseline is not None and is_new_route(version.baseline, alert.route):
         accept_new_route(store, version, alert.route, since, store.now(), by=by)
     else:
         accept_baseline(store, version, since, store.now(), by=by)

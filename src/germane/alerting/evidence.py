@@ -31,8 +31,6 @@ MIN_SCORES: Final = 5
 """Minimum number of scores, both before and since the start. Groups with fewer scores are not compared."""
 MIN_SHIFT: Final = 0.02
 """Minimum difference to report. Smaller ones are ignored."""
-ONSET_MARGIN: Final = timedelta(minutes=1)
-"""Scores that arrived within this time of a drop's onset belong to the first affected answers."""
 CONTEXT_SCORER: Final = "context_relevance"
 MIN_CONTEXT_DROP: Final = 0.05
 """If context relevance fell by this much, retrieval is the likely cause."""
@@ -100,10 +98,11 @@ class EvidenceCollector:
         """
         if alert.type not in SCORE_RULES or alert.scorer is None:
             return alert
-        since = self._start_of(alert)
+        since = _start_of(alert)
         pairs = self._mean_pairs(alert, since, scope)
-        scorer_shifts = _shifts("scorer", pairs, lambda pair: pair.since.scorer)
         own = [pair for pair in pairs if pair.since.scorer == alert.scorer]
+        others = [pair for pair in pairs if pair.since.scorer != alert.scorer]
+        scorer_shifts = _shifts("scorer", others, lambda pair: pair.since.scorer)
         route_shifts = _shifts("route", own, lambda pair: pair.since.route) if alert.route is None else []
         attribute_shifts = [
             shift for name in self._breakdowns for shift in self._attribute_shifts(name, alert, since, scope)
@@ -182,6 +181,7 @@ class EvidenceCollector:
             fingerprint=alert.fingerprint,
             since=since - timedelta(days=1),
             until=since,
+            by_answer=True,
         )
         scores = [
             score
@@ -190,29 +190,8 @@ class EvidenceCollector:
             and alert.route in {None, score.route}
             and matches_attributes(score.attributes, scope.attributes)
         ]
-        best = max(scores, key=lambda score: (score.value, score.arrived_at), default=None)
+        best = max(scores, key=lambda score: (score.value, score.answered_at), default=None)
         return None if best is None else best.exchange_id
-
-    def _start_of(self, alert: Alert) -> datetime:
-        """Return the time of the first affected answer.
-
-        An onset is the arrival of a score. With a budget, scores may arrive long after their answers.
-        """
-        onset = alert.onset
-        if onset is None:
-            return alert.evaluated_at - timedelta(seconds=alert.window or 0.0)
-        if alert.scorer is None or alert.fingerprint is None:
-            return onset
-        until = min(onset + ONSET_MARGIN, self._as_of() or onset + ONSET_MARGIN)
-        query = DetectorScoreQuery(
-            service=alert.service,
-            scorer=alert.scorer,
-            fingerprint=alert.fingerprint,
-            since=onset - ONSET_MARGIN,
-            until=until,
-        )
-        earliest = self._store.detectors.first_score_times(query)
-        return onset if earliest is None else min(onset, earliest[0])
 
     def _mean_pairs(self, alert: Alert, since: datetime, scope: RuleScope) -> list[MeanPair]:
         """Return the means of all scorers on the alert's routes.
@@ -248,6 +227,10 @@ class EvidenceCollector:
             return []
         name = dimension.removeprefix("attributes.")
         return _shifts("attribute", pairs, lambda pair: f"{name}={pair.since.label}")
+
+
+def _start_of(alert: Alert) -> datetime:
+    return alert.onset or alert.evaluated_at - timedelta(seconds=alert.window or 0.0)
 
 
 def _comparison_period(alert: Alert) -> timedelta:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
-from germane.alert import IMPROVEMENT, Alert, ScoreLevel
+from germane.alert import IMPROVEMENT, Alert, Cause, ScoreLevel
 from germane.alerting.changes import Change, list_changes
 from germane.alerting.evidence import REFUSALS
 from germane.alerting.intervals import is_higher
@@ -21,6 +21,13 @@ AlertKind = Literal[
 """What a message states. Of drops, ``still_watched`` is open although its level is back; ``not_recovered`` and
 ``was_back_with_judge`` ended because the judge changed, and other kinds with ``had`` or ``was`` for another reason.
 ``low`` is about a new route."""
+
+RESTATED: Final[Mapping[str, Cause]] = {
+    "noncommittal_rate": "refusals_rising",
+    "no_data": "no_data",
+    "budget_exhausted": "budget",
+}
+"""Causes that only repeat what the alert is about, by its type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +79,16 @@ class AlertFacts:
         if self.alert.onset is None and self.alert.type in {"scorer_error", "budget_exhausted"}:
             return self.alert.starts_at
         return self.alert.onset
+
+    @property
+    def cause(self) -> Cause | None:
+        """The likely cause of an open alert, unless it only says in other words what the alert is about.
+
+        Evidence describes an alert that fires, so it does not match a resolved one.
+        """
+        alert = self.alert
+        restates = alert.cause == "answers_drifting" or RESTATED.get(alert.type) == alert.cause
+        return alert.cause if alert.is_open and not restates else None
 
     @property
     def next_step(self) -> str | None:

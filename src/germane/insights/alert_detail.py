@@ -106,8 +106,9 @@ class AlertDetail:
 
     @property
     def cause(self) -> str | None:
-        """The likely cause, in words."""
-        return self.alert.cause and CAUSES[self.alert.cause]
+        """The likely cause, in words, unless it only repeats what the alert is about."""
+        cause = alerting.alert_facts(self.alert).cause
+        return cause and CAUSES[cause]
 
     @property
     def resolve_reason(self) -> str | None:

@@ -37,6 +37,8 @@ _BASELINE_REASONS: Final[Mapping[str, str]] = {
     "judge_changed": "judge changed",
     "route_joined": "new routes",
     "traffic_changed": "traffic changed",
+    "extended": "more days",
+    "improvement": "improved level",
     "accepted": "accepted by a user",
     "imported": "imported",
     "provisional": "provisional, until learning is complete",

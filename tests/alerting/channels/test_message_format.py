@@ -52,11 +52,19 @@ def test_message_times_are_in_the_time_zone_of_the_channel() -> None:
 
 @pytest.mark.parametrize(
     ("age", "expected"),
-    [(0, "0 min"), (119, "119 min"), (120, "2 h"), (2879, "47 h"), (2880, "2 days"), (-5, "0 min")],
+    [
+        (0, "just now"),
+        (1, "1 min ago"),
+        (119, "119 min ago"),
+        (120, "2 h ago"),
+        (2879, "47 h ago"),
+        (2880, "2 days ago"),
+        (-5, "just now"),
+    ],
 )
 def test_ages_in_messages_use_readable_units(age: int, expected: str) -> None:
     """An age is never negative, even if the clock is behind."""
-    assert a_message().moment(NOON - timedelta(minutes=age)).endswith(f"UTC, {expected} ago")
+    assert a_message().moment(NOON - timedelta(minutes=age)).endswith(f"UTC, {expected}")
 
 
 def test_messages_contain_the_runbook_owner_and_labels_of_the_rule() -> None:

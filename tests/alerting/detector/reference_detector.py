@@ -39,13 +39,35 @@ class ReferenceDetector:
             d = a * (0.4 / a) ** (i / 7)
             u = 2 * whole.committed_per_day * one.committed_wander**2 if i < 4 else 0
             sd = one.committed_deviation
-            m = one.committed_mean - max(tol, z * one.committed_wander) - sd / math.sqrt(one.committed)
+            margin = self.margin(stream, "committed_per_day", "committed_wander", "committed", z, lambda each: (
+                each.committed_deviation**2
+            ), one)  # fmt: skip
+            m = one.committed_mean - max(tol, margin)
             return m, min(d / (sd**2 + u + d**2), 0.9 / (1 - m))
         b, p = 0.8 * self.min_drop, one.zero_rate
         e = b * (0.5 / b) ** (i / 7)
         w = 2 * whole.scores_per_day * one.zero_wander**2 if i < 4 else 0
-        rate = min(0.9, p + max(tol, z * one.zero_wander) + math.sqrt(p * (1 - p) / one.n))
+        margin = self.margin(stream, "scores_per_day", "zero_wander", "n", z, lambda each: (
+            each.zero_rate * (1 - each.zero_rate)
+        ), one)  # fmt: skip
+        rate = min(0.9, p + max(tol, margin))
         return rate, min(e / (rate * (1 - rate) + 0.01 + w), 0.9 / rate)
+
+    def margin(
+        self, stream: str | None, per_day: str, wander: str, count: str, z: float, variance: Any, one: Any
+    ) -> float:
+        """Return the tolerance for wander and for the error of the stream's baseline."""
+        routes = list(self.baseline.routes.values())
+        whole: Any = self.baseline if stream is None else one
+        shared, own = 2 * getattr(whole, per_day) * getattr(one, wander) ** 2, variance(one)
+        share = shared / (shared + own) if shared + own else 0.0
+        if stream is None:
+            counts = [max(1, getattr(each, count)) if count == "committed" else each.n for each in routes]
+            errors = [n * variance(each) for n, each in zip(counts, routes, strict=True)]
+            error = math.sqrt(sum(errors)) / max(1, sum(counts))
+        else:
+            error = math.sqrt(own / max(1, getattr(one, count)))
+        return math.hypot(z * getattr(one, wander) * share, error)
 
     def feed_all(self, seen: ScoreBatch) -> None:
         for one in zip(seen.routes, seen.values.tolist(), seen.zeros.tolist(), seen.times.tolist(), strict=True):
@@ -73,6 +95,7 @@ class ReferenceDetector:
             self.logs[cell] = np.logaddexp(0, self.logs[cell]) + log
             if self.rises[cell] <= 0:
                 self.starts[cell] = time
+            self.starts[cell] = min(self.starts[cell], time)
             self.rises[cell] = max(self.rises[cell], 0) + log
         if self.evidence > self.threshold:
             self.fire(time)
@@ -121,7 +144,7 @@ class ReferenceDetector:
 
     def recovery_factor(self, whole: Any, route: str, half: str, x: float, zero: bool, size: float) -> float:
         one = self.baseline.routes[route]
-        null = self.null_and_bet(None, route, half, 0)[0]
+        null = self.null_and_bet(None if whole is self.baseline else route, route, half, 0)[0]
         if half == "committed":
             h = (one.committed_mean - null) / 2
             q, r, u = size * h, one.committed_mean - h, whole.committed_per_day * one.committed_wander**2

@@ -95,7 +95,7 @@ def test_every_bet_of_the_detector_matches_its_formula() -> None:
         name, half = cells.routes[route], ("committed", "zero")[place]
         null, bet = reference.null_and_bet(name if kind else None, name, half, i)
         nulls, bets = ((cells.means, cells.committed_bets), (cells.rates, cells.zero_bets))[place]
-        assert nulls[route, i] == pytest.approx(null, abs=1e-9)
+        assert nulls[kind, route, i] == pytest.approx(null, abs=1e-9)
         assert bets[kind, route, i] == pytest.approx(bet, abs=1e-9)
 
 
@@ -107,10 +107,10 @@ def test_a_bet_of_the_detector_matches_a_manual_calculation() -> None:
     )  # fmt: skip
     cells = BetGrid(replace(BASELINE, routes={"a": one}), 0.05)
 
-    assert cells.means[0] == pytest.approx([0.8 - 0.02 - 0.01] * 8, abs=1e-12)
+    assert cells.means[1, 0] == pytest.approx([0.8 - 0.02] * 8, abs=1e-12)
     assert cells.committed_bets[1, 0, 0] == pytest.approx(0.03 / (0.01 + 0.0009), abs=1e-12)
     assert cells.committed_bets[1, 0, 7] == pytest.approx(0.4 / (0.01 + 0.16), abs=1e-12)
-    assert cells.rates[0, 0] == pytest.approx(0.17 + 0.02 + math.sqrt(0.17 * 0.83 / 120), abs=1e-12)
+    assert cells.rates[1, 0] == pytest.approx([0.17 + math.sqrt(0.17 * 0.83 / 120)] * 8, abs=1e-12)
 
 
 def test_one_score_removes_at_most_nine_tenths_of_the_evidence() -> None:

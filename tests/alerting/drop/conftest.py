@@ -68,11 +68,12 @@ class Simulation:
         hours: float = 24,
         fingerprint: str = "f1",
         why: str = "sampled",
+        late: timedelta = timedelta(),
         **fields: Any,
     ) -> None:
-        """Store scored exchanges, spread evenly over the next hours, and advance the clock."""
+        """Store scored exchanges, spread evenly over the next hours, and advance the clock. Scores may arrive late."""
         drawn = self._draw(values, hours, self.now, **fields)
-        self._store(drawn, fingerprint, why)
+        self._store(drawn, fingerprint, why, late)
 
     def add_routes(
         self, means: Mapping[str, float], *, count: int = 20, hours: float = 24, refused: float = 0.05, **fields: Any
@@ -91,13 +92,15 @@ class Simulation:
         step = timedelta(hours=hours) / len(values)
         return [(self._exchange(start + step * (number + 1), **fields), value) for number, value in enumerate(values)]
 
-    def _store(self, drawn: Sequence[tuple[Exchange, float]], fingerprint: str, why: str) -> None:
+    def _store(
+        self, drawn: Sequence[tuple[Exchange, float]], fingerprint: str, why: str, late: timedelta = timedelta()
+    ) -> None:
         """Store and score exchanges, and advance the clock to the last one."""
         self.store.exchanges.add([one for one, _ in drawn])
         self.store.sampling.assign_tasks(
             [SamplingDecision(one.id, 1.0, why) for one, _ in drawn], {"relevancy": fingerprint}
         )
-        found = {one.id: (value, one.started_at) for one, value in drawn}
+        found = {one.id: (value, one.started_at + late) for one, value in drawn}
         claims = self.store.queue.claim_tasks("me", {"relevancy": fingerprint}, limit=len(drawn), lease=DAY)
         claims.sort(key=lambda claim: claim.exchange.started_at)
         self.store.queue.complete_tasks(

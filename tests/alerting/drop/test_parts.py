@@ -36,7 +36,8 @@ KEY = BaselineKey("shop", "relevancy", "f1")
 def arrival(value: float = 0.5, **changes: Any) -> DetectorScore:
     """Return a score."""
     names: dict[str, Any] = {"service": "shop", "route": "ask", "scorer": "relevancy", "fingerprint": "f1"}
-    moment: dict[str, Any] = {"id": 1, "exchange_id": "e", "arrived_at": NOW, "is_zero": value <= 0}
+    times = {"arrived_at": NOW, "answered_at": changes.get("arrived_at", NOW)}
+    moment: dict[str, Any] = {"id": 1, "exchange_id": "e", "is_zero": value <= 0, **times}
     return DetectorScore(value=value, **names | moment | changes)
 
 

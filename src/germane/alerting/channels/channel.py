@@ -162,10 +162,10 @@ class ChannelMessage:
         The age is relative to the notification, so that the text is the same for every attempt.
         """
         age = max(timedelta(), self.notification.created_at - moment)
-        ago = f"{age // timedelta(minutes=1)} min"
+        ago = f"{age // timedelta(minutes=1)} min ago" if age >= timedelta(minutes=1) else "just now"
         if age >= timedelta(hours=2):
-            ago = f"{age // timedelta(hours=1)} h" if age < timedelta(days=2) else f"{age.days} days"
-        return f"{moment.astimezone(self.format.timezone):%Y-%m-%d %H:%M %Z}, {ago} ago"
+            ago = f"{age // timedelta(hours=1)} h ago" if age < timedelta(days=2) else f"{age.days} days ago"
+        return f"{moment.astimezone(self.format.timezone):%Y-%m-%d %H:%M %Z}, {ago}"
 
     def quotes_for(self, alert: Alert) -> list[ExchangeQuote]:
         """Return quotes from an alert's worst exchanges, worst first."""

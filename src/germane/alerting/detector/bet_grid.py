@@ -2,13 +2,17 @@
 
 Each statistic of a stream (mean of nonzero scores, rate of zeros) has eight bets. A bet tests one null, which is
 a level that is still as good as the baseline, with a stake that suits one size of drop. With tol = 0.4 min_drop,
-z = 1.5 for the first four bets and 3.5 for the others, wander s, and D the stream's scores per day in the baseline
-(nonzero scores or all scores)::
+z = 1.5 for the first four bets and 3.5 for the others, wander s, D the stream's scores per day in the baseline
+(nonzero scores or all scores), and se the standard error of the stream's baseline::
 
+    f     = u / (u + sd^2), u = 2 D s^2                  g    = w / (w + p (1 - p)), w = 2 D s^2
     d_i   = a (0.4 / a)^(i / 7), a = 0.6 min_drop        e_i  = b (0.5 / b)^(i / 7), b = 0.8 min_drop
-    m_i   = mu - max(tol, z_i s) - sd / sqrt(n)          p_i  = min(0.9, p + max(tol, z_i s) + sqrt(p (1 - p) / n))
+    m_i   = mu - max(tol, hypot(z_i s f, se))            p_i  = min(0.9, p + max(tol, hypot(z_i s g, se)))
     lam_i = min(d_i / (sd^2 + u_i + d_i^2), 0.9 / (1 - m_i))
     nu_i  = min(e_i / (p_i (1 - p_i) + 0.01 + w_i), 0.9 / p_i)
+
+The tolerance for wander is needed only as far as wander dominates: f is its share of the variance of a day's scores. If
+scores vary much more from answer to answer, as scores of 0 or 1 do, a bad day is no evidence.
 
 Large drops show up within hours, so their bets use the full stake, but only beyond 3.5 times the wander. Detecting
 small drops takes days of scores. Scores from one day share that day's wander, which resembles the wander of the next
@@ -65,28 +69,29 @@ class BetGrid:
         self.rate = self.column("zero_rate")
         self.rate_wander = self.column("zero_wander")
 
-        margin = np.maximum(self.tolerance, np.outer(self.wander, _WANDER_MULTIPLES))
-        standard_error = self.deviation / np.sqrt(np.maximum(self.column("committed"), 1))
-        self.means: FloatArray = self.mean[:, None] - margin - standard_error[:, None]
-        """Nulls for the mean of nonzero scores, by route and bet."""
+        own, shared = self.deviation**2, self._shared_variance("committed_per_day", self.wander)
+        margin = self._margin(self.wander, own, shared, np.maximum(self.column("committed"), 1))
+        self.means: FloatArray = self.mean[:, None] - margin
+        """Nulls for the mean of nonzero scores, by type of stream (whole service or one route), route and bet."""
 
-        margin = np.maximum(self.tolerance, np.outer(self.rate_wander, _WANDER_MULTIPLES))
-        standard_error = np.sqrt(self.rate * (1 - self.rate) / self.column("n"))
-        self.rates: FloatArray = np.minimum(MAX_ZERO_RATE, self.rate[:, None] + margin + standard_error[:, None])
-        """Nulls for the rate of zeros, by route and bet."""
+        own_zeros, shared_zeros = self.rate * (1 - self.rate), self._shared_variance("scores_per_day", self.rate_wander)
+        margin = self._margin(self.rate_wander, own_zeros, shared_zeros, self.column("n"))
+        self.rates: FloatArray = np.minimum(MAX_ZERO_RATE, self.rate[:, None] + margin)
+        """Nulls for the rate of zeros, by type of stream, route and bet."""
 
         # If the upper limit moved the null into the tolerance or below the baseline, normal scores would look bad.
         self.watched: BoolArray = np.stack([self.column("committed") >= 2, self.rate + self.tolerance <= MAX_ZERO_RATE])
         """Whether there is a null to test, by statistic and route."""
 
-        variance = self.deviation[:, None] ** 2 + self._shared_variance("committed_per_day", self.wander)
+        variance = own[:, None] + np.where(_IS_SMALL_DROP, shared[:, :, None], 0.0)
         self.committed_bets = bet_size(_geometric_grid(0.6 * self.min_drop, 0.4), variance, 1 - self.means)
         """Stakes for the mean of nonzero scores, by type of stream (whole service or one route), route and bet."""
 
-        variance = self.rates * (1 - self.rates) + 0.01 + self._shared_variance("scores_per_day", self.rate_wander)
+        variance = self.rates * (1 - self.rates) + 0.01 + np.where(_IS_SMALL_DROP, shared_zeros[:, :, None], 0.0)
         bets = np.minimum(_geometric_grid(0.8 * self.min_drop, 0.5) / variance, (1 - MIN_FACTOR) / self.rates)
         self.zero_bets: FloatArray = np.asarray(bets)
-        self.zero_logs: FloatArray = np.stack([np.log1p(-bets * self.rates), np.log1p(bets * (1 - self.rates))], axis=2)
+        logs = [np.log1p(-bets * self.rates), np.log1p(bets * (1 - self.rates))]
+        self.zero_logs: FloatArray = np.stack(logs, axis=2)
         """Log factors for the rate of zeros, by type of stream, route, whether the score is zero, and bet."""
 
     def column(self, field: str) -> FloatArray:
@@ -112,10 +117,19 @@ class BetGrid:
         return watched & ~scores.zeros if statistic == 0 else watched
 
     def _shared_variance(self, per_day: str, wander: FloatArray) -> FloatArray:
-        """Return the variance that scores from the same day share, by type of stream, route and bet."""
+        """Return the variance that scores from the same day share, by type of stream and route."""
         whole_service = np.full(len(self.routes), getattr(self.baseline, per_day))
         scores_per_day = np.stack([whole_service, self.column(per_day)])
-        return np.where(_IS_SMALL_DROP, _CORRELATED_DAYS * (scores_per_day * wander**2)[:, :, None], 0.0)
+        return np.asarray(_CORRELATED_DAYS * scores_per_day * wander**2)
+
+    def _margin(self, wander: FloatArray, own: FloatArray, shared: FloatArray, counts: FloatArray) -> FloatArray:
+        """Return the tolerated differences from the baseline, by type of stream, route and bet."""
+        share = np.divide(shared, shared + own, out=np.zeros_like(shared), where=shared + own > 0)
+        # The errors of the routes' levels cancel each other in the whole service.
+        whole_error = np.full(len(counts), np.sqrt(np.sum(counts * own)) / max(1.0, np.sum(counts)))
+        error = np.stack([whole_error, np.sqrt(own / counts)])
+        tolerated = (wander * share)[:, :, None] * _WANDER_MULTIPLES
+        return np.asarray(np.maximum(self.tolerance, np.hypot(tolerated, error[:, :, None])))
 
 
 def bet_size(shift: FloatArray, variance: FloatArray, worst: FloatArray) -> FloatArray:

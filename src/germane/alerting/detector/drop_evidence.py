@@ -107,7 +107,7 @@ class ShiryaevRoberts:
         self.rises = np.zeros(shape)
         """CUSUM statistic c <- max(c, 0) + log factor."""
         self.starts = np.zeros(shape)
-        """Time at which c last left 0, as a Unix timestamp in seconds."""
+        """Earliest time of the scores since c last left 0, as a Unix timestamp in seconds."""
 
     def log_evidence(self) -> float:
         """Return the logarithm of the average R over streams, statistics and bets."""
@@ -165,14 +165,15 @@ class ShiryaevRoberts:
         lows[:, 0] = -np.maximum(self.rises[at], 0.0)
         lowest = count - 1 - np.argmin(lows[:, ::-1], axis=1)  # the last minimum of each bet
         continued = (lowest == 0) & (self.rises[at] > 0)
-        self.starts[at] = np.where(continued, self.starts[at], path.times[lowest])
+        earliest = np.minimum.accumulate(path.times[:count][::-1])[::-1][lowest]
+        self.starts[at] = np.where(continued, np.minimum(self.starts[at], earliest), earliest)
         self.rises[at] = path.sums[:, count] - lows[np.arange(BETS_PER_STATISTIC), lowest]
 
     def _step(self, scores: IndexedScores, position: int) -> None:
         """Process one score."""
         grid, route, zero = self._grid, int(scores.routes[position]), int(scores.zeros[position])
         factors = np.empty((2, len(STATISTICS), BETS_PER_STATISTIC))
-        factors[:, 0] = np.log1p(grid.committed_bets[:, route] * (grid.means[route] - scores.values[position]))
+        factors[:, 0] = np.log1p(grid.committed_bets[:, route] * (grid.means[:, route] - scores.values[position]))
         factors[:, 1] = grid.zero_logs[:, route, zero]
         committed, any_score = grid.watched[:, route].tolist()
         # Select the whole service and the route, and the statistics that this score updates.
@@ -181,6 +182,7 @@ class ShiryaevRoberts:
         np.logaddexp(0.0, logs, out=logs)
         logs += factors
         starts[rises <= 0] = scores.times[position]
+        np.minimum(starts, scores.times[position], out=starts)
         np.maximum(rises, 0.0, out=rises)
         rises += factors
 
@@ -190,7 +192,7 @@ class ShiryaevRoberts:
         positions = np.flatnonzero(selected)
         routes = scores.routes[positions]
         if statistic == 0:
-            shortfall = grid.means[routes] - scores.values[positions, None]
+            shortfall = grid.means[kind, routes] - scores.values[positions, None]
             factors = np.log1p(grid.committed_bets[kind, routes] * shortfall)
         else:
             factors = grid.zero_logs[kind, routes, scores.zeros[positions].astype(np.int64)]
@@ -248,14 +250,15 @@ class ContributorRecovery:
         self._statistic = STATISTICS.index(contributor.half)
         self._route = None if contributor.route is None else grid.routes.index(contributor.route)
         stream = grid.baseline if contributor.route is None else grid.baseline.routes[contributor.route]
+        kind = 0 if contributor.route is None else 1
         self._threshold = max(20.0, 10 * stream.scores_per_day)
         if contributor.half == "committed":
-            h = (grid.mean - grid.means[:, 0]) / 2
+            h = (grid.mean - grid.means[kind, :, 0]) / 2
             self._references = grid.mean - h
             variance = grid.deviation**2 + stream.committed_per_day * grid.wander**2
             worst = self._references
         else:
-            h = (grid.rates[:, 0] - grid.rate) / 2
+            h = (grid.rates[kind, :, 0] - grid.rate) / 2
             self._references = grid.rate + h
             variance = self._references * (1 - self._references) + stream.scores_per_day * grid.rate_wander**2
             worst = 1 - self._references

@@ -3,7 +3,8 @@
 Wander is the standard deviation of the level between blocks of several hours, beyond sampling error. It is estimated as
 the between-group standard deviation in a one-way random-effects model, by the method of moments. The estimate is
 derived from the sum of squares of the group means, weighted by group size, and the within-group variance pooled over
-groups.
+groups. Two weeks say little about it, and hardly anything if there are few scores or if each is 0 or 1. Therefore, the
+estimate is combined with the usual wander of services, weighted by how certain both are.
 
 Sources: W. Cochran, The combination of estimates from different experiments, Biometrics 10, 1954; R. DerSimonian,
 N. Laird, Meta-analysis in clinical trials, Controlled Clinical Trials 7, 1986.
@@ -29,6 +30,12 @@ BLOCK: Final = 6 * 3600.0
 window."""
 MIN_SCORES_PER_BLOCK: Final = 3
 MIN_BLOCKS: Final = 6
+USUAL_WANDER: Final = 0.02
+"""Wander of a service about which nothing is known. The square of the wander is assumed to be within about as much of
+the square of this value for most services."""
+_ROUNDS: Final = 8
+_INDEPENDENT_SHARE: Final = 0.15
+"""Number of independent levels per block: there are four blocks a day, and consecutive days resemble each other."""
 
 
 def learn_baseline(
@@ -87,6 +94,7 @@ def learn_baseline(
             zero_wander=wander(is_zero.astype(np.float64), blocks[at]),
             scores_per_day=len(in_route) / days,
             committed_per_day=len(committed) / days,
+            longest_gap=int(np.diff(at, prepend=-1, append=len(values)).max()) - 1,
         )
     return Baseline(
         service=service,
@@ -108,25 +116,36 @@ def learn_baseline(
 def wander(values: FloatArray, blocks: IntArray) -> float:
     """Return the standard deviation of the level between blocks, beyond sampling error.
 
-    Blocks with fewer than 3 values are ignored. If fewer than 6 blocks remain, the result is 0.
+    Blocks with fewer than 3 values are ignored. If fewer than 6 blocks remain, it is the usual wander. If all values
+    are the same, it is 0.
 
     Args:
         values: Scores in any order.
         blocks: Block number of each score.
     """
+    if not len(values) or values.min() == values.max():
+        return 0.0
     groups, sizes = np.unique(blocks, return_inverse=True, return_counts=True)[1:]
     means = np.bincount(groups, values, len(sizes)).astype(np.float64) / sizes
     squares = np.bincount(groups, (values - means[groups]) ** 2, len(sizes)).astype(np.float64)
     used = sizes >= MIN_SCORES_PER_BLOCK
     sizes, means, squares = sizes[used].astype(np.float64), means[used], squares[used]
     n = sizes.sum()
-    within = squares.sum() / (n - len(sizes)) if len(sizes) >= MIN_BLOCKS else 0.0
+    if len(sizes) < MIN_BLOCKS:
+        return USUAL_WANDER
+    within = squares.sum() / (n - len(sizes))
     if within <= 0:
         return 0.0
     mean = (sizes * means).sum() / n
     between = (sizes * (means - mean) ** 2).sum() / within
     weight = (n - (sizes**2).sum() / n) / within
-    return math.sqrt(max(0.0, (between - (len(sizes) - 1)) / weight))
+    freedom, usual = len(sizes) - 1, USUAL_WANDER**2
+    observed, found = (between - freedom) / weight, usual
+    # The certainty of the estimate depends on the wander itself.
+    for _ in range(_ROUNDS):
+        doubt = 2 * freedom / weight**2 + 2 * found**2 / (_INDEPENDENT_SHARE * len(sizes))
+        found = max(0.0, (observed * usual**2 + usual * doubt) / (usual**2 + doubt))
+    return math.sqrt(found)
 
 
 def _mean(values: FloatArray) -> float:

@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from math import log
 from typing import Final, Protocol
 
 import numpy as np
 
 from germane import sanitize
 from germane.alerting.detector.score_batch import ScoreBatch, sampling_rate
-from germane.alerting.drop.new_routes import bad_new_routes
+from germane.alerting.drop.new_routes import routes_to_exclude
 from germane.alerting.drop.scope import (
     DAY,
     add_routes,
@@ -27,10 +28,18 @@ from germane.alerting.drop.scope import (
     load_sampled_scores,
     score_query,
     to_batch,
+    with_routes,
 )
 from germane.baseline import Baseline
 from germane.errors import UsageError
-from germane.storage import BaselineKey, BaselineReason, BaselineVersion, DetectorState, TrackingStore
+from germane.storage import (
+    BaselineKey,
+    BaselineReason,
+    BaselineVersion,
+    DetectorScore,
+    DetectorState,
+    TrackingStore,
+)
 
 LEARNING_PERIOD: Final = timedelta(days=14)
 """Default length of the learning period. It covers each weekday twice, so a weekly pattern does not look like a drop,
@@ -55,14 +64,17 @@ ASSUMED_WANDER: Final = 0.01
 
 
 TRAFFIC_FACTOR: Final = 3.0
-"""Minimum factor by which two weeks of traffic must differ from the baseline's traffic for the baseline to be
-relearned."""
+"""Minimum factor by which traffic must grow, in each of two weeks, for a baseline to be learned again at once."""
+MAX_WINDOW: Final = timedelta(days=56)
+"""Maximum length of the period that a baseline is learned from."""
 MAX_LEVEL_CHANGE: Final = 0.02
-"""Maximum fall of a service's mean at which a baseline is relearned, so that a small drop does not become the baseline.
-A single route may fall by ``MAX_ROUTE_CHANGE``."""
+"""Maximum fall of a service's mean since its baseline at which the baseline is learned again, so that a small drop does
+not become the baseline. A single route may fall by ``MAX_ROUTE_CHANGE``."""
 MAX_ROUTE_CHANGE: Final = 0.05
-_TRAFFIC_CHECKS: Final = timedelta(days=1)
-"""Minimum time between two measurements of a stream's traffic."""
+MAX_EVIDENCE: Final = 0.5
+"""Maximum share of the evidence that makes the detector fire at which a baseline is learned again."""
+_CHECKS: Final = timedelta(days=1)
+"""Minimum time between two checks of whether to learn a baseline again."""
 
 
 class BaselineVersions(Protocol):
@@ -166,7 +178,7 @@ class BaselineLearner:
         has_changed = False
         for version in active.values():
             if version.key in settled and version.id not in firing_ids | improved_ids:
-                has_changed |= self._relearn_if_traffic_changed(version, now)
+                has_changed |= self._keep_learning(version, _evidence_for(version, states), now)
         for version in learning:
             current = active.get(version.key)
             if version.until > now:
@@ -188,10 +200,11 @@ class BaselineLearner:
     ) -> None:
         """Complete a baseline whose learning period is over, or extend it."""
         if current is not None and current.baseline is not None and not current.is_provisional:
-            # A bad level must not become a route's normal level unless a person accepts it.
+            # A level that is bad, or worse than that of the routes that vanished, must not become a route's normal
+            # level unless a person accepts it.
             names = (version.key.service, version.key.scorer)
             watching = [progress for progress in states if (progress.service, progress.scorer) == names]
-            bad = {route for progress in watching for route in bad_new_routes(progress)}
+            bad = {route for progress in watching for route in routes_to_exclude(progress)}
             self._add_new_routes(version, current.baseline, now, excluded=bad)
             return
         # While a drop fires against the provisional baseline, the dropped level must not become the baseline.
@@ -218,42 +231,67 @@ class BaselineLearner:
                 return True
         return False
 
-    def _relearn_if_traffic_changed(self, version: BaselineVersion, now: datetime) -> bool:
-        """Replace a baseline if traffic changed in each of the last two weeks, but the score level did not.
+    def _keep_learning(self, version: BaselineVersion, evidence: float, now: datetime) -> bool:
+        """Learn an active baseline again from its old and all newer scores, if they are twice as many days or if there
+        is more traffic.
 
-        The detector ignores traffic beyond the baseline's. With more scores, a baseline is more accurate, so drops can
-        be smaller and are detected sooner. Routes with too few scores in the two weeks keep their values.
+        Two weeks show a level and its wander only roughly. The old scores keep their weight, so a slow decline moves
+        the baseline only a little. With more traffic, the detector processes more scores, so it detects drops sooner.
+
+        Args:
+            version: The active version.
+            evidence: The detector's evidence for a drop, as a share of the evidence that makes it fire, in logarithms.
+            now: Current time in UTC.
 
         Returns:
             Whether the baseline has been replaced, by this process or by another one at the same time.
         """
         active, period = version.baseline, self._learning_period
-        if active is None or version.is_provisional:
+        if active is None or version.reason in ("provisional", "imported") or evidence > MAX_EVIDENCE:
             return False
-        # The weeks end a whole number of days after the baseline. The result is therefore the same if another process
+        # The window ends a whole number of days after the baseline. The result is therefore the same if another process
         # repeats the check after this one has been killed.
-        until = active.until + (now - active.until) // _TRAFFIC_CHECKS * _TRAFFIC_CHECKS
-        if until - active.until < period or self._counted.get(version.id) == until:
+        until = active.until + (now - active.until) // _CHECKS * _CHECKS
+        if until - version.until < period or self._counted.get(version.id) == until:
             return False
         self._counted[version.id] = until
-        since, middle = until - period, until - period / 2
-        expected = active.scores_per_day / active.sampling_rate * (period / 2 / DAY)
-        queries = [score_query(version.key, since, middle), score_query(version.key, middle, until)]
-        factors = [self._store.detectors.count_past_scores(query) / expected for query in queries]
-        if min(factors) < TRAFFIC_FACTOR and max(factors) > 1 / TRAFFIC_FACTOR:
+        days = active.until - active.since
+        is_older = days < MAX_WINDOW and until - active.since >= min(2 * days, MAX_WINDOW)
+        has_grown = self._has_grown(version, active, until)
+        if not (is_older or has_grown):
             return False
-        baseline = learn_from_store(self._store, version.key, since, until)
-        per_day = [each.scores_per_day / each.sampling_rate for each in (active, baseline)]
+        recent = self._store.detectors.count_past_scores(score_query(version.key, until - period, until))
+        rate = sampling_rate(recent / (period / DAY))
+        arrivals = load_sampled_scores(self._store, version.key, active.since, until, rate)
+        new = sum(arrival.arrived_at >= active.until for arrival in arrivals)
+        per_day = sum(arrival.arrived_at >= until - period for arrival in arrivals) / (period / DAY)
         # Only a few questions per user per hour count, so that a burst from one user does not look like traffic.
-        is_different = max(per_day) >= TRAFFIC_FACTOR * min(per_day)
-        if not baseline.routes or not is_different or not is_same_level(active, baseline):
+        has_grown &= per_day / rate >= TRAFFIC_FACTOR * active.scores_per_day / active.sampling_rate
+        if not new or not (is_older or has_grown):
             return False
-        release = self._store.detectors.most_common_release(score_query(version.key, since, until))
+        learned = learn_from_batch(version.key, to_batch(arrivals), active.since, until, rate)
+        if not learned.routes or not is_same_level(active, learned, share=new / len(arrivals)):
+            return False
+        release = self._store.detectors.most_common_release(score_query(version.key, until - period, until))
+        learned = (
+            learned.with_traffic(per_day / learned.scores_per_day) if has_grown else _since_first(learned, arrivals)
+        )
+        found = add_routes(learned, active)
         # This is a single write without the leader lease, for the same reasons as in `_activate`: a killed process
         # leaves nothing behind, and if two processes do the same, the first one wins.
-        found = add_routes(baseline, active)
-        self._versions.replace_baseline(version.key, "traffic_changed", found, release, replaces=version.id)
+        reason: BaselineReason = "traffic_changed" if has_grown else "extended"
+        self._versions.replace_baseline(version.key, reason, found, release, replaces=version.id)
         return True
+
+    def _has_grown(self, version: BaselineVersion, active: Baseline, until: datetime) -> bool:
+        """Return whether each half of the last learning period had more traffic than the baseline."""
+        half = self._learning_period / 2
+        expected = active.scores_per_day / active.sampling_rate * (half / DAY)
+        return all(
+            self._store.detectors.count_past_scores(score_query(version.key, end - half, end))
+            >= TRAFFIC_FACTOR * expected
+            for end in (until - half, until)
+        )
 
     def start(self, key: BaselineKey, reason: BaselineReason, since: datetime) -> None:
         """Start learning a baseline from the scores since a given time."""
@@ -312,12 +350,44 @@ def _firing_baselines(states: Iterable[DetectorState], detector: str) -> set[int
     return {progress.baseline_id for progress in states if (progress.state.get(detector) or {}).get("firing")}
 
 
-def is_same_level(before: Baseline, now: Baseline) -> bool:
-    """Return whether neither a service nor any of its routes has fallen noticeably between two baselines."""
+def _since_first(baseline: Baseline, arrivals: Iterable[DetectorScore]) -> Baseline:
+    """Return a baseline in which the traffic of each route is that since its first score."""
+    first: dict[str, datetime] = {}
+    for arrival in arrivals:
+        first.setdefault(arrival.route, arrival.arrived_at)
+    factors = {
+        name: (baseline.until - baseline.since) / max(DAY, baseline.until - first.get(name, baseline.since))
+        for name in baseline.routes
+    }
+    routes = {
+        name: replace(
+            route,
+            scores_per_day=factors[name] * route.scores_per_day,
+            committed_per_day=factors[name] * route.committed_per_day,
+        )
+        for name, route in baseline.routes.items()
+    }
+    return with_routes(baseline, routes)
+
+
+def _evidence_for(version: BaselineVersion, states: Iterable[DetectorState]) -> float:
+    """Return the most evidence for a drop below a baseline, as a share of what makes the default rule fire."""
+    found = [each.log_evidence for each in states if each.baseline_id == version.id and each.log_evidence is not None]
+    per_day = version.baseline.scores_per_day if version.baseline else 0.0
+    return max(found, default=0.0) / max(1.0, log(365 * per_day)) if per_day else 0.0
+
+
+def is_same_level(before: Baseline, now: Baseline, *, share: float = 1.0) -> bool:
+    """Return whether neither a service nor any of its routes has fallen noticeably between two baselines.
+
+    ``share`` is the share of newer scores in the second baseline.
+    """
     routes = [(before.routes[name], now.routes[name]) for name in before.routes.keys() & now.routes.keys()]
     n = sum(old.n for old, _ in routes)
     fall = sum(old.n * (old.mean - new.mean) for old, new in routes) / n if n else 0.0
-    return fall <= MAX_LEVEL_CHANGE and all(old.mean - new.mean <= MAX_ROUTE_CHANGE for old, new in routes)
+    return fall <= share * MAX_LEVEL_CHANGE and all(
+        old.mean - new.mean <= share * MAX_ROUTE_CHANGE for old, new in routes
+    )
 
 
 def widen(baseline: Baseline) -> Baseline:
@@ -348,10 +418,13 @@ class BaselineExample:
 def firing_onset(store: TrackingStore, version: BaselineVersion) -> datetime | None:
     """Return the estimated start of the earliest current drop or improvement against a baseline, or None."""
     states = [
-        progress.state.get(name)
+        state
         for progress in store.detectors.list_states()
         if progress.baseline_id == version.id
-        for name in ("detector", "improvement")
+        for state in (
+            progress.state.get("detector"),
+            (progress.state.get("guard") or {}).get("detector") or progress.state.get("improvement"),
+        )
     ]
     onsets = [state["firing"]["onset"] for state in states if state and state["firing"]]
     return datetime.fromtimestamp(min(onsets), UTC) if onsets else None

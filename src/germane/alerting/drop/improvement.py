@@ -7,11 +7,20 @@ An improvement is a drop in the mirrored scores 1 - x, so the drop detector can 
 from __future__ import annotations
 
 from dataclasses import replace
-from math import hypot
+from datetime import datetime
+from math import hypot, sqrt
+from typing import Final
+
+import numpy as np
 
 from germane.alerting.detector.score_batch import ScoreBatch
-from germane.alerting.drop.new_routes import without_zeros
+from germane.alerting.drop.scope import DAY, learn_from_store
 from germane.baseline import Baseline
+from germane.storage import BaselineKey, TrackingStore
+
+GUARD_DAYS: Final = (3, 7, 14)
+"""Ages in days at which an improved level is learned, and learned again from all its scores."""
+_MIN_VALUE: Final = 1e-9
 
 
 def mirrored_baseline(baseline: Baseline) -> Baseline:
@@ -38,3 +47,35 @@ def mirrored_scores(batch: ScoreBatch) -> ScoreBatch:
     """Return the scores with each value x replaced by 1 - x."""
     scores = without_zeros(batch)
     return without_zeros(ScoreBatch(scores.routes, 1 - scores.values, scores.zeros, scores.times))
+
+
+def without_zeros(batch: ScoreBatch) -> ScoreBatch:
+    """Return the scores with noncommittal answers replaced by values near 0, so that one mean covers all answers."""
+    values = np.where(batch.zero_flags(), _MIN_VALUE, np.maximum(batch.clipped_values(), _MIN_VALUE))
+    return ScoreBatch(batch.routes, values, np.zeros(len(batch), dtype=np.bool_), batch.times)
+
+
+def is_guard_due(guard: Baseline | None, onset: datetime, now: datetime) -> bool:
+    """Return whether an improved level is to be learned: for the first time, or from more days than before."""
+    known = (guard.until - guard.since) / DAY if guard is not None and guard.since >= onset else 0.0
+    return any(known < days <= (now - onset) / DAY for days in GUARD_DAYS)
+
+
+def learn_guard(
+    store: TrackingStore, key: BaselineKey, baseline: Baseline, onset: datetime, now: datetime
+) -> Baseline | None:
+    """Return the improved level as a baseline for scores that are limited to the traffic of the active baseline.
+
+    Return None if there are too few scores.
+    """
+    found = learn_from_store(store, key, onset, now)
+    if not found.routes:
+        return None
+    # In a few days, a level varies as it does from day to day, so its mean is less certain than after two weeks.
+    days = min((now - onset) / DAY, GUARD_DAYS[-1])
+    factor = sqrt(1 + 3 / days - 3 / GUARD_DAYS[-1])
+    routes = {
+        name: replace(route, committed_wander=factor * route.committed_wander, zero_wander=factor * route.zero_wander)
+        for name, route in found.routes.items()
+    }
+    return replace(found, routes=routes).with_traffic(min(1.0, baseline.scores_per_day / found.scores_per_day))

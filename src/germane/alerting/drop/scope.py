@@ -36,7 +36,7 @@ def restrict_to_routes(baseline: Baseline, matches_route: Callable[[str], bool])
     }
     if routes.keys() == baseline.routes.keys() and pooled == baseline.pooled:
         return baseline
-    return _with_routes(replace(baseline, pooled=pooled), routes)
+    return with_routes(replace(baseline, pooled=pooled), routes)
 
 
 def is_new_route(baseline: Baseline, route: str) -> bool:
@@ -50,10 +50,10 @@ def add_routes(baseline: Baseline, newcomers: Baseline) -> Baseline:
     new = {
         name: route for name, route in newcomers.routes.items() if name != POOLED_ROUTE and name not in baseline.routes
     }
-    return _with_routes(baseline, {**baseline.routes, **new})
+    return with_routes(baseline, {**baseline.routes, **new})
 
 
-def _with_routes(baseline: Baseline, routes: Mapping[str, RouteBaseline]) -> Baseline:
+def with_routes(baseline: Baseline, routes: Mapping[str, RouteBaseline]) -> Baseline:
     """Return a baseline with the given routes, and with totals that match them."""
     route_baselines = list(routes.values())
     n = sum(route.n for route in route_baselines)
@@ -76,25 +76,30 @@ def to_batch(arrivals: Sequence[DetectorScore]) -> ScoreBatch:
         [arrival.route for arrival in arrivals],
         np.array([arrival.value for arrival in arrivals], dtype=np.float64),
         np.array([arrival.is_zero for arrival in arrivals], dtype=np.bool_),
-        np.array([arrival.arrived_at.timestamp() for arrival in arrivals], dtype=np.float64),
+        np.array([arrival.answered_at.timestamp() for arrival in arrivals], dtype=np.float64),
     )
 
 
-def score_query(key: BaselineKey, since: datetime, until: datetime) -> DetectorScoreQuery:
-    """Return the query for a baseline key's scores that arrived within a window."""
+def score_query(key: BaselineKey, since: datetime, until: datetime, *, by_answer: bool = False) -> DetectorScoreQuery:
+    """Return the query for a baseline key's scores that arrived, or whose answers were given, within a window."""
     return DetectorScoreQuery(
-        service=key.service, scorer=key.scorer, fingerprint=key.fingerprint, since=since, until=until
+        service=key.service,
+        scorer=key.scorer,
+        fingerprint=key.fingerprint,
+        since=since,
+        until=until,
+        by_answer=by_answer,
     )
 
 
 def load_sampled_scores(
-    store: TrackingStore, key: BaselineKey, since: datetime, until: datetime, rate: float
+    store: TrackingStore, key: BaselineKey, since: datetime, until: datetime, rate: float, *, by_answer: bool = False
 ) -> list[DetectorScore]:
     """Return the scores in a window that a detector with this sampling rate would process, in order of arrival.
 
     As in the detector, only a few scores per user per hour are included.
     """
-    query = score_query(key, since, until)
+    query = score_query(key, since, until, by_answer=by_answer)
     arrivals = store.detectors.list_past_scores(
         query, lambda exchange_id: is_sampled(exchange_id, rate), attributes=bool(key.scope)
     )
@@ -104,7 +109,7 @@ def load_sampled_scores(
         arrival
         for arrival in arrivals
         if matches_attributes(arrival.attributes, patterns)
-        and users.admits(arrival.user, arrival.arrived_at.timestamp())
+        and users.admits(arrival.user, arrival.answered_at.timestamp())
     ]
 
 

@@ -111,7 +111,7 @@ def recent_scores(
     """
     if route is not None:
         arrivals = [arrival for arrival in arrivals if _stream_of(baseline, arrival.route) == route]
-    recent = [arrival for arrival in arrivals if arrival.arrived_at > now - TRAILING_WINDOW]
+    recent = [arrival for arrival in arrivals if arrival.answered_at > now - TRAILING_WINDOW]
     if len(recent) < MIN_TRAILING_SCORES:
         recent = list(arrivals[-MIN_TRAILING_SCORES:])
     missing = {arrival.route for arrival in arrivals} - {arrival.route for arrival in recent}

@@ -16,13 +16,15 @@ from germane.alerting.detector.drop_evidence import Contributor
 from germane.alerting.detector.limiter import StreamLimiter
 from germane.alerting.detector.score_batch import is_sampled, sampling_draw
 from germane.alerting.drop.improvement import mirrored_baseline, mirrored_scores
-from germane.alerting.drop.new_routes import new_route_baseline, without_zeros
-from germane.alerting.drop.scope import attribute_scope, is_new_route, restrict_to_routes, to_batch
+from germane.alerting.drop.new_routes import BadLevel, Newcomers, bad_levels
+from germane.alerting.drop.scope import attribute_scope, restrict_to_routes, to_batch
 from germane.baseline import Baseline
 from germane.exchange import matches_attributes
 from germane.settings import Drop
 from germane.storage import BaselineKey, BaselineVersion, DetectorScore, DetectorState
 
+SET_BY_PEOPLE: Final = ("accepted", "imported")
+"""Reasons of baselines that a person has set."""
 SCORES_TO_SWITCH: Final = 20
 """Number of consecutive scores with another fingerprint after which a session switches to it. A judge that is used only
 occasionally never becomes active."""
@@ -74,6 +76,8 @@ class FiringDrop(NamedTuple):
     """Estimated start; UTC."""
     contributors: tuple[Contributor, ...]
     """Contributors to the drop, strongest first."""
+    at: datetime | None = None
+    """Time of the answer that made the detector fire, if it has just fired; UTC."""
 
 
 def rule_parameters_hash(rule: Drop) -> str:
@@ -97,7 +101,7 @@ class DetectorSession:
         progress: The stored state; None before the first score.
         fingerprint: Fingerprint of the first score. It is used if there is no stored state.
         dismissed: Whether a person has resolved the alert about the firing drop. If so, the detector starts over.
-        dismissed_routes: New routes for which a person has resolved the firing alert.
+        dismissed_routes: Names of the bad levels of new routes whose firing alert a person has resolved.
     """
 
     def __init__(
@@ -135,15 +139,17 @@ class DetectorSession:
         else:
             self._active = ActiveFingerprint(fingerprint)
         self.seen_at = progress.seen_at if progress else None
-        """Arrival time of the last score; UTC. Levels refer to this time, because more scores may be queued."""
+        """Time of the newest answer; UTC. Levels refer to this time, because more scores may be queued."""
         self._detector: Detector | None = None
         self._limiter: StreamLimiter | None = None
         self._improvement: Detector | None = None
-        self._new_routes: dict[str, Detector] = {}
-        """Detectors for routes that are not in the baseline yet, by route."""
+        self._guard: Detector | None = None
+        """Detector of drops below an improved level that is not the baseline."""
+        self.guard_baseline: Baseline | None = None
+        """The improved level."""
+        self._newcomers = Newcomers(None, rule.min_drop)
         self._start_detectors(progress, dismissed=dismissed)
-        for route in dismissed_routes:
-            self._new_routes.pop(route, None)
+        self._newcomers.dismiss(name for name in dismissed_routes if name in self._newcomers.bad)
 
     @property
     def key(self) -> BaselineKey:
@@ -166,13 +172,25 @@ class DetectorSession:
 
     @property
     def is_watching(self) -> bool:
-        """Whether there is a baseline to compare scores with."""
-        return self._detector is not None
+        """Whether scores are compared with a baseline or, until one has been learned, with a level that is low."""
+        return self.version is not None
+
+    @property
+    def _is_first_judge(self) -> bool:
+        """Whether no other fingerprint has a baseline for this service and scorer."""
+        return all(key.fingerprint == self.key.fingerprint for key in self._versions if key[:2] == self.key[:2])
 
     @property
     def firing(self) -> FiringDrop | None:
         """The drop that is currently firing, if any."""
-        return None if self._detector is None else _firing_of(self._detector)
+        found = None if self._detector is None else _firing_of(self._detector)
+        return _firing_of(self._guard) if found is None and self._guard is not None else found
+
+    @property
+    def reference(self) -> Baseline | None:
+        """The baseline that the firing drop is compared with: an improved level only if there is no larger drop."""
+        is_guarded = self._guard is not None and self._guard.firing
+        return self.guard_baseline if is_guarded and not (self._detector and self._detector.firing) else self.baseline
 
     @property
     def improvement(self) -> FiringDrop | None:
@@ -180,40 +198,60 @@ class DetectorSession:
         return None if self._improvement is None else _firing_of(self._improvement)
 
     @property
-    def bad_new_routes(self) -> dict[str, FiringDrop]:
-        """New routes with bad answers, each with its onset and contributors."""
-        found = {route: _firing_of(detector) for route, detector in self._new_routes.items()}
-        return {route: firing for route, firing in found.items() if firing is not None}
+    def bad_levels(self) -> Mapping[str, BadLevel]:
+        """Bad levels of new routes by route; an empty name stands for all of them together."""
+        return self._newcomers.bad
 
     @property
     def findings(self) -> tuple[bool, frozenset[str], bool]:
         """A summary of the findings: whether a drop is firing, the new routes with bad answers, and whether there is an
         improvement.
         """
-        return self.firing is not None, frozenset(self.bad_new_routes), self.improvement is not None
+        return self.firing is not None, frozenset(self.bad_levels), self.improvement is not None
+
+    def guard(self, baseline: Baseline | None) -> None:
+        """Watch an improved level for drops; with None, stop watching it."""
+        baseline = baseline and restrict_to_routes(baseline, self.rule.matches_route)
+        self.guard_baseline = baseline
+        self._guard = None if baseline is None else self._create_detector(baseline)
+
+    def decline_improvement(self) -> None:
+        """Stop watching the improved level, because a person has declined it.
+
+        The level is kept, so that it is not learned again.
+        """
+        self._guard = None
+
+    @property
+    def guards_evidence(self) -> bool:
+        """Whether the scores may have fallen below the improved level."""
+        guard = self._guard
+        return guard is not None and (guard.firing or guard.log_evidence > guard.threshold / 2)
 
     def process(self, arrivals: Sequence[DetectorScore]) -> None:
         """Process the scores for this service and scorer, in order of arrival."""
         while arrivals:
             before = self._active.fingerprint
-            count = self._active.count_votes(arrivals)
-            if baseline := self.baseline:
-                self._process_sampled(
-                    baseline,
-                    [
-                        arrival
-                        for arrival in arrivals[:count]
-                        if arrival.fingerprint == before
-                        and arrival.arrived_at >= baseline.until  # earlier scores are part of the baseline
-                        and is_sampled(arrival.exchange_id, baseline.sampling_rate)
-                        and self.rule.matches_route(arrival.route)
-                        and matches_attributes(arrival.attributes, self.rule.attributes)
-                    ],
-                )
-            self.seen_at = arrivals[count - 1].arrived_at
+            count, baseline = self._active.count_votes(arrivals), self.baseline
+            rate = baseline.sampling_rate if baseline else 1.0
+            scores = [
+                arrival
+                for arrival in arrivals[:count]
+                if arrival.fingerprint == before
+                and is_sampled(arrival.exchange_id, rate)
+                and self.rule.matches_route(arrival.route)
+                and matches_attributes(arrival.attributes, self.rule.attributes)
+            ]
+            if baseline:  # earlier scores are part of the baseline
+                self._process_sampled(baseline, [score for score in scores if score.arrived_at >= baseline.until])
+            if self._is_first_judge or self._newcomers.has_baseline:  # a new judge never causes an alert
+                self._newcomers.process(scores)
+            self.processed += len(scores)
+            newest = max(arrival.answered_at for arrival in arrivals[:count])
+            self.seen_at = max(newest, self.seen_at or newest)
             if self._active.fingerprint == before:
                 return
-            if self.firing:
+            if self.firing or self.bad_levels:
                 self.ended = "judge_changed"
             self.fired = None
             self._start_detectors(None)
@@ -237,13 +275,20 @@ class DetectorSession:
                 "limiter": self._limiter.state() if self._limiter else None,
                 "improvement": self._improvement.state() if self._improvement else None,
                 "improvement_proposed": self.is_improvement_proposed and self.improvement is not None,
-                "new_routes": {route: detector.state() for route, detector in sorted(self._new_routes.items())},
+                "guard": self._guard_state(),
+                "newcomers": self._newcomers.state(),
             },
             log_evidence=detector.log_evidence if detector and has_evidence else None,
             seen_at=self.seen_at,
             row_version=before.row_version if before else 0,
         )
         return None if progress == before else progress
+
+    def _guard_state(self) -> dict[str, Any] | None:
+        if self.guard_baseline is None:
+            return None
+        detector = None if self._guard is None else self._guard.state()
+        return {"baseline": self.guard_baseline.as_dict(), "detector": detector}
 
     def _process_sampled(self, baseline: Baseline, scores: Sequence[DetectorScore]) -> None:
         """Process scores that arrived after the baseline's window, match the rule, and were sampled."""
@@ -253,18 +298,17 @@ class DetectorSession:
             [score.route for score in scores],
             [score.user for score in scores],
             np.array([sampling_draw(score.exchange_id) / baseline.sampling_rate for score in scores]),
-            np.array([score.arrived_at.timestamp() for score in scores]),
+            np.array([score.answered_at.timestamp() for score in scores]),
         )
         batch = to_batch([score for score, is_selected in zip(scores, limited, strict=True) if is_selected])
-        for transition in self._detector.process(batch):
+        was_guarding = self._guard is not None and not self._guard.firing and not self._detector.firing
+        guarded = self._guard.process(batch) if self._guard is not None else []
+        found = self._detector.process(batch)
+        for transition in [*(guarded if was_guarding else []), *found]:
             if transition.state == "firing":
-                self.fired = FiringDrop(datetime.fromtimestamp(transition.onset, UTC), transition.contributors)
+                onset, at = (datetime.fromtimestamp(each, UTC) for each in (transition.onset, transition.at))
+                self.fired = FiringDrop(onset, transition.contributors, at)
         self._improvement.process(mirrored_scores(batch))
-        new = [score for score in scores if is_new_route(baseline, score.route)]
-        for route in sorted({score.route for score in new}):
-            detector = self._new_routes.setdefault(route, self._create_detector(new_route_baseline(baseline, route)))
-            detector.process(without_zeros(to_batch([score for score in new if score.route == route])))
-        self.processed += len(scores)
 
     def _create_detector(self, baseline: Baseline, state: Mapping[str, Any] | None = None) -> Detector:
         rule = self.rule
@@ -278,8 +322,7 @@ class DetectorSession:
             dismissed: Whether a person has resolved the alert about the firing drop. If so, the detector starts over.
         """
         state, baseline = self._usable_state(progress), self.baseline
-        self._detector = self._limiter = self._improvement = None
-        self._new_routes = {}
+        self._detector = self._limiter = self._improvement = self._guard = self.guard_baseline = None
         self.affected = tuple(state.get("affected", ()))
         self.compared = tuple(state.get("compared", ()))
         self.is_improvement_proposed = state.get("improvement_proposed", False)
@@ -287,15 +330,28 @@ class DetectorSession:
             self._detector = self._create_detector(baseline, None if dismissed else state.get("detector"))
             self._limiter = StreamLimiter(baseline, state.get("limiter"))
             self._improvement = self._create_detector(mirrored_baseline(baseline), state.get("improvement"))
-            self._new_routes = {
-                route: self._create_detector(new_route_baseline(baseline, route), stored)
-                for route, stored in state.get("new_routes", {}).items()
-                if is_new_route(baseline, route)
-            }
-        was_firing = progress and not dismissed and (progress.state.get("detector") or {}).get("firing")
-        if progress and was_firing and not (self._detector and self._detector.firing):
+            if guard := state.get("guard"):
+                self.guard_baseline = Baseline.from_dict(guard["baseline"])
+                # A dismissed guard is kept without a detector, so that the same improvement is not guarded again.
+                if guard["detector"] and not dismissed:
+                    self._guard = self._create_detector(self.guard_baseline, guard["detector"])
+        self._start_newcomers(progress)
+        was_bad = progress and (bad_levels(progress) or (is_firing(progress) and not dismissed))
+        if progress and was_bad and not (self.firing or self.bad_levels):
             is_same_rule = progress.parameters == rule_parameters_hash(self.rule)
             self.ended = "new_baseline" if is_same_rule else "rule_removed"  # changed parameters make another rule
+
+    def _start_newcomers(self, progress: DetectorState | None) -> None:
+        """Continue to judge new routes, unless a person has set the baseline or the rule has changed."""
+        version = self.version
+        is_same_rule = progress is not None and progress.parameters == rule_parameters_hash(self.rule)
+        state = None
+        if progress is not None and is_same_rule:
+            is_set = version and version.id != progress.baseline_id and version.reason in SET_BY_PEOPLE
+            state = None if is_set else progress.state.get("newcomers")
+        # A provisional baseline is a day old. Until there is another one, all routes are new.
+        is_settled = version is not None and not version.is_provisional
+        self._newcomers = Newcomers(self.baseline if is_settled else None, self.rule.min_drop, state)
 
     def _usable_state(self, progress: DetectorState | None) -> Mapping[str, Any]:
         """Return the stored state from which the detectors continue; empty if the baseline or the rule has changed."""
@@ -305,6 +361,12 @@ class DetectorSession:
         version = self.version
         is_replaced = version and version.id != progress.baseline_id and version.reason != "route_joined"
         return {} if is_replaced else progress.state
+
+
+def is_firing(progress: DetectorState) -> bool:
+    """Return whether a drop below the baseline or below an improved level fires, from a stored detector state."""
+    states = (progress.state.get("detector"), (progress.state.get("guard") or {}).get("detector"))
+    return any(state and state["firing"] for state in states)
 
 
 def _firing_of(detector: Detector) -> FiringDrop | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
-from germane.alert import IMPROVEMENT, Alert, Cause, Severity
+from germane.alert import IMPROVEMENT, Alert, Cause, ScoreLevel, Severity
 from germane.alerting.detector.bet_grid import tolerance
 from germane.alerting.drop.baselines import (
     LEARNING_PERIOD,
@@ -16,7 +16,8 @@ from germane.alerting.drop.baselines import (
     BaselineVersions,
     accept_baseline,
 )
-from germane.alerting.drop.new_routes import bad_new_routes, low_level
+from germane.alerting.drop.improvement import is_guard_due, learn_guard
+from germane.alerting.drop.new_routes import BadLevel, bad_levels
 from germane.alerting.drop.scope import attribute_scope, is_new_route, load_sampled_scores, score_query
 from germane.alerting.drop.score_levels import (
     MIN_TRAILING_SCORES,
@@ -31,7 +32,7 @@ from germane.alerting.drop.score_levels import (
     recent_scores,
     score_level,
 )
-from germane.alerting.drop.session import DetectorSession, FiringDrop, rule_parameters_hash
+from germane.alerting.drop.session import DetectorSession, FiringDrop, is_firing, rule_parameters_hash
 from germane.alerting.notifier import SELECTED
 from germane.alerting.rule_result import RuleResult
 from germane.exchange import matches_attributes
@@ -42,6 +43,8 @@ BATCH: Final = 2000
 """Maximum number of scores that one evaluation processes in a single transaction."""
 REFRESH_INTERVAL: Final = timedelta(minutes=10)
 """Minimum time between updates to a firing alert's values while scores arrive."""
+LATE: Final = timedelta(hours=6)
+"""Minimum age of the answer that makes a detector fire at which the alert says that the answers were scored late."""
 _CLOCK_MARGIN: Final = timedelta(seconds=1)
 _UNTIL_EVIDENCE: Final = 400 * 86_400.0
 """Maximum time in seconds that an alert stays in the recovering state until its detector resolves it."""
@@ -144,6 +147,8 @@ class DropWatcher:
         if self._accept_improvements(versions, open_alerts or {}, now):
             versions = self._learner.load_versions()
         sessions = self._run_sessions(arrivals, versions, open_alerts)
+        for session in sessions:
+            self._guard_improvement(session, min(now, session.seen_at or now))
         by_session = _by_session(open_alerts or {})
         results = [
             result
@@ -250,6 +255,17 @@ class DropWatcher:
                 sessions.append(session)
         return sessions
 
+    def _guard_improvement(self, session: DetectorSession, now: datetime) -> None:
+        """Watch an improved level for drops from its third day on, although nobody has accepted it as the baseline."""
+        improvement, guard, baseline = session.improvement, session.guard_baseline, session.baseline
+        if improvement is None or baseline is None:
+            if guard is not None and not session.guards_evidence:
+                session.guard(None)
+        elif not session.guards_evidence and is_guard_due(guard, improvement.onset, now):
+            learned = learn_guard(self._store, session.key, baseline, improvement.onset, now)
+            if learned is not None:
+                session.guard(learned)
+
     def _results(
         self, session: DetectorSession, now: datetime, open_alerts: Mapping[str, Alert]
     ) -> Iterator[RuleResult]:
@@ -272,7 +288,10 @@ class DropWatcher:
         )
         bad = self._recent_bad_results(session, good, now, open_alerts)
         if session.is_improvement_proposed:  # it is not proposed again once a person has resolved its alert
-            bad = [result for result in bad if result.type != IMPROVEMENT or result.key in open_alerts]
+            proposals = {result.key for result in bad if result.type == IMPROVEMENT} - open_alerts.keys()
+            bad = [result for result in bad if result.key not in proposals]
+            if proposals:
+                session.decline_improvement()
         session.is_improvement_proposed |= any(result.type == IMPROVEMENT for result in bad)
         yield from bad
         if session.is_watching or session.ended:
@@ -287,7 +306,7 @@ class DropWatcher:
         """Return a session's bad results: the cached ones, unless a drop has just fired or they are outdated."""
         names = (session.rule.name, session.service, session.scorer)
         firing, shown = session.fired or session.firing, self._shown.pop(names, None)
-        if not session.baseline or not (firing or any(session.findings)):
+        if not (firing or any(session.findings)):
             return ()
         has_changed = shown is None or session.fired or shown.findings != session.findings
         if shown is None or has_changed or (session.processed and not timedelta() <= now - shown.at < REFRESH_INTERVAL):
@@ -311,14 +330,12 @@ class DropWatcher:
     def _bad_results(
         self, session: DetectorSession, firing: FiringDrop | None, good: RuleResult, now: datetime
     ) -> Iterator[RuleResult]:
-        baseline = session.baseline
-        assert baseline is not None  # noqa: S101 - a detector fires only against a baseline
         if firing is not None:
             scores = self._scores_since(session, firing.onset, now)
             self._update_affected(session, scores)
             for route in session.affected:
                 yield self._drop_result(session, firing, route, scores, good, now)
-        for route, bad in session.bad_new_routes.items():
+        for route, bad in session.bad_levels.items():
             yield self._new_route_result(session, route, bad, good, now)
         improvement = session.improvement
         if improvement is not None and firing is None and now - improvement.onset >= MIN_BASELINE_SPAN:
@@ -332,7 +349,7 @@ class DropWatcher:
 
         The decision holds until the drop ends, except that routes are added when the drop spreads to them.
         """
-        baseline, min_drop = session.baseline, session.rule.min_drop
+        baseline, min_drop = session.reference, session.rule.min_drop
         assert baseline is not None  # noqa: S101 - as above
         names_all = bool(session.rule.routes)
         affected: set[str | None] = set(affected_routes(baseline, scores, min_drop, names_all=names_all))
@@ -363,9 +380,10 @@ class DropWatcher:
             good: The rule's result without a drop, which is copied and completed.
             now: Current time in UTC.
         """
-        rule, baseline = session.rule, session.baseline
+        rule, baseline = session.rule, session.reference
         assert baseline is not None  # noqa: S101 - a detector fires only against a baseline
-        recent = recent_scores(baseline, scores, now, route)
+        late = self._late_answers(session, scores)
+        recent = recent_scores(baseline, late or scores, late[-1].answered_at if late else now, route)
         # session.compared was set when the affected routes were decided. If it is empty, no routes can be compared.
         compared = compared_levels(baseline, recent, route, routes=session.compared if route is None else None)
         before, current = compared or (baseline_level(baseline), None)
@@ -380,6 +398,10 @@ class DropWatcher:
             "contributors": [change.as_dict() for change in changes if change],
             "tolerance": {"committed": committed, "zero": zero},
         }
+        if late:
+            newest = [score for score in scores if score.answered_at > now - TRAILING_WINDOW]
+            newer = _level_if_back(compared_levels(baseline, newest, route), rule.min_drop)
+            details["late"] = {"until": late[-1].answered_at.isoformat(), "newer": newer}
         if rule.routes or rule.attributes:
             details[SELECTED] = True
         details |= self._baseline_details(session) | self._changed_release(session, firing.onset, now)
@@ -396,39 +418,46 @@ class DropWatcher:
             details=details,
         )
 
+    def _late_answers(self, session: DetectorSession, scores: Sequence[DetectorScore]) -> list[DetectorScore]:
+        """Return the answers of a drop that has just fired, if they were scored so late that it may be over by now."""
+        at = None if session.fired is None else session.fired.at
+        if at is None or self._clock() - at < LATE:
+            return []
+        return [score for score in scores if score.answered_at <= at]
+
     def _new_route_result(
-        self, session: DetectorSession, route: str, firing: FiringDrop, good: RuleResult, now: datetime
+        self, session: DetectorSession, route: str, bad: BadLevel, good: RuleResult, now: datetime
     ) -> RuleResult:
-        """Return the result for a route with bad answers that is too new to have a baseline."""
-        baseline = session.baseline
-        assert baseline is not None  # noqa: S101 - as above
-        since = max(firing.onset, now - TRAILING_WINDOW)
-        scores = load_sampled_scores(
-            self._store, session.key, since, max(now, since) + _CLOCK_MARGIN, baseline.sampling_rate
-        )
-        current = score_level([score for score in scores if score.route == route])
+        """Return the result for bad answers on one route, or on several, that have no baseline."""
+        baseline, onset = session.baseline, datetime.fromtimestamp(bad.onset, UTC)
+        rate, since = baseline.sampling_rate if baseline else 1.0, max(onset, now - TRAILING_WINDOW)
+        until = max(now, since) + _CLOCK_MARGIN
+        scores = load_sampled_scores(self._store, session.key, since, until, rate, by_answer=True)
+        current = score_level([score for score in scores if score.route in bad.routes])
         critical_drop = session.rule.critical_drop
-        is_critical = (
-            critical_drop is not None and current is not None and is_below(current, low_level(baseline) - critical_drop)
-        )
-        means = [each.mean for each in baseline.routes.values()]
+        is_critical = critical_drop is not None and current and is_below(current, bad.reference - critical_drop)
+        details: dict[str, Any] = {"replaces": bad.vanished} if bad.vanished else {"new_route": True}
+        if baseline is not None and not bad.vanished and not bad.is_first:
+            means = [each.mean for each in baseline.routes.values()]
+            details["other_routes"] = [min(means), max(means)]
         return replace(
             good,
-            labels={**good.labels, "route": route},
+            labels={**good.labels, "route": route} if route else good.labels,
             state="bad",
             severity="critical" if is_critical else good.severity,
             value=current.mean if current else None,
             current=current,
-            onset=firing.onset,
-            details={"new_route": True, "other_routes": [min(means), max(means)]},
+            baseline=None if bad.n is None else ScoreLevel(mean=bad.reference, n=round(bad.n)),
+            onset=onset,
+            details=details | self._changed_release(session, onset, now),
         )
 
     def _with_levels(self, result: RuleResult, session: DetectorSession, now: datetime) -> RuleResult:
         """Add the last day's level and the baseline's level to a result."""
         scores = self._scores_since(session, now - TRAILING_WINDOW, now)
         route, covered = result.labels.get("route"), session.compared or None
-        compared = session.baseline and compared_levels(
-            session.baseline, scores, route, routes=covered if route is None else None
+        compared = session.reference and compared_levels(
+            session.reference, scores, route, routes=covered if route is None else None
         )
         if not compared:
             return result
@@ -436,12 +465,11 @@ class DropWatcher:
         return replace(result, current=current, baseline=before, value=current.mean)
 
     def _baseline_details(self, session: DetectorSession) -> dict[str, Any]:
-        version, baseline = session.version, session.baseline
+        version, baseline = session.version, session.reference
         if version is None or baseline is None:
             return {}
-        return {
-            "baseline": {"version": version.number, "since": f"{baseline.since:%Y-%m-%d}", "reason": version.reason}
-        }
+        reason = version.reason if baseline is not session.guard_baseline else IMPROVEMENT
+        return {"baseline": {"version": version.number, "since": f"{baseline.since:%Y-%m-%d}", "reason": reason}}
 
     def _changed_release(self, session: DetectorSession, onset: datetime, now: datetime) -> dict[str, Any]:
         """Return the application's model and prompt version if they have changed since the baseline was learned.
@@ -450,9 +478,9 @@ class DropWatcher:
         has changed, the result is empty, so an alert still names a change that has been reverted.
         """
         version = session.version
-        if version is None:
+        if version is None or version.baseline is None:
             return {}
-        query = score_query(version.key, onset, max(now, onset) + _CLOCK_MARGIN)
+        query = score_query(version.key, onset, max(now, onset) + _CLOCK_MARGIN, by_answer=True)
         current = self._store.detectors.most_common_release(query)
         names = ("model", "prompt_version")
         pairs = zip(names, (version.model, version.prompt_version), current, strict=True)
@@ -460,12 +488,20 @@ class DropWatcher:
         return {"release": changed} if changed else {}
 
     def _scores_since(self, session: DetectorSession, since: datetime, now: datetime) -> list[DetectorScore]:
-        baseline = session.baseline
+        baseline = session.reference
         routes = {*baseline.routes, *baseline.pooled} if baseline else set()
-        rate = baseline.sampling_rate if baseline else 1.0
+        rate = session.baseline.sampling_rate if session.baseline else 1.0
         until = max(now, since) + _CLOCK_MARGIN
-        scores = load_sampled_scores(self._store, session.key, since, until, rate)
+        scores = load_sampled_scores(self._store, session.key, since, until, rate, by_answer=True)
+        scores.sort(key=lambda score: score.answered_at)
         return [score for score in scores if score.route in routes and session.rule.matches_route(score.route)]
+
+
+def _level_if_back(levels: tuple[ScoreLevel, ScoreLevel] | None, min_drop: float) -> float | None:
+    """Return the current mean if it is back at the baseline, given the baseline's and the current level."""
+    if levels is None or levels[1].n < MIN_TRAILING_SCORES or levels[0].mean - levels[1].mean > min_drop / 2:
+        return None
+    return levels[1].mean
 
 
 def _as_notified(result: RuleResult, alert: Alert | None, rule: Drop, now: datetime) -> RuleResult:
@@ -490,7 +526,7 @@ def _as_notified(result: RuleResult, alert: Alert | None, rule: Drop, now: datet
 
 def is_drop(alert: Alert) -> bool:
     """Return whether an alert is about a drop below the baseline, rather than a new route or an improvement."""
-    return alert.type == "drop" and not alert.details.get("new_route")
+    return alert.type == "drop" and not (alert.details.get("new_route") or alert.details.get("replaces"))
 
 
 def _by_session(alerts: AlertsByKey) -> dict[tuple[str, str, str], dict[str, Alert]]:
@@ -512,12 +548,15 @@ def _group_watched(rule: Drop, arrivals: Iterable[DetectorScore]) -> dict[Names,
 
 
 def _dismissals(progress: DetectorState | None, alerts: Collection[Alert]) -> tuple[bool, set[str]]:
-    """Return whether a person has resolved the alert of a firing drop, and the bad new routes without an open alert."""
+    """Return whether a person has resolved the alert of a firing drop, and the bad new routes without an open alert.
+
+    An alert about a drop and one about new routes have the same key if both are about the whole service.
+    """
     if progress is None:
         return False, set()
-    is_firing = bool((progress.state["detector"] or {}).get("firing"))
-    is_dismissed = is_firing and not any(is_drop(alert) for alert in alerts)
-    return is_dismissed, set(bad_new_routes(progress) - {alert.route for alert in alerts})
+    open_drops = [alert for alert in alerts if alert.type == "drop"]
+    bad = set(bad_levels(progress)) - {alert.route or "" for alert in open_drops}
+    return is_firing(progress) and not any(is_drop(alert) or alert.route is None for alert in open_drops), bad
 
 
 def _is_up_to_date(progress: DetectorState | None, rule: Drop, active: Collection[int]) -> bool:

@@ -63,8 +63,7 @@ def _explanations(facts: AlertFacts, moment: MomentFormat) -> dict[str, object]:
     alert, shares = facts.alert, facts.refusal_shares
     step = facts.next_step and NEXT_STEPS.get(facts.next_step, INSPECT)
     return {
-        # The cause was determined while the alert fired, so it does not match a resolved alert.
-        "cause": CAUSES[alert.cause] if alert.cause and alert.is_open else None,
+        "cause": facts.cause and CAUSES[facts.cause],
         "refusals_before": shares and format_percent(shares[0]),
         "refusals_since": shares and format_percent(shares[1]),
         "next_step": step and step.format(id=alert.id[:8], days=LEARNING_PERIOD.days),

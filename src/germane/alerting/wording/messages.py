@@ -21,9 +21,13 @@ MomentFormat = Callable[[datetime], str]
 _SCORE: Final = "{scorer} for {place}"
 _SIZE: Final = "[ from {baseline}][ to {now}][ since about {onset}]"
 _BACK: Final = "back[ at {now}[, baseline {baseline}]]"
-_LOW: Final = "low[ since about {onset}][: {now}]; the route is new, and the other routes are at {others}"
+_LOW: Final = (
+    "low[ since about {onset}][: {now}][; the route is new, and the other routes are at {others}][; {first_answers}]"
+)
 _WHY: Final = (
-    "[; the drop is largest on route {largest_route}][; the drop is largest where {attribute}][; {scorers} fell too]"
+    "[; compared with {replaced}, which it replaces][; the answers until {late} were scored late][; newer answers are "
+    "back at {newer}]["
+    "; the drop is largest on route {largest_route}][; the drop is largest where {attribute}][; {scorers} fell too]"
     "[; mostly because of {cause}][; changes around that time: {near}][; earlier: {far}]"
     "[; changed since the baseline: {undated}]"
 )
@@ -42,8 +46,8 @@ MESSAGES: Final[Mapping[AlertKind, str]] = {
     "was_low": f"{_SCORE} had been {_LOW}",
     "no_longer_low": f"{_SCORE} is no longer low",
     "proposed": (
-        f"{_SCORE} has improved{_SIZE}; until you accept the new level as the baseline, a return to the old level does "
-        "not count as a drop"
+        f"{_SCORE} has improved{_SIZE}; the new level is watched for drops even if you do not accept it as the "
+        "baseline, unless you decline it"
     ),
     "accepted": f"{_SCORE} has improved{_SIZE}; the new level becomes the baseline",
     "improved": f"{_SCORE} has improved{_SIZE}",
@@ -71,6 +75,7 @@ MESSAGES: Final[Mapping[AlertKind, str]] = {
     "other": "{rule} for {place}",
 }
 _ORIGINS: Final = {"drop": "the drop began"}
+_FIRST_ANSWERS: Final = "there was no better level before"
 _DISCLAIMER: Final = "this says nothing about the quality of the answers"
 
 
@@ -125,7 +130,7 @@ def _names(alert: Alert) -> dict[str, object]:
 
 def _levels(facts: AlertFacts) -> dict[str, object]:
     alert, current, baseline = facts.alert, facts.alert.current, facts.alert.baseline
-    low, high = alert.details.get("other_routes") or (0.0, 1.0)
+    low, high = alert.details.get("other_routes") or (None, None)
     threshold = alert.threshold or 0
     is_share = alert.type in SHARE_RULES
     before = replace(baseline, interval=None) if baseline is not None and alert.is_open else None
@@ -134,11 +139,17 @@ def _levels(facts: AlertFacts) -> dict[str, object]:
         "baseline": baseline and format_score(baseline.mean, current.mean if current else None),
         "before": before and format_level(alert, before),
         "refusals": facts.refusals and format_refusals(facts.refusals),
-        "others": format_score(low) if low == high else f"{format_score(low)} to {format_score(high)}",
+        "others": _range(low, high),
         "threshold": format_percent(threshold) if is_share else f"{threshold:g}",
         "no_longer": "no longer" if facts.is_cleared else None,
         "window": _window(alert),
     }
+
+
+def _range(low: float | None, high: float | None) -> str | None:
+    if low is None or high is None:
+        return None
+    return format_score(low) if low == high else f"{format_score(low)} to {format_score(high)}"
 
 
 def _explanations(facts: AlertFacts, moment: MomentFormat) -> dict[str, object]:
@@ -150,7 +161,12 @@ def _explanations(facts: AlertFacts, moment: MomentFormat) -> dict[str, object]:
     for shift in alert.shifts:
         names[shift.dimension].append(sanitize.line(shift.name, MAX_NAME_LENGTH))
     others = [name for name in names["scorer"] if name != alert.scorer]
+    late, replaced = alert.details.get("late") or {}, alert.details.get("replaces") or ()
     return {
+        "replaced": " and ".join(sanitize.line(name, MAX_NAME_LENGTH) for name in replaced) or None,
+        "late": moment(datetime.fromisoformat(late["until"])) if late else None,
+        "newer": format_score(late["newer"]) if late and late["newer"] is not None else None,
+        "first_answers": None if "other_routes" in alert.details else _FIRST_ANSWERS,
         "largest_route": next(iter(names["route"]), None),
         "attribute": next(iter(names["attribute"]), None),
         "scorers": " and ".join(others) or None,

@@ -24,6 +24,7 @@ MAX_SHORT_NAME_LENGTH: Final = 30
 TITLE: Final = "[{rule}: ]{problem}[ {new_route}][ in {place}][ ({note})]"
 PROBLEMS: Final[Mapping[str, str]] = {
     "new_route": "low scores on new route",
+    "low": "low scores",
     "refusals_rose": "more noncommittal answers",
     "mean_threshold": "mean[ below {threshold}]",
     "low_score_rate": "low scores[ above {threshold}]",
@@ -109,7 +110,9 @@ def _short_name(facts: AlertFacts, *, names_problem: bool) -> str:
 def _problem(facts: AlertFacts) -> str:
     alert, threshold = facts.alert, facts.alert.threshold
     name = "refusals_rose" if facts.kind == "refusals_rose" else alert.type
-    template = PROBLEMS.get("new_route" if is_new_route(alert) else name, alert.type)
+    if is_new_route(alert):
+        name = "new_route" if alert.route is not None else "low"
+    template = PROBLEMS.get(name, alert.type)
     shown = None if threshold is None else format_percent(threshold) if alert.type in SHARE_RULES else f"{threshold:g}"
     component = COMPONENTS.get(alert.details.get("reason") or "", "judge")
     return fill(template, threshold=shown, component=component)

@@ -25,7 +25,7 @@ Release = tuple[str | None, str | None]
 """The application's model and prompt version."""
 Status = Literal["learning", "active", "superseded"]
 BaselineReason = Literal[
-    "first", "judge_changed", "route_joined", "traffic_changed", "accepted", "imported", "provisional"
+    "first", "judge_changed", "route_joined", "traffic_changed", "extended", "accepted", "imported", "provisional"
 ]
 """The reason for creating a version. A provisional version is in use until learning is complete."""
 

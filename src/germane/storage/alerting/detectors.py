@@ -46,6 +46,8 @@ class DetectorScore:
     """Whether the answer is noncommittal or the score is at most 0."""
     arrived_at: datetime
     """UTC."""
+    answered_at: datetime
+    """Time of the answer; UTC. With a backlog or a budget, scores arrive long after their answers."""
     user: str | None = None
     """Id of the user who asked, or of the session if the user is unknown."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
@@ -54,13 +56,15 @@ class DetectorScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorScoreQuery:
-    """Selects the scores for one service, scorer and fingerprint with ``since <= arrived_at < until``."""
+    """Selects the scores for one service, scorer and fingerprint that arrived in ``since <= arrived_at < until``."""
 
     service: str
     scorer: str
     fingerprint: str
     since: datetime
     until: datetime
+    by_answer: bool = False
+    """Whether the window applies to the times of the answers instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +86,7 @@ class DetectorState:
     log_evidence: float | None = None
     """None before the first score."""
     seen_at: datetime | None = None
-    """Arrival time of the last processed score; UTC."""
+    """Time of the newest answer whose score has been processed; UTC."""
     row_version: int = 0
     """Number of writes when the state was read; 0 for a new state."""
 
@@ -105,6 +109,7 @@ class DetectorState:
 
 
 _COLUMNS: Final = ("service", "route", "scorer", "fingerprint", "exchange_id", "value", "is_zero", "arrived_at")
+_ANSWERED: Final = func.coalesce(exchange.c.started_at, detector_input.c.arrived_at).label("answered_at")
 _USER: Final = func.coalesce(exchange.c.user, exchange.c.session).label("user")
 _STATE_KEY: Final = (detector.c.rule, detector.c.service, detector.c.scorer)
 
@@ -114,7 +119,7 @@ class DetectorStore(StoreComponent):
 
     def list_new_scores(self, limit: int, *, attributes: bool = False) -> list[DetectorScore]:
         """Return up to ``limit`` scores that the detectors have not processed yet, in order of arrival."""
-        query = select(detector_input.c.id, *(detector_input.c[name] for name in _COLUMNS), _USER)
+        query = select(detector_input.c.id, *(detector_input.c[name] for name in _COLUMNS), _ANSWERED, _USER)
         query = query.outerjoin_from(detector_input, exchange, exchange.c.id == detector_input.c.exchange_id)
         if attributes:
             query = query.add_columns(exchange.c.attributes)
@@ -137,6 +142,7 @@ class DetectorStore(StoreComponent):
             score.c.route,
             score.c.value,
             score.c.label,
+            score.c.started_at,
             score.c.scored_at,
             _USER,
         ]
@@ -154,6 +160,7 @@ class DetectorStore(StoreComponent):
                     value=row.value,
                     is_zero=row.value <= 0 or row.label == NONCOMMITTAL,
                     arrived_at=row.scored_at,
+                    answered_at=row.started_at,
                     user=row.user,
                     attributes=row.attributes if attributes else {},
                 )
@@ -223,14 +230,20 @@ def insert_scores(
 
 
 def _select_past(sought: DetectorScoreQuery, *columns: Any) -> Select[Any]:
+    if sought.by_answer:
+        window = within(score.c.started_at, sought.since, sought.until)
+    else:
+        # The index is on the answer time, which always precedes the time of the score.
+        window = [
+            *within(score.c.started_at, sought.since - MAX_SCORING_DELAY, sought.until + timedelta(minutes=5)),
+            *within(score.c.scored_at, sought.since, sought.until),
+        ]
     return (
         select(*columns)
         .select_from(score.join(exchange, exchange.c.id == score.c.exchange_id))
         .where(
-            # The index is on the answer time, which always precedes the time of the score.
-            *within(score.c.started_at, sought.since - MAX_SCORING_DELAY, sought.until + timedelta(minutes=5)),
+            *window,
             *matching(score, scorer=sought.scorer, service=sought.service, fingerprint=sought.fingerprint),
-            *within(score.c.scored_at, sought.since, sought.until),
             or_(*(exchange.c.sampling_reason == reason for reason in UNBIASED_REASONS)),
         )
     )

@@ -74,8 +74,9 @@ def _format_details(alert: Alert) -> Iterator[str]:
     yield f"  id           {alert.id}"
     for name, value in alert.labels.items():
         yield f"  {sanitize.line(name, 12):<12} {sanitize.line(value, 100)}"
-    if alert.cause is not None:
-        yield f"  likely cause {alerting.CAUSES[alert.cause]}"
+    cause = alerting.alert_facts(alert).cause
+    if cause is not None:
+        yield f"  likely cause {alerting.CAUSES[cause]}"
     for name, level in (("now", alert.current), ("before", alert.baseline)):
         if level is not None:
             interval = ""

@@ -52,8 +52,8 @@ class BaselineRow(Base, table=True):
     status: str = Field(sa_type=Text)
     """One of ``learning``, ``active`` and ``superseded``."""
     reason: str = Field(sa_type=Text)
-    """One of ``first``, ``judge_changed``, ``route_joined``, ``traffic_changed``, ``accepted``, ``imported`` and
-    ``provisional``."""
+    """One of ``first``, ``judge_changed``, ``route_joined``, ``traffic_changed``, ``extended``, ``accepted``,
+    ``imported`` and ``provisional``."""
     since: datetime = Field(sa_type=UtcDateTime)
     until: datetime = Field(sa_type=UtcDateTime)
     n: int = Field(sa_type=BigInteger)
@@ -83,7 +83,7 @@ class DetectorRow(Base, table=True):
     state: dict[str, Any] = Field(sa_type=Json)
     log_evidence: float | None = Field(default=None, sa_type=Float)
     seen_at: datetime | None = Field(default=None, sa_type=UtcDateTime)
-    """Arrival time of the last processed score."""
+    """Time of the newest answer whose score has been processed."""
     row_version: int = Field(sa_type=BigInteger)
 
 

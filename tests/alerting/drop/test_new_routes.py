@@ -1,0 +1,284 @@
+"""Routes without a baseline are judged from their first answer on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from germane.alerting.detector.learning import learn_baseline
+from germane.alerting.detector.score_batch import ScoreBatch
+from germane.alerting.drop.new_routes import MAX_ROUTES, Newcomers, routes_to_exclude
+from germane.baseline import Baseline
+from germane.storage import DetectorScore, DetectorState
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+MEANS = {"faq": 0.85, "docs": 0.8, "support": 0.7}
+PER_DAY = {"faq": 50, "docs": 30, "support": 20}
+DAY = 86_400
+
+
+class Service:
+    """Random scores of a service, day after day."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.day = 0
+
+    def days(self, count: int, means: Mapping[str, float], names: str = "{}", lag: float = 0.0) -> list[DetectorScore]:
+        """Return the scores of the next days. ``names`` is a template for the routes' names."""
+        scores = []
+        for _ in range(count):
+            routes = [route for route in means for _ in range(PER_DAY.get(route.partition("-")[0], 30))]
+            self.random.shuffle(routes)
+            wander = 0.02 * self.random.normal()
+            for number, route in enumerate(routes):
+                mean = means[route] + wander
+                at = START + timedelta(days=self.day + (number + 0.5) / len(routes))
+                scores.append(
+                    DetectorScore(
+                        id=1, service="shop", route=names.format(route), scorer="direct_relevancy", fingerprint="f1",
+                        exchange_id="e", value=float(self.random.beta(20 * mean, 20 * (1 - mean))), is_zero=False,
+                        arrived_at=at + timedelta(days=lag), answered_at=at,
+                    )
+                )  # fmt: skip
+            self.day += 1
+        return scores
+
+    def baseline(self, means: Mapping[str, float] = MEANS) -> Baseline:
+        """Return a baseline learned from two weeks."""
+        scores = self.days(14, means)
+        batch = ScoreBatch(
+            [score.route for score in scores],
+            np.array([score.value for score in scores]),
+            np.zeros(len(scores), dtype=bool),
+            np.array([score.answered_at.timestamp() for score in scores]),
+        )
+        since = START.timestamp()
+        return learn_baseline(
+            batch, service="shop", scorer="direct_relevancy", fingerprint="f1", since=since, until=since + 14 * DAY
+        )
+
+
+def process(newcomers: Newcomers, scores: list[DetectorScore]) -> None:
+    """Process scores in small batches, as evaluations do."""
+    for start in range(0, len(scores), 25):
+        newcomers.process(scores[start : start + 25])
+
+
+def fallen(by: float) -> dict[str, float]:
+    """Return the means after a fall."""
+    return {route: mean - by for route, mean in MEANS.items()}
+
+
+def restored(newcomers: Newcomers, baseline: Baseline | None) -> Newcomers:
+    """Return newcomers as another process restores them."""
+    return Newcomers(baseline, 0.05, json.loads(json.dumps(newcomers.state())))
+
+
+def exclusions(newcomers: Newcomers) -> set[str]:
+    """Return the routes that must not join a baseline."""
+    return routes_to_exclude(
+        DetectorState(
+            rule="drop", service="s", scorer="c", parameters="", baseline_id=1, state={"newcomers": newcomers.state()}
+        )
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_renamed_routes_are_compared_with_the_routes_that_vanished(seed: int) -> None:
+    """A fall of 0.20 is found within three days and compared with the old level. Without a fall, there is none."""
+    service = Service(seed)
+    baseline = service.baseline()
+    same, worse = Newcomers(baseline, 0.05), Newcomers(baseline, 0.05)
+    before = service.days(2, MEANS)
+    process(same, [*before, *service.days(12, MEANS, "{}-v2")])
+    service.day -= 12
+    process(worse, [*before, *service.days(3, fallen(0.2), "{}-v2")])
+
+    assert (same.bad, exclusions(same)) == ({}, set())
+    assert worse.bad[""].vanished == sorted(MEANS)
+    assert worse.bad[""].reference == pytest.approx(baseline.mean, abs=0.02)
+    assert worse.bad[""].onset == pytest.approx(START.timestamp() + 16 * DAY, abs=DAY / 4)
+    assert exclusions(worse) == {f"{route}-v2" for route in MEANS}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_renamed_route_is_compared_with_the_one_that_vanished(seed: int) -> None:
+    """It is found although its mean is not low, and its name is known."""
+    service = Service(seed)
+    newcomers = Newcomers(service.baseline(), 0.05)
+    others = {"faq": 0.85, "support": 0.7}
+    process(newcomers, [*service.days(2, MEANS), *service.days(4, others | {"docs-v2": 0.55})])
+
+    assert {name: bad.vanished for name, bad in newcomers.bad.items()} == {"docs-v2": ["docs"]}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_harder_route_that_replaces_no_other_is_not_bad(seed: int) -> None:
+    """It is worse than all others, but not low. It may join the baseline."""
+    service = Service(seed)
+    newcomers = Newcomers(service.baseline(), 0.05)
+    process(newcomers, [*service.days(2, MEANS), *service.days(10, MEANS | {"hard": 0.6})])
+
+    assert (newcomers.bad, exclusions(newcomers)) == ({}, set())
+    process(newcomers, service.days(3, MEANS | {"hard": 0.2}))
+    assert (set(newcomers.bad), newcomers.bad["hard"].vanished) == ({"hard"}, [])
+
+
+def test_a_route_that_is_often_silent_has_not_vanished() -> None:
+    """A route with answers on Mondays only is silent for six days. Nothing is compared with it meanwhile."""
+    service, weeks = Service(1), list[DetectorScore]()
+    for day in range(14):
+        weeks += service.days(1, {"faq": 0.85, "monday": 0.95} if day % 7 == 0 else {"faq": 0.85})
+    batch = ScoreBatch(
+        [score.route for score in weeks],
+        np.array([score.value for score in weeks]),
+        np.zeros(len(weeks), dtype=bool),
+        np.array([score.answered_at.timestamp() for score in weeks]),
+    )
+    since = START.timestamp()
+    baseline = learn_baseline(
+        batch, service="shop", scorer="direct_relevancy", fingerprint="f1", since=since, until=since + 14 * DAY
+    )
+    assert baseline.routes["monday"].longest_gap >= 300
+    newcomers = Newcomers(baseline, 0.05)
+    process(newcomers, [*service.days(1, {"faq": 0.85, "monday": 0.95}), *service.days(6, {"faq": 0.85, "new": 0.7})])
+
+    assert newcomers.bad == {}
+
+
+def test_a_bad_level_ends_only_when_its_scores_rise() -> None:
+    """It does not end when the baseline changes, even if the level would no longer be bad."""
+    service = Service(3)
+    baseline = service.baseline()
+    newcomers = Newcomers(baseline, 0.05)
+    process(newcomers, [*service.days(2, MEANS), *service.days(3, MEANS | {"hard": 0.3})])
+    assert set(newcomers.bad) == {"hard"}
+
+    newcomers = restored(newcomers, service.baseline({"faq": 0.3, "docs": 0.25}))
+    process(newcomers, service.days(10, {"faq": 0.3, "docs": 0.25, "hard": 0.3}))
+    assert set(newcomers.bad) == {"hard"}
+    process(newcomers, service.days(4, {"faq": 0.3, "docs": 0.25, "hard": 0.6}))
+    assert "hard" not in newcomers.bad
+
+
+def test_a_level_that_is_slightly_worse_than_what_vanished_does_not_join_the_baseline() -> None:
+    """It is not bad enough for an alert."""
+    service = Service(4)
+    newcomers = Newcomers(service.baseline(), 0.05)
+    process(newcomers, [*service.days(2, MEANS), *service.days(12, fallen(0.035), "{}-v2")])
+
+    assert newcomers.bad == {}
+    assert exclusions(newcomers) == {f"{route}-v2" for route in MEANS}
+
+
+def test_without_a_baseline_a_low_service_is_bad_from_its_first_answers() -> None:
+    """It stays bad once the baseline has been learned. A service that is not low is not bad."""
+    service = Service(5)
+    low, good = Newcomers(None, 0.05), Newcomers(None, 0.05)
+    process(low, service.days(2, fallen(0.45)))
+    process(good, service.days(8, fallen(0.2)))
+
+    assert (set(low.bad), low.bad[""].is_first, good.bad) == ({""}, True, {})
+    low = restored(low, service.baseline(fallen(0.45)))
+    process(low, service.days(3, fallen(0.45)))
+    assert set(low.bad) == {""}
+    process(low, service.days(4, MEANS))
+    assert low.bad == {}
+
+
+def test_a_bad_level_that_a_person_resolved_is_found_again_only_from_new_scores() -> None:
+    """The scores that it was found in are forgotten."""
+    service = Service(6)
+    newcomers = Newcomers(service.baseline(), 0.05)
+    process(newcomers, service.days(3, MEANS | {"hard": 0.2}))
+    newcomers.dismiss(["hard"])
+    process(newcomers, service.days(1, {"hard": 0.2})[:15])
+
+    assert newcomers.bad == {}
+    process(newcomers, service.days(2, {"hard": 0.2}))
+    assert set(newcomers.bad) == {"hard"}
+
+
+def test_routes_with_changing_names_are_judged_together() -> None:
+    """The state stays small however many names there are."""
+    service = Service(7)
+    newcomers = Newcomers(service.baseline(), 0.05)
+    process(newcomers, service.days(1, {f"id-{number}": 0.2 for number in range(2 * MAX_ROUTES)}))
+
+    assert len(newcomers.state()["days"]) == MAX_ROUTES + 1
+    assert "" in newcomers.bad
+
+
+def pass_days(simulation: Any, count: int, watcher: Any, **means: float) -> list[str]:
+    """Advance the clock, and return the types of the events."""
+    happened = []
+    for _ in range(count):
+        simulation.add_routes(means, count=40)
+        happened += simulation.evaluate(watcher)
+    return happened
+
+
+def test_a_deploy_that_renames_all_routes_does_not_hide_a_fall(three_routes: Any) -> None:
+    """The alert names both levels. The bad level does not become the baseline."""
+    watcher = three_routes.new_watcher()
+    pass_days(three_routes, 1, watcher, docs=0.8, faq=0.8, support=0.8)
+    happened = pass_days(three_routes, 17, watcher, docs2=0.6, faq2=0.6, support2=0.6)
+
+    assert [event for event in happened if event in ("fired", "resolved")] == ["fired"]
+    (alert,) = three_routes.store.alerts.list_open()
+    assert dict(alert.labels) == {"service": "shop", "scorer": "relevancy"}
+    assert (alert.baseline.mean, alert.current.mean) == (pytest.approx(0.76, abs=0.03), pytest.approx(0.57, abs=0.05))
+    assert alert.details["replaces"] == ["docs", "faq", "support"]
+    active = next(one for one in three_routes.store.baselines.list_versions() if one.status == "active")
+    assert set(active.baseline.routes) == {"docs", "faq", "support"}
+
+
+def test_a_service_that_is_bad_from_its_first_answer_is_told(sqlite_simulation: Any) -> None:
+    """The alert stays open when its level has become the baseline."""
+    watcher = sqlite_simulation.new_watcher()
+    happened = []
+    for _ in range(18):
+        sqlite_simulation.pass_days(1, per_day=40, mean=0.3)
+        happened += sqlite_simulation.evaluate(watcher)
+
+    assert [event for event in happened if event in ("fired", "resolved")] == ["fired"]
+    assert "first" in {version.reason for version in sqlite_simulation.store.baselines.list_versions()}
+
+
+def test_an_improvement_that_nobody_accepts_is_watched_for_drops(three_routes: Any) -> None:
+    """A return to the old level is a drop from the improved one. The baseline is not replaced."""
+    watcher = three_routes.new_watcher()
+    pass_days(three_routes, 9, watcher, docs=0.9, faq=0.9, support=0.9)
+    happened = pass_days(three_routes, 5, watcher, docs=0.8, faq=0.8, support=0.8)
+
+    assert "fired" in happened
+    (alert,) = [alert for alert in three_routes.store.alerts.list_open() if alert.type == "drop"]
+    assert alert.baseline.mean == pytest.approx(0.855, abs=0.02)
+    assert alert.details["baseline"]["reason"] == "improvement"
+    (active,) = three_routes.store.baselines.list_versions()
+    assert active.reason == "first"
+
+
+def test_a_bad_day_that_is_scored_late_is_dated_by_its_answers(learned: Any) -> None:
+    """The alert says that the answers were scored late, and that newer answers are good."""
+    watcher = learned.new_watcher()
+    began = learned.now
+    learned.now = began + timedelta(days=1)
+    learned.add_scores(learned.values(60), hours=30)
+    assert learned.evaluate(watcher) == []
+    learned.now = began
+    learned.add_scores(learned.values(60, mean=0.4), late=timedelta(days=2))
+    learned.now = began + timedelta(days=3)
+
+    assert learned.evaluate(watcher) == ["fired"]
+    (alert,) = learned.store.alerts.list_open()
+    assert alert.onset == pytest.approx(began, abs=timedelta(hours=6))
+    assert began < datetime.fromisoformat(alert.details["late"]["until"]) <= began + timedelta(days=1)
+    assert alert.details["late"]["newer"] == pytest.approx(0.76, abs=0.06)
+    assert alert.current.mean < 0.5
