@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.alerting.channels.conftest import over
@@ -86,3 +87,22 @@ def test_an_improvement_that_is_not_accepted_automatically_asks_for_a_decision()
     assert (alert_facts(alert).kind, alert_facts(alert).next_step) == ("proposed", "improvement")
     assert (alert_facts(accepted).kind, alert_facts(accepted).next_step) == ("accepted", None)
     assert alert_facts(replace(alert, current=level(0.8))).kind == "improvement_lost"
+
+
+@pytest.mark.parametrize(
+    ("fields", "cause"),
+    [
+        ({"cause": "answers_drifting"}, None),
+        ({"cause": "retrieval_worse"}, "retrieval_worse"),
+        ({"cause": "refusals_rising"}, "refusals_rising"),
+        ({"cause": "refusals_rising", "type": "noncommittal_rate"}, None),
+        ({"cause": "no_data", "type": "no_data"}, None),
+        ({"cause": "budget", "type": "no_data"}, "budget"),
+        ({"cause": "budget", "type": "budget_exhausted"}, None),
+        ({"cause": "judge_broken", "type": "scorer_error"}, "judge_broken"),
+        ({"cause": "retrieval_worse", "state": "resolved", "resolve_reason": "recovered"}, None),
+    ],
+)
+def test_the_likely_cause_is_not_what_the_alert_is_about(fields: dict[str, Any], cause: str | None) -> None:
+    """A drop of an answer scorer is drift, no data is unscored answers, and a resolved alert has no cause."""
+    assert alert_facts(replace(a_drop(), **fields)).cause == cause

@@ -17,6 +17,7 @@ from tests.alerting.detector.streams import ROUTES, bad_and_good, baseline, cut,
 from germane.alerting.detector.bet_grid import BetGrid
 from germane.alerting.detector.detector import Detector
 from germane.alerting.detector.drop_evidence import Transition
+from germane.alerting.detector.learning import learn_baseline
 from germane.alerting.detector.score_batch import ScoreBatch
 from germane.baseline import POOLED_ROUTE, Baseline, RouteBaseline
 
@@ -277,3 +278,20 @@ def test_score_arrays_of_different_lengths_are_rejected() -> None:
     """Each score has a route, a value, a flag and a time."""
     with pytest.raises(ValueError, match="same length"):
         ScoreBatch(["faq"], np.zeros(2), np.zeros(2, dtype=np.bool_), np.zeros(2))
+
+
+def test_a_fall_of_a_tenth_in_scores_of_0_or_1_is_detected_within_a_week() -> None:
+    """Most of the time, at 100 a day, although such scores vary a lot."""
+    found = 0
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+
+        def batch(mean: float, days: int, random: np.random.Generator = random) -> ScoreBatch:
+            values = (random.random(100 * days) < mean).astype(float)
+            times = np.linspace(0, days * 86_400, len(values), endpoint=False)
+            return ScoreBatch(["ask"] * len(values), values, values <= 0, times)
+
+        learned = learn_baseline(batch(0.8, 14), service="s", scorer="c", fingerprint="f", since=0, until=14 * 86_400)
+        found += bool(Detector(learned).process(batch(0.7, 7)))
+
+    assert found >= 12

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.alerting.detector.streams import DAY, scores
 
 from germane.alerting.detector.detector import Detector
-from germane.alerting.detector.learning import learn_baseline, wander
+from germane.alerting.detector.learning import USUAL_WANDER, learn_baseline, wander
 from germane.alerting.detector.score_batch import ScoreBatch
 from germane.baseline import POOLED_ROUTE, Baseline
 
@@ -128,6 +128,17 @@ def test_a_route_with_the_name_of_the_pool_is_pooled() -> None:
     detector = Detector(found)
     detector.process(ScoreBatch([POOLED_ROUTE, "b"], np.array([0.5, 0.5]), np.zeros(2, dtype=np.bool_), np.zeros(2)))
     assert [stream["logs"][0][0] is None for stream in detector.state()["streams"]] == [False, False, True]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_wander_of_a_few_scores_of_0_or_1_is_close_to_the_usual_one(seed: int) -> None:
+    """Two weeks of them say hardly anything about it. A thousand scores a day do."""
+    random = np.random.default_rng(seed)
+    few, many = np.repeat(np.arange(56), 25), np.repeat(np.arange(56), 250)
+
+    assert wander((random.random(len(few)) < 0.8).astype(float), few) == pytest.approx(USUAL_WANDER, abs=0.006)
+    assert wander(random.normal(0.8, 0.1, len(many)), many) < 0.008
+    assert wander(np.array([0.2, 0.8, 0.4, 0.6]), np.arange(4)) == USUAL_WANDER
 
 
 def test_deviation_and_wander_are_zero_if_all_answers_are_refusals() -> None:

@@ -240,6 +240,22 @@ def test_a_baseline_is_kept_unless_traffic_grows_for_two_weeks_at_the_same_level
     assert baseline.reason != "traffic_changed"
 
 
+@pytest.mark.parametrize(("mean", "reason"), [(0.8, "extended"), (0.77, "first")], ids=["same level", "lower level"])
+def test_a_baseline_is_learned_again_from_all_scores_after_four_weeks(learned: Any, mean: float, reason: str) -> None:
+    """Older scores keep their weight. A level that is lower by more than 0.02 does not become the baseline."""
+    watcher, (first,) = learned.new_watcher(), learned.store.baselines.list_versions()
+    for _ in range(15):
+        learned.pass_days(1, mean=mean)
+        happened = learned.evaluate(watcher)
+
+    (version,) = learned.store.baselines.list_versions()
+    assert (version.reason, version.baseline.since) == (reason, first.baseline.since)
+    if reason == "extended":
+        assert happened == []
+        assert version.baseline.n == pytest.approx(2 * first.baseline.n, abs=30)
+        assert version.baseline.scores_per_day == pytest.approx(20, abs=1)
+
+
 def test_a_new_route_joins_the_baseline_after_14_days(learned: Any) -> None:
     """The baseline gets a new version. Other routes are not affected."""
     watcher = learned.new_watcher()
