@@ -13,7 +13,7 @@ from germane.alerting.detector.detector import Detector
 from germane.alerting.detector.learning import learn_baseline
 from germane.alerting.detector.limiter import StreamLimiter, UserLimit
 from germane.alerting.detector.score_batch import ScoreBatch
-from germane.alerting.drop.baselines import LEARNING_PERIOD, TRAFFIC_FACTOR
+from germane.alerting.drop.baselines import LEARNING_PERIOD, TRAFFIC_FACTOR, is_same_level
 from germane.alerting.drop.improvement import mirrored_baseline, mirrored_scores
 from germane.baseline import Baseline
 from streams.families import Family, Service, part, service
@@ -185,6 +185,8 @@ def relearn(stream: Stream, active: Baseline, hour: int) -> Baseline | None:
     if factors.min() < TRAFFIC_FACTOR:
         return None
     found, recent = learn(stream, 0, hour), min(1000.0, float(per_day.mean()))
+    if not is_same_level(active, found, share=1 - active.n / found.n):
+        return None
     return replace(
         found.with_traffic(recent / found.scores_per_day), sampling_rate=recent / max(recent, float(per_day.mean()))
     )

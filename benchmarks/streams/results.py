@@ -219,7 +219,7 @@ def pages(results: Results) -> dict[str, str]:
         "levels": _levels_table(results.quiet),
         "found": found_table(results.drops, results.improvements),
         "hours": hours_table(results.drops),
-        "stories": stories_table(results.stories),
+        **({"stories": stories_table(results.stories)} if results.stories else {}),
         "attribution": attribution_table(results.attribution),
         "equal": equal_table(results.equal),
         "database": database_table(results.database),

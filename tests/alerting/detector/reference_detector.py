@@ -33,7 +33,7 @@ class ReferenceDetector:
     def null_and_bet(self, stream: str | None, route: str, half: str, i: int) -> tuple[float, float]:
         one = self.baseline.routes[route]
         whole: Any = self.baseline if stream is None else self.baseline.routes[stream]
-        tol, z = 0.4 * self.min_drop, 1.5 if i < 4 else 3.5
+        z = 1.5 if i < 4 else 3.5
         if half == "committed":
             a = 0.6 * self.min_drop
             d = a * (0.4 / a) ** (i / 7)
@@ -42,7 +42,7 @@ class ReferenceDetector:
             margin = self.margin(stream, "committed_per_day", "committed_wander", "committed", z, lambda each: (
                 each.committed_deviation**2
             ), one)  # fmt: skip
-            m = one.committed_mean - max(tol, margin)
+            m = one.committed_mean - margin
             return m, min(d / (sd**2 + u + d**2), 0.9 / (1 - m))
         b, p = 0.8 * self.min_drop, one.zero_rate
         e = b * (0.5 / b) ** (i / 7)
@@ -50,7 +50,7 @@ class ReferenceDetector:
         margin = self.margin(stream, "scores_per_day", "zero_wander", "n", z, lambda each: (
             each.zero_rate * (1 - each.zero_rate)
         ), one)  # fmt: skip
-        rate = min(0.9, p + max(tol, margin))
+        rate = min(0.9, p + margin)
         return rate, min(e / (rate * (1 - rate) + 0.01 + w), 0.9 / rate)
 
     def margin(
@@ -67,7 +67,7 @@ class ReferenceDetector:
             error = math.sqrt(sum(errors)) / max(1, sum(counts))
         else:
             error = math.sqrt(own / max(1, getattr(one, count)))
-        return math.hypot(z * getattr(one, wander) * share, error)
+        return math.hypot(max(0.4 * self.min_drop, z * getattr(one, wander) * share), 1.5 * error)
 
     def feed_all(self, seen: ScoreBatch) -> None:
         for one in zip(seen.routes, seen.values.tolist(), seen.zeros.tolist(), seen.times.tolist(), strict=True):

@@ -108,10 +108,11 @@ def test_a_bet_of_the_detector_matches_a_manual_calculation() -> None:
     )  # fmt: skip
     cells = BetGrid(replace(BASELINE, routes={"a": one}), 0.05)
 
-    assert cells.means[1, 0] == pytest.approx([0.8 - 0.02] * 8, abs=1e-12)
+    assert cells.means[1, 0] == pytest.approx([0.8 - math.hypot(0.02, 0.015)] * 8, abs=1e-12)
     assert cells.committed_bets[1, 0, 0] == pytest.approx(0.03 / (0.01 + 0.0009), abs=1e-12)
     assert cells.committed_bets[1, 0, 7] == pytest.approx(0.4 / (0.01 + 0.16), abs=1e-12)
-    assert cells.rates[1, 0] == pytest.approx([0.17 + math.sqrt(0.17 * 0.83 / 120)] * 8, abs=1e-12)
+    error = math.sqrt(0.17 * 0.83 / 120)
+    assert cells.rates[1, 0] == pytest.approx([0.17 + math.hypot(0.02, 1.5 * error)] * 8, abs=1e-12)
 
 
 def test_one_score_removes_at_most_nine_tenths_of_the_evidence() -> None:
@@ -281,7 +282,7 @@ def test_score_arrays_of_different_lengths_are_rejected() -> None:
 
 
 def test_a_fall_of_a_tenth_in_scores_of_0_or_1_is_detected_within_a_week() -> None:
-    """Most of the time, at 100 a day, although such scores vary a lot."""
+    """In half of the services, at 100 a day, although such scores vary a lot. With more time, in most of them."""
     found = 0
     for seed in range(20):
         random = np.random.default_rng(seed)
@@ -294,4 +295,4 @@ def test_a_fall_of_a_tenth_in_scores_of_0_or_1_is_detected_within_a_week() -> No
         learned = learn_baseline(batch(0.8, 14), service="s", scorer="c", fingerprint="f", since=0, until=14 * 86_400)
         found += bool(Detector(learned).process(batch(0.7, 7)))
 
-    assert found >= 12
+    assert found >= 10

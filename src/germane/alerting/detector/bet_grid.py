@@ -7,7 +7,7 @@ z = 1.5 for the first four bets and 3.5 for the others, wander s, D the stream's
 
     f     = u / (u + sd^2), u = 2 D s^2                  g    = w / (w + p (1 - p)), w = 2 D s^2
     d_i   = a (0.4 / a)^(i / 7), a = 0.6 min_drop        e_i  = b (0.5 / b)^(i / 7), b = 0.8 min_drop
-    m_i   = mu - max(tol, hypot(z_i s f, se))            p_i  = min(0.9, p + max(tol, hypot(z_i s g, se)))
+    m_i   = mu - hypot(max(tol, z_i s f), 1.5 se)        p_i  = min(0.9, p + hypot(max(tol, z_i s g), 1.5 se))
     lam_i = min(d_i / (sd^2 + u_i + d_i^2), 0.9 / (1 - m_i))
     nu_i  = min(e_i / (p_i (1 - p_i) + 0.01 + w_i), 0.9 / p_i)
 
@@ -40,6 +40,8 @@ MIN_FACTOR: Final = 0.1
 _STEPS: Final = np.arange(BETS_PER_STATISTIC) / (BETS_PER_STATISTIC - 1)
 _IS_SMALL_DROP: Final = np.arange(BETS_PER_STATISTIC) < BETS_PER_STATISTIC // 2
 _WANDER_MULTIPLES: Final = np.where(_IS_SMALL_DROP, 1.5, 3.5)
+_ERRORS: Final = 1.5
+"""Tolerated error of the baseline, in standard errors."""
 _CORRELATED_DAYS: Final = 2.0
 """Factor for the variance that one day's scores share, because consecutive days resemble each other."""
 
@@ -129,7 +131,7 @@ class BetGrid:
         whole_error = np.full(len(counts), np.sqrt(np.sum(counts * own)) / max(1.0, np.sum(counts)))
         error = np.stack([whole_error, np.sqrt(own / counts)])
         tolerated = (wander * share)[:, :, None] * _WANDER_MULTIPLES
-        return np.asarray(np.maximum(self.tolerance, np.hypot(tolerated, error[:, :, None])))
+        return np.asarray(np.hypot(np.maximum(self.tolerance, tolerated), _ERRORS * error[:, :, None]))
 
 
 def bet_size(shift: FloatArray, variance: FloatArray, worst: FloatArray) -> FloatArray:
