@@ -32,8 +32,8 @@ def run(random: np.random.Generator, cells: BetGrid, kind: str) -> int:
     """Return the number of scores before the first alert, at most the maximum run length."""
     shares = cells.column("n") / cells.column("n").sum()
     routes = random.choice(len(shares), MAX_SCORES, p=shares)
-    zeros = random.random(MAX_SCORES) < cells.rates[routes, 0]
-    means = cells.means[routes, 0]
+    zeros = random.random(MAX_SCORES) < cells.rates[:, routes, 0].min(axis=0)
+    means = cells.means[:, routes, 0].max(axis=0)
     values = random.beta(12 * means, 12 * (1 - means)) if kind == "beta" else random.random(MAX_SCORES) < means
     # A nonzero score is above 0. The smallest positive number affects the committed half only.
     values = np.where(zeros, 0.0, np.maximum(values, 1e-300))

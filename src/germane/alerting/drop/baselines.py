@@ -68,8 +68,8 @@ TRAFFIC_FACTOR: Final = 3.0
 MAX_WINDOW: Final = timedelta(days=56)
 """Maximum length of the period that a baseline is learned from."""
 MAX_LEVEL_CHANGE: Final = 0.02
-"""Maximum fall of a service's mean since its baseline at which the baseline is learned again, so that a small drop does
-not become the baseline. A single route may fall by ``MAX_ROUTE_CHANGE``."""
+"""Maximum change of a service's mean since its baseline at which the baseline is learned again, so that neither a small
+drop nor a temporary improvement becomes the baseline. A single route may change by ``MAX_ROUTE_CHANGE``."""
 MAX_ROUTE_CHANGE: Final = 0.05
 MAX_EVIDENCE: Final = 0.5
 """Maximum share of the evidence that makes the detector fire at which a baseline is learned again."""
@@ -378,15 +378,15 @@ def _evidence_for(version: BaselineVersion, states: Iterable[DetectorState]) -> 
 
 
 def is_same_level(before: Baseline, now: Baseline, *, share: float = 1.0) -> bool:
-    """Return whether neither a service nor any of its routes has fallen noticeably between two baselines.
+    """Return whether neither a service nor any of its routes has noticeably changed its level between two baselines.
 
     ``share`` is the share of newer scores in the second baseline.
     """
     routes = [(before.routes[name], now.routes[name]) for name in before.routes.keys() & now.routes.keys()]
     n = sum(old.n for old, _ in routes)
     fall = sum(old.n * (old.mean - new.mean) for old, new in routes) / n if n else 0.0
-    return fall <= share * MAX_LEVEL_CHANGE and all(
-        old.mean - new.mean <= share * MAX_ROUTE_CHANGE for old, new in routes
+    return abs(fall) <= share * MAX_LEVEL_CHANGE and all(
+        abs(old.mean - new.mean) <= share * MAX_ROUTE_CHANGE for old, new in routes
     )
 
 
