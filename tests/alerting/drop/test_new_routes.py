@@ -197,7 +197,7 @@ def test_a_bad_level_that_a_person_resolved_is_found_again_only_from_new_scores(
     service = Service(6)
     newcomers = Newcomers(service.baseline(), 0.05)
     process(newcomers, service.days(3, MEANS | {"hard": 0.2}))
-    newcomers.dismiss(["hard"])
+    newcomers.forget(["hard"])
     process(newcomers, service.days(1, {"hard": 0.2})[:15])
 
     assert newcomers.bad == {}

@@ -237,14 +237,7 @@ class BaselineLearner:
 
         Two weeks show a level and its wander only roughly. The old scores keep their weight, so a slow decline moves
         the baseline only a little. With more traffic, the detector processes more scores, so it detects drops sooner.
-
-        Args:
-            version: The active version.
-            evidence: The detector's evidence for a drop, as a share of the evidence that makes it fire, in logarithms.
-            now: Current time in UTC.
-
-        Returns:
-            Whether the baseline has been replaced, by this process or by another one at the same time.
+        Return whether the baseline has been replaced, by this process or by another one at the same time.
         """
         active, period = version.baseline, self._learning_period
         if active is None or version.reason in ("provisional", "imported") or evidence > MAX_EVIDENCE:

@@ -165,7 +165,7 @@ class Newcomers:
             "is_worse": self._is_worse,
         }
 
-    def dismiss(self, names: Iterable[str]) -> None:
+    def forget(self, names: Iterable[str]) -> None:
         """Forget bad levels that a person has resolved, and the scores that they were found in."""
         for name in names:
             for route in self.bad.pop(name).routes:

@@ -98,16 +98,10 @@ def contributor_change(
 def recent_scores(
     baseline: Baseline, arrivals: Sequence[DetectorScore], now: datetime, route: str | None = None
 ) -> list[DetectorScore]:
-    """Return the scores that make up the current level of a service or a route.
+    """Return those of the scores since an onset, in order of arrival, that make up the level of a service or a route.
 
     These are the scores of the last day, or the last 20 if there are fewer. Routes without a score among them
     contribute their last five, so that the level always covers the same routes.
-
-    Args:
-        baseline: The baseline.
-        arrivals: The scores since the onset, in order of arrival.
-        now: Current time, UTC.
-        route: The route, or None for the service.
     """
     if route is not None:
         arrivals = [arrival for arrival in arrivals if _stream_of(baseline, arrival.route) == route]

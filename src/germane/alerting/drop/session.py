@@ -149,7 +149,7 @@ class DetectorSession:
         """The improved level."""
         self._newcomers = Newcomers(None, rule.min_drop)
         self._start_detectors(progress, dismissed=dismissed)
-        self._newcomers.dismiss(name for name in dismissed_routes if name in self._newcomers.bad)
+        self._newcomers.forget(name for name in dismissed_routes if name in self._newcomers.bad)
 
     @property
     def key(self) -> BaselineKey:
@@ -315,12 +315,7 @@ class DetectorSession:
         return Detector(baseline, min_drop=rule.min_drop, false_alerts_per_year=rule.false_alerts_per_year, state=state)
 
     def _start_detectors(self, progress: DetectorState | None, *, dismissed: bool = False) -> None:
-        """Start the detectors. They continue from the stored state unless the baseline or the rule has changed.
-
-        Args:
-            progress: The stored state, if any.
-            dismissed: Whether a person has resolved the alert about the firing drop. If so, the detector starts over.
-        """
+        """Start the detectors. They continue from the stored state unless the baseline or the rule has changed."""
         state, baseline = self._usable_state(progress), self.baseline
         self._detector = self._limiter = self._improvement = self._guard = self.guard_baseline = None
         self.affected = tuple(state.get("affected", ()))
