@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.alerting.drop.conftest import step_of
 
 from germane.alerting.detector.learning import learn_baseline
 from germane.alerting.detector.score_batch import ScoreBatch
-from germane.alerting.drop.new_routes import MAX_ROUTES, Newcomers, routes_to_exclude
+from germane.alerting.drop.new_routes import MAX_ROUTES, BadLevel, Newcomers, routes_to_exclude, was_better
+from germane.alerting.drop.watcher import DropEvaluation, fell_together
+from germane.alerting.rule_result import RuleResult
 from germane.baseline import Baseline
 from germane.storage import DetectorScore, DetectorState
 
@@ -282,3 +286,70 @@ def test_a_bad_day_that_is_scored_late_is_dated_by_its_answers(learned: Any) -> 
     assert began < datetime.fromisoformat(alert.details["late"]["until"]) <= began + timedelta(days=1)
     assert alert.details["late"]["newer"] == pytest.approx(0.76, abs=0.06)
     assert alert.current.mean < 0.5
+
+
+@pytest.mark.parametrize(("before", "expected"), [(0.85, []), (0.3, ["fired"])])
+def test_only_answers_that_were_always_low_are_low_from_the_first(
+    sqlite_simulation: Any, before: float, expected: list[str]
+) -> None:
+    """Stored answers count even if no detector has processed them, because its state was lost, and whatever their
+    age."""
+    simulation = sqlite_simulation
+    simulation.pass_days(20, per_day=5, mean=before)
+    old = simulation.store.detectors.list_new_scores(10_000)
+    simulation.store.alerts.commit(step_of(DropEvaluation(processed_score_ids=[score.id for score in old])))
+    watcher, happened = simulation.new_watcher(), list[str]()
+    for _ in range(4):
+        simulation.pass_days(1, per_day=40, mean=0.3)
+        happened += simulation.evaluate(watcher)
+
+    assert happened == expected
+    (state,) = simulation.store.detectors.list_states()
+    assert state.state["newcomers"]["bad"][""]["fell"] is (before > 0.5)
+
+
+def test_a_few_better_answers_do_not_hide_a_low_service() -> None:
+    """Chance alone does not make the first answers better than the later ones, nor do first answers that were low."""
+    low = BadLevel(onset=0, routes=["faq"], reference=0.5, n=None, level=0.3, vanished=[], is_first=True)
+
+    assert not was_better(low, [])
+    assert not was_better(low, [0.9, 0.1, 0.9])
+    assert not was_better(low, [0.45] * 100)
+    assert not was_better(replace(low, level=0.45), [0.5] * 100)
+    assert was_better(low, [0.8] * 10)
+
+
+def test_a_route_that_fell_is_judged_by_its_baseline_once_there_is_one() -> None:
+    """It does not hide another route that was low from its first answer, and is forgotten with the first baseline."""
+    service = Service(8)
+    newcomers = Newcomers(None, 0.05)
+    process(newcomers, service.days(2, fallen(0.45)))
+    newcomers.bad[""].fell = True
+    process(newcomers, service.days(2, fallen(0.45)))
+
+    assert set(newcomers.bad) == {"", *MEANS}
+    assert set(restored(newcomers, None).bad) == {"", *MEANS}
+    assert set(restored(newcomers, service.baseline()).bad) == set(MEANS)
+
+
+@pytest.mark.parametrize(
+    ("other", "days", "together"),
+    [
+        ({"scorer": "b"}, 1, True),
+        ({"scorer": "b"}, 3, False),
+        ({"scorer": "a"}, 1, False),
+        ({"scorer": "b", "route": "faq"}, 1, False),
+        ({"scorer": "b", "service": "mobile"}, 1, False),
+    ],
+)
+def test_scorers_that_fell_together_on_a_route_belong_to_one_alert(
+    other: dict[str, str], days: int, *, together: bool
+) -> None:
+    """Other routes, services, and falls at other times have their own alerts. So does the same scorer."""
+    labels = {"service": "shop", "scorer": "a", "route": "docs"}
+    drop = RuleResult(rule="drop", type="drop", labels=labels | other, state="bad", onset=START)
+    level = START - timedelta(days=days)
+
+    assert fell_together("drop", labels, level, [drop]) is together
+    assert not fell_together("drop", labels, level, [replace(drop, details={"new_route": True})])
+    assert not fell_together("other", labels, level, [drop])

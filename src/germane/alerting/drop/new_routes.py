@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import hypot, sqrt
+from statistics import fmean, pvariance
 from typing import Any, Final, NamedTuple
 
 from germane.alerting.detector.limiter import DAY, UserLimit
@@ -81,6 +82,17 @@ class BadLevel:
     vanished: list[str]
     is_first: bool
     """Whether the service had no baseline."""
+    fell: bool | None = None
+    """Whether the first answers were better, so only a baseline can measure the fall; None if not known yet."""
+
+
+def was_better(bad: BadLevel, earlier: Sequence[float]) -> bool:
+    """Return whether the scores from before a low level were not low, and clearly better than it."""
+    if not earlier:
+        return False
+    mean = fmean(earlier)
+    error = hypot(sqrt(max(MIN_DEVIATION**2, pvariance(earlier)) / len(earlier)), ASSUMED_WANDER)
+    return mean >= bad.reference and mean - bad.level >= CERTAINTY * error
 
 
 class _Window(NamedTuple):
@@ -127,7 +139,9 @@ class Newcomers:
         self._min_drop = min_drop
         found = {name: BadLevel(**level) for name, level in state.get("bad", {}).items()}
         self.bad = {
-            name: bad for name, bad in found.items() if bad.is_first or any(self._is_new(route) for route in bad.routes)
+            name: bad
+            for name, bad in found.items()
+            if (not bad.fell if bad.is_first and baseline else bad.is_first or any(map(self._is_new, bad.routes)))
         }
         """Bad levels by route. The level of all new routes together has an empty name. Bad routes do not join the
         baseline unless a person accepts them, which ends it.
@@ -228,11 +242,11 @@ class Newcomers:
         together, each = self._references()
         whole = self._windows(new, together.wander, together.deviation)
         self._is_worse = bool(whole) and whole[-1].mean < together.mean - MAX_WORSENING
-        if _ALL in self.bad:
+        if _ALL in self.bad and not self.bad[_ALL].fell:
             return
         name = new[0] if len(new) == 1 and self._baseline is not None else _ALL
         self._find(name, new, together, whole)
-        if name == _ALL and _ALL not in self.bad:
+        if name == _ALL and (_ALL not in self.bad or self.bad[_ALL].fell):
             for route in new:
                 self._find(route, [route], each, self._windows([route], each.wander))
 

@@ -17,7 +17,7 @@ from germane.alerting.drop.baselines import (
     accept_baseline,
 )
 from germane.alerting.drop.improvement import is_guard_due, learn_guard
-from germane.alerting.drop.new_routes import BadLevel, bad_levels
+from germane.alerting.drop.new_routes import BadLevel, bad_levels, was_better
 from germane.alerting.drop.scope import attribute_scope, is_new_route, load_sampled_scores, score_query
 from germane.alerting.drop.score_levels import (
     MIN_TRAILING_SCORES,
@@ -45,6 +45,8 @@ REFRESH_INTERVAL: Final = timedelta(minutes=10)
 """Minimum time between updates to a firing alert's values while scores arrive."""
 LATE: Final = timedelta(hours=6)
 """Minimum age of the answer that makes a detector fire at which the alert says that the answers were scored late."""
+SAME_INCIDENT: Final = timedelta(days=2)
+"""Maximum time between the onsets of two scorers that fell together. The onset of a bad level is known to the day."""
 _CLOCK_MARGIN: Final = timedelta(seconds=1)
 _UNTIL_EVIDENCE: Final = 400 * 86_400.0
 """Maximum time in seconds that an alert stays in the recovering state until its detector resolves it."""
@@ -148,6 +150,7 @@ class DropWatcher:
             versions = self._learner.load_versions()
         sessions = self._run_sessions(arrivals, versions, open_alerts)
         for session in sessions:
+            self._compare_with_first_answers(session)
             self._guard_improvement(session, min(now, session.seen_at or now))
         by_session = _by_session(open_alerts or {})
         results = [
@@ -158,6 +161,13 @@ class DropWatcher:
                 min(now, session.seen_at or now),
                 by_session.get((session.rule.name, session.service, session.scorer), {}),
             )
+        ]
+        known = open_alerts or {}
+        alerts: list[Alert | RuleResult] = [*known.values(), *results]
+        results = [
+            each
+            for each in results
+            if each.key in known or is_drop(each) or not fell_together(each.rule, each.labels, each.onset, alerts)
         ]
         progress = [session.progress() for session in sessions]
         return DropEvaluation(
@@ -174,7 +184,6 @@ class DropWatcher:
 
         An improvement is accepted at a later time than it fired, so that a repeated evaluation of the same time, after
         a crash or in another process, changes nothing.
-
         Return whether there are any; their baselines have been replaced, by this process or by another one.
         """
         rules = {rule.name for rule in self._rules if rule.accept_improvements}
@@ -238,7 +247,7 @@ class DropWatcher:
                 alerts = by_session.get((rule.name, *names), {}).values()
                 is_dismissed, dismissed_routes = False, set[str]()
                 if open_alerts is not None:
-                    is_dismissed, dismissed_routes = _dismissals(progress, alerts)
+                    is_dismissed, dismissed_routes = _dismissals(progress, alerts, open_alerts.values())
                 has_input = scores or alerts or is_dismissed or dismissed_routes
                 if open_alerts is not None and not has_input and _is_up_to_date(progress, rule, active):
                     continue  # the detector would only return its last result again
@@ -255,6 +264,16 @@ class DropWatcher:
                 sessions.append(session)
         return sessions
 
+    def _compare_with_first_answers(self, session: DetectorSession) -> None:
+        """Find out whether levels that are low without a baseline were low before, too. All stored answers count."""
+        for name, bad in session.bad_levels.items():
+            if bad.is_first and bad.fell is None:
+                since, until = (datetime.fromtimestamp(at, UTC) for at in (0, bad.onset))
+                scores = load_sampled_scores(self._store, session.key, since, until, 1.0, by_answer=True)
+                routes = [score for score in scores if session.rule.matches_route(score.route)]
+                values = [0.0 if score.is_zero else score.value for score in routes if name in ("", score.route)]
+                bad.fell = was_better(bad, values)
+
     def _guard_improvement(self, session: DetectorSession, now: datetime) -> None:
         """Watch an improved level for drops from its third day on, although nobody has accepted it as the baseline."""
         improvement, guard, baseline = session.improvement, session.guard_baseline, session.baseline
@@ -269,13 +288,7 @@ class DropWatcher:
     def _results(
         self, session: DetectorSession, now: datetime, open_alerts: Mapping[str, Alert]
     ) -> Iterator[RuleResult]:
-        """Yield a session's rule results: for its drop, its new routes and its improvement.
-
-        Args:
-            session: The session, after it has processed its scores.
-            now: Current time in UTC.
-            open_alerts: The session's open alerts by key.
-        """
+        """Yield the results of a session that has processed its scores: for its drop, new routes and improvement."""
         good = RuleResult(
             rule=session.rule.name,
             type=session.rule.type,
@@ -335,7 +348,7 @@ class DropWatcher:
             self._update_affected(session, scores)
             for route in session.affected:
                 yield self._drop_result(session, firing, route, scores, good, now)
-        for route, bad in session.bad_levels.items():
+        for route, bad in ((route, bad) for route, bad in session.bad_levels.items() if not bad.fell):
             yield self._new_route_result(session, route, bad, good, now)
         improvement = session.improvement
         if improvement is not None and firing is None and now - improvement.onset >= MIN_BASELINE_SPAN:
@@ -370,16 +383,7 @@ class DropWatcher:
         good: RuleResult,
         now: datetime,
     ) -> RuleResult:
-        """Return the result for a drop on one route or in the whole service.
-
-        Args:
-            session: The detector session, with its rule and baseline.
-            firing: The drop.
-            route: The route; None for the whole service.
-            scores: Scores since the onset.
-            good: The rule's result without a drop, which is copied and completed.
-            now: Current time in UTC.
-        """
+        """Return the result for a drop, given the scores since its onset: on one route, or with None in the service."""
         rule, baseline = session.rule, session.reference
         assert baseline is not None  # noqa: S101 - a detector fires only against a baseline
         late = self._late_answers(session, scores)
@@ -524,9 +528,18 @@ def _as_notified(result: RuleResult, alert: Alert | None, rule: Drop, now: datet
     return replace(result, state="good", keep_firing_for=_UNTIL_EVIDENCE) if has_recovered else result
 
 
-def is_drop(alert: Alert) -> bool:
+def is_drop(alert: Alert | RuleResult) -> bool:
     """Return whether an alert is about a drop below the baseline, rather than a new route or an improvement."""
     return alert.type == "drop" and not (alert.details.get("new_route") or alert.details.get("replaces"))
+
+
+def fell_together(
+    rule: str, labels: Mapping[str, str], onset: datetime | None, alerts: Iterable[Alert | RuleResult]
+) -> bool:
+    """Return whether a bad level began with the drop of another scorer on its route, whose alert names both."""
+    others = [alert for alert in alerts if is_drop(alert) and alert.rule == rule and alert.labels != labels]
+    onsets = [alert.onset for alert in others if {**alert.labels, "scorer": ""} == {**labels, "scorer": ""}]
+    return onset is not None and any(at is not None and abs(at - onset) <= SAME_INCIDENT for at in onsets)
 
 
 def _by_session(alerts: AlertsByKey) -> dict[tuple[str, str, str], dict[str, Alert]]:
@@ -547,7 +560,9 @@ def _group_watched(rule: Drop, arrivals: Iterable[DetectorScore]) -> dict[Names,
     return groups
 
 
-def _dismissals(progress: DetectorState | None, alerts: Collection[Alert]) -> tuple[bool, set[str]]:
+def _dismissals(
+    progress: DetectorState | None, alerts: Collection[Alert], known: Collection[Alert]
+) -> tuple[bool, set[str]]:
     """Return whether a person has resolved the alert of a firing drop, and the bad new routes without an open alert.
 
     An alert about a drop and one about new routes have the same key if both are about the whole service.
@@ -555,7 +570,12 @@ def _dismissals(progress: DetectorState | None, alerts: Collection[Alert]) -> tu
     if progress is None:
         return False, set()
     open_drops = [alert for alert in alerts if alert.type == "drop"]
-    bad = set(bad_levels(progress)) - {alert.route or "" for alert in open_drops}
+    labels, bad = {"service": progress.service, "scorer": progress.scorer}, set[str]()
+    for name, level in bad_levels(progress).items():
+        own, onset = labels | ({"route": name} if name else {}), datetime.fromtimestamp(level["onset"], UTC)
+        if not (level.get("fell") or fell_together(progress.rule, own, onset, known)):
+            bad.add(name)
+    bad -= {alert.route or "" for alert in open_drops}
     return is_firing(progress) and not any(is_drop(alert) or alert.route is None for alert in open_drops), bad
 
 
