@@ -15,9 +15,11 @@ from tests.alerting.drop.conftest import step_of
 from germane.alerting.detector.learning import learn_baseline
 from germane.alerting.detector.score_batch import ScoreBatch
 from germane.alerting.drop.new_routes import MAX_ROUTES, BadLevel, Newcomers, routes_to_exclude, was_better
+from germane.alerting.drop.session import rule_parameters_hash
 from germane.alerting.drop.watcher import DropEvaluation, fell_together
 from germane.alerting.rule_result import RuleResult
 from germane.baseline import Baseline
+from germane.settings import Drop
 from germane.storage import DetectorScore, DetectorState
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -353,3 +355,25 @@ def test_scorers_that_fell_together_on_a_route_belong_to_one_alert(
     assert fell_together("drop", labels, level, [drop]) is together
     assert not fell_together("drop", labels, level, [replace(drop, details={"new_route": True})])
     assert not fell_together("other", labels, level, [drop])
+
+
+def test_a_scorer_that_belongs_to_an_open_alert_is_not_taken_for_resolved(three_routes: Any) -> None:
+    """Its bad level stays known, so it cannot join a baseline, but it has no alert beside the other scorer's."""
+    watcher = three_routes.new_watcher()
+    pass_days(three_routes, 3, watcher, docs=0.4, faq=0.8, support=0.8)
+    (alert,) = three_routes.store.alerts.list_open()
+    assert alert.route == "docs"
+    low = {"reference": 0.5, "n": None, "level": 0.2, "vanished": [], "is_first": True, "fell": False}
+    bad = {name: {**low, "onset": alert.onset.timestamp(), "routes": [name]} for name in ("docs", "faq")}
+    state = {"active_fingerprint": {"fingerprint": "f2", "votes": 20}, "newcomers": {"bad": bad}}
+    parameters = rule_parameters_hash(Drop())
+    other = DetectorState(
+        rule="drop", service="shop", scorer="other", parameters=parameters, baseline_id=0, state=state
+    )  # fmt: skip
+    assert three_routes.store.alerts.commit(step_of(DropEvaluation(detector_states=[other])))
+    happened = pass_days(three_routes, 1, watcher, docs=0.4, faq=0.8, support=0.8)
+
+    assert "fired" not in happened
+    assert three_routes.store.alerts.list_open()[0].id == alert.id
+    states = {one.scorer: one for one in three_routes.store.detectors.list_states()}
+    assert set(states["other"].state["newcomers"]["bad"]) == {"docs"}
