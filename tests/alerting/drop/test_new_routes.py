@@ -358,7 +358,7 @@ def test_scorers_that_fell_together_on_a_route_belong_to_one_alert(
 
 
 def test_a_scorer_that_belongs_to_an_open_alert_is_not_taken_for_resolved(three_routes: Any) -> None:
-    """Its bad level stays known, so it cannot join a baseline, but it has no alert beside the other scorer's."""
+    """Its bad level stays known, so it cannot join a baseline, but it has no alert of its own."""
     watcher = three_routes.new_watcher()
     pass_days(three_routes, 3, watcher, docs=0.4, faq=0.8, support=0.8)
     (alert,) = three_routes.store.alerts.list_open()
